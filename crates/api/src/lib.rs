@@ -1,0 +1,1 @@
+//! The REST types and the typed client.

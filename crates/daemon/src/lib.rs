@@ -1,0 +1,1 @@
+//! The daemon: state, jobs and API around the engine.

@@ -1,0 +1,1 @@
+//! The data path: reactor, datastores, exports, the mirror's driver.

@@ -1,0 +1,1 @@
+//! What applications do: a generator that logs every acknowledged write, and its checker.
