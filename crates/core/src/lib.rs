@@ -1,1 +1,12 @@
-//! Decisions: the mirror's state machine, units and ids. Pure: no I/O, no clock, no thread.
+//! Decisions. Everything here is pure: no I/O, no clock, no thread, no
+//! randomness. A decision takes `(now, event)` and gives actions; the daemon
+//! carries them out on real disks, the simulator on modelled ones, a property
+//! test on chaos.
+#![forbid(unsafe_code)]
+
+pub mod mirror;
+pub mod range;
+pub mod units;
+
+pub use range::ByteRange;
+pub use units::{Bytes, Nanos};

@@ -1,0 +1,219 @@
+//! What the mirror is told and what it asks for.
+//!
+//! The driver owns the buffers, the files and the clock; the mirror sees only
+//! names of requests and jobs. Each `Action` that starts something is answered
+//! by exactly one `Event`, whatever happens to the thing it started.
+
+use super::PauseReason;
+use crate::{ByteRange, Nanos};
+
+/// The driver's name for a guest request, unique among those in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// The mirror's name for a job of the copier; never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId(pub u64);
+
+/// What a guest request does, as far as the mirror cares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestKind {
+    /// Leaves the bytes as they are (read, block status, cache).
+    Read,
+    /// Changes the bytes: a write, write-zeroes or a discard.
+    Write,
+    /// Makes earlier writes durable. Waits for the source alone.
+    Flush,
+}
+
+/// A guest request.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// The driver's name for it.
+    pub id: RequestId,
+    /// What it does.
+    pub kind: RequestKind,
+    /// The bytes it touches; empty for a flush.
+    pub range: ByteRange,
+}
+
+/// What went wrong on the destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// No space left.
+    Full,
+    /// The destination answered with an error (its errno).
+    Error(i32),
+    /// The connection to the destination is gone.
+    Lost,
+}
+
+/// What a job of the copier does with its range. All of them read the source
+/// while the guest goes on; writes that touch the range meanwhile make the
+/// result stale for the regions they touch, which the mirror sees to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobKind {
+    /// Ask the source which parts of the range are holes.
+    Scan,
+    /// Read the source, write the destination. With `fresh` the destination
+    /// has never been written there and reads as zeroes, so zeroes need no write.
+    Copy {
+        /// Zeroes need no write.
+        fresh: bool,
+    },
+    /// The source is a hole there: make the destination read as zeroes.
+    Zero,
+    /// Read both sides and say which regions differ.
+    Compare,
+}
+
+/// A job of the copier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// The mirror's name for it.
+    pub id: JobId,
+    /// What to do.
+    pub kind: JobKind,
+    /// Where. Starts at a region's first byte; ends at a region's or the disk's end.
+    pub range: ByteRange,
+}
+
+/// How a job ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The scan's answer: the holes, in order, inside the range. Empty if the
+    /// source cannot tell.
+    Scanned(Vec<ByteRange>),
+    /// The copy or zero job is done; so many bytes went over the wire.
+    Copied {
+        /// Bytes written to the destination as data.
+        written: u64,
+    },
+    /// The comparison's answer: byte ranges of the regions that differ.
+    Compared {
+        /// Parts that differ, in order.
+        differing: Vec<ByteRange>,
+    },
+    /// The source could not be read (its errno).
+    SourceFailed(i32),
+    /// The destination failed.
+    DestinationFailed(Fault),
+}
+
+/// What the operator asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Stop copying; nothing touches the destination.
+    Pause,
+    /// Go on.
+    Resume,
+    /// Give up; the source stays as it is.
+    Cancel,
+    /// Limit the copier to so many bytes per second; `None` lifts the limit.
+    SetRate(Option<u64>),
+}
+
+/// What the mirror is told.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A guest request has come.
+    Arrived(Request),
+    /// The source is done with a request.
+    SourceDone {
+        /// Which.
+        id: RequestId,
+        /// Whether it succeeded.
+        ok: bool,
+    },
+    /// The destination is done with a mirrored write.
+    DestinationDone {
+        /// Which.
+        id: RequestId,
+        /// What it said.
+        result: Result<(), Fault>,
+    },
+    /// A job has ended.
+    JobDone {
+        /// Which.
+        job: JobId,
+        /// How.
+        outcome: Outcome,
+    },
+    /// The destination has flushed.
+    Flushed(Result<(), Fault>),
+    /// The intention to switch over is durable, or could not be made so.
+    Prepared(bool),
+    /// The destination's sidecar names it active (durable), or that failed.
+    Sealed(Result<(), Fault>),
+    /// The commit record is durable (`true`), or certainly absent (`false`).
+    Committed(bool),
+    /// The operator speaks.
+    Control(Control),
+    /// Time has passed; sent no later than `Mirror::deadline`.
+    Tick,
+}
+
+/// How a migration ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The destination is the truth.
+    Completed,
+    /// The source is the truth, as before.
+    Cancelled,
+}
+
+/// Something worth a log line or a record of state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// The migration paused.
+    Paused(PauseReason),
+    /// It goes on.
+    Resumed,
+    /// The first pass over the disk is done.
+    FirstPassDone,
+    /// The verification pass begins.
+    Verifying,
+    /// The guest is held for the switch-over.
+    Holding,
+    /// The switch-over was undone: it did not fit its budget, or writes came late.
+    SwitchOverUndone {
+        /// How long the guest was held.
+        held: Nanos,
+    },
+    /// Patience was raised so that the migration converges.
+    PatienceRaised(Nanos),
+    /// Verification found regions that differ; they are copied anew.
+    Differing {
+        /// How many regions.
+        regions: u64,
+    },
+}
+
+/// What the mirror asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Carry the request out on the source.
+    Source(RequestId),
+    /// Carry the write out on the destination as well.
+    Destination(RequestId),
+    /// Answer the guest with the source's result.
+    Answer(RequestId),
+    /// Start a job of the copier.
+    Start(Job),
+    /// Flush the destination.
+    FlushDestination,
+    /// Record the intention to switch over, durably.
+    Prepare,
+    /// Make the destination's sidecar say active, durably.
+    Seal,
+    /// A seal was undone: the source's sidecar must get a newer generation.
+    Unseal,
+    /// Write the commit record, durably. Cannot be undone.
+    Commit,
+    /// The switch-over is done: carry the request out on the destination alone.
+    Moved(RequestId),
+    /// The migration has ended. Requests still in flight are still answered.
+    Ended(End),
+    /// Something worth telling.
+    Notice(Notice),
+}

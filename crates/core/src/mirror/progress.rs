@@ -1,0 +1,123 @@
+//! What people see of a migration.
+
+use std::fmt;
+
+use super::Fault;
+use crate::{Bytes, Nanos};
+
+/// Where a migration is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Regions are being copied.
+    Copying,
+    /// Both sides are being read and compared.
+    Verifying,
+    /// Nothing is behind; the switch-over is being made.
+    SwitchingOver,
+    /// Stopped, with a reason; can be resumed.
+    Paused(PauseReason),
+    /// The destination is the truth.
+    Completed,
+    /// The source is the truth, as before.
+    Cancelled,
+}
+
+/// Why a migration stands still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PauseReason {
+    /// The operator asked for it.
+    Asked,
+    /// The destination failed.
+    Destination(Fault),
+    /// An operation on the destination has taken longer than this.
+    DestinationTimedOut(Nanos),
+    /// The source cannot be read (its errno).
+    Source(i32),
+    /// Writes come faster than the destination takes them within its patience.
+    NotConverging {
+        /// Regions still behind.
+        behind: u64,
+        /// The longest that a guest write may wait for the destination.
+        patience: Nanos,
+    },
+    /// The switch-over did not fit its budget, time after time.
+    SwitchOverTooLong {
+        /// The budget.
+        budget: Nanos,
+    },
+    /// The state store cannot record the switch-over.
+    StateStore,
+    /// Copied regions keep reading differently on the destination.
+    Differing {
+        /// How many regions.
+        regions: u64,
+    },
+}
+
+impl fmt::Display for PauseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PauseReason::Asked => write!(f, "asked for"),
+            PauseReason::Destination(Fault::Full) => {
+                write!(f, "the destination is full (ENOSPC)")
+            }
+            PauseReason::Destination(Fault::Error(errno)) => {
+                write!(f, "the destination failed (errno {errno})")
+            }
+            PauseReason::Destination(Fault::Lost) => {
+                write!(f, "the connection to the destination is lost")
+            }
+            PauseReason::DestinationTimedOut(after) => {
+                write!(f, "the destination has not answered for {after}")
+            }
+            PauseReason::Source(errno) => {
+                write!(f, "the source cannot be read (errno {errno})")
+            }
+            PauseReason::NotConverging { behind, patience } => write!(
+                f,
+                "the destination is too slow: {behind} regions stay behind though \
+                 writes wait up to {patience} for it"
+            ),
+            PauseReason::SwitchOverTooLong { budget } => write!(
+                f,
+                "the switch-over does not fit into {budget}: the destination or the \
+                 state directory is too slow to flush"
+            ),
+            PauseReason::StateStore => {
+                write!(f, "the state directory cannot record the switch-over")
+            }
+            PauseReason::Differing { regions } => write!(
+                f,
+                "{regions} regions read differently on the destination after copying \
+                 them again"
+            ),
+        }
+    }
+}
+
+/// A migration in figures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// Where it is.
+    pub phase: Phase,
+    /// The disk's size.
+    pub total: Bytes,
+    /// Bytes on the destination that equal the source's (copied, or known as holes).
+    pub synced: Bytes,
+    /// Bytes written to the destination by the copier so far (re-copies count again).
+    pub copied: Bytes,
+    /// Bytes verified so far, if verification was asked for.
+    pub verified: Option<Bytes>,
+    /// Regions that guest writes or failures put behind and that must be copied anew.
+    pub late_regions: u64,
+    /// What the copier gets through now, bytes of the disk per second.
+    pub rate: f64,
+    /// How long the rest will take at this rate, if that can be said.
+    pub eta: Option<Nanos>,
+    /// How long the guest was held at the switch-over that succeeded.
+    pub held: Option<Nanos>,
+    /// Switch-overs begun and undone.
+    pub undone: u32,
+    /// How long a write may wait for the destination now.
+    pub patience: Nanos,
+}
