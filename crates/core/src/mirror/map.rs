@@ -1,0 +1,85 @@
+//! What is known of every region, in the form that a crash would need.
+//!
+//! Two bits for each region. The map never says `Synced` while a write to the
+//! region is in flight on either side: such a region is stored as `Late` and
+//! becomes `Synced` again when both sides are done. So whoever finds the map
+//! after a kill can take it at its word.
+
+/// What the map holds for a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Stored {
+    /// The destination has never been written here.
+    Absent = 0,
+    /// The destination may hold anything here; to be copied (again).
+    Late = 1,
+    /// Both images hold the same bytes.
+    Synced = 2,
+    /// Was `Synced` before the power failed: read both sides and compare.
+    Suspect = 3,
+}
+
+impl Stored {
+    /// The state behind two bits; the upper bits are ignored.
+    pub const fn from_bits(bits: u8) -> Self {
+        match bits & 3 {
+            0 => Stored::Absent,
+            1 => Stored::Late,
+            2 => Stored::Synced,
+            _ => Stored::Suspect,
+        }
+    }
+}
+
+/// The map of regions: memory, as far as `core` knows; the engine puts a
+/// checksummed, memory-mapped file behind it.
+pub trait RegionMap {
+    /// How many regions there are.
+    fn regions(&self) -> u64;
+
+    /// What is stored for `region`, which is below `regions()`.
+    fn get(&self, region: u64) -> Stored;
+
+    /// Stores `stored` for `region`. Takes effect at once, also for a process
+    /// that finds the map after this one was killed.
+    fn set(&mut self, region: u64, stored: Stored);
+
+    /// The first region from `from` on that is not stored as `Synced`.
+    fn next_not_synced(&self, from: u64) -> Option<u64> {
+        (from..self.regions()).find(|&region| self.get(region) != Stored::Synced)
+    }
+}
+
+/// A map in plain memory, for tests and simulations.
+#[derive(Clone, Debug)]
+pub struct MemoryMap(Vec<Stored>);
+
+impl MemoryMap {
+    /// A map of `regions` regions, all `stored`.
+    pub fn new(regions: u64, stored: Stored) -> Self {
+        MemoryMap(vec![stored; usize::try_from(regions).expect("fits in memory")])
+    }
+
+    /// What a power loss leaves: nothing synced can be trusted.
+    pub fn suspect_all(&mut self) {
+        for stored in &mut self.0 {
+            if *stored == Stored::Synced {
+                *stored = Stored::Suspect;
+            }
+        }
+    }
+}
+
+impl RegionMap for MemoryMap {
+    fn regions(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn get(&self, region: u64) -> Stored {
+        self.0[region as usize]
+    }
+
+    fn set(&mut self, region: u64, stored: Stored) {
+        self.0[region as usize] = stored;
+    }
+}
