@@ -1,1 +1,31 @@
 //! The REST types and the typed client.
+//!
+//! What the daemon answers and what `sterna --json` prints are the same types;
+//! the OpenAPI document is made from them. All sizes are bytes, all rates bytes
+//! per second, all moments seconds since 1970 (UTC); other units stand in the
+//! field's name.
+//!
+//! The API lives on a unix socket that only its owner can open (mode 0600), so
+//! there is no login. `paths` says where that socket is unless told otherwise.
+#![forbid(unsafe_code)]
+
+mod client;
+mod datastore;
+mod disk;
+mod error;
+mod figures;
+mod migration;
+mod name;
+pub mod paths;
+mod status;
+
+pub use client::{Client, ClientError};
+pub use datastore::{AddDatastore, Datastore, DatastoreKind};
+pub use disk::{CreateDisk, Disk, DiskActivity, ImportDisk, Provision};
+pub use error::{ErrorBody, ErrorCode};
+pub use figures::{Application, Figures};
+pub use migration::{
+    Migration, MigrationState, Progress, Report, SetRate, StartMigration,
+};
+pub use name::{NAME_RULE, is_name};
+pub use status::{Counts, Io, Status, Warning};

@@ -1,0 +1,287 @@
+//! The typed client: one connection per call over the daemon's unix socket.
+//!
+//! A call is rare and small, so nothing is pooled; a call that finds no daemon
+//! says so as an error of its own, since that is the one a user meets most.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::net::UnixStream;
+
+use crate::{
+    AddDatastore, CreateDisk, Datastore, Disk, ErrorBody, ImportDisk, Migration, SetRate,
+    StartMigration, Status,
+};
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody listens on the socket.
+    #[error("no daemon answers on {}", socket.display())]
+    NoDaemon {
+        /// The socket.
+        socket: PathBuf,
+        /// What connecting said.
+        source: io::Error,
+    },
+    /// The daemon is there, but this user may not talk to it.
+    #[error("no permission to open {}", socket.display())]
+    Forbidden {
+        /// The socket.
+        socket: PathBuf,
+    },
+    /// The connection broke in the middle of a call.
+    #[error("the connection to the daemon broke")]
+    Broken(#[source] hyper::Error),
+    /// The daemon answered something that this client does not understand.
+    #[error("the daemon's answer to {call} was not understood ({status})")]
+    NotUnderstood {
+        /// The call.
+        call: String,
+        /// The HTTP status.
+        status: StatusCode,
+        /// What was wrong with the body.
+        source: serde_json::Error,
+    },
+    /// The daemon refused.
+    #[error(transparent)]
+    Refused(#[from] ErrorBody),
+}
+
+/// A client of one daemon.
+#[derive(Clone, Debug)]
+pub struct Client {
+    socket: PathBuf,
+}
+
+impl Client {
+    /// A client of the daemon that listens on `socket`.
+    pub fn new(socket: impl Into<PathBuf>) -> Self {
+        Client {
+            socket: socket.into(),
+        }
+    }
+
+    /// The daemon's socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// The daemon in one page.
+    pub async fn status(&self) -> Result<Status, ClientError> {
+        self.get("/v1/status").await
+    }
+
+    /// All datastores.
+    pub async fn datastores(&self) -> Result<Vec<Datastore>, ClientError> {
+        self.get("/v1/datastores").await
+    }
+
+    /// One datastore.
+    pub async fn datastore(&self, name: &str) -> Result<Datastore, ClientError> {
+        self.get(&path("datastores", name)).await
+    }
+
+    /// Adds a datastore.
+    pub async fn add_datastore(
+        &self,
+        request: &AddDatastore,
+    ) -> Result<Datastore, ClientError> {
+        self.call(Method::POST, "/v1/datastores", request).await
+    }
+
+    /// Forgets a datastore; what is on it stays.
+    pub async fn remove_datastore(&self, name: &str) -> Result<(), ClientError> {
+        self.call(Method::DELETE, &path("datastores", name), &())
+            .await
+    }
+
+    /// All disks.
+    pub async fn disks(&self) -> Result<Vec<Disk>, ClientError> {
+        self.get("/v1/disks").await
+    }
+
+    /// One disk.
+    pub async fn disk(&self, name: &str) -> Result<Disk, ClientError> {
+        self.get(&path("disks", name)).await
+    }
+
+    /// Creates an empty disk.
+    pub async fn create_disk(&self, request: &CreateDisk) -> Result<Disk, ClientError> {
+        self.call(Method::POST, "/v1/disks", request).await
+    }
+
+    /// Makes a raw image that exists a disk.
+    pub async fn import_disk(&self, request: &ImportDisk) -> Result<Disk, ClientError> {
+        self.call(Method::POST, "/v1/imports", request).await
+    }
+
+    /// Removes a disk, and its image unless that is to be kept.
+    pub async fn remove_disk(
+        &self,
+        name: &str,
+        keep_image: bool,
+    ) -> Result<(), ClientError> {
+        let path = format!("{}?keep_image={keep_image}", path("disks", name));
+        self.call(Method::DELETE, &path, &()).await
+    }
+
+    /// All migrations, the ended ones too.
+    pub async fn migrations(&self) -> Result<Vec<Migration>, ClientError> {
+        self.get("/v1/migrations").await
+    }
+
+    /// One migration.
+    pub async fn migration(&self, id: u64) -> Result<Migration, ClientError> {
+        self.get(&path("migrations", &id.to_string())).await
+    }
+
+    /// Starts a migration.
+    pub async fn migrate(
+        &self,
+        request: &StartMigration,
+    ) -> Result<Migration, ClientError> {
+        self.call(Method::POST, "/v1/migrations", request).await
+    }
+
+    /// Pauses a migration.
+    pub async fn pause(&self, id: u64) -> Result<Migration, ClientError> {
+        self.act(id, "pause").await
+    }
+
+    /// Makes a paused migration go on.
+    pub async fn resume(&self, id: u64) -> Result<Migration, ClientError> {
+        self.act(id, "resume").await
+    }
+
+    /// Cancels a migration.
+    pub async fn cancel(&self, id: u64) -> Result<Migration, ClientError> {
+        self.act(id, "cancel").await
+    }
+
+    /// Changes a migration's rate.
+    pub async fn set_rate(
+        &self,
+        id: u64,
+        rate: Option<u64>,
+    ) -> Result<Migration, ClientError> {
+        let path = path("migrations", &id.to_string());
+        self.call(Method::PATCH, &path, &SetRate { rate }).await
+    }
+
+    async fn act(&self, id: u64, what: &str) -> Result<Migration, ClientError> {
+        self.call(Method::POST, &format!("/v1/migrations/{id}/{what}"), &())
+            .await
+    }
+
+    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.call(Method::GET, path, &()).await
+    }
+
+    /// One call: connect, ask, read the answer. A body of `()` is no body; an
+    /// answer without a body reads as `null`.
+    async fn call<B: Serialize, T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: &B,
+    ) -> Result<T, ClientError> {
+        let call = format!("{method} {path}");
+        let body = encode(body);
+        let mut request = Request::builder().method(method).uri(path);
+        request = request.header(hyper::header::HOST, "sterna");
+        if !body.is_empty() {
+            request = request.header(hyper::header::CONTENT_TYPE, "application/json");
+        }
+        let request = request.body(Full::new(body)).expect("paths are escaped");
+        let (status, body) = self.send(request).await?;
+        let text: &[u8] = if body.is_empty() { b"null" } else { &body };
+        let not_understood = |source| ClientError::NotUnderstood {
+            call: call.clone(),
+            status,
+            source,
+        };
+        if status.is_success() {
+            serde_json::from_slice(text).map_err(not_understood)
+        } else {
+            let refusal: ErrorBody =
+                serde_json::from_slice(text).map_err(not_understood)?;
+            Err(refusal.into())
+        }
+    }
+
+    async fn send(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<(StatusCode, Bytes), ClientError> {
+        let stream = UnixStream::connect(&self.socket).await.map_err(|source| {
+            let socket = self.socket.clone();
+            match source.kind() {
+                io::ErrorKind::PermissionDenied => ClientError::Forbidden { socket },
+                _ => ClientError::NoDaemon { socket, source },
+            }
+        })?;
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream))
+                .await
+                .map_err(ClientError::Broken)?;
+        // Ends by itself once the answer is read and `sender` is gone.
+        tokio::spawn(connection);
+        let answer = sender
+            .send_request(request)
+            .await
+            .map_err(ClientError::Broken)?;
+        let status = answer.status();
+        let body = answer
+            .into_body()
+            .collect()
+            .await
+            .map_err(ClientError::Broken)?;
+        Ok((status, body.to_bytes()))
+    }
+}
+
+fn encode<B: Serialize>(body: &B) -> Bytes {
+    match serde_json::to_vec(body).expect("API types are plain data") {
+        text if text == b"null" => Bytes::new(),
+        text => Bytes::from(text),
+    }
+}
+
+/// `/v1/<collection>/<name>`, the name escaped: it is what a user typed.
+fn path(collection: &str, name: &str) -> String {
+    let mut path = format!("/v1/{collection}/");
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'_' | b'-' => {
+                path.push(char::from(byte));
+            }
+            _ => path.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typed_names_are_escaped() {
+        assert_eq!(path("disks", "web-1"), "/v1/disks/web-1");
+        assert_eq!(path("disks", "a b/ü"), "/v1/disks/a%20b%2F%C3%BC");
+    }
+
+    #[tokio::test]
+    async fn a_missing_daemon_is_an_error_of_its_own() {
+        let client = Client::new("/nonexistent/sterna.sock");
+        let error = client.status().await.unwrap_err();
+        assert!(matches!(error, ClientError::NoDaemon { .. }), "{error:?}");
+    }
+}

@@ -1,0 +1,50 @@
+//! Datastores: named places that hold disk images.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What a datastore is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DatastoreKind {
+    /// A directory (local or NFS) with one file per image.
+    Directory,
+    /// A block device that holds one image.
+    Device,
+    /// An NBD export that holds one image.
+    Nbd,
+}
+
+/// A datastore.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Datastore {
+    /// Its name.
+    pub name: String,
+    /// What it is made of.
+    pub kind: DatastoreKind,
+    /// Where it is: an absolute path or an NBD URI.
+    pub location: String,
+    /// Artificial limits (`mbps=300,iops=5000,latency=1ms`), if any.
+    pub shape: Option<String>,
+    /// Its size, if it can be asked now.
+    pub capacity: Option<u64>,
+    /// What is left, if it can be asked now.
+    pub free: Option<u64>,
+    /// How many disks have their image here.
+    pub disks: u64,
+    /// Why it cannot be used now; absent when all is well.
+    pub problem: Option<String>,
+}
+
+/// Asks for a new datastore.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AddDatastore {
+    /// Its name.
+    pub name: String,
+    /// An absolute path of a directory or block device, or an NBD URI.
+    pub location: String,
+    /// Artificial limits (`mbps=300,iops=5000,latency=1ms`).
+    #[serde(default)]
+    pub shape: Option<String>,
+}

@@ -1,0 +1,99 @@
+//! Disks: virtual disks as guests see them.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::Figures;
+
+/// How much room an image takes before anything is written to it.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Provision {
+    /// Only what is written takes room.
+    #[default]
+    Thin,
+    /// All of it is allocated.
+    Thick,
+    /// All of it is allocated and written with zeroes.
+    ThickZeroed,
+}
+
+/// What goes on at a disk.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DiskActivity {
+    /// Clients connected to it.
+    pub connections: u64,
+    /// Requests being carried out.
+    pub in_flight: u64,
+    /// Reads since the disk was attached.
+    pub reads: u64,
+    /// Writes since the disk was attached (discards and write-zeroes count).
+    pub writes: u64,
+    /// Bytes read since the disk was attached.
+    pub read_bytes: u64,
+    /// Bytes written since the disk was attached.
+    pub written_bytes: u64,
+    /// The last seconds; absent right after the disk was attached.
+    pub recent: Option<Figures>,
+}
+
+/// A disk.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Disk {
+    /// Its name, which is its export's name too.
+    pub name: String,
+    /// Its id, for ever the same.
+    pub id: String,
+    /// Its size.
+    pub size: u64,
+    /// The datastore that holds its image.
+    pub datastore: String,
+    /// Where the image is.
+    pub image: String,
+    /// How the image was provisioned.
+    pub provision: Provision,
+    /// What the image really takes, if the datastore can tell.
+    pub allocated: Option<u64>,
+    /// Goes up each time another image becomes the truth.
+    pub generation: u64,
+    /// Whether clients can use it now.
+    pub served: bool,
+    /// Why it is not served; absent when it is.
+    pub problem: Option<String>,
+    /// The migration under way, if there is one.
+    pub migration: Option<u64>,
+    /// Where clients reach it.
+    pub uris: Vec<String>,
+    /// What goes on at it; absent when it is not served.
+    pub activity: Option<DiskActivity>,
+}
+
+/// Asks for a new, empty disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateDisk {
+    /// Its name.
+    pub name: String,
+    /// Its size, a multiple of 512.
+    pub size: u64,
+    /// The datastore to put it on.
+    pub datastore: String,
+    /// How much room to take at once.
+    #[serde(default)]
+    pub provision: Provision,
+}
+
+/// Asks that a raw image that exists becomes a disk, in place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ImportDisk {
+    /// The disk's name.
+    pub name: String,
+    /// The datastore that the image is on.
+    pub datastore: String,
+    /// The raw file, by its path or its name in the datastore's directory; for
+    /// a device or an NBD export, the location of the datastore.
+    pub file: String,
+}

@@ -1,0 +1,169 @@
+//! Migrations: moving a disk's image to another datastore, live.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{Application, Provision};
+
+/// Where a migration is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MigrationState {
+    /// The destination image is being made.
+    Created,
+    /// Regions are being copied.
+    Copying,
+    /// Both sides are being read and compared.
+    Verifying,
+    /// The switch-over is being made.
+    SwitchingOver,
+    /// It stands still, with a reason; `resume` makes it go on.
+    Paused,
+    /// It was cancelled; the destination image is being removed.
+    Cancelling,
+    /// The destination is the truth; the source image is being put away.
+    CleaningUp,
+    /// The destination is the truth, and nothing is left to do.
+    Completed,
+    /// The source is the truth, as before.
+    Cancelled,
+}
+
+impl MigrationState {
+    /// Whether nothing will happen any more.
+    pub fn ended(self) -> bool {
+        matches!(self, MigrationState::Completed | MigrationState::Cancelled)
+    }
+}
+
+impl fmt::Display for MigrationState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            MigrationState::Created => "created",
+            MigrationState::Copying => "copying",
+            MigrationState::Verifying => "verifying",
+            MigrationState::SwitchingOver => "switching over",
+            MigrationState::Paused => "paused",
+            MigrationState::Cancelling => "cancelling",
+            MigrationState::CleaningUp => "cleaning up",
+            MigrationState::Completed => "completed",
+            MigrationState::Cancelled => "cancelled",
+        })
+    }
+}
+
+/// How far a migration is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Progress {
+    /// The disk's size.
+    pub total: u64,
+    /// Bytes on the destination that equal the source's.
+    pub synced: u64,
+    /// Bytes written to the destination by the copier (what was copied again
+    /// counts again).
+    pub copied: u64,
+    /// Bytes verified so far, if verification was asked for.
+    pub verified: Option<u64>,
+    /// Regions that are behind and must be copied again.
+    pub late_regions: u64,
+    /// What the copier gets through now, bytes of the disk per second.
+    pub rate: f64,
+    /// How long the rest will take at this rate, in seconds.
+    pub eta_s: Option<f64>,
+    /// How long the guest was held at the switch-over, in milliseconds.
+    pub switch_over_ms: Option<f64>,
+    /// Switch-overs begun and undone.
+    pub undone: u32,
+    /// How long a write may wait for the destination now, in milliseconds.
+    pub patience_ms: f64,
+}
+
+/// What a migration came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Report {
+    /// From the request to the end, pauses included, in seconds.
+    pub duration_s: f64,
+    /// Bytes written to the destination.
+    pub copied: u64,
+    /// Bytes of the disk per second, pauses included.
+    pub average_rate: f64,
+    /// How long the guest was held at the switch-over, in milliseconds.
+    pub switch_over_ms: Option<f64>,
+    /// Switch-overs begun and undone.
+    pub undone: u32,
+    /// Bytes verified, if verification was asked for.
+    pub verified: Option<u64>,
+    /// What the destination image takes, if its datastore can tell.
+    pub allocated: Option<u64>,
+}
+
+/// A migration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Migration {
+    /// Its number.
+    pub id: u64,
+    /// The disk's name.
+    pub disk: String,
+    /// The disk's size.
+    pub size: u64,
+    /// The datastore that the disk leaves.
+    pub from: String,
+    /// The datastore that it goes to.
+    pub to: String,
+    /// How the destination image is provisioned.
+    pub provision: Provision,
+    /// The copier's limit in bytes per second, if there is one.
+    pub rate: Option<u64>,
+    /// Whether both sides are compared before the switch-over.
+    pub verify: bool,
+    /// Whether the source image is kept.
+    pub keep_source: bool,
+    /// Where it is.
+    pub state: MigrationState,
+    /// Why it is paused, or how it ended if not as asked.
+    pub reason: Option<String>,
+    /// What to do about that.
+    pub hint: Option<String>,
+    /// When it was asked for (seconds since 1970).
+    pub started: u64,
+    /// When it ended (seconds since 1970).
+    pub ended: Option<u64>,
+    /// How far it is; absent where nothing is known (yet).
+    pub progress: Option<Progress>,
+    /// What the application notices.
+    pub application: Application,
+    /// What it came to; present once it has ended.
+    pub report: Option<Report>,
+}
+
+/// Asks for a migration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StartMigration {
+    /// The disk to move.
+    pub disk: String,
+    /// The datastore to move it to.
+    pub to: String,
+    /// How to provision the destination image; as the source's if left out.
+    #[serde(default)]
+    pub provision: Option<Provision>,
+    /// The copier's limit in bytes per second.
+    #[serde(default)]
+    pub rate: Option<u64>,
+    /// Compare both sides before the switch-over.
+    #[serde(default)]
+    pub verify: bool,
+    /// Keep the source image (as a retired one).
+    #[serde(default)]
+    pub keep_source: bool,
+}
+
+/// Changes a migration's rate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetRate {
+    /// The copier's new limit in bytes per second; `null` lifts it.
+    pub rate: Option<u64>,
+}

@@ -1,0 +1,62 @@
+//! The daemon itself.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// How the daemon does its I/O.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Io {
+    /// `io_uring` or `threads`.
+    pub engine: String,
+    /// Why it is not io_uring.
+    pub reason: Option<String>,
+}
+
+/// How many of each there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Counts {
+    /// Datastores.
+    pub datastores: u64,
+    /// Disks.
+    pub disks: u64,
+    /// Disks that clients can use now.
+    pub disks_served: u64,
+    /// Migrations that have not ended.
+    pub migrations: u64,
+    /// Of these, paused ones.
+    pub migrations_paused: u64,
+}
+
+/// Something that somebody should look at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Warning {
+    /// What it is about: `disk web1`, `datastore fast`, `migration 4`.
+    pub about: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do next; may be empty.
+    pub hint: String,
+}
+
+/// The daemon in one page.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Status {
+    /// The daemon's version.
+    pub version: String,
+    /// Its process id.
+    pub pid: u32,
+    /// When it was started (seconds since 1970).
+    pub started: u64,
+    /// The state directory.
+    pub state: String,
+    /// The API's socket.
+    pub socket: String,
+    /// Where NBD clients connect: URIs without a disk's name.
+    pub nbd: Vec<String>,
+    /// How it does its I/O.
+    pub io: Io,
+    /// How many of each there are.
+    pub counts: Counts,
+    /// What somebody should look at.
+    pub warnings: Vec<Warning>,
+}
