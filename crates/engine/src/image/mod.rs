@@ -1,0 +1,193 @@
+//! An image: the bytes of a disk on one datastore, as a reactor sees it.
+//!
+//! An `Image` is a state machine on one reactor. It is given operations with
+//! `submit` and answers each exactly once, in any order, by pushing onto
+//! `Cx::finished` (also from within `submit`). It gets what it asked of the
+//! kernel or of the clock back through `completed` and `timer`.
+//!
+//! What an image promises:
+//! - Operations in flight together have no order among them, except that an
+//!   image never mixes bytes that neither of two overlapping writes wrote.
+//! - A `Flush` covers the writes that were answered before it was submitted.
+//! - After a `Zero` the range reads as zeroes, whether or not it was unmapped.
+//! - Every operation is inside the image: the caller has checked its range.
+//!   Offsets and lengths are multiples of 512 unless `ImageInfo::min_block` is 1.
+
+pub(crate) mod file;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use sterna_core::{ByteRange, Nanos};
+
+use crate::buffer::{Pool, Slice};
+use crate::io::{Completion, Errno, ImageId, Io, Token};
+use crate::timer::Timers;
+
+/// How to open an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ImageSpec {
+    /// A regular file or a block device, raw.
+    File {
+        /// Where it is.
+        path: PathBuf,
+        /// Past the page cache where the file system can (`O_DIRECT`).
+        direct: bool,
+    },
+}
+
+/// What all objects of a reactor share.
+pub(crate) struct Cx {
+    pub(crate) io: Box<dyn Io>,
+    pub(crate) timers: Timers,
+    pub(crate) buffers: Pool,
+    /// `CLOCK_MONOTONIC`, read once per turn of the loop.
+    pub(crate) now: Nanos,
+    /// Answers of images, on their way to the disks that asked.
+    pub(crate) finished: Vec<(Ticket, ImageResult)>,
+}
+
+/// Names an operation on an image to the disk that asked for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    /// The disk's number on its reactor.
+    pub(crate) disk: u32,
+    /// What the disk (or its mirror's driver) calls it.
+    pub(crate) id: u64,
+}
+
+/// An operation on an image.
+#[derive(Clone, Debug)]
+pub(crate) enum ImageOp {
+    /// Fill the slice from the image.
+    Read { offset: u64, buf: Slice },
+    /// Write the slice; with `fua` answered when durable.
+    Write { offset: u64, buf: Slice, fua: bool },
+    /// Make the range read as zeroes; with `unmap` it may lose its space. With
+    /// `fast`, fail with `ENOTSUP` rather than write zeroes out.
+    Zero {
+        offset: u64,
+        len: u64,
+        unmap: bool,
+        fua: bool,
+        fast: bool,
+    },
+    /// Make all answered writes durable.
+    Flush,
+    /// Say what is allocated, from `offset` on; at most `limit` extents, which
+    /// may cover less than `len` but at least one byte.
+    Extents { offset: u64, len: u64, limit: usize },
+    /// The range will be read soon.
+    Cache { offset: u64, len: u64 },
+}
+
+/// How an operation ended.
+pub(crate) type ImageResult = Result<Done, Errno>;
+
+/// The good answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Done {
+    /// Done.
+    Ok,
+    /// What is where, in order and without gaps from the offset asked for.
+    Extents(Vec<Extent>),
+}
+
+/// A stretch of an image of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) range: ByteRange,
+    /// It takes no space (and so reads as zeroes).
+    pub(crate) hole: bool,
+    /// It reads as zeroes.
+    pub(crate) zero: bool,
+}
+
+/// What is known about an image.
+#[derive(Clone, Debug)]
+pub(crate) struct ImageInfo {
+    /// Bytes.
+    pub(crate) size: u64,
+    /// Operations must be multiples of this.
+    pub(crate) min_block: u32,
+    /// Past the page cache.
+    pub(crate) direct: bool,
+    /// Whether `Extents` finds holes (else everything is said to be data).
+    pub(crate) finds_holes: bool,
+    /// Whether `Zero` works without writing zeroes out, as far as is known.
+    pub(crate) fast_zero: bool,
+}
+
+/// The bytes of a disk on one datastore.
+pub(crate) trait Image {
+    /// Starts an operation; answered exactly once through `cx.finished`.
+    fn submit(&mut self, cx: &mut Cx, ticket: Ticket, op: ImageOp);
+
+    /// An operation of the kernel that this image started is done.
+    fn completed(&mut self, cx: &mut Cx, completion: Completion);
+
+    /// A timer that this image set has fired.
+    fn timer(&mut self, cx: &mut Cx, tag: u32) {
+        let _ = (cx, tag);
+    }
+
+    fn info(&self) -> ImageInfo;
+
+    /// Operations that have not been answered.
+    fn in_flight(&self) -> usize;
+
+    /// No operation will be submitted any more. What the image keeps going by
+    /// itself (receives, timers) must end; it is dropped when `idle`.
+    fn close(&mut self, cx: &mut Cx) {
+        let _ = cx;
+    }
+
+    /// Nothing of this image is in flight, neither operations nor its own.
+    fn idle(&self) -> bool {
+        self.in_flight() == 0
+    }
+}
+
+/// An image that has been opened on some thread and can be given to a reactor.
+pub(crate) trait Opened: Send {
+    /// Its size in bytes.
+    fn size(&self) -> u64;
+
+    /// Makes it work on the calling reactor. All its tokens must carry
+    /// `Owner::Image(id)`.
+    fn start(self: Box<Self>, cx: &mut Cx, id: ImageId) -> Box<dyn Image>;
+}
+
+/// Why an image cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot open {what}: {reason}")]
+pub struct OpenError {
+    what: String,
+    reason: String,
+}
+
+impl OpenError {
+    pub(crate) fn new(what: impl fmt::Display, reason: impl fmt::Display) -> OpenError {
+        OpenError {
+            what: what.to_string(),
+            reason: reason.to_string(),
+        }
+    }
+}
+
+/// Opens an image. Blocks: not for a reactor's thread.
+pub(crate) fn open(spec: &ImageSpec) -> Result<Box<dyn Opened>, OpenError> {
+    match spec {
+        ImageSpec::File { path, direct } => {
+            Ok(Box::new(file::OpenedFile::open(path, *direct)?))
+        }
+    }
+}
+
+/// The token of an image's operation or timer.
+pub(crate) fn token(id: ImageId, tag: u32) -> Token {
+    Token {
+        owner: crate::io::Owner::Image(id),
+        tag,
+    }
+}

@@ -1,0 +1,241 @@
+//! Submitting operations to the kernel and getting their completions.
+//!
+//! One `Io` belongs to one reactor thread. `submit` takes an operation whole,
+//! with its file and its buffers; `wait` gives it back with the result. In
+//! between, the `Io` is the owner, so whatever becomes of the object that
+//! started it, no memory is freed and no file closed under the kernel's hands.
+//! Every submitted operation completes exactly once.
+//!
+//! Two implementations, chosen at start: `uring` and `threads` (epoll, and
+//! worker threads with `preadv2` and its like), for kernels and containers
+//! that forbid io_uring. They behave the same; tests run against both.
+
+mod message;
+mod slots;
+mod threads;
+mod uring;
+mod workers;
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::rc::Rc;
+use std::time::Duration;
+
+use std::cell::Cell;
+
+use crate::buffer::{Pool, Slice};
+
+pub(crate) use message::Message;
+
+/// An error of the operating system, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errno(pub i32);
+
+impl Errno {
+    /// The error of the system call that has just failed.
+    pub(crate) fn last() -> Errno {
+        Errno::from(io::Error::last_os_error())
+    }
+}
+
+impl From<io::Error> for Errno {
+    /// Errors that are not the system's own become `EIO`.
+    fn from(error: io::Error) -> Self {
+        Errno(error.raw_os_error().unwrap_or(libc::EIO))
+    }
+}
+
+impl fmt::Display for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        io::Error::from_raw_os_error(self.0).fmt(f)
+    }
+}
+
+impl std::error::Error for Errno {}
+
+/// An open file on a reactor: cheap to clone, closed with the last clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Fd(Rc<FdInner>);
+
+#[derive(Debug)]
+struct FdInner {
+    fd: OwnedFd,
+    /// Whether `threads` has told its epoll about it.
+    polled: Cell<bool>,
+}
+
+impl From<OwnedFd> for Fd {
+    fn from(fd: OwnedFd) -> Self {
+        Fd(Rc::new(FdInner {
+            fd,
+            polled: Cell::new(false),
+        }))
+    }
+}
+
+impl AsRawFd for Fd {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.fd.as_raw_fd()
+    }
+}
+
+/// Which object on the reactor an operation or a timer belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The reactor itself (its mailbox).
+    Reactor,
+    /// A listening socket.
+    Listener(u32),
+    /// An NBD connection.
+    Connection(u32),
+    /// An image of a disk.
+    Image(ImageId),
+    /// A disk (or its mirror's driver).
+    Disk(u32),
+}
+
+/// Names an image among those of a reactor: its disk, and a number that the
+/// disk gives it and uses for no other image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ImageId {
+    pub(crate) disk: u32,
+    pub(crate) image: u16,
+}
+
+/// Says whose an operation or a timer is, and which of its.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Token {
+    pub(crate) owner: Owner,
+    /// The owner's own name for it.
+    pub(crate) tag: u32,
+}
+
+/// What is done to a range of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Allocate {
+    /// Make it a hole: it reads as zeroes and takes no space.
+    Punch,
+    /// Make it read as zeroes, keeping its space.
+    Zero,
+}
+
+impl Allocate {
+    /// The flags of `fallocate(2)`.
+    fn mode(self) -> i32 {
+        let mode = match self {
+            Allocate::Punch => libc::FALLOC_FL_PUNCH_HOLE,
+            Allocate::Zero => libc::FALLOC_FL_ZERO_RANGE,
+        };
+        mode | libc::FALLOC_FL_KEEP_SIZE
+    }
+}
+
+/// Something that may block, for a helper thread. What it finds beyond a
+/// number goes through whatever it captured (an `Arc<Mutex<_>>`).
+pub(crate) type Job = Box<dyn FnOnce() -> Result<u64, Errno> + Send>;
+
+/// An operation. Results are byte counts, unless said otherwise.
+pub(crate) enum Op {
+    /// Reads at `offset`; may read less than asked for, 0 at the end.
+    Read { fd: Fd, offset: u64, buf: Slice },
+    /// Writes at `offset`, with `dsync` durably; may write less.
+    Write {
+        fd: Fd,
+        offset: u64,
+        buf: Slice,
+        dsync: bool,
+    },
+    /// Makes what was written durable (`fdatasync`). Result 0.
+    Sync { fd: Fd },
+    /// Changes how a range is allocated. Result 0.
+    Allocate {
+        fd: Fd,
+        mode: Allocate,
+        offset: u64,
+        len: u64,
+    },
+    /// Receives what there is, at least one byte; 0 when the peer has closed.
+    Recv { fd: Fd, buf: Slice },
+    /// Sends the whole message, or fails.
+    Send { fd: Fd, message: Box<Message> },
+    /// Waits until there is something to read (or to accept). Result 0.
+    Readable { fd: Fd },
+    /// Runs the job on a helper thread; its result is the result. `None` when
+    /// it comes back: the job is used up.
+    Blocking { job: Option<Job> },
+}
+
+/// An operation that is done.
+pub(crate) struct Completion {
+    pub(crate) token: Token,
+    pub(crate) result: Result<u64, Errno>,
+    /// The operation, with its buffers.
+    pub(crate) op: Op,
+}
+
+/// Submits operations and waits for completions.
+pub(crate) trait Io {
+    /// Starts an operation. It may be held back until the next `wait`.
+    fn submit(&mut self, token: Token, op: Op);
+
+    /// Starts what was submitted, waits for at least one completion or until
+    /// `timeout` is over, and appends all completions there are to `out`.
+    fn wait(&mut self, timeout: Option<Duration>, out: &mut Vec<Completion>);
+
+    /// Ends the operations with this token early where the kernel can; they
+    /// still complete, with `ECANCELED` or their result. Only `Recv`, `Send`
+    /// and `Readable` are sure to end.
+    fn cancel(&mut self, token: Token);
+
+    /// Operations submitted and not yet given back.
+    fn in_flight(&self) -> usize;
+}
+
+/// Which way to the kernel to take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IoChoice {
+    /// io_uring if the system allows it, else threads.
+    #[default]
+    Auto,
+    /// io_uring, or fail to start.
+    Uring,
+    /// epoll and worker threads.
+    Threads,
+}
+
+/// The way to the kernel that was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IoKind {
+    /// `io_uring` or `threads`.
+    pub name: &'static str,
+    /// Why not io_uring, if it was tried and failed.
+    pub reason: Option<String>,
+}
+
+/// Opens an `Io` for the calling thread, which must be the one that uses it.
+pub(crate) fn open(choice: IoChoice, pool: &Pool) -> io::Result<(Box<dyn Io>, IoKind)> {
+    let reason = match choice {
+        IoChoice::Threads => None,
+        IoChoice::Auto | IoChoice::Uring => match uring::Uring::open(pool) {
+            Ok(io) => {
+                return Ok((
+                    Box::new(io),
+                    IoKind {
+                        name: "io_uring",
+                        reason: None,
+                    },
+                ));
+            }
+            Err(error) if choice == IoChoice::Uring => return Err(error),
+            Err(error) => Some(error.to_string()),
+        },
+    };
+    Ok((
+        Box::new(threads::Threads::open()?),
+        IoKind {
+            name: "threads",
+            reason,
+        },
+    ))
+}
