@@ -59,7 +59,10 @@ impl FromStr for Bytes {
     type Err = ParseUnitError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = || ParseUnitError { text: text.into(), expected: SIZE_EXPECTED };
+        let error = || ParseUnitError {
+            text: text.into(),
+            expected: SIZE_EXPECTED,
+        };
         let (number, suffix) = split_number(text.trim()).ok_or_else(error)?;
         let shift = match suffix.to_ascii_lowercase().as_str() {
             "" | "b" => 0,
@@ -153,7 +156,10 @@ impl FromStr for Nanos {
     type Err = ParseUnitError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = || ParseUnitError { text: text.into(), expected: SPAN_EXPECTED };
+        let error = || ParseUnitError {
+            text: text.into(),
+            expected: SPAN_EXPECTED,
+        };
         let (number, suffix) = split_number(text.trim()).ok_or_else(error)?;
         let unit = match suffix {
             "ns" => 1,

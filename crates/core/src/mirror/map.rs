@@ -57,7 +57,10 @@ pub struct MemoryMap(Vec<Stored>);
 impl MemoryMap {
     /// A map of `regions` regions, all `stored`.
     pub fn new(regions: u64, stored: Stored) -> Self {
-        MemoryMap(vec![stored; usize::try_from(regions).expect("fits in memory")])
+        MemoryMap(vec![
+            stored;
+            usize::try_from(regions).expect("fits in memory")
+        ])
     }
 
     /// What a power loss leaves: nothing synced can be trusted.

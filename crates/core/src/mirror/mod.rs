@@ -1,12 +1,246 @@
 //! The mirror: how a disk moves while its guest goes on.
+//!
+//! # Rule
+//!
+//! The disk is divided into regions. The copier walks over them once, in order,
+//! and copies each; a guest write to a region that is already equal on both
+//! sides goes to both at the same time, so that it stays equal. When no region
+//! is behind, the destination becomes the truth in one short, bounded step.
+//!
+//! # Invariants
+//!
+//! 1. The guest's answer is the source's answer. No failure, no slowness and no
+//!    silence of the destination changes it, and none delays it longer than
+//!    patience.
+//! 2. A region counts as equal only if no byte of it can differ: every write
+//!    that was in flight while it was copied makes the copy void.
+//! 3. The copier never writes to a region on the destination while any write of
+//!    the guest to it is in flight, not even an overdue one that the guest has
+//!    long been answered for: older data never lands on newer.
+//! 4. Two mirrored writes that overlap are never in flight together, so both
+//!    sides see them in the same order.
+//! 5. The region map is at any instant what a crash at that instant would need.
+//! 6. `Commit` is asked for only while nothing is in flight, nothing is behind,
+//!    and the destination is flushed; requests that come meanwhile are held and
+//!    go to whichever side is the truth when the answer is known.
+//!
+//! # Special cases
+//!
+//! - A region that is written whenever its copy is in flight: after `ROUNDS_MAX`
+//!   rounds it is *claimed*, and its writes wait for one small copy.
+//! - A request that spans equal and other regions is mirrored whole; what is
+//!   behind stays behind.
+//! - Waiting has one bound for all its causes (an overlap, a claim, a slow
+//!   destination): patience. Past it, the write goes to the source alone.
+//! - When many destination writes are overdue, the destination is taken for
+//!   stalled and new writes do not wait for it at all.
+//!
+//! # Failures
+//!
+//! Whatever happens to the destination pauses the migration with its reason;
+//! from then on nothing touches the destination, guest writes go to the source
+//! alone, and what they touch falls behind. A crash at any moment leaves the map.
+//!
+//! # The parts
+//!
+//! `guest` admits, mirrors and answers guest requests; `copy` walks, copies and
+//! verifies; `pace` says how fast; `converge` raises patience when the end does
+//! not come nearer; `switch` makes the switch-over; `control` pauses, resumes and
+//! cancels. `Mirror::handle` applies an event and then lets each part do what
+//! has become possible; there is no other order in which things happen.
 
+mod config;
+mod control;
+mod converge;
+mod copy;
 mod event;
+mod flight;
+mod guest;
+mod jobs;
 mod map;
+mod pace;
 mod progress;
+mod regions;
+mod switch;
 
+pub use config::{
+    Config, DESTINATION_TIMEOUT, FLUSH_TIMEOUT, HOLD_BUDGET, PATIENCE,
+    PATIENCE_RAISE_MAX, PATIENCE_STEP, REGION,
+};
 pub use event::{
     Action, Control, End, Event, Fault, Job, JobId, JobKind, Notice, Outcome, Request,
     RequestId, RequestKind,
 };
 pub use map::{MemoryMap, RegionMap, Stored};
 pub use progress::{PauseReason, Phase, Progress};
+
+use converge::Converge;
+use copy::Copier;
+use flight::Flights;
+use jobs::Jobs;
+use pace::Pace;
+use regions::Regions;
+use switch::Switch;
+
+use crate::{Bytes, Nanos};
+
+/// What the migration is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Running,
+    Paused(PauseReason),
+    Ended(End),
+}
+
+/// The state machine of one migration.
+///
+/// Synchronous and pure: `handle` takes the time and an event and adds actions
+/// to a list. The price of that is that every wait is a state written by hand;
+/// what it buys is that each order of events can be tried.
+#[derive(Debug)]
+pub struct Mirror<M> {
+    config: Config,
+    state: State,
+    regions: Regions<M>,
+    flights: Flights,
+    jobs: Jobs,
+    copier: Copier,
+    pace: Pace,
+    converge: Converge,
+    switch: Switch,
+}
+
+impl<M: RegionMap> Mirror<M> {
+    /// A mirror over `map`: fresh, or as a crash left it. It starts with the
+    /// first event.
+    ///
+    /// # Panics
+    ///
+    /// If the map's number of regions is not the disk's, or a region's size is
+    /// not a power of two.
+    pub fn new(now: Nanos, config: Config, map: M) -> Self {
+        Mirror {
+            config,
+            state: State::Running,
+            regions: Regions::new(map, config.size, config.region),
+            flights: Flights::default(),
+            jobs: Jobs::default(),
+            copier: Copier::new(&config),
+            pace: Pace::new(now, config.rate),
+            converge: Converge::new(config.patience),
+            switch: Switch::default(),
+        }
+    }
+
+    /// A mirror that starts paused, as a daemon finds it after a restart.
+    pub fn new_paused(now: Nanos, config: Config, map: M, reason: PauseReason) -> Self {
+        let mut mirror = Mirror::new(now, config, map);
+        mirror.state = State::Paused(reason);
+        mirror
+    }
+
+    /// Applies `event` at `now` and adds what is to be done to `out`. Actions
+    /// are to be carried out in their order. Time never goes backwards.
+    pub fn handle(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
+        match event {
+            Event::Arrived(request) => self.arrived(now, request, out),
+            Event::SourceDone { id, ok } => self.source_done(now, id, ok, out),
+            Event::DestinationDone { id, result } => {
+                self.destination_done(now, id, result, out);
+            }
+            Event::JobDone { job, outcome } => self.job_done(now, job, &outcome, out),
+            Event::Flushed(result) => self.flushed(now, result, out),
+            Event::Prepared(ok) => self.prepared(now, ok, out),
+            Event::Sealed(result) => self.sealed(now, result, out),
+            Event::Committed(ok) => self.committed(now, ok, out),
+            Event::Control(control) => self.control(now, control, out),
+            Event::Tick => {}
+        }
+        self.expire(now, out);
+        self.start_waiting(now, out);
+        self.advance_switch(now, out);
+        self.copy_more(now, out);
+        self.begin_switch(now, out);
+    }
+
+    /// When `handle` must be called again at the latest, if nothing happens.
+    pub fn deadline(&mut self) -> Option<Nanos> {
+        let running = self.running();
+        let copying = running && !self.switch.holding();
+        let timeout = self.config.destination_timeout;
+        let destination = self
+            .flights
+            .oldest_destination()
+            .map(|since| since.plus(timeout));
+        [
+            self.flights.next_deadline(),
+            self.switch.deadline(self.config.hold_budget),
+            copying.then(|| self.copier.wake()).flatten(),
+            copying.then(|| self.converge.deadline()).flatten(),
+            destination.filter(|_| running),
+            self.jobs
+                .oldest()
+                .map(|since| since.plus(timeout))
+                .filter(|_| running),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Whether the guest's requests are being held for the switch-over.
+    pub fn holding(&self) -> bool {
+        self.switch.holding()
+    }
+
+    /// Whether nothing is in flight any more; after `Ended`, the driver may then
+    /// let go of the mirror and of the image that lost.
+    pub fn is_idle(&self) -> bool {
+        self.flights.is_empty() && self.jobs.is_empty() && self.switch.is_idle()
+    }
+
+    /// The region map, for the tests that look at what a crash would find.
+    pub fn map(&self) -> &M {
+        self.regions.map()
+    }
+
+    /// The migration in figures.
+    pub fn progress(&self) -> Progress {
+        let phase = match self.state {
+            State::Running if self.switch.under_way() => Phase::SwitchingOver,
+            State::Running if self.copier.verifying() => Phase::Verifying,
+            State::Running => Phase::Copying,
+            State::Paused(reason) => Phase::Paused(reason),
+            State::Ended(End::Completed) => Phase::Completed,
+            State::Ended(End::Cancelled) => Phase::Cancelled,
+        };
+        let rate = self.pace.rate();
+        let left = self.config.size - self.regions.synced_bytes();
+        let unverified = match self.verified() {
+            Some(verified) => self.config.size.saturating_sub(verified),
+            None => 0,
+        };
+        let eta = (rate > 0.0 && self.state == State::Running)
+            .then(|| Nanos(((left + unverified) as f64 / rate * 1e9) as u64));
+        Progress {
+            phase,
+            total: Bytes(self.config.size),
+            synced: Bytes(self.regions.synced_bytes()),
+            copied: Bytes(self.copier.copied),
+            verified: self.verified().map(Bytes),
+            late_regions: self
+                .copier
+                .late(self.regions.behind(), self.regions.count()),
+            rate,
+            eta,
+            held: self.switch.held(),
+            undone: self.switch.undone(),
+            patience: self.converge.patience(),
+        }
+    }
+
+    /// Whether guest writes may go to the destination at all.
+    fn running(&self) -> bool {
+        self.state == State::Running
+    }
+}

@@ -1,0 +1,78 @@
+//! What a migration is told at its start, and the limits it keeps.
+
+use crate::Nanos;
+
+/// How long a mirrored write may take over the source's time before the guest
+/// is answered without the destination. Twenty milliseconds is what a busy
+/// disk array takes now and then anyway, so an application built for disks
+/// does not notice it.
+pub const PATIENCE: Nanos = Nanos::from_millis(20);
+
+/// How far patience may be raised over its base so that a migration to a slow
+/// destination still converges: a guest never waits longer than base + 80 ms.
+pub const PATIENCE_RAISE_MAX: Nanos = Nanos::from_millis(80);
+
+/// One step of raising.
+pub const PATIENCE_STEP: Nanos = Nanos::from_millis(20);
+
+/// How long the guest may be held at the switch-over.
+pub const HOLD_BUDGET: Nanos = Nanos::from_millis(100);
+
+/// How long an operation on the destination may take before the migration
+/// pauses. Far beyond any healthy device, well below the 30 s after which
+/// guests reset their disks.
+pub const DESTINATION_TIMEOUT: Nanos = Nanos::from_secs(10);
+
+/// How long the flush before the switch-over may take: it may have to empty a
+/// large write cache behind a slow link, and the guest runs meanwhile.
+pub const FLUSH_TIMEOUT: Nanos = Nanos::from_secs(120);
+
+/// Bytes in one region of the map. Smaller regions copy less after a write,
+/// larger ones need a smaller map; 64 KiB is a write's neighbourhood on most
+/// arrays and a 1 TiB disk needs a map of 8 MiB.
+pub const REGION: u64 = 64 << 10;
+
+/// What a migration is told at its start.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// The disk's size in bytes.
+    pub size: u64,
+    /// Bytes in a region, a power of two.
+    pub region: u64,
+    /// Whether the source can name its holes.
+    pub scan: bool,
+    /// Whether the destination reads as zeroes where it was never written.
+    pub reads_zero: bool,
+    /// Compare both sides before the switch-over.
+    pub verify: bool,
+    /// The copier's limit in bytes per second.
+    pub rate: Option<u64>,
+    /// The base of patience.
+    pub patience: Nanos,
+    /// How long the guest may be held.
+    pub hold_budget: Nanos,
+    /// How long the destination may take for one operation.
+    pub destination_timeout: Nanos,
+}
+
+impl Config {
+    /// The usual configuration for a disk of `size` bytes.
+    pub fn new(size: u64) -> Self {
+        Config {
+            size,
+            region: REGION,
+            scan: true,
+            reads_zero: false,
+            verify: false,
+            rate: None,
+            patience: PATIENCE,
+            hold_budget: HOLD_BUDGET,
+            destination_timeout: DESTINATION_TIMEOUT,
+        }
+    }
+
+    /// How many regions the disk has; the last one may be short.
+    pub fn regions(&self) -> u64 {
+        self.size.div_ceil(self.region)
+    }
+}

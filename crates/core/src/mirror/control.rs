@@ -1,0 +1,79 @@
+//! Pausing, resuming, cancelling.
+
+use super::{Action, Control, End, Mirror, Notice, PauseReason, RegionMap, State};
+use crate::Nanos;
+
+impl<M: RegionMap> Mirror<M> {
+    pub(super) fn control(
+        &mut self,
+        now: Nanos,
+        control: Control,
+        out: &mut Vec<Action>,
+    ) {
+        match control {
+            Control::SetRate(rate) => self.pace.set_limit(now, rate),
+            Control::Pause => self.pause(now, PauseReason::Asked, out),
+            Control::Resume => self.resume(now, out),
+            Control::Cancel => self.cancel(now, out),
+        }
+    }
+
+    /// Stops everything that touches the destination. A commit that was asked
+    /// for is past stopping; its answer decides.
+    pub(super) fn pause(
+        &mut self,
+        now: Nanos,
+        reason: PauseReason,
+        out: &mut Vec<Action>,
+    ) {
+        if self.state != State::Running {
+            // A reason that the operator must act on outlives "asked for".
+            return;
+        }
+        if self.switch.committing() {
+            return;
+        }
+        self.state = State::Paused(reason);
+        out.push(Action::Notice(Notice::Paused(reason)));
+        self.leave_destination(now, out);
+    }
+
+    /// From now on the guest has nothing to do with the destination.
+    fn leave_destination(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        self.copier.release_claims();
+        self.abandon_mirrored(out);
+        self.undo_switch(now, out);
+    }
+
+    /// Mirrored writes in flight end when the source is done with them.
+    fn abandon_mirrored(&mut self, out: &mut Vec<Action>) {
+        for id in self.flights.awaiting_destination() {
+            self.lose_patience(id);
+            if self.flights.get(id).source == super::flight::Side::Done {
+                self.answer(id, out);
+            }
+        }
+    }
+
+    fn resume(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        if !matches!(self.state, State::Paused(_)) {
+            return;
+        }
+        self.state = State::Running;
+        self.pace.restart(now);
+        self.converge.restart();
+        self.flights.rearm(now);
+        self.jobs.rearm(now);
+        self.switch.resumed(now);
+        out.push(Action::Notice(Notice::Resumed));
+    }
+
+    fn cancel(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        if matches!(self.state, State::Ended(_)) || self.switch.committing() {
+            return;
+        }
+        self.state = State::Ended(End::Cancelled);
+        self.leave_destination(now, out);
+        out.push(Action::Ended(End::Cancelled));
+    }
+}

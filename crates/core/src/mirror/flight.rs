@@ -1,0 +1,187 @@
+//! Guest requests between their arrival and the end of their last effect.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use super::{Request, RequestId};
+use crate::Nanos;
+
+/// What one side has done with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// It is not asked, or not yet.
+    Idle,
+    /// It works on it.
+    Pending,
+    /// It is done.
+    Done,
+}
+
+/// A guest request.
+#[derive(Debug)]
+pub(super) struct Flight {
+    pub(super) request: Request,
+    pub(super) arrived: Nanos,
+    /// When it was started; how long it waited before is taken off its patience.
+    pub(super) started: Nanos,
+    pub(super) source: Side,
+    pub(super) destination: Side,
+    /// The guest does not wait for the destination any more.
+    pub(super) overdue: bool,
+    pub(super) answered: bool,
+    deadline: Option<Nanos>,
+}
+
+/// All requests that the mirror knows of. Bounded by what the guest may have in
+/// flight, plus the overdue writes, which the breaker in `guest` bounds.
+#[derive(Debug, Default)]
+pub(super) struct Flights {
+    by_id: HashMap<RequestId, Flight>,
+    deadlines: BTreeSet<(Nanos, RequestId)>,
+    /// Requests that were not started yet, in order of arrival.
+    waiting: VecDeque<RequestId>,
+    /// Destination writes in order of their start; ended ones linger until they
+    /// are at the front.
+    destination: VecDeque<(Nanos, RequestId)>,
+    overdue: usize,
+}
+
+impl Flights {
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    pub(super) fn overdue(&self) -> usize {
+        self.overdue
+    }
+
+    pub(super) fn insert(&mut self, now: Nanos, request: Request) {
+        let flight = Flight {
+            request,
+            arrived: now,
+            started: now,
+            source: Side::Idle,
+            destination: Side::Idle,
+            overdue: false,
+            answered: false,
+            deadline: None,
+        };
+        let before = self.by_id.insert(request.id, flight);
+        assert!(before.is_none(), "{:?} is in flight twice", request.id);
+    }
+
+    pub(super) fn get(&self, id: RequestId) -> &Flight {
+        &self.by_id[&id]
+    }
+
+    pub(super) fn get_mut(&mut self, id: RequestId) -> &mut Flight {
+        self.by_id
+            .get_mut(&id)
+            .expect("the driver names requests in flight")
+    }
+
+    pub(super) fn remove(&mut self, id: RequestId) {
+        self.set_deadline(id, None);
+        if self.by_id.remove(&id).is_some_and(|flight| flight.overdue) {
+            self.overdue -= 1;
+        }
+    }
+
+    pub(super) fn set_overdue(&mut self, id: RequestId) {
+        let flight = self.get_mut(id);
+        if !flight.overdue {
+            flight.overdue = true;
+            self.overdue += 1;
+        }
+    }
+
+    pub(super) fn set_deadline(&mut self, id: RequestId, deadline: Option<Nanos>) {
+        if let Some(flight) = self.by_id.get_mut(&id) {
+            if let Some(old) = flight.deadline.take() {
+                self.deadlines.remove(&(old, id));
+            }
+            if let Some(new) = deadline {
+                flight.deadline = Some(new);
+                self.deadlines.insert((new, id));
+            }
+        }
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Nanos> {
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+
+    /// Takes a request whose deadline has come.
+    pub(super) fn take_due(&mut self, now: Nanos) -> Option<RequestId> {
+        let &(at, id) = self.deadlines.first()?;
+        if at > now {
+            return None;
+        }
+        self.set_deadline(id, None);
+        Some(id)
+    }
+
+    pub(super) fn wait(&mut self, id: RequestId, deadline: Nanos) {
+        self.waiting.push_back(id);
+        self.set_deadline(id, Some(deadline));
+    }
+
+    pub(super) fn waiting(&self) -> &VecDeque<RequestId> {
+        &self.waiting
+    }
+
+    pub(super) fn waits_no_more(&mut self, id: RequestId) {
+        self.waiting.retain(|waiting| *waiting != id);
+        self.set_deadline(id, None);
+    }
+
+    /// Takes all that wait, to be held with the others at the switch-over.
+    pub(super) fn take_waiting(&mut self) -> Vec<(Nanos, Request)> {
+        let ids: Vec<_> = self.waiting.drain(..).collect();
+        ids.into_iter()
+            .map(|id| {
+                let flight = self.get(id);
+                let taken = (flight.arrived, flight.request);
+                self.remove(id);
+                taken
+            })
+            .collect()
+    }
+
+    pub(super) fn destination_starts(&mut self, now: Nanos, id: RequestId) {
+        self.destination.push_back((now, id));
+    }
+
+    /// When the oldest destination write that is still under way was started.
+    pub(super) fn oldest_destination(&mut self) -> Option<Nanos> {
+        while let Some(&(since, id)) = self.destination.front() {
+            let pending = self
+                .by_id
+                .get(&id)
+                .is_some_and(|flight| flight.destination == Side::Pending);
+            if pending {
+                return Some(since);
+            }
+            self.destination.pop_front();
+        }
+        None
+    }
+
+    /// Counts the time of destination writes from `now` on: a pause has ended.
+    pub(super) fn rearm(&mut self, now: Nanos) {
+        for entry in &mut self.destination {
+            entry.0 = now;
+        }
+    }
+
+    /// The mirrored writes whose guest still waits for the destination.
+    pub(super) fn awaiting_destination(&self) -> Vec<RequestId> {
+        let mut ids: Vec<_> = self
+            .by_id
+            .iter()
+            .filter(|(_, flight)| flight.destination == Side::Pending && !flight.overdue)
+            .map(|(id, _)| *id)
+            .collect();
+        ids.sort_unstable(); // The map's order is not the same in every run.
+        ids
+    }
+}

@@ -1,0 +1,117 @@
+//! The copier's jobs in flight, and which of their regions a guest write touched.
+
+use std::ops::Range;
+
+use super::{Job, JobId, JobKind};
+use crate::{ByteRange, Nanos};
+
+/// A job in flight.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    pub(super) job: Job,
+    pub(super) regions: Range<u64>,
+    pub(super) started: Nanos,
+    /// It belongs to the verification pass.
+    pub(super) verify: bool,
+    touched: Vec<u64>,
+}
+
+impl InFlight {
+    /// Whether a guest write touched `region` since the job began.
+    pub(super) fn touched(&self, region: u64) -> bool {
+        let bit = region - self.regions.start;
+        self.touched[(bit / 64) as usize] >> (bit % 64) & 1 == 1
+    }
+
+    fn touch(&mut self, regions: Range<u64>) {
+        let start = regions.start.max(self.regions.start);
+        let end = regions.end.min(self.regions.end);
+        for region in start..end {
+            let bit = region - self.regions.start;
+            self.touched[(bit / 64) as usize] |= 1 << (bit % 64);
+        }
+    }
+}
+
+/// The jobs in flight; few, so that a linear search is the quickest.
+#[derive(Debug, Default)]
+pub(super) struct Jobs {
+    list: Vec<InFlight>,
+    next: u64,
+}
+
+impl Jobs {
+    pub(super) fn start(
+        &mut self,
+        now: Nanos,
+        kind: JobKind,
+        regions: Range<u64>,
+        range: ByteRange,
+        verify: bool,
+    ) -> Job {
+        let job = Job {
+            id: JobId(self.next),
+            kind,
+            range,
+        };
+        self.next += 1;
+        let words = (regions.end - regions.start).div_ceil(64) as usize;
+        self.list.push(InFlight {
+            job,
+            regions,
+            started: now,
+            verify,
+            touched: vec![0; words],
+        });
+        job
+    }
+
+    pub(super) fn take(&mut self, id: JobId) -> InFlight {
+        let at = self.list.iter().position(|job| job.job.id == id);
+        self.list
+            .swap_remove(at.expect("the driver names jobs in flight"))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// A guest write touches `regions`.
+    pub(super) fn touch(&mut self, regions: &Range<u64>) {
+        for job in &mut self.list {
+            job.touch(regions.clone());
+        }
+    }
+
+    /// The end of the job that works on `region`, if one does.
+    pub(super) fn covering(&self, region: u64) -> Option<u64> {
+        self.list
+            .iter()
+            .find(|job| job.regions.contains(&region))
+            .map(|job| job.regions.end)
+    }
+
+    /// Whether a job of the verification pass is in flight.
+    pub(super) fn verifying(&self) -> bool {
+        self.list.iter().any(|job| job.verify)
+    }
+
+    pub(super) fn scanning(&self) -> bool {
+        self.list.iter().any(|job| job.job.kind == JobKind::Scan)
+    }
+
+    pub(super) fn oldest(&self) -> Option<Nanos> {
+        self.list.iter().map(|job| job.started).min()
+    }
+
+    /// Counts the time of all jobs from `now` on: a pause has ended.
+    pub(super) fn rearm(&mut self, now: Nanos) {
+        for job in &mut self.list {
+            job.started = now;
+        }
+    }
+}

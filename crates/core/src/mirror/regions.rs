@@ -1,0 +1,240 @@
+//! Every region's state: the stored map, and the guest writes in flight.
+//!
+//! A region is *behind* if its copy on the destination is not what the source
+//! holds and no write in flight will make it so. `behind == 0` is the gate of
+//! the switch-over, so it is counted, not searched for.
+//!
+//! Invariants:
+//! - A region with guest writes in flight has an entry in `busy`; the entry
+//!   knows whether both sides will be equal when all of them have landed.
+//! - The map says `Synced` only for regions without an entry.
+//! - `behind` = regions neither stored as `Synced` nor busy and `equal`.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::{RegionMap, RequestId, Stored};
+use crate::ByteRange;
+
+/// Regions whose `behind` is counted together, so that the search for the last
+/// few of a large disk does not walk its whole map.
+const BLOCK: u64 = 4096;
+
+/// Guest writes in flight in one region.
+#[derive(Debug)]
+struct Busy {
+    /// The writes, in the order in which they were started. A write counts until
+    /// both sides are done with it, even if the guest was answered long ago.
+    flights: Vec<RequestId>,
+    /// Both sides will hold the same bytes when all flights have landed.
+    equal: bool,
+}
+
+/// Every region's state.
+#[derive(Debug)]
+pub(super) struct Regions<M> {
+    map: M,
+    size: u64,
+    region: u64,
+    busy: HashMap<u64, Busy>,
+    behind: u64,
+    behind_in_block: Vec<u16>,
+}
+
+impl<M: RegionMap> Regions<M> {
+    pub(super) fn new(map: M, size: u64, region: u64) -> Self {
+        assert!(region.is_power_of_two(), "a region is a power of two");
+        assert_eq!(
+            map.regions(),
+            size.div_ceil(region),
+            "the map fits the disk"
+        );
+        let blocks = map.regions().div_ceil(BLOCK) as usize;
+        let mut regions = Regions {
+            map,
+            size,
+            region,
+            busy: HashMap::new(),
+            behind: 0,
+            behind_in_block: vec![0; blocks],
+        };
+        let mut at = 0;
+        while let Some(next) = regions.map.next_not_synced(at) {
+            regions.falls_behind(next);
+            at = next + 1;
+        }
+        regions
+    }
+
+    fn falls_behind(&mut self, region: u64) {
+        self.behind += 1;
+        self.behind_in_block[(region / BLOCK) as usize] += 1;
+    }
+
+    fn catches_up(&mut self, region: u64) {
+        self.behind -= 1;
+        self.behind_in_block[(region / BLOCK) as usize] -= 1;
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.map.regions()
+    }
+
+    pub(super) fn behind(&self) -> u64 {
+        self.behind
+    }
+
+    pub(super) fn map(&self) -> &M {
+        &self.map
+    }
+
+    /// Bytes that are equal on both sides.
+    pub(super) fn synced_bytes(&self) -> u64 {
+        let behind = self.behind * self.region;
+        if self.behind == self.count() {
+            0
+        } else {
+            self.size.saturating_sub(behind)
+        }
+    }
+
+    pub(super) fn stored(&self, region: u64) -> Stored {
+        self.map.get(region)
+    }
+
+    /// The regions that `range` touches.
+    pub(super) fn of(&self, range: ByteRange) -> Range<u64> {
+        range.offset / self.region..range.end().div_ceil(self.region)
+    }
+
+    /// The bytes of the regions from `first` to before `end`.
+    pub(super) fn bytes(&self, regions: Range<u64>) -> ByteRange {
+        let offset = regions.start * self.region;
+        let end = (regions.end * self.region).min(self.size);
+        ByteRange::new(offset, end - offset)
+    }
+
+    /// The regions that lie wholly inside `range`; the disk's last, short region
+    /// counts as whole if the range reaches the disk's end.
+    pub(super) fn inside(&self, range: ByteRange) -> Range<u64> {
+        let first = range.offset.div_ceil(self.region);
+        let end = if range.end() >= self.size {
+            self.count()
+        } else {
+            range.end() / self.region
+        };
+        first..end.max(first)
+    }
+
+    /// Whether guest writes are in flight there.
+    pub(super) fn is_busy(&self, region: u64) -> bool {
+        self.busy.contains_key(&region)
+    }
+
+    /// Whether both sides are equal, or will be when the writes in flight land.
+    pub(super) fn is_equal(&self, region: u64) -> bool {
+        match self.busy.get(&region) {
+            Some(busy) => busy.equal,
+            None => self.map.get(region) == Stored::Synced,
+        }
+    }
+
+    /// The writes in flight in `region`, in the order of their start.
+    pub(super) fn flights(&self, region: u64) -> &[RequestId] {
+        self.busy.get(&region).map_or(&[], |busy| &busy.flights)
+    }
+
+    /// The next region from `from` on that is behind.
+    pub(super) fn next_behind(&self, from: u64) -> Option<u64> {
+        let mut at = from;
+        while at < self.count() {
+            if self.behind_in_block[(at / BLOCK) as usize] == 0 {
+                at = (at / BLOCK + 1) * BLOCK;
+                continue;
+            }
+            let region = self.map.next_not_synced(at)?;
+            if !self.is_equal(region) {
+                return Some(region);
+            }
+            at = region + 1;
+        }
+        None
+    }
+
+    /// A guest write starts; `mirrored` if it goes to both sides.
+    pub(super) fn write_starts(
+        &mut self,
+        id: RequestId,
+        range: ByteRange,
+        mirrored: bool,
+    ) {
+        for region in self.of(range) {
+            let stored = self.map.get(region);
+            let busy = self.busy.entry(region).or_insert_with(|| Busy {
+                flights: Vec::with_capacity(1),
+                equal: stored == Stored::Synced,
+            });
+            busy.flights.push(id);
+            if !mirrored && busy.equal {
+                busy.equal = false;
+                self.falls_behind(region);
+            }
+            // A mirrored write may change a destination that was never written;
+            // and nothing is stored as synced while a write is in flight.
+            if stored == Stored::Synced || (mirrored && stored == Stored::Absent) {
+                self.map.set(region, Stored::Late);
+            }
+        }
+    }
+
+    /// A mirrored write will not (for certain) leave both sides equal: it is
+    /// overdue, it failed, or the destination is no longer written.
+    pub(super) fn write_spoils(&mut self, range: ByteRange) {
+        for region in self.of(range) {
+            if let Some(busy) = self.busy.get_mut(&region)
+                && busy.equal
+            {
+                busy.equal = false;
+                self.falls_behind(region);
+            }
+        }
+    }
+
+    /// Both sides are done with a write.
+    pub(super) fn write_lands(&mut self, id: RequestId, range: ByteRange) {
+        for region in self.of(range) {
+            let busy = self
+                .busy
+                .get_mut(&region)
+                .expect("a write in flight is known");
+            busy.flights.retain(|flight| *flight != id);
+            if busy.flights.is_empty() {
+                if busy.equal {
+                    self.map.set(region, Stored::Synced);
+                }
+                self.busy.remove(&region);
+            }
+        }
+    }
+
+    /// The destination now holds what the source holds. No write is in flight.
+    pub(super) fn set_synced(&mut self, region: u64) {
+        debug_assert!(!self.is_busy(region));
+        if self.map.get(region) != Stored::Synced {
+            self.map.set(region, Stored::Synced);
+            self.catches_up(region);
+        }
+    }
+
+    /// The destination may hold anything: the copier is about to write there, or
+    /// a comparison found a difference. No write is in flight.
+    pub(super) fn set_late(&mut self, region: u64) {
+        debug_assert!(!self.is_busy(region));
+        match self.map.get(region) {
+            Stored::Synced => self.falls_behind(region),
+            Stored::Late => return,
+            Stored::Absent | Stored::Suspect => {}
+        }
+        self.map.set(region, Stored::Late);
+    }
+}

@@ -1,0 +1,318 @@
+//! The switch-over: the moment at which the destination becomes the truth.
+//!
+//! ```text
+//! flush ahead    guest running: empties the destination's caches
+//! prepare        guest running: the intention is durable; shows that the state
+//!                store is quick enough to be asked while the guest is held
+//! drain          new requests are held, those in flight end
+//! flush held     what the drained requests wrote; tiny
+//! seal           the destination's sidecar says active
+//! commit         the record; from here on there is no way back
+//! ```
+//!
+//! Before `commit` each step can be undone: the held requests go to the source
+//! and the switch-over is tried again later. It is undone when the budget is
+//! used up, when a write fell behind, when something failed, or when the
+//! operator pauses. The answer to a step that was asked for before the undoing
+//! is still awaited before anything new is asked for; a seal whose outcome came
+//! too late is taken back with `Unseal`.
+
+use super::{
+    Action, End, FLUSH_TIMEOUT, Fault, Mirror, Notice, PauseReason, RegionMap, Request,
+    State,
+};
+use crate::Nanos;
+
+/// Switch-overs undone in a row before the migration pauses.
+const ATTEMPTS_MAX: u32 = 10;
+
+/// The pause after an undone switch-over, doubled each time up to the longest.
+const BACKOFF: Nanos = Nanos::from_millis(100);
+const BACKOFF_MAX: Nanos = Nanos::from_secs(5);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Step {
+    #[default]
+    Idle,
+    FlushAhead,
+    Prepare,
+    Drain,
+    FlushHeld,
+    Seal,
+    Commit,
+}
+
+/// What was asked for and not yet answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Flush,
+    Prepare,
+    Seal,
+    Commit,
+}
+
+/// The switch-over's memory.
+#[derive(Debug, Default)]
+pub(super) struct Switch {
+    step: Step,
+    asked: Option<Asked>,
+    since: Nanos,
+    hold_since: Option<Nanos>,
+    requests: Vec<(Nanos, Request)>,
+    attempts: u32,
+    undone: u32,
+    retry_at: Nanos,
+    waits_until: Option<Nanos>,
+    held: Option<Nanos>,
+}
+
+impl Switch {
+    pub(super) fn holding(&self) -> bool {
+        self.hold_since.is_some()
+    }
+
+    pub(super) fn under_way(&self) -> bool {
+        self.step != Step::Idle
+    }
+
+    pub(super) fn committing(&self) -> bool {
+        self.step == Step::Commit
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.asked.is_none()
+    }
+
+    pub(super) fn held(&self) -> Option<Nanos> {
+        self.held
+    }
+
+    pub(super) fn undone(&self) -> u32 {
+        self.undone
+    }
+
+    /// Keeps a request until it is known which side is the truth.
+    pub(super) fn hold(&mut self, now: Nanos, request: Request) {
+        self.requests.push((now, request));
+    }
+
+    pub(super) fn deadline(&self, budget: Nanos) -> Option<Nanos> {
+        match self.step {
+            Step::Idle if self.asked.is_some() => Some(self.since.plus(FLUSH_TIMEOUT)),
+            Step::Idle => self.waits_until,
+            Step::FlushAhead => Some(self.since.plus(FLUSH_TIMEOUT)),
+            Step::Prepare | Step::Commit => None,
+            Step::Drain | Step::FlushHeld | Step::Seal => {
+                self.hold_since.map(|since| since.plus(budget))
+            }
+        }
+    }
+
+    /// The operator wants it tried again, from the beginning.
+    pub(super) fn resumed(&mut self, now: Nanos) {
+        self.since = now;
+        self.attempts = 0;
+        self.retry_at = Nanos(0);
+    }
+
+    fn ask(&mut self, now: Nanos, step: Step, asked: Asked) {
+        debug_assert!(self.asked.is_none());
+        self.step = step;
+        self.asked = Some(asked);
+        self.since = now;
+    }
+
+    fn answered(&mut self, asked: Asked) {
+        debug_assert_eq!(self.asked, Some(asked), "an answer nobody asked for");
+        self.asked = None;
+    }
+}
+
+impl<M: RegionMap> Mirror<M> {
+    /// Begins a switch-over if nothing is left to do before it.
+    pub(super) fn begin_switch(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        self.switch.waits_until = None;
+        let ready = self.running()
+            && self.switch.step == Step::Idle
+            && self.switch.asked.is_none()
+            && self.jobs.is_empty()
+            && self.all_done();
+        if !ready {
+            return;
+        }
+        if now < self.switch.retry_at {
+            self.switch.waits_until = Some(self.switch.retry_at);
+            return;
+        }
+        self.switch.ask(now, Step::FlushAhead, Asked::Flush);
+        out.push(Action::FlushDestination);
+    }
+
+    pub(super) fn flushed(
+        &mut self,
+        now: Nanos,
+        result: Result<(), Fault>,
+        out: &mut Vec<Action>,
+    ) {
+        self.switch.answered(Asked::Flush);
+        if let Err(fault) = result {
+            self.pause(now, PauseReason::Destination(fault), out);
+            return;
+        }
+        match self.switch.step {
+            Step::FlushAhead if self.regions.behind() > 0 => {
+                self.switch.step = Step::Idle;
+            }
+            Step::FlushAhead => {
+                self.switch.ask(now, Step::Prepare, Asked::Prepare);
+                out.push(Action::Prepare);
+            }
+            Step::FlushHeld => {
+                self.switch.ask(now, Step::Seal, Asked::Seal);
+                out.push(Action::Seal);
+            }
+            _ => {} // Undone meanwhile.
+        }
+    }
+
+    pub(super) fn prepared(&mut self, now: Nanos, ok: bool, out: &mut Vec<Action>) {
+        self.switch.answered(Asked::Prepare);
+        if self.switch.step != Step::Prepare {
+            return; // Undone meanwhile.
+        }
+        if !ok {
+            self.pause(now, PauseReason::StateStore, out);
+            return;
+        }
+        // The commit will take about as long, and cannot be undone.
+        let quick = now.since(self.switch.since).0 * 2 <= self.config.hold_budget.0;
+        if !quick || self.regions.behind() > 0 {
+            self.fail_switch(now, out);
+            return;
+        }
+        self.switch.step = Step::Drain;
+        self.switch.hold_since = Some(now);
+        self.switch.requests = self.flights.take_waiting();
+        out.push(Action::Notice(Notice::Holding));
+    }
+
+    /// Looks at the step that waits for the requests in flight, and at the budget.
+    pub(super) fn advance_switch(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        let unanswered = self.switch.asked.is_some()
+            && self.running()
+            && now.since(self.switch.since) >= FLUSH_TIMEOUT;
+        match self.switch.step {
+            // Idle: asked for before it was undone, and still not answered.
+            Step::Idle | Step::FlushAhead if unanswered => {
+                self.pause(now, PauseReason::DestinationTimedOut(FLUSH_TIMEOUT), out);
+                return;
+            }
+            Step::Drain if self.regions.behind() > 0 => {
+                self.fail_switch(now, out);
+                return;
+            }
+            Step::Drain if self.flights.is_empty() && self.jobs.is_empty() => {
+                self.switch.ask(now, Step::FlushHeld, Asked::Flush);
+                out.push(Action::FlushDestination);
+            }
+            _ => {}
+        }
+        let undoable =
+            matches!(self.switch.step, Step::Drain | Step::FlushHeld | Step::Seal);
+        let budget = self.config.hold_budget;
+        let used_up = self
+            .switch
+            .hold_since
+            .is_some_and(|since| now.since(since) >= budget);
+        if undoable && used_up {
+            self.fail_switch(now, out);
+        }
+    }
+
+    pub(super) fn sealed(
+        &mut self,
+        now: Nanos,
+        result: Result<(), Fault>,
+        out: &mut Vec<Action>,
+    ) {
+        self.switch.answered(Asked::Seal);
+        if self.switch.step != Step::Seal {
+            out.push(Action::Unseal); // Undone meanwhile.
+            return;
+        }
+        match result {
+            Ok(()) => {
+                self.switch.ask(now, Step::Commit, Asked::Commit);
+                out.push(Action::Commit);
+            }
+            Err(fault) => {
+                // It may have been written nevertheless.
+                out.push(Action::Unseal);
+                self.pause(now, PauseReason::Destination(fault), out);
+            }
+        }
+    }
+
+    pub(super) fn committed(&mut self, now: Nanos, ok: bool, out: &mut Vec<Action>) {
+        self.switch.answered(Asked::Commit);
+        if !ok {
+            out.push(Action::Unseal);
+            self.switch.step = Step::Seal; // Certainly not committed: undoable again.
+            self.pause(now, PauseReason::StateStore, out);
+            return;
+        }
+        self.switch.step = Step::Idle;
+        self.switch.held = self.switch.hold_since.take().map(|since| now.since(since));
+        self.state = State::Ended(End::Completed);
+        for (_, request) in std::mem::take(&mut self.switch.requests) {
+            out.push(Action::Moved(request.id));
+        }
+        out.push(Action::Ended(End::Completed));
+    }
+
+    /// The switch-over did not work out this time; after many times, pauses.
+    fn fail_switch(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        let late = self.regions.behind() > 0;
+        self.undo_switch(now, out);
+        self.switch.attempts += 1;
+        if late {
+            self.raise_patience(out); // Late writes are what patience is for.
+        }
+        if self.switch.attempts < ATTEMPTS_MAX {
+            return;
+        }
+        let reason = if late {
+            PauseReason::NotConverging {
+                behind: self.regions.behind(),
+                patience: self.converge.patience(),
+            }
+        } else {
+            PauseReason::SwitchOverTooLong {
+                budget: self.config.hold_budget,
+            }
+        };
+        self.pause(now, reason, out);
+    }
+
+    /// Goes back to before the switch-over and lets the guest go on at the source.
+    pub(super) fn undo_switch(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        if self.switch.step == Step::Idle {
+            return;
+        }
+        debug_assert!(!self.switch.committing(), "a commit cannot be undone");
+        let backoff = Nanos(BACKOFF.0 << self.switch.attempts.min(16)).min(BACKOFF_MAX);
+        self.switch.step = Step::Idle;
+        self.switch.undone += 1;
+        self.switch.retry_at = now.plus(backoff);
+        let held = self
+            .switch
+            .hold_since
+            .take()
+            .map_or(Nanos(0), |s| now.since(s));
+        out.push(Action::Notice(Notice::SwitchOverUndone { held }));
+        for (_, request) in std::mem::take(&mut self.switch.requests) {
+            // Its waiting was the switch-over's: its patience begins anew.
+            self.admit(now, now, request, out);
+        }
+    }
+}
