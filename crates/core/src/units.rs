@@ -38,9 +38,8 @@ const SPAN_EXPECTED: &str = "a duration: a number with ns, us, ms or s (5ms, 1.5
 
 /// Splits `text` into its number and its suffix.
 fn split_number(text: &str) -> Option<(f64, &str)> {
-    let end = text
-        .find(|c: char| !(c.is_ascii_digit() || c == '.'))
-        .unwrap_or(text.len());
+    let end =
+        text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     let number: f64 = text[..end].parse().ok()?;
     Some((number, text[end..].trim_start()))
 }
@@ -59,10 +58,7 @@ impl FromStr for Bytes {
     type Err = ParseUnitError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = || ParseUnitError {
-            text: text.into(),
-            expected: SIZE_EXPECTED,
-        };
+        let error = || ParseUnitError { text: text.into(), expected: SIZE_EXPECTED };
         let (number, suffix) = split_number(text.trim()).ok_or_else(error)?;
         let shift = match suffix.to_ascii_lowercase().as_str() {
             "" | "b" => 0,
@@ -156,10 +152,7 @@ impl FromStr for Nanos {
     type Err = ParseUnitError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = || ParseUnitError {
-            text: text.into(),
-            expected: SPAN_EXPECTED,
-        };
+        let error = || ParseUnitError { text: text.into(), expected: SPAN_EXPECTED };
         let (number, suffix) = split_number(text.trim()).ok_or_else(error)?;
         let unit = match suffix {
             "ns" => 1,

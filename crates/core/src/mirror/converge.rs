@@ -43,12 +43,7 @@ pub(super) struct Converge {
 
 impl Converge {
     pub(super) fn new(base: Nanos) -> Self {
-        Converge {
-            base,
-            patience: base,
-            window: None,
-            tries: 0,
-        }
+        Converge { base, patience: base, window: None, tries: 0 }
     }
 
     /// How long a write may wait for the destination now.
@@ -90,11 +85,7 @@ impl Converge {
             return Verdict::Raised;
         }
         self.tries += 1;
-        if self.tries >= TRIES_MAX {
-            Verdict::Hopeless
-        } else {
-            Verdict::GoOn
-        }
+        if self.tries >= TRIES_MAX { Verdict::Hopeless } else { Verdict::GoOn }
     }
 
     /// Raises patience by a step, if the bound allows.

@@ -122,11 +122,7 @@ impl Copier {
 
     /// Regions that are behind though the first pass has gone by them.
     pub(super) fn late(&self, behind: u64, regions: u64) -> u64 {
-        let ahead = if self.first_pass {
-            regions - self.cursor
-        } else {
-            0
-        };
+        let ahead = if self.first_pass { regions - self.cursor } else { 0 };
         behind.saturating_sub(ahead)
     }
 
@@ -158,11 +154,7 @@ impl Copier {
 
     /// How far the first pass may go before the next scan.
     fn limit(&self, regions: u64) -> u64 {
-        if self.first_pass && self.scan {
-            self.window.end
-        } else {
-            regions
-        }
+        if self.first_pass && self.scan { self.window.end } else { regions }
     }
 
     fn rounds(&self, region: u64) -> u8 {
@@ -252,9 +244,18 @@ impl<M: RegionMap> Mirror<M> {
         if work.kind != JobKind::Scan {
             self.pace.charge(range.len);
         }
-        let job = self
-            .jobs
-            .start(now, work.kind, work.regions, range, work.verify);
+        let busy: Vec<u64> = match work.kind {
+            // A scan covers regions with writes in flight; what it says of them
+            // may be older than what such a write leaves.
+            JobKind::Scan => {
+                work.regions.clone().filter(|r| self.regions.is_busy(*r)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let job = self.jobs.start(now, work.kind, work.regions, range, work.verify);
+        for region in busy {
+            self.jobs.touch(&(region..region + 1));
+        }
         out.push(Action::Start(job));
     }
 
@@ -300,11 +301,7 @@ impl<M: RegionMap> Mirror<M> {
         }
         let window = (SCAN_WINDOW / self.config.region).max(1);
         let regions = from..(from + window).min(self.regions.count());
-        Some(Work {
-            kind: JobKind::Scan,
-            regions,
-            verify: false,
-        })
+        Some(Work { kind: JobKind::Scan, regions, verify: false })
     }
 
     /// The work that begins at `region`, which is behind. Moves the cursor on in
@@ -330,31 +327,21 @@ impl<M: RegionMap> Mirror<M> {
         if self.copier.rounds(region) >= ROUNDS_MAX {
             self.copier.claim(region);
         } else {
-            let bytes = if kind == JobKind::Zero {
-                ZERO_MAX
-            } else {
-                self.pace.chunk()
-            };
+            let bytes = if kind == JobKind::Zero { ZERO_MAX } else { self.pace.chunk() };
             let last = (region + (bytes / self.config.region).max(1)).min(limit);
             while end < last && self.goes_with(end, kind) {
                 end += 1;
             }
         }
         self.copier.cursor = end;
-        Some(Work {
-            kind,
-            regions: region..end,
-            verify: false,
-        })
+        Some(Work { kind, regions: region..end, verify: false })
     }
 
     fn kind_of(&self, region: u64) -> JobKind {
         match self.regions.stored(region) {
             Stored::Suspect => JobKind::Compare,
             _ if self.copier.is_hole(region) => JobKind::Zero,
-            Stored::Absent => JobKind::Copy {
-                fresh: self.config.reads_zero,
-            },
+            Stored::Absent => JobKind::Copy { fresh: self.config.reads_zero },
             _ => JobKind::Copy { fresh: false },
         }
     }
@@ -380,18 +367,10 @@ impl<M: RegionMap> Mirror<M> {
             let regions = region..region + 1;
             if !self.regions.is_equal(region) {
                 let kind = self.kind_of(region);
-                return Some(Work {
-                    kind,
-                    regions,
-                    verify: false,
-                });
+                return Some(Work { kind, regions, verify: false });
             }
             if self.copier.again.contains(&region) {
-                return Some(Work {
-                    kind: JobKind::Compare,
-                    regions,
-                    verify: true,
-                });
+                return Some(Work { kind: JobKind::Compare, regions, verify: true });
             }
             self.copier.release(region);
         }
@@ -403,13 +382,8 @@ impl<M: RegionMap> Mirror<M> {
         if !self.copier.verifying() {
             return None;
         }
-        let compare = |regions| {
-            Some(Work {
-                kind: JobKind::Compare,
-                regions,
-                verify: true,
-            })
-        };
+        let compare =
+            |regions| Some(Work { kind: JobKind::Compare, regions, verify: true });
         let again: Vec<_> = self.copier.again.iter().copied().take(AGAIN_MAX).collect();
         for region in again {
             if self.jobs.covering(region).is_some() || !self.regions.is_equal(region) {
@@ -596,11 +570,8 @@ impl<M: RegionMap> Mirror<M> {
         let stubborn = counts.filter(|times| **times >= DIFFERING_MAX).count() as u64;
         let many = self.copier.differing.len() > AGAIN_MAX;
         if stubborn > 0 || many {
-            let regions = if many {
-                self.copier.differing.len() as u64
-            } else {
-                stubborn
-            };
+            let regions =
+                if many { self.copier.differing.len() as u64 } else { stubborn };
             self.copier.differing.clear();
             self.pause(now, PauseReason::Differing { regions }, out);
         }

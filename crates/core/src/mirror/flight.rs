@@ -74,9 +74,7 @@ impl Flights {
     }
 
     pub(super) fn get_mut(&mut self, id: RequestId) -> &mut Flight {
-        self.by_id
-            .get_mut(&id)
-            .expect("the driver names requests in flight")
+        self.by_id.get_mut(&id).expect("the driver names requests in flight")
     }
 
     pub(super) fn remove(&mut self, id: RequestId) {

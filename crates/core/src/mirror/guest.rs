@@ -67,18 +67,12 @@ impl<M: RegionMap> Mirror<M> {
 
     fn to_be_mirrored(&self, request: Request) -> bool {
         self.flights.overdue() < STALLED_OVERDUE
-            && self
-                .regions
-                .of(request.range)
-                .any(|r| self.regions.is_equal(r))
+            && self.regions.of(request.range).any(|r| self.regions.is_equal(r))
     }
 
     fn claimed(&self, request: Request) -> bool {
         self.copier.has_claims()
-            && self
-                .regions
-                .of(request.range)
-                .any(|r| self.copier.is_claimed(r))
+            && self.regions.of(request.range).any(|r| self.copier.is_claimed(r))
     }
 
     /// Whether a mirrored write is in flight that shares bytes with `request`.

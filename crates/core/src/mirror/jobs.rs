@@ -49,11 +49,7 @@ impl Jobs {
         range: ByteRange,
         verify: bool,
     ) -> Job {
-        let job = Job {
-            id: JobId(self.next),
-            kind,
-            range,
-        };
+        let job = Job { id: JobId(self.next), kind, range };
         self.next += 1;
         let words = (regions.end - regions.start).div_ceil(64) as usize;
         self.list.push(InFlight {
@@ -68,8 +64,7 @@ impl Jobs {
 
     pub(super) fn take(&mut self, id: JobId) -> InFlight {
         let at = self.list.iter().position(|job| job.job.id == id);
-        self.list
-            .swap_remove(at.expect("the driver names jobs in flight"))
+        self.list.swap_remove(at.expect("the driver names jobs in flight"))
     }
 
     pub(super) fn len(&self) -> usize {

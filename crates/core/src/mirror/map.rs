@@ -29,6 +29,17 @@ impl Stored {
             _ => Stored::Suspect,
         }
     }
+
+    /// What the state is worth after a power loss. What the file system had not
+    /// written is gone, of the images as of the map, which may therefore be older
+    /// than the images are: "synced" has to be proved, and "never written" is not
+    /// certain any more.
+    pub const fn after_power_loss(self) -> Self {
+        match self {
+            Stored::Synced | Stored::Suspect => Stored::Suspect,
+            Stored::Absent | Stored::Late => Stored::Late,
+        }
+    }
 }
 
 /// The map of regions: memory, as far as `core` knows; the engine puts a
@@ -57,18 +68,13 @@ pub struct MemoryMap(Vec<Stored>);
 impl MemoryMap {
     /// A map of `regions` regions, all `stored`.
     pub fn new(regions: u64, stored: Stored) -> Self {
-        MemoryMap(vec![
-            stored;
-            usize::try_from(regions).expect("fits in memory")
-        ])
+        MemoryMap(vec![stored; usize::try_from(regions).expect("fits in memory")])
     }
 
-    /// What a power loss leaves: nothing synced can be trusted.
+    /// What a power loss leaves of the map.
     pub fn suspect_all(&mut self) {
         for stored in &mut self.0 {
-            if *stored == Stored::Synced {
-                *stored = Stored::Suspect;
-            }
+            *stored = stored.after_power_loss();
         }
     }
 }

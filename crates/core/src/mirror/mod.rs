@@ -168,20 +168,15 @@ impl<M: RegionMap> Mirror<M> {
         let running = self.running();
         let copying = running && !self.switch.holding();
         let timeout = self.config.destination_timeout;
-        let destination = self
-            .flights
-            .oldest_destination()
-            .map(|since| since.plus(timeout));
+        let destination =
+            self.flights.oldest_destination().map(|since| since.plus(timeout));
         [
             self.flights.next_deadline(),
             self.switch.deadline(self.config.hold_budget),
             copying.then(|| self.copier.wake()).flatten(),
             copying.then(|| self.converge.deadline()).flatten(),
             destination.filter(|_| running),
-            self.jobs
-                .oldest()
-                .map(|since| since.plus(timeout))
-                .filter(|_| running),
+            self.jobs.oldest().map(|since| since.plus(timeout)).filter(|_| running),
         ]
         .into_iter()
         .flatten()
@@ -228,9 +223,7 @@ impl<M: RegionMap> Mirror<M> {
             synced: Bytes(self.regions.synced_bytes()),
             copied: Bytes(self.copier.copied),
             verified: self.verified().map(Bytes),
-            late_regions: self
-                .copier
-                .late(self.regions.behind(), self.regions.count()),
+            late_regions: self.copier.late(self.regions.behind(), self.regions.count()),
             rate,
             eta,
             held: self.switch.held(),

@@ -237,10 +237,7 @@ mod tests {
         let copied = run(&mut pace, 20, |_, _| 1e9);
         let expected = 20.0 * 50.0 * MIB as f64;
         let ratio = copied as f64 / expected;
-        assert!(
-            (0.98..1.02).contains(&ratio),
-            "copied {ratio} of the allowance"
-        );
+        assert!((0.98..1.02).contains(&ratio), "copied {ratio} of the allowance");
     }
 
     #[test]
@@ -255,9 +252,7 @@ mod tests {
     #[test]
     fn a_device_that_rewards_depth_is_given_depth() {
         let mut pace = Pace::new(Nanos(0), None);
-        run(&mut pace, 10, |chunk, depth| {
-            (chunk * depth as u64) as f64 * 100.0
-        });
+        run(&mut pace, 10, |chunk, depth| (chunk * depth as u64) as f64 * 100.0);
         assert!(pace.chunk() * pace.depth() as u64 >= 8 * MIB);
     }
 

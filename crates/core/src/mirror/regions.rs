@@ -44,11 +44,7 @@ pub(super) struct Regions<M> {
 impl<M: RegionMap> Regions<M> {
     pub(super) fn new(map: M, size: u64, region: u64) -> Self {
         assert!(region.is_power_of_two(), "a region is a power of two");
-        assert_eq!(
-            map.regions(),
-            size.div_ceil(region),
-            "the map fits the disk"
-        );
+        assert_eq!(map.regions(), size.div_ceil(region), "the map fits the disk");
         let blocks = map.regions().div_ceil(BLOCK) as usize;
         let mut regions = Regions {
             map,
@@ -91,11 +87,7 @@ impl<M: RegionMap> Regions<M> {
     /// Bytes that are equal on both sides.
     pub(super) fn synced_bytes(&self) -> u64 {
         let behind = self.behind * self.region;
-        if self.behind == self.count() {
-            0
-        } else {
-            self.size.saturating_sub(behind)
-        }
+        if self.behind == self.count() { 0 } else { self.size.saturating_sub(behind) }
     }
 
     pub(super) fn stored(&self, region: u64) -> Stored {
@@ -203,10 +195,7 @@ impl<M: RegionMap> Regions<M> {
     /// Both sides are done with a write.
     pub(super) fn write_lands(&mut self, id: RequestId, range: ByteRange) {
         for region in self.of(range) {
-            let busy = self
-                .busy
-                .get_mut(&region)
-                .expect("a write in flight is known");
+            let busy = self.busy.get_mut(&region).expect("a write in flight is known");
             busy.flights.retain(|flight| *flight != id);
             if busy.flights.is_empty() {
                 if busy.equal {

@@ -220,10 +220,8 @@ impl<M: RegionMap> Mirror<M> {
         let undoable =
             matches!(self.switch.step, Step::Drain | Step::FlushHeld | Step::Seal);
         let budget = self.config.hold_budget;
-        let used_up = self
-            .switch
-            .hold_since
-            .is_some_and(|since| now.since(since) >= budget);
+        let used_up =
+            self.switch.hold_since.is_some_and(|since| now.since(since) >= budget);
         if undoable && used_up {
             self.fail_switch(now, out);
         }
@@ -287,9 +285,7 @@ impl<M: RegionMap> Mirror<M> {
                 patience: self.converge.patience(),
             }
         } else {
-            PauseReason::SwitchOverTooLong {
-                budget: self.config.hold_budget,
-            }
+            PauseReason::SwitchOverTooLong { budget: self.config.hold_budget }
         };
         self.pause(now, reason, out);
     }
@@ -304,11 +300,7 @@ impl<M: RegionMap> Mirror<M> {
         self.switch.step = Step::Idle;
         self.switch.undone += 1;
         self.switch.retry_at = now.plus(backoff);
-        let held = self
-            .switch
-            .hold_since
-            .take()
-            .map_or(Nanos(0), |s| now.since(s));
+        let held = self.switch.hold_since.take().map_or(Nanos(0), |s| now.since(s));
         out.push(Action::Notice(Notice::SwitchOverUndone { held }));
         for (_, request) in std::mem::take(&mut self.switch.requests) {
             // Its waiting was the switch-over's: its patience begins anew.

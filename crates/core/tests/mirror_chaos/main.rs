@@ -1,0 +1,94 @@
+//! The mirror against chaos.
+//!
+//! A world of two images made of blocks, a guest that reads, writes and
+//! discards at random, operations that land block by block and complete in any
+//! order, faults, hangs, pauses, kills and power losses at any step. What must
+//! hold is checked at every step by `history` (what a read may return) and at
+//! the commit (both images agree to the last block).
+//!
+//! `STERNA_CHAOS_SEED` runs one seed; `STERNA_CHAOS_CASES` says how many cases a
+//! test runs. A failure prints the seed.
+
+mod history;
+mod random;
+mod world;
+
+use std::panic::AssertUnwindSafe;
+
+use random::Random;
+use world::{Setup, World};
+
+/// Cases of each kind that `cargo test` runs.
+const CASES: u64 = 400;
+
+/// Runs `cases` worlds and prints the seed of one that fails.
+fn run(name: &str, setup: impl Fn(&mut Random) -> Setup) {
+    let from_env =
+        |key: &str| std::env::var(key).ok().and_then(|v| v.parse::<u64>().ok());
+    let seeds = match from_env("STERNA_CHAOS_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..from_env("STERNA_CHAOS_CASES").unwrap_or(CASES),
+    };
+    let mut steps = 0;
+    for seed in seeds {
+        let result = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            let mut random = Random::new(seed ^ 0x5eed);
+            let setup = setup(&mut random);
+            World::new(setup, random).run()
+        }));
+        match result {
+            Ok(taken) => steps += taken,
+            Err(panic) => {
+                eprintln!("{name}: run it again with STERNA_CHAOS_SEED={seed}");
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+    println!("{name}: {steps} steps");
+}
+
+#[test]
+fn a_calm_migration_of_a_busy_disk_completes_and_both_images_agree() {
+    run("calm", |random| Setup { verify: random.one_in(2), ..Setup::calm(random) });
+}
+
+#[test]
+fn a_failing_destination_never_hurts_the_guest() {
+    run("faults", |random| Setup {
+        destination_fails: 40,
+        hangs: 60,
+        verify: random.one_in(3),
+        ..Setup::calm(random)
+    });
+}
+
+#[test]
+fn a_slow_destination_costs_the_guest_no_more_than_patience() {
+    run("slow", |random| Setup { destination_slow: true, ..Setup::calm(random) });
+}
+
+#[test]
+fn kills_at_any_step_lose_nothing() {
+    run("kills", |random| Setup {
+        kills: 150,
+        verify: random.one_in(3),
+        ..Setup::calm(random)
+    });
+}
+
+#[test]
+fn power_losses_at_any_step_lose_nothing() {
+    run("power", |random| Setup { power_losses: 200, hangs: 200, ..Setup::calm(random) });
+}
+
+#[test]
+fn pauses_cancels_and_failing_sources_lose_nothing() {
+    run("control", |random| Setup {
+        controls: 50,
+        source_fails: 100,
+        destination_fails: 200,
+        kills: 400,
+        verify: random.one_in(2),
+        ..Setup::calm(random)
+    });
+}
