@@ -1,8 +1,11 @@
 //! The data path: reactor, datastores, exports, the mirror's driver.
 
+pub mod boot;
 mod buffer;
 mod image;
 mod io;
+pub mod mirror;
+pub mod sidecar;
 mod slab;
 mod timer;
 

@@ -1,0 +1,189 @@
+use std::os::unix::fs::FileExt;
+
+use proptest::prelude::*;
+use sterna_core::mirror::MemoryMap;
+
+use super::*;
+
+const BOOT: BootId = BootId([1; 16]);
+const OTHER_BOOT: BootId = BootId([2; 16]);
+const REGION: u64 = 65536;
+
+fn key(regions: u64) -> MapKey {
+    MapKey { migration: 3, disk: DiskId(9), size: regions * REGION - 512, region: 65536 }
+}
+
+fn directory() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("3.map");
+    (directory, path)
+}
+
+fn stored() -> impl Strategy<Value = Stored> {
+    // Mostly synced, as a map is most of the time.
+    prop_oneof![4 => Just(2u8), 1 => 0u8..4].prop_map(Stored::from_bits)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn the_file_says_what_memory_would(
+        regions in 1u64..100,
+        steps in prop::collection::vec((any::<u64>(), stored()), 0..300),
+    ) {
+        let (_directory, path) = directory();
+        let mut file = MapFile::create(&path, key(regions), BOOT).unwrap();
+        let mut memory = MemoryMap::new(regions, Stored::Absent);
+        for (region, stored) in steps {
+            file.set(region % regions, stored);
+            memory.set(region % regions, stored);
+        }
+        drop(file);
+        let mut file = MapFile::open(&path, key(regions)).unwrap();
+        prop_assert_eq!(file.regions(), regions);
+        for region in 0..regions {
+            prop_assert_eq!(file.get(region), memory.get(region));
+        }
+        for from in 0..regions + 2 {
+            prop_assert_eq!(file.next_not_synced(from), memory.next_not_synced(from));
+        }
+        let suspects = (0..regions)
+            .filter(|&r| matches!(file.get(r), Stored::Synced | Stored::Suspect))
+            .count();
+        prop_assert_eq!(file.adopt_boot(BOOT).unwrap(), 0);
+        prop_assert_eq!(file.adopt_boot(OTHER_BOOT).unwrap(), suspects as u64);
+        memory.suspect_all();
+        drop(file);
+        let file = MapFile::open(&path, key(regions)).unwrap();
+        prop_assert!(file.same_boot(OTHER_BOOT) && !file.same_boot(BOOT));
+        for region in 0..regions {
+            prop_assert_eq!(file.get(region), memory.get(region));
+        }
+    }
+
+    /// Whatever happens to the file, it is refused or says what it said before.
+    #[test]
+    fn damage_is_refused_or_harmless(
+        regions in 1u64..100,
+        damage in prop::collection::vec((any::<prop::sample::Index>(), 1u8..), 1..8),
+        cut in prop::option::weighted(0.2, any::<prop::sample::Index>()),
+    ) {
+        let (_directory, path) = directory();
+        let mut file = MapFile::create(&path, key(regions), BOOT).unwrap();
+        for region in (0..regions).step_by(3) {
+            file.set(region, Stored::Synced);
+        }
+        drop(file);
+        let mut bytes = std::fs::read(&path).unwrap();
+        for (at, flip) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] ^= flip;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        std::fs::write(&path, &bytes).unwrap();
+        if let Ok(file) = MapFile::open(&path, key(regions)) {
+            prop_assert!(file.same_boot(BOOT));
+            for region in 0..regions {
+                let expected =
+                    if region % 3 == 0 { Stored::Synced } else { Stored::Absent };
+                prop_assert_eq!(file.get(region), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn random_bytes_are_refused(
+        bytes in prop::collection::vec(any::<u8>(), 0..6000), headed in any::<bool>(),
+    ) {
+        let (_directory, path) = directory();
+        let mut bytes = bytes;
+        if headed && bytes.len() >= HEADER_LEN {
+            let header = Header { key: key(20), generation: 5, boot: BOOT };
+            bytes[..HEADER_LEN].copy_from_slice(&header.page());
+        }
+        std::fs::write(&path, &bytes).unwrap();
+        prop_assert!(MapFile::open(&path, key(20)).is_err());
+    }
+}
+
+#[test]
+fn the_errors_say_what_is_wrong() {
+    let (_directory, path) = directory();
+    drop(MapFile::create(&path, key(100), BOOT).unwrap());
+    let expect = |key: MapKey, text: &str| {
+        let error = MapFile::open(&path, key).unwrap_err().to_string();
+        assert!(error.contains(text), "{error} does not say {text}");
+    };
+    expect(MapKey { migration: 4, ..key(100) }, "migration: 4");
+    expect(key(101), "belongs to");
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.write_all_at(b"x", HEADER_LEN as u64 + 2 * WORD).unwrap();
+    file.write_all_at(b"x", HEADER_LEN as u64 + 5 * WORD).unwrap();
+    expect(key(100), "2 words of the region map are damaged, between 2 and 5");
+    file.set_len(HEADER_LEN as u64 + 20).unwrap();
+    expect(key(100), "has 4116 bytes and should have 4152");
+    file.write_all_at(&[7; HEADER_LEN], 0).unwrap();
+    expect(key(100), "header is damaged");
+}
+
+#[test]
+fn one_copy_of_the_header_is_enough() {
+    let (_directory, path) = directory();
+    for copy in 0..2u64 {
+        drop(MapFile::create(&path, key(10), BOOT).unwrap());
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        file.write_all_at(&[0; 2048], copy * 2048).unwrap();
+        assert!(MapFile::open(&path, key(10)).unwrap().same_boot(BOOT));
+    }
+}
+
+#[test]
+fn a_word_of_an_older_map_or_of_another_place_is_damage() {
+    assert_ne!(seal(1, 0, 5), seal(2, 0, 5));
+    assert_ne!(seal(1, 0, 5), seal(1, 1, 5));
+}
+
+#[test]
+fn a_map_that_is_open_cannot_be_opened_again() {
+    let (_directory, path) = directory();
+    let map = MapFile::create(&path, key(10), BOOT).unwrap();
+    assert!(matches!(MapFile::open(&path, key(10)), Err(MapError::Busy(_))));
+    drop(map);
+    MapFile::open(&path, key(10)).unwrap();
+}
+
+#[test]
+fn a_new_map_replaces_an_old_one_and_leaves_nothing_behind() {
+    let (directory, path) = directory();
+    let mut map = MapFile::create(&path, key(10), BOOT).unwrap();
+    map.set(4, Stored::Synced);
+    drop(map);
+    let map = MapFile::create(&path, key(10), BOOT).unwrap();
+    assert_eq!(map.get(4), Stored::Absent);
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    let bad = directory.path().join("nowhere/3.map");
+    assert!(matches!(MapFile::create(&bad, key(10), BOOT), Err(MapError::Io { .. })));
+}
+
+#[test]
+fn a_stale_copy_can_be_compared_as_a_whole() {
+    let (_directory, path) = directory();
+    let mut map = MapFile::create(&path, key(21), BOOT).unwrap();
+    map.suspect_all();
+    assert!((0..21).all(|region| map.get(region) == Stored::Suspect));
+    drop(map);
+    MapFile::open(&path, key(21)).unwrap();
+}
+
+#[test]
+fn no_disk_can_make_the_map_panic() {
+    let (_directory, path) = directory();
+    for (size, region) in [(0, 65536), (1 << 30, 0), (u64::MAX, 1)] {
+        let key = MapKey { migration: 1, disk: DiskId(1), size, region };
+        assert!(MapFile::create(&path, key, BOOT).is_err());
+        assert!(MapFile::open(&path, key).is_err());
+    }
+}

@@ -1,0 +1,153 @@
+use proptest::prelude::*;
+
+use super::trailer::{self, TRAILER_LEN};
+use super::*;
+
+fn identity() -> impl Strategy<Value = Identity> {
+    let role = prop_oneof![Just(Role::Active), Just(Role::Partial), Just(Role::Retired)];
+    ("\\PC{1,57}", any::<u128>(), any::<u64>(), any::<u64>(), role).prop_map(
+        |(name, id, size, generation, role)| Identity {
+            id: DiskId(id),
+            name,
+            size,
+            generation,
+            role,
+        },
+    )
+}
+
+fn example(generation: u64) -> Identity {
+    Identity {
+        id: DiskId(7),
+        name: "db1".into(),
+        size: 1 << 30,
+        generation,
+        role: Role::Active,
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(identity in identity()) {
+        let record = identity.encode().unwrap();
+        prop_assert_eq!(Identity::decode(&record).unwrap(), identity);
+    }
+
+    #[test]
+    fn damage_never_goes_unseen(
+        identity in identity(), at in 0..RECORD_LEN, flip in 1u8..,
+    ) {
+        let mut record = identity.encode().unwrap();
+        record[at] ^= flip;
+        prop_assert!(Identity::decode(&record).is_err());
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_a_panic(
+        bytes in prop::collection::vec(any::<u8>(), 0..RECORD_LEN + 8), good in any::<bool>(),
+    ) {
+        let mut bytes = bytes;
+        if good && bytes.len() >= RECORD_LEN {
+            // Past the checksum, where the fields are looked at.
+            bytes[..8].copy_from_slice(MAGIC);
+            bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+            let crc = crc32c::crc32c(&bytes[..CRC_AT]);
+            bytes[CRC_AT..RECORD_LEN].copy_from_slice(&crc.to_le_bytes());
+        }
+        let _ = Identity::decode(&bytes);
+    }
+
+    /// Power fails in the middle of a trailer's write, again and again: some
+    /// sectors of the step are on the disk, the others are not, and the sector
+    /// that was being written may hold garbage. The trailer always says what was
+    /// last written or what was being written, and having said the new it never
+    /// goes back to the old.
+    #[test]
+    fn a_torn_trailer_says_the_old_or_the_new(
+        crashes in prop::collection::vec((0usize..4, any::<u8>(), any::<u8>()), 1..12),
+    ) {
+        let mut disk = [0u8; TRAILER_LEN];
+        for step in trailer::steps(&disk, &example(1).encode().unwrap()) {
+            disk = step;
+        }
+        let mut truth = 1;
+        for (crash_at, sectors, garbage) in crashes {
+            let new = example(truth + 1);
+            for (number, step) in
+                trailer::steps(&disk, &new.encode().unwrap()).into_iter().enumerate()
+            {
+                if number < crash_at {
+                    disk = step;
+                    continue;
+                }
+                for sector in 0..8 {
+                    let range = sector * 512..(sector + 1) * 512;
+                    if step[range.clone()] == disk[range.clone()] {
+                        continue;
+                    }
+                    if sectors & 1 << sector != 0 {
+                        disk[range].copy_from_slice(&step[sector * 512..][..512]);
+                    } else if garbage & 1 << sector != 0 {
+                        disk[sector * 512 + 100] ^= 0x5a;
+                    }
+                }
+                break;
+            }
+            let said = trailer::read(&disk).unwrap().generation;
+            prop_assert!(said == truth || said == truth + 1, "{said} after {truth}");
+            truth = said;
+        }
+    }
+}
+
+#[test]
+fn names_that_do_not_fit_are_refused() {
+    for name in [String::new(), "x".repeat(MAX_NAME + 1)] {
+        let identity = Identity { name, ..example(1) };
+        assert!(matches!(identity.encode(), Err(SidecarError::Name(_))));
+    }
+}
+
+#[test]
+fn a_version_from_the_future_is_told_from_damage() {
+    let mut record = example(1).encode().unwrap();
+    record[8] = 9;
+    let crc = crc32c::crc32c(&record[..CRC_AT]);
+    record[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
+    assert!(matches!(Identity::decode(&record), Err(SidecarError::Version(9))));
+}
+
+#[test]
+fn a_file_is_replaced_whole_and_leaves_nothing_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("db1.raw.sterna");
+    assert!(matches!(file::read(&path), Err(SidecarError::Missing)));
+    for generation in 1..4 {
+        file::write(&path, &example(generation)).unwrap();
+        assert_eq!(file::read(&path).unwrap(), example(generation));
+    }
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    std::fs::write(&path, b"short").unwrap();
+    assert!(matches!(file::read(&path), Err(SidecarError::Damaged(_))));
+    std::fs::write(&path, [0; RECORD_LEN]).unwrap();
+    assert!(matches!(file::read(&path), Err(SidecarError::Damaged(_))));
+    file::remove(&path).unwrap();
+    file::remove(&path).unwrap();
+    assert!(matches!(file::read(&path), Err(SidecarError::Missing)));
+}
+
+#[test]
+fn the_trailer_takes_the_last_whole_block_that_the_disk_leaves_free() {
+    let mib = 1 << 20;
+    assert_eq!(trailer::offset(mib, mib), None);
+    assert_eq!(trailer::offset(mib, mib - 4095), None);
+    assert_eq!(trailer::offset(mib, mib - 4096), Some(mib - 4096));
+    assert_eq!(trailer::offset(mib + 511, 5), Some(mib - 4096));
+    assert_eq!(trailer::offset(512, 0), None);
+}
+
+#[test]
+fn a_trailer_of_somebody_else_is_no_sidecar() {
+    assert!(matches!(trailer::read(&[0; TRAILER_LEN]), Err(SidecarError::Missing)));
+    assert!(matches!(trailer::read(&[7; TRAILER_LEN]), Err(SidecarError::Missing)));
+}
