@@ -313,11 +313,7 @@ impl World {
                     self.destination[b] = value;
                 }
             }
-            Effect::Scan { holes, .. } => {
-                if self.source[b] == 0 {
-                    holes.push(block);
-                }
-            }
+            Effect::Scan { holes, .. } if self.source[b] == 0 => holes.push(block),
             Effect::Compare { seen, .. } => {
                 let side = (block >> 32) as usize;
                 let image = if side == 0 { &self.source } else { &self.destination };
@@ -471,7 +467,7 @@ impl World {
         let mut actions = std::mem::take(&mut self.actions);
         self.mirror.handle(self.now, event, &mut actions);
         for action in actions.drain(..) {
-            self.act(action);
+            self.act(&action);
         }
         self.actions = actions;
         match (self.mirror.holding(), self.held_from) {
@@ -484,8 +480,8 @@ impl World {
         }
     }
 
-    fn act(&mut self, action: Action) {
-        match action {
+    fn act(&mut self, action: &Action) {
+        match *action {
             Action::Source(id) => self.start_source(id),
             Action::Destination(id) => {
                 let blocks = self.guest[&id].blocks.clone().collect();
