@@ -89,7 +89,7 @@ impl Bench {
     }
 
     /// Brings a fully synced mirror to the step in which the commit is asked for.
-    fn to_commit(&mut self) {
+    fn reach_commit(&mut self) {
         assert_eq!(self.asked.last(), Some(&Action::FlushDestination));
         assert_eq!(self.tell(Event::Flushed(Ok(()))), [Action::Prepare]);
         self.tell(Event::Prepared(true));
@@ -248,7 +248,7 @@ fn a_destination_that_never_answers_pauses_the_migration() {
 fn a_switch_over_holds_requests_and_hands_them_to_the_destination() {
     let mut bench = Bench::with(Stored::Synced, Bench::config());
     bench.tell(Event::Tick);
-    bench.to_commit();
+    bench.reach_commit();
     assert_eq!(bench.write(1, 0), []);
     bench.after(Nanos::from_millis(3));
     let moved = Action::Moved(RequestId(1));
@@ -293,7 +293,7 @@ fn a_seal_that_comes_too_late_is_taken_back() {
 fn a_commit_that_was_asked_for_is_never_undone() {
     let mut bench = Bench::with(Stored::Synced, Bench::config());
     bench.tell(Event::Tick);
-    bench.to_commit();
+    bench.reach_commit();
     bench.after(HOLD_BUDGET).tell(Event::Tick);
     assert_eq!(bench.tell(Event::Control(Control::Cancel)), []);
     assert_eq!(bench.tell(Event::Control(Control::Pause)), []);
@@ -305,7 +305,7 @@ fn a_commit_that_was_asked_for_is_never_undone() {
 fn a_commit_that_failed_gives_the_guest_back_to_the_source() {
     let mut bench = Bench::with(Stored::Synced, Bench::config());
     bench.tell(Event::Tick);
-    bench.to_commit();
+    bench.reach_commit();
     bench.write(1, 0);
     bench.tell(Event::Committed(false));
     assert!(bench.asked.contains(&Action::Unseal) && bench.asked.contains(&source(1)));
