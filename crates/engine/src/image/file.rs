@@ -1,18 +1,353 @@
-//! An image in a file.
-use super::{Cx, Image, OpenError, Opened};
-use crate::io::ImageId;
+//! An image in a regular file or on a block device.
+//!
+//! The file is opened twice: past the page cache (`O_DIRECT`) for whatever is
+//! aligned as the device wants it, and through the page cache for the rest, and
+//! for everything where the file system knows no direct I/O. The kernel keeps
+//! the two views coherent, with one gap: a write through the cache rewrites
+//! whole pages, so it could put back old bytes around it while a direct write
+//! to the same page is under way. `Lane` closes the gap: such a pair never runs
+//! together. (Devices with sectors of 512 bytes never get there.)
+//!
+//! Zeroing is tried from cheap to dear: punch a hole (if the space may go),
+//! zero the range in place, write zeroes. What a file system cannot do it is
+//! not asked again.
+//!
+//! A read behind the end of a file (which ends inside the disk's last page)
+//! gives zeroes.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 use std::path::Path;
-pub(super) struct OpenedFile;
+use std::sync::{Arc, Mutex};
+
+use super::open::{Files, open};
+use super::{
+    Cx, Done, Extent, Image, ImageInfo, ImageOp, ImageResult, OpenError, Opened, Ticket,
+    extents,
+};
+use crate::buffer::{Slice, UNIT};
+use crate::io::{Allocate, Completion, Errno, Fd, ImageId, Op};
+use crate::slab::Slab;
+
+/// Zeroes are written in pieces of this size, from one shared buffer.
+pub(crate) const ZEROES: usize = 64 << 10;
+
+/// A file that was opened and belongs to no reactor yet.
+pub(crate) struct OpenedFile(Files);
+
 impl OpenedFile {
-    pub(super) fn open(path: &Path, _direct: bool) -> Result<OpenedFile, OpenError> {
-        Err(OpenError::new(path.display(), "not yet"))
+    pub(crate) fn open(path: &Path, direct: bool) -> Result<OpenedFile, OpenError> {
+        open(path, direct).map(OpenedFile)
     }
 }
+
 impl Opened for OpenedFile {
     fn size(&self) -> u64 {
-        0
+        self.0.size
     }
-    fn start(self: Box<Self>, _cx: &mut Cx, _id: ImageId) -> Box<dyn Image> {
-        std::process::abort()
+
+    fn start(self: Box<Self>, _cx: &mut Cx, id: ImageId) -> Box<dyn Image> {
+        let Files { buffered, direct, seek, size, align } = self.0;
+        Box::new(FileImage {
+            id,
+            size,
+            align: if direct.is_some() { align } else { 1 },
+            direct: direct.map(Fd::from),
+            buffered: buffered.into(),
+            seek: Arc::new(seek),
+            flights: Slab::new(),
+            held: VecDeque::new(),
+            can_punch: true,
+            can_zero: true,
+        })
+    }
+}
+
+struct FileImage {
+    id: ImageId,
+    size: u64,
+    /// What offset and length of a direct operation are multiples of.
+    align: u32,
+    direct: Option<Fd>,
+    buffered: Fd,
+    seek: Arc<OwnedFd>,
+    flights: Slab<Flight>,
+    /// Writes that wait in the lane.
+    held: VecDeque<(Ticket, ImageOp)>,
+    can_punch: bool,
+    can_zero: bool,
+}
+
+/// An operation under way.
+struct Flight {
+    ticket: Ticket,
+    op: ImageOp,
+    /// Bytes of it that are done.
+    done: u64,
+    step: Step,
+    /// It writes through the page cache though the image is direct.
+    cached: bool,
+}
+
+/// What the kernel is doing for an operation.
+enum Step {
+    /// Reading, writing or flushing.
+    Transfer,
+    Punch,
+    Zero,
+    WriteZeroes,
+    /// Making zeroes durable.
+    Sync,
+    /// A helper is looking for extents.
+    Seek(Arc<Mutex<Vec<Extent>>>),
+}
+
+impl Image for FileImage {
+    fn submit(&mut self, cx: &mut Cx, ticket: Ticket, op: ImageOp) {
+        if self.must_wait(&op) {
+            self.held.push_back((ticket, op));
+            return;
+        }
+        self.start(cx, ticket, op);
+    }
+
+    fn completed(&mut self, cx: &mut Cx, completion: Completion) {
+        let key = completion.token.tag;
+        let Some(flight) = self.flights.get_mut(key) else { return };
+        let verdict = match completion.result {
+            Ok(count) => flight.advance(count),
+            Err(errno) => Verdict::Failed(errno),
+        };
+        match verdict {
+            Verdict::Next => self.issue(cx, key),
+            Verdict::Done(done) => self.finish(cx, key, Ok(done)),
+            Verdict::Failed(errno) => self.failed(cx, key, errno),
+        }
+    }
+
+    fn info(&self) -> ImageInfo {
+        ImageInfo {
+            size: self.size,
+            min_block: 1,
+            direct: self.direct.is_some(),
+            finds_holes: true,
+            fast_zero: self.can_punch || self.can_zero,
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.flights.len() + self.held.len()
+    }
+}
+
+/// What becomes of an operation after a step.
+enum Verdict {
+    Next,
+    Done(Done),
+    Failed(Errno),
+}
+
+impl FileImage {
+    fn start(&mut self, cx: &mut Cx, ticket: Ticket, op: ImageOp) {
+        let step = match &op {
+            ImageOp::Zero { unmap: true, .. } if self.can_punch => Step::Punch,
+            ImageOp::Zero { .. } if self.can_zero => Step::Zero,
+            ImageOp::Zero { fast: true, .. } => {
+                cx.finished.push((ticket, Err(Errno(libc::EOPNOTSUPP))));
+                return;
+            }
+            ImageOp::Zero { .. } => Step::WriteZeroes,
+            ImageOp::Extents { .. } => Step::Seek(Arc::default()),
+            ImageOp::Cache { .. } if self.direct.is_some() => {
+                cx.finished.push((ticket, Ok(Done::Ok)));
+                return;
+            }
+            _ => Step::Transfer,
+        };
+        let cached = self.direct.is_some()
+            && matches!(op, ImageOp::Write { .. })
+            && !self.aligned(&op);
+        let key = self.flights.insert(Flight { ticket, op, done: 0, step, cached });
+        self.issue(cx, key);
+    }
+
+    /// Asks the kernel for the next step of an operation.
+    fn issue(&mut self, cx: &mut Cx, key: u32) {
+        let Some(flight) = self.flights.get(key) else { return };
+        let (done, buffered) = (flight.done, || self.buffered.clone());
+        let op = match (&flight.step, &flight.op) {
+            (Step::Transfer, ImageOp::Read { offset, buf }) => {
+                let (offset, buf) = rest(*offset, buf, done);
+                Op::Read { fd: self.fd_for(offset, &buf), offset, buf }
+            }
+            (Step::Transfer, ImageOp::Write { offset, buf, fua }) => {
+                let (offset, buf) = rest(*offset, buf, done);
+                Op::Write { fd: self.fd_for(offset, &buf), offset, buf, dsync: *fua }
+            }
+            (Step::Punch, ImageOp::Zero { offset, len, .. }) => Op::Allocate {
+                fd: buffered(),
+                mode: Allocate::Punch,
+                offset: *offset,
+                len: *len,
+            },
+            (Step::Zero, ImageOp::Zero { offset, len, .. }) => Op::Allocate {
+                fd: buffered(),
+                mode: Allocate::Zero,
+                offset: *offset,
+                len: *len,
+            },
+            (Step::WriteZeroes, ImageOp::Zero { offset, len, .. }) => {
+                let len = (len - done).min(cx.zeroes.len() as u64) as usize;
+                let (offset, buf) = (offset + done, cx.zeroes.part(0, len));
+                Op::Write { fd: self.fd_for(offset, &buf), offset, buf, dsync: false }
+            }
+            (Step::Seek(found), ImageOp::Extents { offset, len, limit }) => {
+                let (offset, len, limit) = (*offset, *len, *limit);
+                let (file, found) = (Arc::clone(&self.seek), Arc::clone(found));
+                let job = move || {
+                    let extents = extents::find(&*file, offset, len, limit)?;
+                    *found.lock().map_err(|_| Errno(libc::EIO))? = extents;
+                    Ok(0)
+                };
+                Op::Blocking { job: Some(Box::new(job)) }
+            }
+            (_, ImageOp::Cache { offset, len }) => {
+                let (file, offset, len) = (Arc::clone(&self.seek), *offset, *len);
+                Op::Blocking {
+                    job: Some(Box::new(move || extents::will_need(&*file, offset, len))),
+                }
+            }
+            _ => Op::Sync { fd: buffered() },
+        };
+        cx.io.submit(super::token(self.id, key), op);
+    }
+
+    /// A step failed: another way, or the end.
+    fn failed(&mut self, cx: &mut Cx, key: u32, errno: Errno) {
+        let unable =
+            matches!(errno.0, libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL | libc::ENODEV);
+        // `EINVAL` speaks of this range, the others of the file system.
+        let for_ever = unable && errno.0 != libc::EINVAL;
+        let Some(flight) = self.flights.get_mut(key) else { return };
+        let fast = matches!(flight.op, ImageOp::Zero { fast: true, .. });
+        match flight.step {
+            Step::Punch if unable => {
+                self.can_punch &= !for_ever;
+                flight.step = Step::Zero;
+            }
+            Step::Zero if unable && fast => {
+                self.can_zero &= !for_ever;
+                return self.finish(cx, key, Err(Errno(libc::EOPNOTSUPP)));
+            }
+            Step::Zero if unable => {
+                self.can_zero &= !for_ever;
+                flight.step = Step::WriteZeroes;
+            }
+            _ => return self.finish(cx, key, Err(errno)),
+        }
+        self.issue(cx, key);
+    }
+
+    fn finish(&mut self, cx: &mut Cx, key: u32, result: ImageResult) {
+        if let Some(flight) = self.flights.remove(key) {
+            cx.finished.push((flight.ticket, result));
+        }
+        for _ in 0..self.held.len() {
+            if let Some((ticket, op)) = self.held.pop_front() {
+                self.submit(cx, ticket, op);
+            }
+        }
+    }
+
+    fn aligned(&self, op: &ImageOp) -> bool {
+        match op {
+            ImageOp::Read { offset, buf } | ImageOp::Write { offset, buf, .. } => {
+                is_aligned(self.align, *offset, buf)
+            }
+            _ => true,
+        }
+    }
+
+    fn fd_for(&self, offset: u64, buf: &Slice) -> Fd {
+        match &self.direct {
+            Some(direct) if is_aligned(self.align, offset, buf) => direct.clone(),
+            _ => self.buffered.clone(),
+        }
+    }
+
+    /// The lane: whether a write must wait for another one in the same pages,
+    /// because one of the two goes through the page cache and one does not.
+    fn must_wait(&self, op: &ImageOp) -> bool {
+        if self.align <= 512 {
+            return false;
+        }
+        let Some(pages) = pages(op) else { return false };
+        let cached = !self.aligned(op);
+        let meets = |other: &ImageOp| pages_meet(pages, other);
+        self.flights.iter().any(|(_, f)| (f.cached != cached) && meets(&f.op))
+            || self.held.iter().any(|(_, op)| meets(op))
+    }
+}
+
+/// The pages that an operation changes, first and behind the last.
+fn pages(op: &ImageOp) -> Option<(u64, u64)> {
+    let (offset, len) = match op {
+        ImageOp::Write { offset, buf, .. } => (*offset, buf.len() as u64),
+        ImageOp::Zero { offset, len, .. } => (*offset, *len),
+        _ => return None,
+    };
+    Some((offset / UNIT as u64, (offset + len).div_ceil(UNIT as u64)))
+}
+
+fn pages_meet((first, end): (u64, u64), other: &ImageOp) -> bool {
+    pages(other).is_some_and(|(f, e)| first < e && f < end)
+}
+
+fn is_aligned(align: u32, offset: u64, buf: &Slice) -> bool {
+    let mask = u64::from(align) - 1;
+    (offset | buf.len() as u64 | buf.as_ptr() as u64) & mask == 0
+}
+
+/// What is left of a transfer.
+fn rest(offset: u64, buf: &Slice, done: u64) -> (u64, Slice) {
+    if done == 0 {
+        return (offset, buf.clone());
+    }
+    (offset + done, buf.part(done as usize, buf.len() - done as usize))
+}
+
+impl Flight {
+    /// A step succeeded with `count`.
+    fn advance(&mut self, count: u64) -> Verdict {
+        match (&self.step, &self.op) {
+            (Step::Transfer, ImageOp::Read { buf, .. }) if count == 0 => {
+                let done = self.done as usize;
+                buf.part(done, buf.len() - done).zero();
+                Verdict::Done(Done::Ok)
+            }
+            (Step::Transfer, ImageOp::Write { .. }) if count == 0 => {
+                Verdict::Failed(Errno(libc::EIO))
+            }
+            (Step::Transfer, ImageOp::Read { buf, .. } | ImageOp::Write { buf, .. }) => {
+                self.done += count;
+                if self.done < buf.len() as u64 { Verdict::Next } else { Verdict::Done(Done::Ok) }
+            }
+            (Step::WriteZeroes, ImageOp::Zero { .. }) if count == 0 => {
+                Verdict::Failed(Errno(libc::EIO))
+            }
+            (Step::WriteZeroes, ImageOp::Zero { len, .. }) if self.done + count < *len => {
+                self.done += count;
+                Verdict::Next
+            }
+            (Step::Punch | Step::Zero | Step::WriteZeroes, ImageOp::Zero { fua: true, .. }) => {
+                self.step = Step::Sync;
+                Verdict::Next
+            }
+            (Step::Seek(found), _) => match found.lock() {
+                Ok(mut found) => Verdict::Done(Done::Extents(std::mem::take(&mut *found))),
+                Err(_) => Verdict::Failed(Errno(libc::EIO)),
+            },
+            _ => Verdict::Done(Done::Ok),
+        }
     }
 }

@@ -13,7 +13,9 @@
 //! - Every operation is inside the image: the caller has checked its range.
 //!   Offsets and lengths are multiples of 512 unless `ImageInfo::min_block` is 1.
 
+mod extents;
 pub(crate) mod file;
+mod open;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -41,6 +43,8 @@ pub(crate) struct Cx {
     pub(crate) io: Box<dyn Io>,
     pub(crate) timers: Timers,
     pub(crate) buffers: Pool,
+    /// Zeroes to write, `file::ZEROES` bytes, shared by all.
+    pub(crate) zeroes: Slice,
     /// `CLOCK_MONOTONIC`, read once per turn of the loop.
     pub(crate) now: Nanos,
     /// Answers of images, on their way to the disks that asked.

@@ -149,6 +149,11 @@ impl Message {
         None
     }
 
+    /// The structure for what is left.
+    pub(super) fn rest(&self) -> *const libc::msghdr {
+        &raw const self.header
+    }
+
     fn point(&mut self, first: usize) -> *const libc::msghdr {
         self.header.msg_iov = self.vector[first..].as_mut_ptr();
         self.header.msg_iovlen = self.vector.len() - first;

@@ -1,18 +1,341 @@
-//! threads.
-use super::{Completion, Io, Op, Token};
+//! The way without io_uring: sockets through epoll, files through threads.
+//!
+//! A socket operation is tried at once; if it would block, it waits for the
+//! edge that epoll reports (each socket is told to epoll once). A file
+//! operation goes to a worker, which makes the plain system call.
+
+use std::collections::HashMap;
 use std::io;
-use std::time::Duration;
-pub(super) struct Threads;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
+
+use super::slots::Slots;
+use super::workers::{Outcome, Work, Workers};
+use super::{Allocate, Completion, Errno, Fd, Io, Job, Op, Token};
+
+/// Worker threads of one `Io`: its queue depth at the devices. As many as QEMU
+/// has; idle ones cost a small stack.
+const WORKERS: usize = 64;
+
+/// Events taken from epoll at a time.
+const EVENTS: usize = 64;
+
+/// How long the end of an `Io` waits for its workers.
+const LINGER: Duration = Duration::from_secs(5);
+
+pub(super) struct Threads {
+    epoll: OwnedFd,
+    slots: Slots,
+    workers: Workers<Task>,
+    /// How many slots are with the workers.
+    working: usize,
+    waiting: HashMap<RawFd, Waiting>,
+    ready: Vec<Outcome>,
+}
+
+/// The slots that wait for a socket.
+#[derive(Default)]
+struct Waiting {
+    read: Option<u32>,
+    write: Option<u32>,
+}
+
 impl Threads {
     pub(super) fn open() -> io::Result<Threads> {
-        Err(io::ErrorKind::Unsupported.into())
+        // SAFETY: no pointers are involved.
+        let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        if epoll < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new and ours alone.
+        let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
+        let workers = Workers::new(WORKERS)?;
+        add(&epoll, workers.event().as_raw_fd(), libc::EPOLLIN)?;
+        Ok(Threads {
+            epoll,
+            slots: Slots::new(),
+            workers,
+            working: 0,
+            waiting: HashMap::new(),
+            ready: Vec::new(),
+        })
+    }
+
+    /// Tries a socket operation; if it would block, notes who waits.
+    fn attempt(&mut self, slot: u32) {
+        let Some(op) = self.slots.get_mut(slot) else { return };
+        let (fd, write, result) = match op {
+            Op::Recv { fd, buf } => (fd.clone(), false, receive(fd, buf.as_ptr(), buf.len())),
+            Op::Send { fd, message } => (fd.clone(), true, send(fd, message)),
+            Op::Readable { fd } => (fd.clone(), false, readable(fd)),
+            _ => return,
+        };
+        let result = match result {
+            Err(Errno(libc::EAGAIN)) => self.watch(&fd).err().map(Err),
+            result => Some(result),
+        };
+        let waiting = self.waiting.entry(fd.as_raw_fd()).or_default();
+        let place = if write { &mut waiting.write } else { &mut waiting.read };
+        if let Some(result) = result {
+            *place = None;
+            self.ready.push((slot, result));
+        } else {
+            *place = Some(slot);
+        }
+        if waiting.read.is_none() && waiting.write.is_none() {
+            self.waiting.remove(&fd.as_raw_fd());
+        }
+    }
+
+    /// Tells epoll about a socket, once.
+    fn watch(&self, fd: &Fd) -> Result<(), Errno> {
+        if fd.0.polled.replace(true) {
+            return Ok(());
+        }
+        let events = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET;
+        add(&self.epoll, fd.as_raw_fd(), events).map_err(Errno::from)
+    }
+
+    fn work(&mut self, slot: u32) {
+        let Some(task) = self.slots.get_mut(slot).and_then(Task::of) else {
+            return self.ready.push((slot, Err(Errno(libc::EINVAL))));
+        };
+        match self.workers.start(slot, task) {
+            Ok(()) => self.working += 1,
+            Err(errno) => self.ready.push((slot, Err(errno))),
+        }
+    }
+
+    fn poll(&mut self, timeout: Option<Duration>) {
+        if timeout != Some(Duration::ZERO) {
+            sleep(&self.epoll, timeout);
+        }
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS];
+        // SAFETY: the kernel writes at most `EVENTS` entries into a live array.
+        let count = unsafe {
+            let (epoll, events) = (self.epoll.as_raw_fd(), events.as_mut_ptr());
+            libc::epoll_wait(epoll, events, EVENTS as i32, 0)
+        };
+        for event in &events[..usize::try_from(count).unwrap_or(0)] {
+            let (fd, set) = (event.u64 as RawFd, event.events);
+            if fd == self.workers.event().as_raw_fd() {
+                let before = self.ready.len();
+                self.workers.collect(&mut self.ready);
+                self.working -= self.ready.len() - before;
+                continue;
+            }
+            let any = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
+            let Some(&Waiting { read, write }) = self.waiting.get(&fd) else { continue };
+            if set & (any | (libc::EPOLLIN | libc::EPOLLRDHUP) as u32) != 0 {
+                read.into_iter().for_each(|slot| self.attempt(slot));
+            }
+            if set & (any | libc::EPOLLOUT as u32) != 0 {
+                write.into_iter().for_each(|slot| self.attempt(slot));
+            }
+        }
     }
 }
+
 impl Io for Threads {
-    fn submit(&mut self, _token: Token, _op: Op) {}
-    fn wait(&mut self, _timeout: Option<Duration>, _out: &mut Vec<Completion>) {}
-    fn cancel(&mut self, _token: Token) {}
-    fn in_flight(&self) -> usize {
-        0
+    fn submit(&mut self, token: Token, mut op: Op) {
+        if let Op::Send { message, .. } = &mut op {
+            message.prepare();
+        }
+        let socket =
+            matches!(op, Op::Recv { .. } | Op::Send { .. } | Op::Readable { .. });
+        let slot = self.slots.insert(token, op);
+        if socket { self.attempt(slot) } else { self.work(slot) }
     }
+
+    fn wait(&mut self, timeout: Option<Duration>, out: &mut Vec<Completion>) {
+        let timeout = if self.ready.is_empty() { timeout } else { Some(Duration::ZERO) };
+        self.poll(timeout);
+        for (slot, result) in self.ready.drain(..) {
+            out.push(self.slots.complete(slot, result));
+        }
+    }
+
+    fn cancel(&mut self, token: Token) {
+        for slot in self.slots.with_token(token) {
+            let fd = match self.slots.get_mut(slot) {
+                Some(Op::Recv { fd, .. } | Op::Send { fd, .. } | Op::Readable { fd }) => {
+                    fd.as_raw_fd()
+                }
+                _ if self.workers.withdraw(slot).is_some() => {
+                    self.working -= 1;
+                    self.ready.push((slot, Err(Errno(libc::ECANCELED))));
+                    continue;
+                }
+                _ => continue,
+            };
+            let Some(waiting) = self.waiting.get_mut(&fd) else { continue };
+            for place in [&mut waiting.read, &mut waiting.write] {
+                if *place == Some(slot) {
+                    *place = None;
+                    self.ready.push((slot, Err(Errno(libc::ECANCELED))));
+                }
+            }
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.slots.len()
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        for slot in self.slots.all() {
+            self.working -= usize::from(self.workers.withdraw(slot).is_some());
+        }
+        let deadline = Instant::now() + LINGER;
+        while self.working > 0 && Instant::now() < deadline {
+            self.poll(Some(Duration::from_millis(100)));
+        }
+        if self.working > 0 {
+            self.slots.leak();
+        }
+    }
+}
+
+/// What a worker does. The addresses belong to the operation in its slot.
+enum Task {
+    Read { fd: RawFd, offset: u64, buf: *mut u8, len: usize },
+    Write { fd: RawFd, offset: u64, buf: *mut u8, len: usize, dsync: bool },
+    Sync { fd: RawFd },
+    Allocate { fd: RawFd, mode: Allocate, offset: u64, len: u64 },
+    Job(Job),
+}
+
+// SAFETY: the raw addresses are valid and borrowed for the operation until its
+// completion is taken out of its slot, which happens after the worker is done
+// with them (or never, if the slots are leaked).
+unsafe impl Send for Task {}
+
+impl Task {
+    fn of(op: &mut Op) -> Option<Task> {
+        Some(match op {
+            Op::Read { fd, offset, buf } => Task::Read {
+                fd: fd.as_raw_fd(),
+                offset: *offset,
+                buf: buf.as_ptr(),
+                len: buf.len(),
+            },
+            Op::Write { fd, offset, buf, dsync } => Task::Write {
+                fd: fd.as_raw_fd(),
+                offset: *offset,
+                buf: buf.as_ptr(),
+                len: buf.len(),
+                dsync: *dsync,
+            },
+            Op::Sync { fd } => Task::Sync { fd: fd.as_raw_fd() },
+            Op::Allocate { fd, mode, offset, len } => Task::Allocate {
+                fd: fd.as_raw_fd(),
+                mode: *mode,
+                offset: *offset,
+                len: *len,
+            },
+            Op::Blocking { job } => Task::Job(job.take()?),
+            Op::Recv { .. } | Op::Send { .. } | Op::Readable { .. } => return None,
+        })
+    }
+}
+
+impl Work for Task {
+    fn run(self) -> Result<u64, Errno> {
+        match self {
+            Task::Read { fd, offset, buf, len } => {
+                let iov = libc::iovec { iov_base: buf.cast(), iov_len: len };
+                // SAFETY: the buffer is borrowed exclusively for this read.
+                retry(|| unsafe { libc::preadv2(fd, &raw const iov, 1, signed(offset), 0) })
+            }
+            Task::Write { fd, offset, buf, len, dsync } => {
+                let iov = libc::iovec { iov_base: buf.cast(), iov_len: len };
+                let flags = if dsync { libc::RWF_DSYNC } else { 0 };
+                // SAFETY: the buffer is borrowed for reading.
+                retry(|| unsafe {
+                    libc::pwritev2(fd, &raw const iov, 1, signed(offset), flags)
+                })
+            }
+            // SAFETY: no pointers are involved.
+            Task::Sync { fd } => retry(|| unsafe { libc::fdatasync(fd) } as isize),
+            Task::Allocate { fd, mode, offset, len } => retry(|| {
+                // SAFETY: no pointers are involved.
+                let result =
+                    unsafe { libc::fallocate(fd, mode.mode(), signed(offset), signed(len)) };
+                result as isize
+            }),
+            Task::Job(job) => job(),
+        }
+    }
+}
+
+/// An offset as the system calls take it. Images are never larger.
+fn signed(offset: u64) -> i64 {
+    i64::try_from(offset).unwrap_or(i64::MAX)
+}
+
+/// Makes a system call until it is not interrupted.
+fn retry(mut call: impl FnMut() -> isize) -> Result<u64, Errno> {
+    loop {
+        let result = call();
+        match u64::try_from(result) {
+            Ok(value) => return Ok(value),
+            Err(_) => match Errno::last() {
+                Errno(libc::EINTR) => {}
+                errno => return Err(errno),
+            },
+        }
+    }
+}
+
+fn receive(fd: &Fd, buf: *mut u8, len: usize) -> Result<u64, Errno> {
+    let flags = libc::MSG_DONTWAIT;
+    // SAFETY: the buffer is borrowed exclusively for this receive.
+    retry(|| unsafe { libc::recv(fd.as_raw_fd(), buf.cast(), len, flags) })
+}
+
+/// Sends until everything is out or it would block.
+fn send(fd: &Fd, message: &mut super::Message) -> Result<u64, Errno> {
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    loop {
+        let header = message.rest();
+        // SAFETY: the header points to parts of the message, which are borrowed.
+        let sent = retry(|| unsafe { libc::sendmsg(fd.as_raw_fd(), header, flags) })?;
+        if message.advance(sent as usize).is_none() {
+            return Ok(message.len() as u64);
+        }
+    }
+}
+
+fn readable(fd: &Fd) -> Result<u64, Errno> {
+    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one live entry.
+    match retry(|| unsafe { libc::poll(&raw mut poll, 1, 0) } as isize)? {
+        0 => Err(Errno(libc::EAGAIN)),
+        _ => Ok(0),
+    }
+}
+
+fn add(epoll: &OwnedFd, fd: RawFd, events: i32) -> io::Result<()> {
+    let mut event = libc::epoll_event { events: events as u32, u64: fd as u64 };
+    let (epoll, event) = (epoll.as_raw_fd(), &raw mut event);
+    // SAFETY: reads one live entry.
+    if unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, event) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Waits until epoll has events, to the nanosecond (epoll itself counts
+/// milliseconds, and emulated datastores wait for less).
+fn sleep(epoll: &OwnedFd, timeout: Option<Duration>) {
+    let mut poll = libc::pollfd { fd: epoll.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let time = timeout.map(|timeout| libc::timespec {
+        tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(timeout.subsec_nanos()),
+    });
+    let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: one live entry, and a live timeout or none.
+    unsafe { libc::ppoll(&raw mut poll, 1, time, std::ptr::null()) };
 }

@@ -1,0 +1,65 @@
+//! Which parts of a file are data and which are holes, for helper threads.
+
+use std::os::fd::AsRawFd;
+
+use sterna_core::ByteRange;
+
+use super::Extent;
+use crate::io::Errno;
+
+/// The extents from `offset`, at most `limit`; behind the file's end is a hole.
+/// A file that cannot say is data.
+pub(super) fn find(
+    file: &impl AsRawFd,
+    offset: u64,
+    len: u64,
+    limit: usize,
+) -> Result<Vec<Extent>, Errno> {
+    let (mut at, end) = (offset, offset + len);
+    let mut found = Vec::new();
+    while at < end && found.len() < limit {
+        let data = match seek(file, at, libc::SEEK_DATA) {
+            Ok(data) => data.min(end),
+            Err(Errno(libc::ENXIO)) => end,
+            Err(Errno(libc::EINVAL | libc::EOPNOTSUPP)) => at,
+            Err(errno) => return Err(errno),
+        };
+        if data > at {
+            found.push(extent(at, data, true));
+            at = data;
+            continue;
+        }
+        let hole = match seek(file, at, libc::SEEK_HOLE) {
+            Ok(hole) if hole > at => hole.min(end),
+            // The file changes meanwhile, or cannot say.
+            Ok(_) | Err(Errno(libc::EINVAL | libc::EOPNOTSUPP | libc::ENXIO)) => end,
+            Err(errno) => return Err(errno),
+        };
+        found.push(extent(at, hole, false));
+        at = hole;
+    }
+    Ok(found)
+}
+
+/// Tells the page cache what will be read.
+pub(super) fn will_need(file: &impl AsRawFd, offset: u64, len: u64) -> Result<u64, Errno> {
+    let (offset, len) = (offset as i64, len as i64);
+    // SAFETY: no pointers are involved.
+    let result = unsafe {
+        libc::posix_fadvise(file.as_raw_fd(), offset, len, libc::POSIX_FADV_WILLNEED)
+    };
+    // Advice: if it is not taken, nothing is lost.
+    let _ = result;
+    Ok(0)
+}
+
+fn extent(from: u64, to: u64, hole: bool) -> Extent {
+    Extent { range: ByteRange::new(from, to - from), hole, zero: hole }
+}
+
+fn seek(file: &impl AsRawFd, at: u64, whence: i32) -> Result<u64, Errno> {
+    let at = i64::try_from(at).map_err(|_| Errno(libc::EINVAL))?;
+    // SAFETY: no pointers are involved.
+    let found = unsafe { libc::lseek(file.as_raw_fd(), at, whence) };
+    u64::try_from(found).map_err(|_| Errno::last())
+}

@@ -1,0 +1,93 @@
+//! Opening a file or block device as an image, and finding out what it takes.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+use super::OpenError;
+
+/// Where the kernel does not say (before 6.1), direct I/O of regular files is
+/// held to a page: every device takes that.
+const ALIGN_UNKNOWN: u32 = 4096;
+
+/// The descriptors of an image, and what they need.
+pub(super) struct Files {
+    pub(super) buffered: OwnedFd,
+    /// Past the page cache, if that was asked for and can be had.
+    pub(super) direct: Option<OwnedFd>,
+    /// For helpers, who move its position.
+    pub(super) seek: OwnedFd,
+    pub(super) size: u64,
+    /// What offset, length and address of direct I/O are multiples of.
+    pub(super) align: u32,
+}
+
+pub(super) fn open(path: &Path, direct: bool) -> Result<Files, OpenError> {
+    let failed = |error: io::Error| OpenError::new(path.display(), error);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).custom_flags(libc::O_CLOEXEC);
+    let buffered = options.open(path).map_err(failed)?;
+    let kind = buffered.metadata().map_err(failed)?.file_type();
+    if !kind.is_file() && !kind.is_block_device() {
+        return Err(OpenError::new(
+            path.display(),
+            "it is neither a regular file nor a block device",
+        ));
+    }
+    let mut seek = options.open(path).map_err(failed)?;
+    let size = seek.seek(SeekFrom::End(0)).map_err(failed)?;
+    let direct = if direct { open_direct(&options, path).map_err(failed)? } else { None };
+    let align = match &direct {
+        Some(file) if kind.is_block_device() => sector(file).unwrap_or(ALIGN_UNKNOWN),
+        Some(file) => stated(file).unwrap_or(ALIGN_UNKNOWN),
+        None => 1,
+    };
+    Ok(Files {
+        buffered: buffered.into(),
+        direct: direct.filter(|_| align > 0).map(OwnedFd::from),
+        seek: seek.into(),
+        size,
+        align: align.max(1),
+    })
+}
+
+/// Opens past the page cache; `None` if the file system does not know how.
+fn open_direct(options: &OpenOptions, path: &Path) -> io::Result<Option<File>> {
+    let mut options = options.clone();
+    match options.custom_flags(libc::O_CLOEXEC | libc::O_DIRECT).open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The alignment that the file system states: the coarser of memory's and
+/// offset's, 0 if this file cannot do direct I/O, `None` if it states nothing.
+fn stated(file: &File) -> Option<u32> {
+    let mut statx = MaybeUninit::<libc::statx>::zeroed();
+    // SAFETY: an empty path with `AT_EMPTY_PATH` means the descriptor itself;
+    // the kernel fills the structure.
+    let statx = unsafe {
+        let mask = libc::STATX_DIOALIGN;
+        let fd = file.as_raw_fd();
+        if libc::statx(fd, c"".as_ptr(), libc::AT_EMPTY_PATH, mask, statx.as_mut_ptr()) < 0 {
+            return None;
+        }
+        statx.assume_init()
+    };
+    if statx.stx_mask & libc::STATX_DIOALIGN == 0 {
+        return None;
+    }
+    Some(statx.stx_dio_offset_align.max(statx.stx_dio_mem_align))
+}
+
+/// The size of a block device's sectors.
+fn sector(file: &File) -> Option<u32> {
+    let mut size: libc::c_int = 0;
+    // SAFETY: the kernel writes one int.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), libc::BLKSSZGET, &raw mut size) };
+    (result == 0).then_some(u32::try_from(size).ok()?)
+}
