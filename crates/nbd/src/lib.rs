@@ -31,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 pub mod block_sizes;
+pub mod client;
 mod codec;
 pub mod command;
 pub mod error;
@@ -47,6 +48,7 @@ pub mod status;
 pub mod wire;
 
 pub use block_sizes::{BlockSizes, BlockSizesError};
+pub use client::{ClientHandshake, ClientStep, Negotiated, ReplyHead};
 pub use command::Command;
 pub use error::{NbdError, OptionError};
 pub use export::Export;
