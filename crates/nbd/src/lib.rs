@@ -45,6 +45,7 @@ pub mod request;
 pub mod server;
 pub mod session;
 pub mod status;
+pub mod uri;
 pub mod wire;
 
 pub use block_sizes::{BlockSizes, BlockSizesError};
@@ -58,3 +59,4 @@ pub use request::{BadRequest, Request};
 pub use server::{ServerHandshake, ServerStep};
 pub use session::{Refusal, RefusalReason, Remedy, Session};
 pub use status::{Allocation, Extent};
+pub use uri::{Transport, Uri, UriError};
