@@ -1,0 +1,71 @@
+# Sterna. `make` alone says what there is.
+
+# Where everything that is built or downloaded goes. CARGO_TARGET_DIR is
+# honoured, so that several checkouts can share a machine.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+CARGO  ?= cargo
+# The distribution's Python has the distribution's libnbd.
+PYTHON ?= /usr/bin/python3
+
+export PATH := $(PATH):/usr/sbin:/sbin:$(HOME)/.cargo/bin
+
+.PHONY: help deps build lint test demo bench bench-quick fuzz clean
+
+help:
+	@echo 'Sterna moves the disks of running virtual machines between storage.'
+	@echo
+	@echo '  make demo         a disk moves while an application uses it (2 minutes)'
+	@echo '  make test         everything a machine can test (15 minutes on 2 cores)'
+	@echo '  make build        the binary: $(TARGET)/release/sterna'
+	@echo '  make lint         formatting and lints, as errors'
+	@echo '  make bench        against qemu-nbd, qemu-storage-daemon and nbdkit (an hour)'
+	@echo '  make bench-quick  the same with few repeats, to see that it runs (10 minutes)'
+	@echo '  make fuzz         the protocol machines under cargo-fuzz (FUZZ_SECONDS=60 each)'
+	@echo '  make deps         only install what the tests need'
+	@echo '  make clean        remove what was built'
+	@echo
+	@echo 'demo, test and bench first install the packages that they need and that are'
+	@echo 'missing (Debian or Ubuntu; they say which and why).'
+
+deps:
+	@scripts/deps test
+
+build:
+	@scripts/deps build
+	$(CARGO) build --release --locked --bin sterna
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+test:
+	@scripts/deps test
+	@CARGO='$(CARGO)' TARGET='$(TARGET)' scripts/test
+
+demo:
+	@scripts/deps demo
+	$(CARGO) build --release --locked --bin sterna
+	@STERNA='$(abspath $(TARGET))/release/sterna' WORK='$(abspath $(TARGET))/demo' \
+		$(PYTHON) -u demo/run
+
+bench:
+	@scripts/deps bench
+	$(CARGO) build --release --locked --bin sterna
+	@$(PYTHON) -u bench/run --sterna '$(abspath $(TARGET))/release/sterna' \
+		--work '$(abspath $(TARGET))/bench' \
+		--qemu "$$(scripts/qemu10 '$(abspath $(TARGET))/qemu10' || true)" $(BENCH)
+
+bench-quick:
+	@$(MAKE) --no-print-directory bench BENCH='--quick $(BENCH)'
+
+FUZZ_SECONDS ?= 60
+fuzz:
+	@scripts/deps build
+	@command -v cargo-fuzz >/dev/null || { \
+		echo 'fuzz: cargo-fuzz is missing: cargo install cargo-fuzz (needs Rust nightly too)'; exit 1; }
+	@cd fuzz && for target in $$(cargo fuzz list); do \
+		cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+
+clean:
+	$(CARGO) clean
+	rm -rf '$(TARGET)/demo' '$(TARGET)/bench' '$(TARGET)/qemu10'

@@ -1,0 +1,89 @@
+//! Small file systems and block devices, out of files. All of it needs root.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::programs;
+
+/// A loop device over a file.
+pub struct Loop {
+    device: PathBuf,
+}
+
+impl Loop {
+    /// Makes one of `size` bytes.
+    #[track_caller]
+    pub fn new(file: &Path, size: u64) -> Loop {
+        let backing = std::fs::File::create(file).expect("create the backing file");
+        backing.set_len(size).expect("size the backing file");
+        let file = file.to_str().expect("a plain path");
+        let device = programs::run("losetup", ["--find", "--show", file]);
+        Loop { device: device.trim().into() }
+    }
+
+    /// The device's path.
+    pub fn device(&self) -> &Path {
+        &self.device
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let device = self.device.as_os_str();
+        let _ = programs::attempt("losetup", ["--detach".as_ref(), device]);
+    }
+}
+
+/// A tiny ext4, mounted.
+pub struct TinyFs {
+    mount: PathBuf,
+    _device: Loop,
+}
+
+impl TinyFs {
+    /// Makes one of `size` bytes over `file`, and mounts it at `mount`.
+    #[track_caller]
+    pub fn new(file: &Path, mount: &Path, size: u64) -> TinyFs {
+        let device = Loop::new(file, size);
+        let path = device.device().to_str().expect("a plain path");
+        // No blocks kept back for root, no lazy work behind our back.
+        let options = "lazy_itable_init=0,lazy_journal_init=0";
+        programs::run("mkfs.ext4", ["-q", "-m", "0", "-E", options, path]);
+        std::fs::create_dir_all(mount).expect("make the mount point");
+        let at = mount.to_str().expect("a plain path");
+        programs::run("mount", [path, at]);
+        TinyFs { mount: mount.into(), _device: device }
+    }
+
+    /// Where it is mounted.
+    pub fn dir(&self) -> &Path {
+        &self.mount
+    }
+
+    /// Takes all but `leave` bytes of its free space; gives the file that
+    /// does, to be removed when there is to be room again.
+    #[track_caller]
+    pub fn fill(&self, leave: u64) -> PathBuf {
+        let space = rustix::fs::statvfs(&self.mount).expect("ask for free space");
+        let free = space.f_bavail * space.f_frsize;
+        let path = self.mount.join("ballast");
+        let file = std::fs::File::create(&path).expect("create ballast");
+        let take = free.saturating_sub(leave);
+        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, take)
+            .expect("allocate ballast");
+        path
+    }
+}
+
+impl Drop for TinyFs {
+    fn drop(&mut self) {
+        // Lazily: a daemon that is being killed may still hold it.
+        let mount = self.mount.as_os_str();
+        let _ = programs::attempt("umount", ["--lazy".as_ref(), mount]);
+    }
+}
+
+/// What a file really takes, in bytes.
+pub fn allocated(path: &Path) -> u64 {
+    std::fs::metadata(path).expect("ask for a file").blocks() * 512
+}

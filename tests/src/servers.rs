@@ -1,0 +1,136 @@
+//! Storage servers from elsewhere, which can be made to fail.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+use rustix::process::Signal;
+
+use crate::daemon::send_signal;
+use crate::programs;
+use crate::wait::{seconds, until};
+
+/// An nbdkit on a file, behind filters, reachable at a unix socket.
+pub struct Nbdkit {
+    socket: PathBuf,
+    arguments: Vec<String>,
+    child: Option<Child>,
+}
+
+impl Nbdkit {
+    /// Serves `file`, with these filters and their settings
+    /// (`--filter=error error=EIO …`).
+    #[track_caller]
+    pub fn start(socket: &Path, file: &Path, filters: &[&str]) -> Nbdkit {
+        let (filters, settings): (Vec<&str>, Vec<&str>) =
+            filters.iter().partition(|word| word.starts_with("--"));
+        let mut arguments: Vec<String> =
+            vec!["--foreground".into(), "--threads=16".into(), "--unix".into()];
+        arguments.push(socket.display().to_string());
+        arguments.extend(filters.into_iter().map(str::to_owned));
+        arguments.extend(["file".to_owned(), format!("file={}", file.display())]);
+        arguments.extend(settings.into_iter().map(str::to_owned));
+        let mut server = Nbdkit { socket: socket.into(), arguments, child: None };
+        server.restart();
+        server
+    }
+
+    /// Its location, as a datastore.
+    pub fn location(&self) -> String {
+        format!("nbd+unix:///?socket={}", self.socket.display())
+    }
+
+    /// It is gone, without a goodbye.
+    pub fn kill(&mut self) {
+        let mut child = self.child.take().expect("nbdkit runs");
+        child.kill().expect("kill nbdkit");
+        child.wait().expect("wait for nbdkit");
+    }
+
+    /// It comes (back).
+    #[track_caller]
+    pub fn restart(&mut self) {
+        let _ = std::fs::remove_file(&self.socket);
+        let mut child = programs::command("nbdkit")
+            .args(&self.arguments)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("start nbdkit");
+        until("nbdkit to listen", seconds(10), || {
+            if child.try_wait().expect("ask for nbdkit").is_some() {
+                let mut text = String::new();
+                let stderr = child.stderr.take();
+                let _ = std::io::Read::read_to_string(&mut stderr?, &mut text);
+                panic!("nbdkit ended: {text}");
+            }
+            self.socket.exists().then_some(())
+        });
+        // What it says about injected errors is of no interest, but it must
+        // not block on saying it.
+        if let Some(mut stderr) = child.stderr.take() {
+            std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+        }
+        self.child = Some(child);
+    }
+
+    /// It answers nothing any more, and keeps its connections.
+    pub fn hang(&self) {
+        send_signal(self.child.as_ref().expect("nbdkit runs"), Signal::STOP);
+    }
+
+    /// It goes on where it stopped.
+    pub fn go_on(&self) {
+        send_signal(self.child.as_ref().expect("nbdkit runs"), Signal::CONT);
+    }
+}
+
+impl Drop for Nbdkit {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// QEMU as a client in the middle: `qemu-storage-daemon` opens our disk with
+/// its NBD driver and `reconnect-delay`, as a virtual machine does, and offers
+/// it to a client of ours.
+pub struct QemuClient {
+    socket: PathBuf,
+    child: Child,
+}
+
+impl QemuClient {
+    /// Puts QEMU between `socket` and the disk at `server`.
+    #[track_caller]
+    pub fn start(socket: &Path, server: &Path, disk: &str) -> QemuClient {
+        let blockdev = format!(
+            "driver=nbd,node-name=disk,server.type=unix,server.path={},export={disk},\
+             reconnect-delay=120",
+            server.display()
+        );
+        let child = programs::command("qemu-storage-daemon")
+            .args(["--blockdev", &blockdev, "--nbd-server"])
+            .arg(format!("addr.type=unix,addr.path={}", socket.display()))
+            .args(["--export", "type=nbd,id=e,node-name=disk,name=disk,writable=on"])
+            .spawn()
+            .expect("start qemu-storage-daemon");
+        let client = QemuClient { socket: socket.into(), child };
+        until("qemu-storage-daemon to listen", seconds(10), || {
+            client.socket.exists().then_some(())
+        });
+        client
+    }
+
+    /// Where the disk is offered.
+    pub fn uri(&self) -> String {
+        format!("nbd+unix:///disk?socket={}", self.socket.display())
+    }
+}
+
+impl Drop for QemuClient {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
