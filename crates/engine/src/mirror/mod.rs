@@ -1,3 +1,88 @@
-//! The mirror on a reactor: its driver, and the region map in its file.
+//! The mirror on a reactor: its driver, its jobs, and the region map in its file.
 
+// mod driver; (joins when the disk does)
+mod job;
 pub mod map;
+mod runs;
+
+use std::path::PathBuf;
+
+use sterna_core::mirror::{End, Notice, Progress};
+
+use crate::boot::BootId;
+use crate::image::ImageSpec;
+use crate::sidecar::DiskId;
+
+// pub(crate) use driver::{Message, MirrorDriver};
+pub use map::{MapError, MapFile, MapKey};
+
+/// Names a migration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MigrationId(pub u64);
+
+/// What is known of the destination when a migration starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Nothing was copied yet; any old map is replaced.
+    Fresh,
+    /// The region map says; after a power loss, regions are compared.
+    Resume,
+    /// There is no map that could be believed: both sides are compared.
+    Suspect,
+}
+
+/// How a migration is to be done.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Compare both sides before the switch-over.
+    pub verify: bool,
+    /// The copier's limit in bytes per second.
+    pub rate: Option<u64>,
+    /// Do not start until told to.
+    pub paused: bool,
+    /// Zeroes may lose their space on the destination.
+    pub thin: bool,
+    /// Zeroes are written out on the destination (thick-zeroed).
+    pub write_zeroes: bool,
+    /// The destination reads as zeroes where it was never written.
+    pub reads_zero: bool,
+}
+
+/// A migration to be started.
+#[derive(Clone, Debug)]
+pub struct MigrationSpec {
+    /// Its name.
+    pub id: MigrationId,
+    /// The disk that moves.
+    pub disk: DiskId,
+    /// The image that it moves to.
+    pub destination: ImageSpec,
+    /// The region map's file.
+    pub map: PathBuf,
+    /// What is known of the destination.
+    pub start: Start,
+    /// The present boot.
+    pub boot: BootId,
+    /// How it is to be done.
+    pub options: Options,
+}
+
+/// What a migration tells the daemon. `Prepare`, `Seal` and `Commit` are asked
+/// for once at a time and wait for their answer.
+#[derive(Clone, Debug)]
+pub enum MigrationEvent {
+    /// Record durably that a switch-over is about to begin.
+    Prepare(MigrationId),
+    /// Make the destination's sidecar say active, durably. The guest is held.
+    Seal(MigrationId),
+    /// A seal was undone: give the source's sidecar a newer generation.
+    Unseal(MigrationId),
+    /// Make the destination the truth, durably. The guest is held.
+    Commit(MigrationId),
+    /// Something worth telling.
+    Notice(MigrationId, Notice),
+    /// The migration has ended; its last figures.
+    Ended(MigrationId, End, Box<Progress>),
+    /// Nothing is in flight any more on the image that lost; it is closed.
+    Released(MigrationId),
+}

@@ -1,0 +1,423 @@
+//! The mirror on a reactor: carries out what `core::mirror` decides.
+//!
+//! The driver translates. A guest request becomes an `Arrived`, an image's
+//! answer a `SourceDone`, `DestinationDone` or a step of a job; an action
+//! becomes an operation on one of the two images, an answer to the guest, or a
+//! message to the daemon. It decides nothing.
+//!
+//! **Names.** A request's number on its disk is free again when the guest has
+//! its answer, but the mirror may know the request for longer (an overdue write
+//! on the destination). So a `RequestId` is the number with a count above it.
+//!
+//! **Memory.** The copier has a pool of its own, so it cannot take the guest's.
+//! A job that finds no room there waits for another one to end. An overdue write
+//! keeps the guest's buffer until the destination lets go of it.
+//!
+//! **The start.** Requests that are in flight when the migration begins are told
+//! to a paused mirror (which sends nothing to the destination), as if they had
+//! just come; only then it resumes.
+//!
+//! **The end.** After the commit the destination is the disk's image and the
+//! driver is done. After a cancel it stays until nothing is in flight on the
+//! destination any more, and says so (`Released`): whoever used the destination
+//! before that could find an old write on top of a new one.
+
+use std::any::Any;
+use std::collections::{HashMap, VecDeque};
+use std::sync::mpsc::Sender;
+
+use sterna_core::ByteRange;
+use sterna_core::mirror::{
+    Action, Config, Control, End, Event, Fault, Job, JobId, Mirror, PauseReason, Progress,
+    Request, RequestId, RequestKind,
+};
+
+use super::job::{Need, Run, Side, Style, fault};
+use super::map::MapFile;
+use super::{MigrationEvent, MigrationId, Options};
+use crate::buffer::Pool;
+use crate::disk::{Core, Driver};
+use crate::image::{Cx, ImageOp, ImageResult};
+use crate::io::{Owner, Token};
+use crate::slab::Slab;
+use crate::timer::TimerId;
+
+/// The copier's buffers. The largest rung of the copier's ladder is 12 MiB.
+const POOL: usize = 12 << 20;
+
+/// What an answer with one of our own tickets belongs to.
+#[derive(Clone, Copy, Debug)]
+enum Own {
+    /// The destination's part of a mirrored write.
+    Mirrored(RequestId),
+    /// An operation of a job.
+    Job(JobId, Side),
+    /// The flush of the destination.
+    Flush,
+}
+
+/// What the daemon or the operator says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Message {
+    Control(Control),
+    Prepared(bool),
+    Sealed(Result<(), Fault>),
+    Committed(bool),
+}
+
+/// A migration on its disk's reactor.
+pub(crate) struct MirrorDriver {
+    id: MigrationId,
+    mirror: Mirror<MapFile>,
+    style: Style,
+    source: u16,
+    destination: u16,
+    pool: Pool,
+    runs: HashMap<JobId, Run>,
+    /// Jobs that found no memory.
+    waiting: VecDeque<Job>,
+    tickets: Slab<Own>,
+    /// The source's answers, until the mirror says that the guest may have them.
+    results: HashMap<u32, ImageResult>,
+    /// Requests that have been told to the mirror, by their number.
+    names: HashMap<u32, RequestId>,
+    count: u32,
+    /// Requests that were in flight before the migration: on the source already.
+    adopted: Vec<RequestId>,
+    events: Sender<MigrationEvent>,
+    timer: Option<(sterna_core::Nanos, TimerId)>,
+    actions: Vec<Action>,
+    needs: Vec<Need>,
+    ended: Option<End>,
+    released: bool,
+}
+
+impl MirrorDriver {
+    /// Begins the migration `id` of the disk `core` to its image `destination`.
+    pub(crate) fn start(
+        core: &mut Core,
+        cx: &mut Cx,
+        id: MigrationId,
+        options: &Options,
+        map: MapFile,
+        destination: u16,
+        events: Sender<MigrationEvent>,
+    ) -> std::io::Result<MirrorDriver> {
+        let source = core.current();
+        let scan = core.image(source).is_some_and(|image| image.info().finds_holes);
+        let region = u64::from(map.key().region);
+        let config = Config {
+            region,
+            scan,
+            reads_zero: options.reads_zero && !options.write_zeroes,
+            verify: options.verify,
+            rate: options.rate,
+            ..Config::new(core.size)
+        };
+        let mirror = Mirror::new_paused(cx.now, config, map, PauseReason::Asked);
+        let mut driver = MirrorDriver {
+            id,
+            mirror,
+            style: Style {
+                write_zeroes: options.write_zeroes,
+                unmap: options.thin,
+                region: region as usize,
+            },
+            source,
+            destination,
+            pool: Pool::new(POOL)?,
+            runs: HashMap::new(),
+            waiting: VecDeque::new(),
+            tickets: Slab::new(),
+            results: HashMap::new(),
+            names: HashMap::new(),
+            count: 0,
+            adopted: Vec::new(),
+            events,
+            timer: None,
+            actions: Vec::new(),
+            needs: Vec::new(),
+            ended: None,
+            released: false,
+        };
+        driver.adopt(core, cx);
+        if !options.paused {
+            driver.tell(core, cx, Event::Control(Control::Resume));
+        }
+        Ok(driver)
+    }
+
+    /// Tells the mirror of the requests that are in flight already.
+    fn adopt(&mut self, core: &mut Core, cx: &mut Cx) {
+        for number in core.requests() {
+            let Some(request) = self.name(core, number) else { continue };
+            self.adopted.push(request.id);
+            self.tell(core, cx, Event::Arrived(request));
+        }
+    }
+
+    /// Gives a request of the disk its name here.
+    fn name(&mut self, core: &Core, number: u32) -> Option<Request> {
+        let (kind, range) = describe(&core.request(number)?.op);
+        self.count = self.count.wrapping_add(1);
+        let id = RequestId(u64::from(self.count) << 32 | u64::from(number));
+        self.names.insert(number, id);
+        Some(Request { id, kind, range })
+    }
+
+    /// The migration in figures.
+    pub(crate) fn progress(&self) -> Progress {
+        self.mirror.progress()
+    }
+
+    /// The daemon or the operator speaks. Messages that nobody asked for (the
+    /// answers of a daemon to a migration that has ended) are dropped.
+    pub(crate) fn message(&mut self, core: &mut Core, cx: &mut Cx, message: Message) {
+        let event = match message {
+            Message::Control(control) => Event::Control(control),
+            Message::Prepared(ok) => Event::Prepared(ok),
+            Message::Sealed(result) => Event::Sealed(result),
+            Message::Committed(ok) => Event::Committed(ok),
+        };
+        self.tell(core, cx, event);
+    }
+
+    /// Tells the mirror and does what it asks for.
+    fn tell(&mut self, core: &mut Core, cx: &mut Cx, event: Event) {
+        let mut actions = std::mem::take(&mut self.actions);
+        self.mirror.handle(cx.now, event, &mut actions);
+        for action in actions.drain(..) {
+            self.act(core, cx, action);
+        }
+        self.actions = actions;
+        self.set_timer(core, cx);
+        if self.ended.is_some() && self.is_idle() && !self.released {
+            self.released = true;
+            core.close_image(cx, self.loser());
+            self.send(MigrationEvent::Released(self.id));
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.mirror.is_idle() && self.runs.is_empty()
+    }
+
+    /// The image that is not the disk's after the end.
+    fn loser(&self) -> u16 {
+        match self.ended {
+            Some(End::Completed) => self.source,
+            _ => self.destination,
+        }
+    }
+
+    fn act(&mut self, core: &mut Core, cx: &mut Cx, action: Action) {
+        match action {
+            Action::Source(id) => self.to_source(core, cx, id),
+            Action::Destination(id) => self.to_destination(core, cx, id),
+            Action::Answer(id) => self.answer(core, cx, id),
+            Action::Moved(id) => {
+                let number = number(id);
+                self.names.remove(&number);
+                core.carry_out(cx, number, self.destination, u64::from(number));
+            }
+            Action::Start(job) => self.start_job(core, cx, job),
+            Action::FlushDestination => {
+                self.own(core, cx, Own::Flush, self.destination, ImageOp::Flush);
+            }
+            Action::Prepare => self.send(MigrationEvent::Prepare(self.id)),
+            Action::Seal => self.send(MigrationEvent::Seal(self.id)),
+            Action::Unseal => self.send(MigrationEvent::Unseal(self.id)),
+            Action::Commit => self.send(MigrationEvent::Commit(self.id)),
+            Action::Notice(notice) => {
+                self.send(MigrationEvent::Notice(self.id, notice));
+            }
+            Action::Ended(end) => {
+                self.ended = Some(end);
+                if end == End::Completed {
+                    core.set_current(self.destination);
+                }
+                self.send(MigrationEvent::Ended(self.id, end, Box::new(self.progress())));
+            }
+        }
+    }
+
+    /// Sends an event to the daemon. A daemon that has gone is about to end this
+    /// thread as well; there is nobody left to tell.
+    fn send(&self, event: MigrationEvent) {
+        let _ = self.events.send(event);
+    }
+
+    fn to_source(&mut self, core: &mut Core, cx: &mut Cx, id: RequestId) {
+        if let Some(at) = self.adopted.iter().position(|adopted| *adopted == id) {
+            self.adopted.swap_remove(at); // It is there already.
+            return;
+        }
+        let number = number(id);
+        core.carry_out(cx, number, self.source, u64::from(number));
+    }
+
+    fn to_destination(&mut self, core: &mut Core, cx: &mut Cx, id: RequestId) {
+        let Some(request) = core.request(number(id)) else { return };
+        let op = match &request.op {
+            // Durability is the source's matter until the switch-over's flush.
+            ImageOp::Write { offset, buf, .. } => {
+                ImageOp::Write { offset: *offset, buf: buf.clone(), fua: false }
+            }
+            ImageOp::Zero { offset, len, unmap, .. } => ImageOp::Zero {
+                offset: *offset,
+                len: *len,
+                unmap: *unmap && self.style.unmap,
+                fua: false,
+                fast: false,
+            },
+            other => other.clone(),
+        };
+        self.own(core, cx, Own::Mirrored(id), self.destination, op);
+    }
+
+    fn answer(&mut self, core: &mut Core, cx: &mut Cx, id: RequestId) {
+        let number = number(id);
+        self.names.remove(&number);
+        if let Some(result) = self.results.remove(&number) {
+            core.answer(cx, number, result);
+        }
+    }
+
+    /// Starts an operation under a ticket of our own.
+    fn own(&mut self, core: &mut Core, cx: &mut Cx, own: Own, image: u16, op: ImageOp) {
+        let ticket = Core::OWN + u64::from(self.tickets.insert(own));
+        core.submit(cx, image, ticket, op);
+    }
+
+    fn start_job(&mut self, core: &mut Core, cx: &mut Cx, job: Job) {
+        let mut needs = std::mem::take(&mut self.needs);
+        match Run::start(job, self.style, &self.pool, &mut needs) {
+            Some(run) => {
+                self.runs.insert(job.id, run);
+                self.fulfil(core, cx, job.id, &mut needs);
+            }
+            None => self.waiting.push_back(job),
+        }
+        self.needs = needs;
+    }
+
+    fn fulfil(&mut self, core: &mut Core, cx: &mut Cx, id: JobId, needs: &mut Vec<Need>) {
+        for (side, op) in needs.drain(..) {
+            let image = match side {
+                Side::Source => self.source,
+                Side::Destination => self.destination,
+            };
+            self.own(core, cx, Own::Job(id, side), image, op);
+        }
+    }
+
+    /// An operation of a job has ended.
+    fn job_step(
+        &mut self,
+        core: &mut Core,
+        cx: &mut Cx,
+        id: JobId,
+        side: Side,
+        result: ImageResult,
+    ) {
+        let mut needs = std::mem::take(&mut self.needs);
+        let outcome = match self.runs.get_mut(&id) {
+            Some(run) => run.done(side, result, &mut needs),
+            None => None,
+        };
+        self.fulfil(core, cx, id, &mut needs);
+        self.needs = needs;
+        let Some(outcome) = outcome else { return };
+        self.runs.remove(&id);
+        if let Some(job) = self.waiting.pop_front() {
+            self.start_job(core, cx, job);
+        }
+        self.tell(core, cx, Event::JobDone { job: id, outcome });
+    }
+
+    fn set_timer(&mut self, core: &Core, cx: &mut Cx) {
+        let deadline = if self.released { None } else { self.mirror.deadline() };
+        if self.timer.map(|(at, _)| at) == deadline {
+            return;
+        }
+        if let Some((_, timer)) = self.timer.take() {
+            cx.timers.cancel(timer);
+        }
+        self.timer = deadline.map(|at| {
+            let token = Token { owner: Owner::Disk(core.index), tag: 0 };
+            (at, cx.timers.set(at, token))
+        });
+    }
+
+    fn source_done(&mut self, core: &mut Core, cx: &mut Cx, number: u32, result: ImageResult) {
+        // A request that went to the destination alone has no name here.
+        let Some(id) = self.names.get(&number).copied() else {
+            core.answer(cx, number, result);
+            return;
+        };
+        let ok = result.is_ok();
+        self.results.insert(number, result);
+        self.tell(core, cx, Event::SourceDone { id, ok });
+    }
+}
+
+impl Driver for MirrorDriver {
+    fn arrived(&mut self, core: &mut Core, cx: &mut Cx, number: u32) {
+        if let Some(request) = self.name(core, number) {
+            self.tell(core, cx, Event::Arrived(request));
+        }
+    }
+
+    fn finished(&mut self, core: &mut Core, cx: &mut Cx, id: u64, result: ImageResult) {
+        let Some(own) = id.checked_sub(Core::OWN) else {
+            self.source_done(core, cx, id as u32, result);
+            return;
+        };
+        match self.tickets.remove(own as u32) {
+            Some(Own::Mirrored(id)) => {
+                let result = result.map(|_| ()).map_err(fault);
+                self.tell(core, cx, Event::DestinationDone { id, result });
+            }
+            Some(Own::Job(id, side)) => self.job_step(core, cx, id, side, result),
+            Some(Own::Flush) => {
+                let result = result.map(|_| ()).map_err(fault);
+                self.tell(core, cx, Event::Flushed(result));
+            }
+            None => {}
+        }
+    }
+
+    fn timer(&mut self, core: &mut Core, cx: &mut Cx, _tag: u32) {
+        self.timer = None;
+        self.tell(core, cx, Event::Tick);
+    }
+
+    fn active(&self) -> bool {
+        !self.released
+    }
+
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+/// Which of a disk's requests a name belongs to.
+fn number(id: RequestId) -> u32 {
+    id.0 as u32
+}
+
+/// What the mirror has to know of an operation.
+fn describe(op: &ImageOp) -> (RequestKind, ByteRange) {
+    let range = |offset: u64, len: u64| ByteRange::new(offset, len);
+    match op {
+        ImageOp::Read { offset, buf } => (RequestKind::Read, range(*offset, buf.len() as u64)),
+        ImageOp::Write { offset, buf, .. } => {
+            (RequestKind::Write, range(*offset, buf.len() as u64))
+        }
+        ImageOp::Zero { offset, len, .. } => (RequestKind::Write, range(*offset, *len)),
+        ImageOp::Flush => (RequestKind::Flush, range(0, 0)),
+        ImageOp::Extents { offset, len, .. } | ImageOp::Cache { offset, len } => {
+            (RequestKind::Read, range(*offset, *len))
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! A job of the copier on its way through both images.
+//!
+//! A `Run` is a small state machine: it says which operations it needs, is told
+//! how they ended, and in the end gives the outcome. It ends only when nothing
+//! of it is in flight, also after a failure, so that a job that is over can
+//! never write any more.
+
+use sterna_core::ByteRange;
+use sterna_core::mirror::{Fault, Job, JobKind, Outcome};
+
+use super::runs;
+use crate::buffer::{Pool, Slice};
+use crate::image::{Done, Extent, ImageOp, ImageResult};
+use crate::io::Errno;
+
+/// A comparison reads so much at a time from both sides: with two buffers for
+/// each job it stays within the memory that copying has.
+const COMPARE_PIECE: u64 = 512 << 10;
+
+/// Zeroes that are written out go in pieces of this size.
+const ZERO_PIECE: u64 = 1 << 20;
+
+/// Extents asked for at once.
+const EXTENTS: usize = 512;
+
+/// Which image an operation is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Source,
+    Destination,
+}
+
+/// How the destination is to be written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Style {
+    /// Zeroes are written out like data (`thick-zeroed`).
+    pub(super) write_zeroes: bool,
+    /// Zeroes may lose their space (`thin`).
+    pub(super) unmap: bool,
+    /// The unit in which a comparison tells differences, a region.
+    pub(super) region: usize,
+}
+
+/// What a run needs done next.
+pub(super) type Need = (Side, ImageOp);
+
+/// A job under way.
+pub(super) struct Run {
+    job: Job,
+    style: Style,
+    /// One buffer for a copy, two for a comparison.
+    buffers: Vec<Slice>,
+    /// How far a job that goes piece by piece has come.
+    at: u64,
+    reading: bool,
+    in_flight: usize,
+    written: u64,
+    holes: Vec<ByteRange>,
+    differing: Vec<ByteRange>,
+    failed: Option<Outcome>,
+}
+
+impl Run {
+    /// Starts `job` with memory from `pool`; `None` if there is not enough now.
+    pub(super) fn start(
+        job: Job,
+        style: Style,
+        pool: &Pool,
+        needs: &mut Vec<Need>,
+    ) -> Option<Run> {
+        let len = job.range.len;
+        let (count, bytes) = match job.kind {
+            JobKind::Copy { .. } => (1, len),
+            JobKind::Compare => (2, len.min(COMPARE_PIECE)),
+            JobKind::Zero if style.write_zeroes => (1, len.min(ZERO_PIECE)),
+            JobKind::Zero | JobKind::Scan => (0, 0),
+        };
+        let bytes = usize::try_from(bytes).ok()?;
+        let buffers: Vec<Slice> = (0..count)
+            .map(|_| pool.get(bytes).map(|buf| buf.slice(0, bytes)))
+            .collect::<Option<_>>()?;
+        let mut run = Run {
+            job,
+            style,
+            buffers,
+            at: job.range.offset,
+            reading: true,
+            in_flight: 0,
+            written: 0,
+            holes: Vec::new(),
+            differing: Vec::new(),
+            failed: None,
+        };
+        if job.kind == JobKind::Zero
+            && let Some(buffer) = run.buffers.first()
+        {
+            buffer.zero();
+        }
+        run.go_on(needs);
+        Some(run)
+    }
+
+    pub(super) fn job(&self) -> Job {
+        self.job
+    }
+
+    fn need(&mut self, needs: &mut Vec<Need>, side: Side, op: ImageOp) {
+        self.in_flight += 1;
+        needs.push((side, op));
+    }
+
+    /// Asks for the next piece.
+    fn go_on(&mut self, needs: &mut Vec<Need>) {
+        let offset = self.at;
+        let left = self.job.range.end() - offset;
+        match self.job.kind {
+            JobKind::Scan => {
+                let op = ImageOp::Extents { offset, len: left, limit: EXTENTS };
+                self.need(needs, Side::Source, op);
+            }
+            JobKind::Copy { .. } => {
+                let buf = self.buffers[0].clone();
+                self.need(needs, Side::Source, ImageOp::Read { offset, buf });
+            }
+            JobKind::Zero if self.style.write_zeroes => {
+                let len = left.min(ZERO_PIECE);
+                let buf = self.buffers[0].part(0, len as usize);
+                self.at += len;
+                self.written += len;
+                let op = ImageOp::Write { offset, buf, fua: false };
+                self.need(needs, Side::Destination, op);
+            }
+            JobKind::Zero => {
+                self.at += left;
+                let op = self.zero(offset, left);
+                self.need(needs, Side::Destination, op);
+            }
+            JobKind::Compare => {
+                let len = left.min(COMPARE_PIECE) as usize;
+                for (at, side) in [Side::Source, Side::Destination].into_iter().enumerate() {
+                    let buf = self.buffers[at].part(0, len);
+                    self.need(needs, side, ImageOp::Read { offset, buf });
+                }
+            }
+        }
+    }
+
+    fn zero(&self, offset: u64, len: u64) -> ImageOp {
+        ImageOp::Zero { offset, len, unmap: self.style.unmap, fua: false, fast: false }
+    }
+
+    /// An operation of the job has ended. Gives the outcome if that was the last.
+    pub(super) fn done(
+        &mut self,
+        side: Side,
+        result: ImageResult,
+        needs: &mut Vec<Need>,
+    ) -> Option<Outcome> {
+        self.in_flight -= 1;
+        match result {
+            Err(errno) => self.fail(side, errno),
+            Ok(Done::Extents(extents)) => self.found(&extents),
+            Ok(Done::Ok) => {}
+        }
+        if self.in_flight > 0 {
+            return None;
+        }
+        if let Some(failure) = self.failed.take() {
+            return Some(failure);
+        }
+        match self.job.kind {
+            JobKind::Copy { fresh } if self.reading => {
+                self.reading = false;
+                self.write(fresh, needs);
+            }
+            JobKind::Compare => self.compare(),
+            _ => {}
+        }
+        if self.in_flight > 0 {
+            return None;
+        }
+        let over = matches!(self.job.kind, JobKind::Copy { .. });
+        if !over && self.at < self.job.range.end() {
+            self.go_on(needs);
+            return None;
+        }
+        Some(self.outcome())
+    }
+
+    fn outcome(&mut self) -> Outcome {
+        match self.job.kind {
+            JobKind::Scan => Outcome::Scanned(std::mem::take(&mut self.holes)),
+            JobKind::Copy { .. } | JobKind::Zero => Outcome::Copied { written: self.written },
+            JobKind::Compare => {
+                Outcome::Compared { differing: std::mem::take(&mut self.differing) }
+            }
+        }
+    }
+
+    /// Keeps the first failure.
+    fn fail(&mut self, side: Side, errno: Errno) {
+        let outcome = match side {
+            Side::Source => Outcome::SourceFailed(errno.0),
+            Side::Destination => Outcome::DestinationFailed(fault(errno)),
+        };
+        self.failed.get_or_insert(outcome);
+    }
+
+    fn found(&mut self, extents: &[Extent]) {
+        for extent in extents {
+            if extent.zero {
+                self.holes.push(extent.range);
+            }
+            self.at = extent.range.end();
+        }
+        if extents.is_empty() {
+            self.at = self.job.range.end(); // It cannot say: all is data.
+        }
+    }
+
+    /// The chunk was read: writes it, zeroes apart.
+    fn write(&mut self, fresh: bool, needs: &mut Vec<Need>) {
+        let chunk = self.buffers[0].clone();
+        let offset = self.job.range.offset;
+        if self.style.write_zeroes {
+            self.written += chunk.len() as u64;
+            let op = ImageOp::Write { offset, buf: chunk, fua: false };
+            self.need(needs, Side::Destination, op);
+            return;
+        }
+        let runs = runs::runs(&chunk.bytes());
+        for run in runs {
+            let (at, len) = (offset + run.bytes.start as u64, run.bytes.len());
+            if !run.zero {
+                let buf = chunk.part(run.bytes.start, len);
+                self.written += len as u64;
+                let op = ImageOp::Write { offset: at, buf, fua: false };
+                self.need(needs, Side::Destination, op);
+            } else if !fresh {
+                let op = self.zero(at, len as u64);
+                self.need(needs, Side::Destination, op);
+            }
+        }
+    }
+
+    /// Both sides of a piece were read.
+    fn compare(&mut self) {
+        let len = (self.job.range.end() - self.at).min(COMPARE_PIECE) as usize;
+        let (source, destination) =
+            (self.buffers[0].part(0, len), self.buffers[1].part(0, len));
+        let parts =
+            runs::differing(&source.bytes(), &destination.bytes(), self.style.region);
+        for part in parts {
+            let range = ByteRange::new(self.at + part.start as u64, part.len() as u64);
+            self.differing.push(range);
+        }
+        self.at += len as u64;
+    }
+}
+
+/// What an error of the destination means for the migration.
+pub(super) fn fault(errno: Errno) -> Fault {
+    match errno.0 {
+        libc::ENOSPC | libc::EDQUOT => Fault::Full,
+        libc::ECONNRESET
+        | libc::ENOTCONN
+        | libc::EPIPE
+        | libc::ECONNABORTED
+        | libc::ESHUTDOWN
+        | libc::ENETDOWN
+        | libc::EHOSTUNREACH => Fault::Lost,
+        errno => Fault::Error(errno),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sterna_core::mirror::JobId;
+
+    const STYLE: Style = Style { write_zeroes: false, unmap: true, region: 64 << 10 };
+
+    fn start(kind: JobKind, len: u64) -> (Run, Vec<Need>) {
+        let pool = Pool::new(8 << 20).unwrap();
+        let job = Job { id: JobId(1), kind, range: ByteRange::new(1 << 20, len) };
+        let mut needs = Vec::new();
+        let run = Run::start(job, STYLE, &pool, &mut needs).expect("there is memory");
+        (run, needs)
+    }
+
+    #[test]
+    fn zeroes_are_not_written_to_a_fresh_thin_destination() {
+        let (mut run, mut needs) = start(JobKind::Copy { fresh: true }, 128 << 10);
+        let (_, ImageOp::Read { buf, .. }) = needs.remove(0) else { panic!("reads") };
+        buf.zero();
+        let outcome = run.done(Side::Source, Ok(Done::Ok), &mut needs);
+        assert_eq!(outcome, Some(Outcome::Copied { written: 0 }));
+        assert!(needs.is_empty());
+    }
+
+    #[test]
+    fn zeroes_are_unmapped_where_the_destination_may_hold_something() {
+        let (mut run, mut needs) = start(JobKind::Copy { fresh: false }, 128 << 10);
+        let (_, ImageOp::Read { buf, .. }) = needs.remove(0) else { panic!("reads") };
+        buf.zero();
+        assert_eq!(run.done(Side::Source, Ok(Done::Ok), &mut needs), None);
+        let zero = matches!(needs[..], [(_, ImageOp::Zero { unmap: true, .. })]);
+        assert!(zero, "{needs:?}");
+        let outcome = run.done(Side::Destination, Ok(Done::Ok), &mut needs);
+        assert_eq!(outcome, Some(Outcome::Copied { written: 0 }));
+    }
+
+    #[test]
+    fn a_job_that_failed_ends_only_when_nothing_of_it_is_in_flight() {
+        let (mut run, mut needs) = start(JobKind::Compare, 64 << 10);
+        assert_eq!(run.done(Side::Source, Err(Errno(libc::EIO)), &mut needs), None);
+        let outcome = run.done(Side::Destination, Ok(Done::Ok), &mut needs);
+        assert_eq!(outcome, Some(Outcome::SourceFailed(libc::EIO)));
+    }
+
+    #[test]
+    fn a_comparison_goes_piece_by_piece_and_names_regions() {
+        let (mut run, mut needs) = start(JobKind::Compare, 768 << 10);
+        let mut outcome = None;
+        let mut pieces = 0;
+        while outcome.is_none() {
+            pieces += 1;
+            for (side, op) in std::mem::take(&mut needs) {
+                let ImageOp::Read { buf, .. } = op else { panic!("reads") };
+                buf.zero();
+                if side == Side::Source && pieces == 2 {
+                    buf.copy_from(0, &[1]);
+                }
+                outcome = run.done(side, Ok(Done::Ok), &mut needs);
+            }
+        }
+        let first = ByteRange::new((1 << 20) + (512 << 10), 64 << 10);
+        assert_eq!(outcome, Some(Outcome::Compared { differing: vec![first] }));
+    }
+}
