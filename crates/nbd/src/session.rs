@@ -14,8 +14,8 @@
 //!
 //! # What is checked, in this order
 //!
-//! command known; flags known, right for the command, and negotiated; command
-//! negotiated; export writable (`EPERM`); length not zero; range inside the export
+//! command known; flags known, right for the command, and negotiated; export writable
+//! (`EPERM`); command offered by the export; length not zero; range inside the export
 //! (`ENOSPC` for writes, else `EINVAL`); aligned to the minimum block size; payload not
 //! above the maximum.
 
@@ -267,3 +267,6 @@ impl fmt::Display for Refusal {
 }
 
 impl std::error::Error for Refusal {}
+
+#[cfg(test)]
+mod tests;

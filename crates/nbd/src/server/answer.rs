@@ -71,7 +71,9 @@ pub(super) fn info(
     put(wire::INFO_EXPORT, &[&size, &session.flags.bits().to_be_bytes()]);
     if wants.wants_name {
         let name = export.name.as_deref().unwrap_or(&wants.name);
-        put(wire::INFO_NAME, &[cut(name, STRING_MAX).as_bytes()]);
+        if name.len() <= STRING_MAX {
+            put(wire::INFO_NAME, &[name.as_bytes()]);
+        }
     }
     if let (true, Some(text)) = (wants.wants_description, &export.description) {
         put(wire::INFO_DESCRIPTION, &[cut(text, STRING_MAX).as_bytes()]);
