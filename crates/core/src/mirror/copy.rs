@@ -196,7 +196,9 @@ impl<M: RegionMap> Mirror<M> {
         if !self.running() || self.switch.holding() {
             return;
         }
-        let tail = !self.copier.first_pass;
+        let limited = self.pace.allows(now).is_err();
+        // Where the operator's limit decides, patience would not help.
+        let tail = !self.copier.first_pass && !limited;
         match self.converge.watch(now, tail, self.regions.behind()) {
             Verdict::GoOn => {}
             Verdict::Raised => self.tell_patience(out),
@@ -210,6 +212,11 @@ impl<M: RegionMap> Mirror<M> {
             }
         }
         while self.jobs.len() < self.pace.depth() {
+            // Guests wait for claimed regions: the limit does not hold them up.
+            if let Some(work) = self.claimed_work() {
+                self.start(now, work, out);
+                continue;
+            }
             if let Err(later) = self.pace.allows(now) {
                 self.copier.wake = Some(later);
                 return;
@@ -259,11 +266,8 @@ impl<M: RegionMap> Mirror<M> {
         out.push(Action::Start(job));
     }
 
-    /// Claimed regions first, then on from the cursor.
+    /// On from the cursor, window by window, pass by pass.
     fn next_copy(&mut self, out: &mut Vec<Action>) -> Option<Work> {
-        if let Some(work) = self.claimed_work() {
-            return Some(work);
-        }
         let count = self.regions.count();
         let mut wrapped = false;
         loop {
@@ -359,6 +363,9 @@ impl<M: RegionMap> Mirror<M> {
     /// A job for a claimed region whose writes have all landed. Claims that have
     /// nothing left to do are released.
     fn claimed_work(&mut self) -> Option<Work> {
+        if self.copier.claims.is_empty() {
+            return None;
+        }
         let claims: Vec<_> = self.copier.claims.iter().copied().collect();
         for region in claims {
             if self.jobs.covering(region).is_some() || self.regions.is_busy(region) {

@@ -138,6 +138,9 @@ impl<M: RegionMap> Regions<M> {
 
     /// The next region from `from` on that is behind.
     pub(super) fn next_behind(&self, from: u64) -> Option<u64> {
+        if self.behind == 0 {
+            return None;
+        }
         let mut at = from;
         while at < self.count() {
             if self.behind_in_block[(at / BLOCK) as usize] == 0 {
