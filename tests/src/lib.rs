@@ -24,10 +24,12 @@ pub mod places;
 pub mod programs;
 pub mod scratch;
 pub mod servers;
+pub mod stage;
 pub mod wait;
 
 pub use checker::{Checker, Options as CheckerOptions};
 pub use cli::Answer;
 pub use daemon::Daemon;
 pub use scratch::Scratch;
+pub use stage::{MIB, Stage};
 pub use wait::until;

@@ -1,0 +1,284 @@
+//! Every wrong wish gets a clear answer, and nothing is lost by it.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use sterna_tests::places::Loop;
+use sterna_tests::programs::{have, root};
+use sterna_tests::servers::Nbdkit;
+use sterna_tests::wait::seconds;
+use sterna_tests::{CheckerOptions, Daemon, MIB, Stage, checker};
+
+#[test]
+fn unknown_names_are_refused_by_name() {
+    let stage = Stage::new();
+    stage.disk("a", MIB);
+    for (line, name) in [
+        ("disk show nope", "nope"),
+        ("disk remove nope", "nope"),
+        ("disk uri nope", "nope"),
+        ("disk create b --size 1M --on nope", "nope"),
+        ("datastore show nope", "nope"),
+        ("datastore remove nope", "nope"),
+        ("migrate nope --to there", "nope"),
+        ("migrate a --to nope", "nope"),
+        ("migration show 77", "77"),
+        ("migration pause 77", "77"),
+        ("migration resume 77", "77"),
+        ("migration cancel 77", "77"),
+        ("migration watch 77", "77"),
+        ("migration set 77 --rate 1M", "77"),
+    ] {
+        stage.daemon.sterna(line).fails_with(&[name]);
+    }
+}
+
+#[test]
+fn names_that_would_need_quoting_are_refused() {
+    let stage = Stage::new();
+    for name in ["a/b", "..", ".hidden", &"x".repeat(64)] {
+        let line = format!("disk create {name} --size 1M --on here");
+        let answer = stage.daemon.sterna(&line);
+        assert!(answer.code == 1 || answer.code == 2, "{answer:?}");
+        assert!(!answer.stderr.is_empty());
+    }
+    assert_eq!(stage.daemon.json("disk list").as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn names_are_not_given_twice() {
+    let stage = Stage::new();
+    stage.disk("a", MIB);
+    stage.daemon.sterna("disk create a --size 2M --on here").fails_with(&["a"]);
+    let line = format!("datastore add here {}", stage.there.display());
+    stage.daemon.sterna(&line).fails_with(&["here"]);
+    assert_eq!(stage.daemon.json("disk show a")["size"], MIB);
+}
+
+#[test]
+fn sizes_must_be_whole_sectors_and_not_zero() {
+    let stage = Stage::new();
+    for size in ["0", "1000", "513"] {
+        let answer =
+            stage.daemon.sterna(&format!("disk create a --size {size} --on here"));
+        assert!(answer.code == 1 || answer.code == 2, "{answer:?}");
+        assert!(answer.stderr.contains("512"), "{answer:?}");
+    }
+    for size in ["ten", "-1", "1Q"] {
+        let line = format!("disk create a --size={size} --on here");
+        stage.daemon.sterna(&line).is_usage_error();
+    }
+}
+
+#[test]
+fn a_place_that_is_not_there_is_refused() {
+    let stage = Stage::new();
+    let add =
+        |location: &str| stage.daemon.sterna(&format!("datastore add x {location}"));
+    add("/nowhere/at/all").fails_with(&["/nowhere/at/all"]);
+    add("nbd+unix:///?socket=/nowhere.sock").fails_with(&["/nowhere.sock"]);
+    let file = stage.scratch.path("file");
+    fs::write(&file, "not a directory").expect("write a file");
+    let answer = add(file.to_str().expect("a plain path"));
+    assert!(answer.code != 0, "{answer:?}");
+    let answer = add("ftp://example.org/x");
+    assert!(answer.code != 0, "{answer:?}");
+    let line = format!("disk import x --on here {}/nope.raw", stage.here.display());
+    stage.daemon.sterna(&line).fails_with(&["nope.raw"]);
+}
+
+#[test]
+fn a_datastore_in_use_is_not_removed() {
+    let stage = Stage::new();
+    stage.disk("a", MIB);
+    stage.daemon.sterna("datastore remove here").fails_with(&["a"]);
+    assert!(stage.daemon.image("a").exists());
+}
+
+#[test]
+fn a_move_to_where_the_disk_is_is_refused() {
+    let stage = Stage::new();
+    stage.disk("a", MIB);
+    stage.daemon.sterna("migrate a --to here").fails_with(&["here"]);
+}
+
+#[test]
+fn a_second_move_of_a_disk_is_refused_and_the_first_goes_on() {
+    let stage = Stage::new();
+    stage.disk_with_data("a", 64 * MIB, 64 * MIB);
+    let third = stage.daemon.directory(&stage.scratch, "third");
+    let id = stage.daemon.migrate("a --to there --rate 20M");
+    stage.daemon.sterna("migrate a --to third").fails_with(&["a"]);
+    stage.daemon.sterna("disk remove a").fails_with(&["a"]);
+    assert_eq!(fs::read_dir(third).expect("list").count(), 0);
+    stage.daemon.wait_for(id, "completed", seconds(60));
+}
+
+#[test]
+fn a_device_that_is_too_small_is_refused() {
+    if !root() || !have(&["losetup"]) {
+        return;
+    }
+    let stage = Stage::new();
+    let device = Loop::new(&stage.scratch.path("small"), 16 * MIB);
+    let line = format!("datastore add small {}", device.device().display());
+    stage.daemon.sterna(&line).ok();
+    stage.disk("a", 32 * MIB);
+    stage.daemon.sterna("migrate a --to small").fails_with(&["small"]);
+    assert_eq!(stage.daemon.json("disk show a")["datastore"], "here");
+}
+
+#[test]
+fn an_nbd_export_that_is_too_small_is_refused() {
+    if !have(&["nbdkit"]) {
+        return;
+    }
+    let stage = Stage::new();
+    let file = stage.scratch.path("small");
+    fs::File::create(&file).and_then(|file| file.set_len(16 * MIB)).expect("a file");
+    let server = Nbdkit::start(&stage.scratch.socket("nbdkit"), &file, &[]);
+    stage.daemon.sterna(&format!("datastore add small {}", server.location())).ok();
+    stage.disk("a", 32 * MIB);
+    stage.daemon.sterna("migrate a --to small").fails_with(&["small"]);
+}
+
+#[test]
+fn a_state_directory_has_one_daemon() {
+    let stage = Stage::new();
+    stage.disk("a", MIB);
+    let output = command_for_second(&stage.daemon, &stage.scratch.socket("second.sock"));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let state = stage.daemon.state().display().to_string();
+    let flat = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains(&state), "it should name {state}: {said}");
+    assert_eq!(stage.daemon.json("disk show a")["served"], true);
+}
+
+fn command_for_second(daemon: &Daemon, socket: &Path) -> std::process::Output {
+    let sterna = sterna_tests::programs::sterna();
+    std::process::Command::new(sterna)
+        .arg("--socket")
+        .arg(socket)
+        .args(["serve", "--state"])
+        .arg(daemon.state())
+        .stdin(std::process::Stdio::null())
+        .output()
+        .expect("start sterna serve")
+}
+
+/// All files below a directory.
+fn files_below(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).expect("list a directory").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(files_below(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// Turns over bits here and there in the first 64 KiB of a file.
+fn damage(path: &Path) {
+    let file = fs::OpenOptions::new().read(true).write(true).open(path).expect("open");
+    let len = file.metadata().expect("stat").len().min(64 << 10);
+    for at in (16..len).step_by(61) {
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, at).expect("read");
+        file.write_all_at(&[byte[0] ^ 0x5a], at).expect("write");
+    }
+}
+
+#[test]
+fn a_damaged_region_map_is_noticed_and_never_guessed() {
+    if !have(&["qemu-img"]) {
+        return;
+    }
+    let mut stage = Stage::new();
+    stage.disk_with_data("a", 64 * MIB, 64 * MIB);
+    let id = stage.daemon.migrate("a --to there --rate 10M --keep-source");
+    stage.daemon.wait_for_bytes(id, 16 * MIB);
+    stage.daemon.kill();
+    let maps: Vec<PathBuf> = files_below(stage.daemon.state())
+        .into_iter()
+        .filter(|path| path.to_string_lossy().contains("map"))
+        .collect();
+    assert!(!maps.is_empty(), "the map should be in the state directory");
+    maps.iter().for_each(|map| damage(map));
+    stage.daemon.restart();
+    assert_eq!(stage.daemon.json("disk show a")["served"], true);
+    let paused = stage.daemon.wait_for(id, "paused", seconds(20));
+    let reason = paused["reason"].as_str().unwrap_or_default().to_lowercase();
+    assert!(reason.contains("map"), "{paused:#}");
+    // What can be done about it: let it compare everything, or start again.
+    stage.daemon.sterna(&format!("migration cancel {id}")).ok();
+    stage.daemon.wait_for(id, "cancelled", seconds(20));
+    let source = stage.daemon.image("a");
+    stage.daemon.sterna("migrate a --to there --keep-source").ok();
+    sterna_tests::clients::identical_files(&source, &stage.daemon.image("a"));
+}
+
+#[test]
+fn a_damaged_sidecar_is_noticed_and_never_guessed() {
+    let mut stage = Stage::new();
+    stage.disk("a", 16 * MIB);
+    stage.disk("b", 16 * MIB);
+    let options = CheckerOptions::hard(8).with("--seconds", 1);
+    let summary = stage.checker("a", &options).finish();
+    assert!(summary["writes"].as_u64() > Some(0));
+    stage.daemon.stop();
+    let sidecar = stage.here.join("a.raw.sterna");
+    let good = fs::read(&sidecar).expect("read the sidecar");
+    damage(&sidecar);
+    stage.daemon.restart();
+    let shown = stage.daemon.json("disk show a");
+    assert_eq!(shown["served"], false, "{shown:#}");
+    let problem = shown["problem"].as_str().unwrap_or_default();
+    assert!(problem.contains("sidecar") || problem.contains(".sterna"), "{shown:#}");
+    assert_eq!(stage.daemon.json("disk show b")["served"], true);
+    stage.daemon.stop();
+    fs::write(&sidecar, good).expect("put the sidecar back");
+    stage.daemon.restart();
+    checker::verify(&stage.daemon.uri("a"), &stage.scratch.path("a.checked"));
+}
+
+#[test]
+fn an_image_that_went_away_is_a_problem_of_that_disk_alone() {
+    let mut stage = Stage::new();
+    stage.disk("a", 16 * MIB);
+    stage.disk("b", 16 * MIB);
+    stage.daemon.stop();
+    let image = stage.here.join("a.raw");
+    fs::rename(&image, stage.here.join("elsewhere")).expect("move the image away");
+    stage.daemon.restart();
+    let shown = stage.daemon.json("disk show a");
+    assert_eq!(shown["served"], false, "{shown:#}");
+    assert!(shown["problem"].is_string(), "{shown:#}");
+    assert_eq!(stage.daemon.json("disk show b")["served"], true);
+    assert!(!image.exists(), "no empty image may be made in its place");
+}
+
+#[test]
+fn a_full_datastore_refuses_a_thick_disk() {
+    if !root() || !have(&["losetup", "mkfs.ext4"]) {
+        return;
+    }
+    let stage = Stage::new();
+    let tiny = sterna_tests::places::TinyFs::new(
+        &stage.scratch.path("tiny.img"),
+        &stage.scratch.path("tiny"),
+        32 * MIB,
+    );
+    let line = format!("datastore add tiny {}", tiny.dir().display());
+    stage.daemon.sterna(&line).ok();
+    stage
+        .daemon
+        .sterna("disk create a --size 64M --on tiny --provision thick")
+        .fails_with(&["tiny"]);
+    let left = files_below(tiny.dir());
+    assert!(left.is_empty(), "it should leave nothing: {left:?}");
+}

@@ -1,0 +1,393 @@
+//! A disk is served over NBD, and the clients that people use agree that it is
+//! a disk.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use serde_json::Value;
+use sterna_tests::clients::{fio_ok, identical, nbdsh};
+use sterna_tests::programs::{attempt, command, have, run};
+use sterna_tests::wait::seconds;
+use sterna_tests::{CheckerOptions, Daemon, MIB, Scratch, Stage, checker, until};
+
+#[test]
+fn nbdinfo_sees_the_size_and_what_the_disk_can_do() {
+    if !have(&["nbdinfo"]) {
+        return;
+    }
+    let stage = Stage::new();
+    let uri = stage.disk("a", 100 * MIB + 512);
+    assert_eq!(run("nbdinfo", ["--size", &uri]).trim(), "104858112");
+    for ability in ["flush", "fua", "trim", "zero", "multi-conn", "df", "cache"] {
+        let (can, text) = attempt("nbdinfo", ["--can", ability, &uri]);
+        assert!(can, "the disk should be able to {ability}: {text}");
+    }
+    let (read_only, _) = attempt("nbdinfo", ["--is", "read-only", &uri]);
+    assert!(!read_only, "the disk should be writable");
+    let info: Value = serde_json::from_str(&run("nbdinfo", ["--json", &uri]))
+        .expect("nbdinfo gives JSON");
+    assert_eq!(info["structured"], true);
+    let export = &info["exports"][0];
+    assert!(export["block_size_minimum"].as_u64() <= Some(512), "{export:#}");
+    assert!(export["block_size_preferred"].as_u64() >= Some(4096), "{export:#}");
+    let contexts = export["contexts"].to_string();
+    assert!(contexts.contains("base:allocation"), "{contexts}");
+}
+
+#[test]
+fn every_disk_is_an_export_and_nothing_else_is() {
+    if !have(&["nbdinfo"]) {
+        return;
+    }
+    let stage = Stage::new();
+    stage.disk("a", MIB);
+    stage.disk("b", 2 * MIB);
+    let list = run("nbdinfo", ["--list", "--json", &stage.daemon.uri("")]);
+    let list: Value = serde_json::from_str(&list).expect("nbdinfo gives JSON");
+    let exports = list["exports"].as_array().expect("a list").iter();
+    let mut names: Vec<&str> =
+        exports.filter_map(|export| export["export-name"].as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["a", "b"]);
+    let (found, _) = attempt("nbdinfo", [stage.daemon.uri("c")]);
+    assert!(!found, "an unknown export should be refused");
+    stage.daemon.sterna("disk remove b").ok();
+    let (found, _) = attempt("nbdinfo", [stage.daemon.uri("b")]);
+    assert!(!found, "a removed disk should not be served");
+}
+
+#[test]
+fn the_map_tells_data_from_holes() {
+    if !have(&["nbdinfo", "qemu-io"]) {
+        return;
+    }
+    let stage = Stage::new();
+    let uri = stage.disk("a", 64 * MIB);
+    run("qemu-io", ["-f", "raw", "-c", "write -P 1 16M 1M", &uri]);
+    let map = run("nbdinfo", ["--map", "--json", &uri]);
+    let map: Value = serde_json::from_str(&map).expect("nbdinfo gives JSON");
+    let extents: Vec<(u64, u64, u64)> = map
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|extent| {
+            let number = |name: &str| extent[name].as_u64().expect("a number");
+            (number("offset"), number("length"), number("type"))
+        })
+        .collect();
+    let data: u64 =
+        extents.iter().filter(|extent| extent.2 == 0).map(|extent| extent.1).sum();
+    let all: u64 = extents.iter().map(|extent| extent.1).sum();
+    assert_eq!((data, all), (MIB, 64 * MIB), "{extents:?}");
+    // Type 3 is "a hole that reads as zeroes".
+    assert_eq!(extents[0], (0, 16 * MIB, 3), "{extents:?}");
+}
+
+#[test]
+fn nbdcopy_brings_a_disk_in_and_out_unchanged() {
+    if !have(&["nbdcopy", "qemu-img"]) {
+        return;
+    }
+    let stage = Stage::new();
+    let image = stage.scratch.path("in.raw");
+    sterna_tests::daemon::write_image(&image, 96 * MIB, 40 * MIB);
+    let uri = stage.disk("a", 96 * MIB);
+    let (image, out) = (image.display().to_string(), stage.scratch.path("out.raw"));
+    let out = out.display().to_string();
+    run("nbdcopy", [&image, &uri]);
+    run("nbdcopy", [&uri, &out]);
+    identical(&image, &out);
+    identical(&image, &uri);
+}
+
+#[test]
+fn nbdsh_reads_what_it_wrote() {
+    if !have(&["nbdsh"]) {
+        return;
+    }
+    let stage = Stage::new();
+    let uri = stage.disk("a", 8 * MIB);
+    nbdsh(
+        &uri,
+        r#"
+assert h.pread(4096, 0) == bytes(4096), "a new disk reads as zeroes"
+h.pwrite(b"x" * 512, 512)
+h.pwrite(b"y" * 4096, 4096, nbd.CMD_FLAG_FUA)
+h.flush()
+assert h.pread(1024, 0) == bytes(512) + b"x" * 512
+assert h.pread(4096, 4096, nbd.CMD_FLAG_DF) == b"y" * 4096
+h.zero(512, 512)
+assert h.pread(1024, 0) == bytes(1024)
+h.pwrite(b"z" * 1048576, 1048576)
+h.zero(1048576, 1048576, nbd.CMD_FLAG_NO_HOLE | nbd.CMD_FLAG_FUA)
+assert h.pread(1048576, 1048576) == bytes(1048576)
+h.pwrite(b"z" * 65536, 65536)
+h.trim(65536, 65536)
+assert h.pread(65536, 65536) in (bytes(65536), b"z" * 65536)
+h.cache(65536, 0)
+last = h.get_size() - 512
+h.pwrite(b"e" * 512, last)
+assert h.pread(512, last) == b"e" * 512
+"#,
+    );
+}
+
+#[test]
+fn illegal_requests_get_their_errors_and_the_connection_goes_on() {
+    if !have(&["nbdsh"]) {
+        return;
+    }
+    let stage = Stage::new();
+    let uri = stage.disk("a", 8 * MIB);
+    nbdsh(
+        &uri,
+        r#"
+import errno
+h.set_strict_mode(0)
+size = h.get_size()
+h.pwrite(b"k" * 4096, 0)
+
+def refused(what, number, do):
+    try:
+        do()
+    except nbd.Error as error:
+        assert error.errnum in number, (what, error.errnum, error.string)
+    else:
+        raise AssertionError(what + " was not refused")
+    assert h.pread(4096, 0) == b"k" * 4096, "after " + what
+
+EINVAL, ENOSPC, EOVERFLOW = errno.EINVAL, errno.ENOSPC, errno.EOVERFLOW
+refused("a read past the end", [EINVAL], lambda: h.pread(4096, size))
+refused("a read over the end", [EINVAL], lambda: h.pread(4096, size - 512))
+refused("a read that wraps around", [EINVAL], lambda: h.pread(4096, 2**64 - 4096))
+refused("a write past the end", [ENOSPC], lambda: h.pwrite(b"w" * 4096, size))
+refused("a write over the end", [ENOSPC], lambda: h.pwrite(b"w" * 4096, size - 512))
+refused("zeroes past the end", [ENOSPC, EINVAL], lambda: h.zero(4096, size))
+refused("a trim past the end", [EINVAL], lambda: h.trim(4096, size))
+refused("a cache past the end", [EINVAL], lambda: h.cache(4096, size))
+refused("an empty read", [EINVAL], lambda: h.pread(0, 0))
+refused("an empty write", [EINVAL], lambda: h.pwrite(b"", 0))
+refused("an empty trim", [EINVAL], lambda: h.trim(0, 0))
+refused("a status of nothing", [EINVAL], lambda: h.block_status(0, 0, lambda *a: 0))
+refused("unknown flags", [EINVAL], lambda: h.pread(4096, 0, 1 << 9))
+refused("DF on a write", [EINVAL], lambda: h.pwrite(b"w" * 4096, 0, nbd.CMD_FLAG_DF))
+"#,
+    );
+}
+
+/// What the server sends before it closes, or for half a second.
+fn answer_to(daemon: &Daemon, bytes: &[u8]) -> Vec<u8> {
+    let mut socket = UnixStream::connect(daemon.nbd_socket()).expect("connect");
+    socket.set_read_timeout(Some(Duration::from_millis(500))).expect("a time limit");
+    let _ = socket.write_all(bytes);
+    let mut answer = Vec::new();
+    let _ = socket.read_to_end(&mut answer);
+    answer
+}
+
+#[test]
+fn garbage_and_silence_harm_nobody_else() {
+    if !have(&["nbdsh"]) {
+        return;
+    }
+    let stage = Stage::new();
+    let uri = stage.disk("a", 8 * MIB);
+    let mut silent: Vec<UnixStream> = Vec::new();
+    for _ in 0..32 {
+        silent.push(UnixStream::connect(stage.daemon.nbd_socket()).expect("connect"));
+    }
+    let client_flags = [0, 0, 0, 3];
+    // An option of four gigabytes, in the name of LIST.
+    let mut long = client_flags.to_vec();
+    long.extend(b"IHAVEOPT");
+    long.extend(3_u32.to_be_bytes());
+    long.extend(u32::MAX.to_be_bytes());
+    let mut wrong = client_flags.to_vec();
+    wrong.extend(b"IHAVENOT and a good deal more, none of it right");
+    let mut unknown = client_flags.to_vec();
+    unknown.extend(0xffff_ffff_u32.to_be_bytes());
+    for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &long, &wrong, &unknown] {
+        let greeting = answer_to(&stage.daemon, bytes);
+        assert!(greeting.starts_with(b"NBDMAGICIHAVEOPT"), "{greeting:?}");
+    }
+    nbdsh(&uri, "h.pwrite(b'x' * 512, 0); assert h.pread(512, 0) == b'x' * 512");
+    drop(silent);
+}
+
+#[test]
+fn qemu_img_converts_compares_and_describes() {
+    if !have(&["qemu-img"]) {
+        return;
+    }
+    let stage = Stage::new();
+    let image = stage.scratch.path("in.raw");
+    sterna_tests::daemon::write_image(&image, 64 * MIB, 20 * MIB);
+    let image = image.display().to_string();
+    let uri = stage.disk("a", 64 * MIB);
+    run("qemu-img", ["convert", "-n", "-f", "raw", "-O", "raw", &image, &uri]);
+    identical(&image, &uri);
+    let info = run("qemu-img", ["info", "--output=json", &uri]);
+    let info: Value = serde_json::from_str(&info).expect("qemu-img gives JSON");
+    assert_eq!(info["virtual-size"], 64 * MIB);
+}
+
+#[test]
+fn qemu_io_finds_its_patterns_again() {
+    if !have(&["qemu-io"]) {
+        return;
+    }
+    let stage = Stage::new();
+    let uri = stage.disk("a", 64 * MIB);
+    let commands = [
+        "write -P 0xab 1M 64k",
+        "aio_write -P 0xcd 2M 1M",
+        "aio_write -P 0xef 4M 512",
+        "aio_flush",
+        "write -z 1M 32k",
+        "write -z -u 3M 64k",
+        "discard 8M 1M",
+        "flush",
+        "read -P 0 1M 32k",
+        "read -P 0xab 1081344 32k",
+        "read -P 0xcd 2M 1M",
+        "read -P 0xef 4M 512",
+        "read -P 0 4194816 512",
+        "read -P 0 8M 1M",
+    ];
+    let mut args = vec!["-f", "raw"];
+    args.extend(commands.iter().flat_map(|command| ["-c", command]));
+    args.push(&uri);
+    let text = run("qemu-io", args);
+    assert!(!text.contains("verification failed"), "{text}");
+}
+
+#[test]
+fn fio_verifies_every_block_it_wrote() {
+    if !have(&["fio"]) {
+        return;
+    }
+    let stage = Stage::new();
+    let uri = stage.disk("a", 64 * MIB);
+    fio_ok(
+        &uri,
+        "rw=randwrite\nbs=4k\niodepth=16\nsize=64m\nverify=crc32c\nverify_fatal=1\n\
+         do_verify=1",
+    );
+    fio_ok(
+        &uri,
+        "rw=randrw\nbssplit=512/20:4k/40:64k/30:256k/10\nblockalign=512\niodepth=32\n\
+         size=64m\nverify=crc32c\nverify_fatal=1\nverify_backlog=64",
+    );
+}
+
+#[test]
+fn the_checker_finds_every_acknowledged_write_over_four_connections() {
+    let stage = Stage::new();
+    let uri = stage.disk("a", 64 * MIB);
+    let log = stage.scratch.path("log");
+    for block in [512, 4096] {
+        let _ = std::fs::remove_file(&log);
+        let options = CheckerOptions::hard(64)
+            .with("--block", block)
+            .with("--connections", 4)
+            .with("--trims", 5)
+            .with("--zeroes", 5)
+            .with("--seconds", 2);
+        checker::Checker::start(&uri, &log, &options).finish_and_verify();
+    }
+}
+
+#[test]
+fn a_client_that_vanishes_leaves_its_acknowledged_writes() {
+    let stage = Stage::new();
+    let uri = stage.disk("a", 64 * MIB);
+    let options = CheckerOptions::hard(32).flag("--blank");
+    let mut client = stage.checker("a", &options);
+    client.wait_for_intervals(5);
+    client.kill();
+    checker::verify(&uri, &stage.scratch.path("a.checked"));
+}
+
+#[test]
+fn the_thread_pool_serves_like_the_ring() {
+    let stage = Stage::with(|daemon| {
+        daemon.argument("--io");
+        daemon.argument("threads");
+    });
+    let status = stage.daemon.json("status");
+    assert_eq!(status["io"]["engine"], "threads", "{status:#}");
+    stage.disk("a", 64 * MIB);
+    let options = CheckerOptions::hard(32).with("--seconds", 2).flag("--blank");
+    stage.checker("a", &options).finish_and_verify();
+}
+
+/// A TCP port that was free a moment ago.
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("its address").port()
+}
+
+#[test]
+fn disks_are_served_over_tcp_where_that_is_asked_for() {
+    if !have(&["nbdsh"]) {
+        return;
+    }
+    let port = free_port();
+    let stage = Stage::with(|daemon| {
+        daemon.argument("--listen");
+        daemon.argument(&format!("127.0.0.1:{port}"));
+    });
+    stage.disk("a", 8 * MIB);
+    let uri = format!("nbd://127.0.0.1:{port}/a");
+    let text = stage.daemon.sterna("disk uri a").ok().stdout;
+    assert!(text.contains(&uri), "`disk uri` should name {uri}:\n{text}");
+    nbdsh(&uri, "h.pwrite(b'x' * 512, 0); assert h.pread(512, 0) == b'x' * 512");
+}
+
+/// Starts the daemon as systemd's socket activation does: with a listening
+/// socket as descriptor 3.
+const ACTIVATE: &str = r#"
+import os, socket, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1])
+listener.listen()
+os.dup2(listener.fileno(), 3, inheritable=True)
+os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()), LISTEN_FDNAMES="nbd")
+os.execv(sys.argv[2], sys.argv[2:])
+"#;
+
+#[test]
+fn a_socket_from_systemd_is_used() {
+    if !have(&["nbdsh", "python3"]) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (listen, api) = (scratch.socket("activated"), scratch.socket("api.sock"));
+    let mut child = command("python3")
+        .args(["-c", ACTIVATE])
+        .arg(&listen)
+        .arg(sterna_tests::programs::sterna())
+        .arg("--socket")
+        .arg(&api)
+        .arg("serve")
+        .arg("--state")
+        .arg(scratch.path("state"))
+        .spawn()
+        .expect("start python3");
+    let sterna = |line: &str| {
+        std::process::Command::new(sterna_tests::programs::sterna())
+            .args(line.split_whitespace())
+            .env("STERNA_SOCKET", &api)
+            .output()
+            .is_ok_and(|output| output.status.success())
+    };
+    until("the activated daemon", seconds(10), || sterna("status").then_some(()));
+    let dir = scratch.dir("here");
+    assert!(sterna(&format!("datastore add here {}", dir.display())));
+    assert!(sterna("disk create a --size 8M --on here"));
+    let uri = format!("nbd+unix:///a?socket={}", listen.display());
+    nbdsh(&uri, "h.pwrite(b'x' * 512, 0); assert h.pread(512, 0) == b'x' * 512");
+    child.kill().expect("kill the daemon");
+    child.wait().expect("wait for the daemon");
+}
