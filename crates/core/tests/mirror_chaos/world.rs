@@ -85,6 +85,8 @@ struct Operation {
     left: Vec<u64>,
     /// Cannot complete before this.
     not_before: Nanos,
+    /// It will fail, having done no more than what is `left` now.
+    fails: bool,
 }
 
 #[derive(Debug)]
@@ -143,7 +145,7 @@ impl World {
         World {
             now,
             clock: 1,
-            mirror: Mirror::new(now, config, map.clone()),
+            mirror: Mirror::new_paused(now, config, map.clone(), PauseReason::Asked),
             histories: source.iter().map(|value| History::new(*value)).collect(),
             durable: destination.clone(),
             old_map: map,
@@ -178,7 +180,12 @@ impl World {
 
     /// Runs chaos, then calm until the migration has ended. Gives the steps.
     pub(crate) fn run(mut self) -> u64 {
-        self.tell(Event::Tick);
+        // As a driver does it: what is in flight when the migration begins is told
+        // to a paused mirror.
+        for _ in 0..self.setup.guest_depth {
+            self.guest_request();
+        }
+        self.tell(Event::Control(Control::Resume));
         while self.steps < self.setup.chaos_steps && self.ended.is_none() {
             self.step();
         }
@@ -257,7 +264,7 @@ impl World {
         let pick = ready[self.random.below(ready.len() as u64) as usize];
         if self.operations[pick].left.is_empty() {
             let operation = self.operations.swap_remove(pick);
-            self.complete(operation.effect);
+            self.complete(operation.effect, operation.fails);
         } else {
             let left = self.operations[pick].left.len() as u64;
             let at = self.random.below(left) as usize;
@@ -323,28 +330,22 @@ impl World {
         }
     }
 
-    fn complete(&mut self, effect: Effect) {
-        let fails =
-            |setup: u64, random: &mut Random, calm: bool| !calm && random.one_in(setup);
-        let calm = self.calm;
-        let destination_fails =
-            fails(self.setup.destination_fails, &mut self.random, calm);
-        let source_fails = fails(self.setup.source_fails, &mut self.random, calm);
+    fn complete(&mut self, effect: Effect, fails: bool) {
         let fault =
             [Fault::Full, Fault::Error(5), Fault::Lost][self.random.below(3) as usize];
-        let result = if destination_fails { Err(fault) } else { Ok(()) };
+        let result = if fails { Err(fault) } else { Ok(()) };
         match effect {
             Effect::Read { id, moved: false } | Effect::Flush { id } => {
                 self.source_done(id, true);
             }
             Effect::Read { id, moved: true } => self.answered(id),
             Effect::Write { id, on: Side::Moved } => self.answered(id),
-            Effect::Write { id, on: Side::Source } => self.source_done(id, !source_fails),
+            Effect::Write { id, on: Side::Source } => self.source_done(id, !fails),
             Effect::Write { id, on: Side::Destination } => {
                 self.tell(Event::DestinationDone { id, result });
                 self.lingering.remove(&id);
             }
-            Effect::CopyRead { job, data } => self.copy_read(job, data, source_fails),
+            Effect::CopyRead { job, data } => self.copy_read(job, data, fails),
             Effect::CopyWrite { job, data } => {
                 let written = data.len() as u64 * BLOCK;
                 let outcome = match result {
@@ -373,9 +374,9 @@ impl World {
                 }
                 self.tell(Event::Flushed(result));
             }
-            Effect::Prepare => self.tell(Event::Prepared(!destination_fails)),
+            Effect::Prepare => self.tell(Event::Prepared(!fails)),
             Effect::Seal => self.tell(Event::Sealed(result)),
-            Effect::Commit => self.tell(Event::Committed(!destination_fails)),
+            Effect::Commit => self.tell(Event::Committed(!fails)),
         }
     }
 
@@ -558,22 +559,35 @@ impl World {
         }
     }
 
-    fn begin(&mut self, effect: Effect, left: Vec<u64>) {
-        let destination = matches!(
-            effect,
-            Effect::Write { on: Side::Destination, .. }
-                | Effect::CopyWrite { .. }
-                | Effect::FlushDestination
-        );
+    fn begin(&mut self, effect: Effect, mut left: Vec<u64>) {
+        let (source, destination) = match effect {
+            Effect::Write { on: Side::Source, .. } | Effect::CopyRead { .. } => {
+                (true, false)
+            }
+            Effect::Read { .. }
+            | Effect::Flush { .. }
+            | Effect::Scan { .. }
+            | Effect::Compare { .. }
+            | Effect::Write { on: Side::Moved, .. } => (false, false),
+            _ => (false, true),
+        };
         let mut delay = self.random.below(200_000);
-        if destination && self.setup.destination_slow && !self.calm {
-            delay += self.random.below(90_000_000);
+        let mut fails = false;
+        if !self.calm {
+            if destination && self.setup.destination_slow {
+                delay += self.random.below(90_000_000);
+            }
+            if destination && self.random.one_in(self.setup.hangs) {
+                delay += 30_000_000_000;
+            }
+            fails = destination && self.random.one_in(self.setup.destination_fails)
+                || source && self.random.one_in(self.setup.source_fails);
         }
-        if destination && !self.calm && self.random.one_in(self.setup.hangs) {
-            delay += 30_000_000_000;
+        if fails {
+            left.truncate(self.random.below(left.len() as u64 + 1) as usize);
         }
         let not_before = self.now.plus(Nanos(delay));
-        self.operations.push(Operation { effect, left, not_before });
+        self.operations.push(Operation { effect, left, not_before, fails });
     }
 
     /// The daemon is killed, or the power fails. The guest reconnects and sends
