@@ -6,8 +6,11 @@ use libfuzzer_sys::fuzz_target;
 use sterna_nbd::Uri;
 
 fuzz_target!(|text: &str| {
-    if let Ok(uri) = text.parse::<Uri>() {
-        let again = uri.to_string();
-        assert_eq!(again.parse::<Uri>().as_ref(), Ok(&uri), "{again}");
+    // Most inputs shall get past the scheme.
+    for prefix in ["", "nbd://", "nbd+unix:///"] {
+        if let Ok(uri) = format!("{prefix}{text}").parse::<Uri>() {
+            let again = uri.to_string();
+            assert_eq!(again.parse::<Uri>().as_ref(), Ok(&uri), "{again}");
+        }
     }
 });

@@ -111,3 +111,28 @@ impl fmt::Display for BlockSizesError {
 }
 
 impl std::error::Error for BlockSizesError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_obey_the_rules() {
+        let BlockSizes { minimum, preferred, maximum } = BlockSizes::DEFAULT;
+        assert_eq!(BlockSizes::new(minimum, preferred, maximum), Ok(BlockSizes::DEFAULT));
+    }
+
+    #[test]
+    fn sizes_against_the_specification_are_refused() {
+        for minimum in [0, 3, 1 << 17] {
+            let error = BlockSizesError::Minimum(minimum);
+            assert_eq!(BlockSizes::new(minimum, 1 << 17, 1 << 20), Err(error));
+        }
+        for (minimum, preferred) in [(1, 256), (1, 1000), (4096, 512)] {
+            let error = BlockSizesError::Preferred(preferred);
+            assert_eq!(BlockSizes::new(minimum, preferred, 1 << 20), Err(error));
+        }
+        assert_eq!(BlockSizes::new(1, 4096, 4095), Err(BlockSizesError::Maximum(4095)));
+        assert!(BlockSizes::new(1 << 16, 1 << 16, u32::MAX).is_ok());
+    }
+}

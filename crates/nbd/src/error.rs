@@ -192,3 +192,37 @@ impl fmt::Display for OptionError {
 }
 
 impl std::error::Error for OptionError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_survive_the_wire_and_unknown_ones_are_invalid() {
+        for value in 1..200 {
+            let error = NbdError::from_wire(value).expect("not zero");
+            assert!(error.wire() == value || error == NbdError::Inval);
+        }
+        assert_eq!(NbdError::from_wire(0), None);
+        assert_eq!(NbdError::from_wire(u32::MAX), Some(NbdError::Inval));
+    }
+
+    #[test]
+    fn a_broken_disk_is_never_the_clients_mistake() {
+        let (eio, enodev, estale, edquot, efbig) = (5, 19, 116, 122, 27);
+        for errno in [eio, enodev, estale, 0, -1] {
+            assert_eq!(NbdError::from_errno(errno), NbdError::Io);
+        }
+        for errno in [edquot, efbig] {
+            assert_eq!(NbdError::from_errno(errno), NbdError::NoSpc);
+        }
+    }
+
+    #[test]
+    fn option_errors_survive_the_wire() {
+        for value in wire::REP_ERROR_BIT..wire::REP_ERROR_BIT + 20 {
+            assert_eq!(OptionError::from_wire(value).map(OptionError::wire), Some(value));
+        }
+        assert_eq!(OptionError::from_wire(wire::REP_ACK), None);
+    }
+}

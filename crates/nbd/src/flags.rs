@@ -140,3 +140,28 @@ impl TransmissionFlags {
         flags
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flags_have_the_bits_of_the_specification() {
+        assert_eq!(TransmissionFlags::CAN_MULTI_CONN.bits(), 0x100);
+        assert_eq!(TransmissionFlags::SEND_FAST_ZERO.bits(), 0x800);
+        assert_eq!(TransmissionFlags::KNOWN.bits(), 0xdff);
+        assert_eq!(CommandFlags::KNOWN.bits(), 0x1f);
+    }
+
+    #[test]
+    fn an_announcement_has_nothing_that_lacks_its_precondition() {
+        type F = TransmissionFlags;
+        let all = F::from_bits(0xffff);
+        let read_only = all.announced(true);
+        assert!(!read_only.has(F::SEND_TRIM) && !read_only.has(F::SEND_FAST_ZERO));
+        assert!(read_only.has(F::SEND_DF) && !all.announced(false).has(F::SEND_DF));
+        assert_eq!(read_only.without(F::KNOWN), F::NONE, "nothing unknown");
+        assert_eq!(F::SEND_FAST_ZERO.announced(true), F::HAS_FLAGS);
+        assert_eq!(F::NONE.announced(false), F::HAS_FLAGS);
+    }
+}

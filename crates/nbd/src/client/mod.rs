@@ -13,10 +13,12 @@ mod error;
 mod handshake;
 mod pieces;
 mod reply;
+mod step;
 #[cfg(test)]
 mod tests;
 
 pub use error::{ClientError, Violation};
-pub use handshake::{ClientConfig, ClientHandshake, ClientReady, ClientStep, Negotiated};
+pub use handshake::ClientHandshake;
 pub use pieces::{BadPiece, ReadPieces};
 pub use reply::{BadReply, Parsed, ReplyHead, ReplyLimits};
+pub use step::{ClientConfig, ClientReady, ClientStep, Negotiated};

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use super::{Closed, answer};
+use super::{Closed, ExportQuestion, Purpose, Ready, ServerStep, answer};
 use crate::error::OptionError;
 use crate::export::{Export, ListEntry};
 use crate::limits::{
@@ -15,54 +15,6 @@ use crate::wire;
 /// The id we give `base:allocation`. Any number would do; not zero, so that a reply
 /// with a forgotten id is noticed.
 const ALLOCATION_ID: u32 = 1;
-
-/// What the caller has to do next.
-#[derive(Debug)]
-pub enum ServerStep {
-    /// Send all of these bytes.
-    Send(Vec<u8>),
-    /// Receive bytes and [`push`](ServerHandshake::push) them.
-    Receive,
-    /// Look up an export and call [`answer_export`](ServerHandshake::answer_export).
-    NeedExport(ExportQuestion),
-    /// List the exports and call [`answer_list`](ServerHandshake::answer_list).
-    NeedList,
-    /// The transmission phase begins.
-    Ready(Box<Ready>),
-    /// Close the connection.
-    Closed(Closed),
-}
-
-/// A question about an export.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExportQuestion {
-    /// The name; empty means the default export.
-    pub name: String,
-    /// What for.
-    pub purpose: Purpose,
-}
-
-/// Why the handshake asks about an export.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// To describe it.
-    Info,
-    /// To serve it: on success the transmission phase begins.
-    Go,
-    /// To list or select its metadata contexts.
-    MetaContext,
-}
-
-/// A finished handshake.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ready {
-    /// The name under which the client chose its export.
-    pub name: String,
-    /// What was agreed on.
-    pub session: Session,
-    /// Bytes that have arrived already and belong to the transmission phase.
-    pub leftover: Vec<u8>,
-}
 
 /// The handshake of one connection, as its server.
 #[derive(Debug)]

@@ -50,10 +50,12 @@
 
 mod answer;
 mod machine;
+mod step;
 #[cfg(test)]
 mod tests;
 
-pub use machine::{ExportQuestion, Purpose, Ready, ServerHandshake, ServerStep};
+pub use machine::ServerHandshake;
+pub use step::{ExportQuestion, Purpose, Ready, ServerStep};
 
 use std::fmt;
 
