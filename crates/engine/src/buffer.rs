@@ -47,6 +47,7 @@ struct Inner {
     blocks: Box<[Block]>,
     lists: RefCell<Lists>,
     free: Cell<usize>,
+    reserved: Cell<bool>,
 }
 
 /// What is known about the block that begins at a unit.
@@ -67,6 +68,7 @@ impl Pool {
             blocks: vec![Block::default(); units as usize].into_boxed_slice(),
             lists: RefCell::new(Lists::new(units)),
             free: Cell::new(units as usize * UNIT),
+            reserved: Cell::new(false),
         })))
     }
 
@@ -78,11 +80,7 @@ impl Pool {
         let unit = self.0.lists.borrow_mut().take(order)?;
         self.0.free.set(self.0.free.get() - (UNIT << order));
         self.0.blocks[unit as usize].references.set(1);
-        Some(Buf {
-            pool: Rc::clone(&self.0),
-            unit,
-            order: order as u8,
-        })
+        Some(Buf { pool: Rc::clone(&self.0), unit, order: order as u8 })
     }
 
     /// How much `get(len)` takes out of the budget.
@@ -93,6 +91,17 @@ impl Pool {
     /// Bytes that are free. A `get` can fail nonetheless, if they lie apart.
     pub(crate) fn free(&self) -> usize {
         self.0.free.get()
+    }
+
+    /// Says whether what is free is kept for someone who waits in line. The
+    /// pool only remembers it, for those who ask for memory to respect.
+    pub(crate) fn set_reserved(&self, reserved: bool) {
+        self.0.reserved.set(reserved);
+    }
+
+    /// See `set_reserved`.
+    pub(crate) fn reserved(&self) -> bool {
+        self.0.reserved.get()
     }
 
     /// Bytes in all.
@@ -130,11 +139,12 @@ impl Buf {
     pub(crate) fn slice(&self, start: usize, len: usize) -> Slice {
         let end = start.checked_add(len).expect("a slice within its buffer");
         assert!(end <= self.capacity(), "a slice within its buffer");
-        Slice {
-            buf: self.clone(),
-            start: start as u32,
-            len: len as u32,
-        }
+        Slice { buf: self.clone(), start: start as u32, len: len as u32 }
+    }
+
+    /// Nobody else has a reference.
+    pub(crate) fn is_unique(&self) -> bool {
+        self.block().references.get() == 1
     }
 
     fn block(&self) -> &Block {
@@ -146,11 +156,7 @@ impl Clone for Buf {
     fn clone(&self) -> Self {
         let references = &self.block().references;
         references.set(references.get() + 1);
-        Buf {
-            pool: Rc::clone(&self.pool),
-            unit: self.unit,
-            order: self.order,
-        }
+        Buf { pool: Rc::clone(&self.pool), unit: self.unit, order: self.order }
     }
 }
 
@@ -160,10 +166,7 @@ impl Drop for Buf {
         references.set(references.get() - 1);
         if references.get() == 0 {
             debug_assert_eq!(self.block().borrowed.get(), 0, "freed while in use");
-            self.pool
-                .lists
-                .borrow_mut()
-                .give(self.unit, usize::from(self.order));
+            self.pool.lists.borrow_mut().give(self.unit, usize::from(self.order));
             self.pool.free.set(self.pool.free.get() + self.capacity());
         }
     }
@@ -200,11 +203,7 @@ impl Slice {
     /// The part of this slice from `start`, `len` bytes long.
     pub(crate) fn part(&self, start: usize, len: usize) -> Slice {
         assert!(start.checked_add(len).is_some_and(|end| end <= self.len()));
-        Slice {
-            buf: self.buf.clone(),
-            start: self.start + start as u32,
-            len: len as u32,
-        }
+        Slice { buf: self.buf.clone(), start: self.start + start as u32, len: len as u32 }
     }
 
     /// The bytes, to read. Panics while something writes them.
@@ -248,10 +247,7 @@ impl Slice {
     /// Takes a read borrow of the block, until `release_shared`.
     pub(crate) fn borrow_shared(&self) {
         let borrowed = &self.buf.block().borrowed;
-        assert!(
-            borrowed.get() >= 0,
-            "reading a buffer that is being written"
-        );
+        assert!(borrowed.get() >= 0, "reading a buffer that is being written");
         borrowed.set(borrowed.get() + 1);
     }
 
@@ -350,11 +346,7 @@ struct Link {
 
 impl Lists {
     fn new(units: u32) -> Lists {
-        let link = Link {
-            order: NOT_FREE,
-            next: NONE,
-            previous: NONE,
-        };
+        let link = Link { order: NOT_FREE, next: NONE, previous: NONE };
         let mut lists = Lists {
             quick: std::array::from_fn(|_| Vec::new()),
             heads: [NONE; ORDER_MAX + 1],
@@ -365,11 +357,8 @@ impl Lists {
         let mut unit = 0;
         while unit < units {
             let fits = (units - unit).ilog2() as usize;
-            let aligned = if unit == 0 {
-                ORDER_MAX
-            } else {
-                unit.trailing_zeros() as usize
-            };
+            let aligned =
+                if unit == 0 { ORDER_MAX } else { unit.trailing_zeros() as usize };
             let order = fits.min(aligned).min(ORDER_MAX);
             blocks.push((unit, order));
             unit += 1 << order;
@@ -417,10 +406,7 @@ impl Lists {
     fn merge(&mut self, mut unit: u32, mut order: usize) {
         while order < ORDER_MAX {
             let buddy = unit ^ (1 << order);
-            let free = self
-                .links
-                .get(buddy as usize)
-                .map(|link| usize::from(link.order));
+            let free = self.links.get(buddy as usize).map(|link| usize::from(link.order));
             if free != Some(order) {
                 break;
             }
@@ -436,19 +422,11 @@ impl Lists {
         if next != NONE {
             self.links[next as usize].previous = unit;
         }
-        self.links[unit as usize] = Link {
-            order: order as u8,
-            next,
-            previous: NONE,
-        };
+        self.links[unit as usize] = Link { order: order as u8, next, previous: NONE };
     }
 
     fn unlink(&mut self, unit: u32) {
-        let Link {
-            order,
-            next,
-            previous,
-        } = self.links[unit as usize];
+        let Link { order, next, previous } = self.links[unit as usize];
         if previous == NONE {
             self.heads[usize::from(order)] = next;
         } else {

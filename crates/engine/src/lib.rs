@@ -2,12 +2,26 @@
 
 pub mod boot;
 mod buffer;
+mod directory;
+mod disk;
+mod engine;
+mod export;
 mod image;
 mod io;
+mod listener;
+mod mailbox;
+mod migrate;
 pub mod mirror;
+mod reactor;
 pub mod sidecar;
 mod slab;
+mod stats;
 mod timer;
 
+pub use engine::{Config, DiskSpec, Engine, EngineError};
 pub use image::{ImageSpec, OpenError};
 pub use io::{Errno, IoChoice, IoKind};
+pub use listener::Listener;
+pub use migrate::MigrateError;
+pub use sidecar::DiskId;
+pub use stats::{DiskStats, Traffic};

@@ -12,10 +12,7 @@ pub(crate) struct Slab<T> {
 
 impl<T> Slab<T> {
     pub(crate) const fn new() -> Self {
-        Slab {
-            entries: Vec::new(),
-            free: Vec::new(),
-        }
+        Slab { entries: Vec::new(), free: Vec::new() }
     }
 
     /// Puts `value` in and says its number.
@@ -29,6 +26,13 @@ impl<T> Slab<T> {
             u32::try_from(self.entries.len()).expect("a table has less than 2^32 rows");
         self.entries.push(Some(value));
         key
+    }
+
+    /// The number that the next `insert` gives.
+    pub(crate) fn next_key(&self) -> u32 {
+        let end =
+            u32::try_from(self.entries.len()).expect("a table has less than 2^32 rows");
+        self.free.last().copied().unwrap_or(end)
     }
 
     /// Takes the thing with that number out.

@@ -24,10 +24,7 @@ impl Timers {
     /// Wakes `token` once, at `at` or soon after.
     pub(crate) fn set(&mut self, at: Nanos, token: Token) -> TimerId {
         self.sequence += 1;
-        let id = TimerId {
-            at,
-            sequence: self.sequence,
-        };
+        let id = TimerId { at, sequence: self.sequence };
         self.set.insert(id, token);
         id
     }
@@ -56,10 +53,7 @@ mod tests {
 
     #[test]
     fn timers_fire_in_order_and_cancelled_ones_never() {
-        let token = |tag| Token {
-            owner: Owner::Reactor,
-            tag,
-        };
+        let token = |tag| Token { owner: Owner::Reactor, tag };
         let mut timers = Timers::default();
         timers.set(Nanos(30), token(3));
         let cancelled = timers.set(Nanos(20), token(2));
@@ -68,9 +62,8 @@ mod tests {
         timers.cancel(cancelled);
         assert_eq!(timers.next(), Some(Nanos(10)));
         assert_eq!(timers.due(Nanos(9)), None);
-        let fired: Vec<_> = std::iter::from_fn(|| timers.due(Nanos(30)))
-            .map(|t| t.tag)
-            .collect();
+        let fired: Vec<_> =
+            std::iter::from_fn(|| timers.due(Nanos(30))).map(|t| t.tag).collect();
         assert_eq!(fired, [1, 11, 3]);
         assert_eq!(timers.next(), None);
     }

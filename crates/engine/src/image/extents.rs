@@ -42,7 +42,11 @@ pub(super) fn find(
 }
 
 /// Tells the page cache what will be read.
-pub(super) fn will_need(file: &impl AsRawFd, offset: u64, len: u64) -> Result<u64, Errno> {
+pub(super) fn will_need(
+    file: &impl AsRawFd,
+    offset: u64,
+    len: u64,
+) -> Result<u64, Errno> {
     let (offset, len) = (offset as i64, len as i64);
     // SAFETY: no pointers are involved.
     let result = unsafe {

@@ -224,8 +224,10 @@ impl FileImage {
 
     /// A step failed: another way, or the end.
     fn failed(&mut self, cx: &mut Cx, key: u32, errno: Errno) {
-        let unable =
-            matches!(errno.0, libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL | libc::ENODEV);
+        let unable = matches!(
+            errno.0,
+            libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL | libc::ENODEV
+        );
         // `EINVAL` speaks of this range, the others of the file system.
         let for_ever = unable && errno.0 != libc::EINVAL;
         let Some(flight) = self.flights.get_mut(key) else { return };
@@ -330,21 +332,32 @@ impl Flight {
             }
             (Step::Transfer, ImageOp::Read { buf, .. } | ImageOp::Write { buf, .. }) => {
                 self.done += count;
-                if self.done < buf.len() as u64 { Verdict::Next } else { Verdict::Done(Done::Ok) }
+                if self.done < buf.len() as u64 {
+                    Verdict::Next
+                } else {
+                    Verdict::Done(Done::Ok)
+                }
             }
             (Step::WriteZeroes, ImageOp::Zero { .. }) if count == 0 => {
                 Verdict::Failed(Errno(libc::EIO))
             }
-            (Step::WriteZeroes, ImageOp::Zero { len, .. }) if self.done + count < *len => {
+            (Step::WriteZeroes, ImageOp::Zero { len, .. })
+                if self.done + count < *len =>
+            {
                 self.done += count;
                 Verdict::Next
             }
-            (Step::Punch | Step::Zero | Step::WriteZeroes, ImageOp::Zero { fua: true, .. }) => {
+            (
+                Step::Punch | Step::Zero | Step::WriteZeroes,
+                ImageOp::Zero { fua: true, .. },
+            ) => {
                 self.step = Step::Sync;
                 Verdict::Next
             }
             (Step::Seek(found), _) => match found.lock() {
-                Ok(mut found) => Verdict::Done(Done::Extents(std::mem::take(&mut *found))),
+                Ok(mut found) => {
+                    Verdict::Done(Done::Extents(std::mem::take(&mut *found)))
+                }
                 Err(_) => Verdict::Failed(Errno(libc::EIO)),
             },
             _ => Verdict::Done(Done::Ok),

@@ -69,13 +69,7 @@ pub(crate) enum ImageOp {
     Write { offset: u64, buf: Slice, fua: bool },
     /// Make the range read as zeroes; with `unmap` it may lose its space. With
     /// `fast`, fail with `ENOTSUP` rather than write zeroes out.
-    Zero {
-        offset: u64,
-        len: u64,
-        unmap: bool,
-        fua: bool,
-        fast: bool,
-    },
+    Zero { offset: u64, len: u64, unmap: bool, fua: bool, fast: bool },
     /// Make all answered writes durable.
     Flush,
     /// Say what is allocated, from `offset` on; at most `limit` extents, which
@@ -172,10 +166,7 @@ pub struct OpenError {
 
 impl OpenError {
     pub(crate) fn new(what: impl fmt::Display, reason: impl fmt::Display) -> OpenError {
-        OpenError {
-            what: what.to_string(),
-            reason: reason.to_string(),
-        }
+        OpenError { what: what.to_string(), reason: reason.to_string() }
     }
 }
 
@@ -190,8 +181,5 @@ pub(crate) fn open(spec: &ImageSpec) -> Result<Box<dyn Opened>, OpenError> {
 
 /// The token of an image's operation or timer.
 pub(crate) fn token(id: ImageId, tag: u32) -> Token {
-    Token {
-        owner: crate::io::Owner::Image(id),
-        tag,
-    }
+    Token { owner: crate::io::Owner::Image(id), tag }
 }

@@ -73,7 +73,9 @@ fn stated(file: &File) -> Option<u32> {
     let statx = unsafe {
         let mask = libc::STATX_DIOALIGN;
         let fd = file.as_raw_fd();
-        if libc::statx(fd, c"".as_ptr(), libc::AT_EMPTY_PATH, mask, statx.as_mut_ptr()) < 0 {
+        if libc::statx(fd, c"".as_ptr(), libc::AT_EMPTY_PATH, mask, statx.as_mut_ptr())
+            < 0
+        {
             return None;
         }
         statx.assume_init()

@@ -29,12 +29,7 @@ enum Part {
 
 impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Message({} bytes in {} parts)",
-            self.len,
-            self.parts.len()
-        )
+        write!(f, "Message({} bytes in {} parts)", self.len, self.parts.len())
     }
 }
 
@@ -90,9 +85,11 @@ impl Message {
         self.len == 0
     }
 
-    /// Lets go of everything, to be filled again.
-    pub(crate) fn clear(&mut self) {
+    /// Lets go of everything, to be filled again; keeps room for about `kept`
+    /// bytes of heads.
+    pub(crate) fn clear(&mut self, kept: usize) {
         self.head.clear();
+        self.head.shrink_to(kept);
         self.parts.clear();
         self.vector.clear();
         self.len = 0;
@@ -124,10 +121,9 @@ impl Message {
                 iov_base: self.head[*start..*end].as_ptr().cast_mut().cast(),
                 iov_len: end - start,
             },
-            Part::Payload(slice) => libc::iovec {
-                iov_base: slice.as_ptr().cast(),
-                iov_len: slice.len(),
-            },
+            Part::Payload(slice) => {
+                libc::iovec { iov_base: slice.as_ptr().cast(), iov_len: slice.len() }
+            }
         }));
         self.point(0)
     }
@@ -178,15 +174,9 @@ mod tests {
         message.prepare();
         assert_eq!(message.header.msg_iovlen, 3);
         assert!(message.advance(3).is_some());
-        assert_eq!(
-            (message.header.msg_iovlen, message.vector[0].iov_len),
-            (3, 1)
-        );
+        assert_eq!((message.header.msg_iovlen, message.vector[0].iov_len), (3, 1));
         assert!(message.advance(7).is_some());
-        assert_eq!(
-            (message.header.msg_iovlen, message.vector[2].iov_len),
-            (1, 2)
-        );
+        assert_eq!((message.header.msg_iovlen, message.vector[2].iov_len), (1, 2));
         assert!(message.advance(2).is_none());
     }
 }

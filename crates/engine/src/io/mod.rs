@@ -27,6 +27,7 @@ use std::cell::Cell;
 use crate::buffer::{Pool, Slice};
 
 pub(crate) use message::Message;
+pub(crate) use workers::{drain, eventfd, signal};
 
 /// An error of the operating system, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,10 +68,14 @@ struct FdInner {
 
 impl From<OwnedFd> for Fd {
     fn from(fd: OwnedFd) -> Self {
-        Fd(Rc::new(FdInner {
-            fd,
-            polled: Cell::new(false),
-        }))
+        Fd(Rc::new(FdInner { fd, polled: Cell::new(false) }))
+    }
+}
+
+impl Fd {
+    /// The file itself, if this is the last reference.
+    pub(crate) fn into_owned(self) -> Option<OwnedFd> {
+        Rc::into_inner(self.0).map(|inner| inner.fd)
     }
 }
 
@@ -87,6 +92,8 @@ pub(crate) enum Owner {
     Reactor,
     /// A listening socket.
     Listener(u32),
+    /// A connection that is shaking hands.
+    Handshake(u32),
     /// An NBD connection.
     Connection(u32),
     /// An image of a disk.
@@ -140,21 +147,11 @@ pub(crate) enum Op {
     /// Reads at `offset`; may read less than asked for, 0 at the end.
     Read { fd: Fd, offset: u64, buf: Slice },
     /// Writes at `offset`, with `dsync` durably; may write less.
-    Write {
-        fd: Fd,
-        offset: u64,
-        buf: Slice,
-        dsync: bool,
-    },
+    Write { fd: Fd, offset: u64, buf: Slice, dsync: bool },
     /// Makes what was written durable (`fdatasync`). Result 0.
     Sync { fd: Fd },
     /// Changes how a range is allocated. Result 0.
-    Allocate {
-        fd: Fd,
-        mode: Allocate,
-        offset: u64,
-        len: u64,
-    },
+    Allocate { fd: Fd, mode: Allocate, offset: u64, len: u64 },
     /// Receives what there is, at least one byte; 0 when the peer has closed.
     Recv { fd: Fd, buf: Slice },
     /// Sends the whole message, or fails.
@@ -188,8 +185,10 @@ pub(crate) trait Io {
     /// and `Readable` are sure to end.
     fn cancel(&mut self, token: Token);
 
-    /// Operations submitted and not yet given back.
-    fn in_flight(&self) -> usize;
+    /// Forgets a file that goes to another thread. Nothing of it is in flight.
+    fn forget(&mut self, fd: &Fd) {
+        let _ = fd;
+    }
 }
 
 /// Which way to the kernel to take.
@@ -219,23 +218,11 @@ pub(crate) fn open(choice: IoChoice, pool: &Pool) -> io::Result<(Box<dyn Io>, Io
         IoChoice::Threads => None,
         IoChoice::Auto | IoChoice::Uring => match uring::Uring::open(pool) {
             Ok(io) => {
-                return Ok((
-                    Box::new(io),
-                    IoKind {
-                        name: "io_uring",
-                        reason: None,
-                    },
-                ));
+                return Ok((Box::new(io), IoKind { name: "io_uring", reason: None }));
             }
             Err(error) if choice == IoChoice::Uring => return Err(error),
             Err(error) => Some(error.to_string()),
         },
     };
-    Ok((
-        Box::new(threads::Threads::open()?),
-        IoKind {
-            name: "threads",
-            reason,
-        },
-    ))
+    Ok((Box::new(threads::Threads::open()?), IoKind { name: "threads", reason }))
 }

@@ -49,11 +49,7 @@ impl Slots {
 
     /// The slots of the operations with that token.
     pub(super) fn with_token(&self, token: Token) -> Vec<u32> {
-        self.0
-            .iter()
-            .filter(|(_, (t, _))| *t == token)
-            .map(|(slot, _)| slot)
-            .collect()
+        self.0.iter().filter(|(_, (t, _))| *t == token).map(|(slot, _)| slot).collect()
     }
 
     pub(super) fn all(&self) -> Vec<u32> {

@@ -65,7 +65,9 @@ impl Threads {
     fn attempt(&mut self, slot: u32) {
         let Some(op) = self.slots.get_mut(slot) else { return };
         let (fd, write, result) = match op {
-            Op::Recv { fd, buf } => (fd.clone(), false, receive(fd, buf.as_ptr(), buf.len())),
+            Op::Recv { fd, buf } => {
+                (fd.clone(), false, receive(fd, buf.as_ptr(), buf.len()))
+            }
             Op::Send { fd, message } => (fd.clone(), true, send(fd, message)),
             Op::Readable { fd } => (fd.clone(), false, readable(fd)),
             _ => return,
@@ -178,8 +180,14 @@ impl Io for Threads {
         }
     }
 
-    fn in_flight(&self) -> usize {
-        self.slots.len()
+    fn forget(&mut self, fd: &Fd) {
+        if fd.0.polled.replace(false) {
+            let (epoll, fd) = (self.epoll.as_raw_fd(), fd.as_raw_fd());
+            // SAFETY: removal reads no event.
+            unsafe {
+                libc::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut())
+            };
+        }
     }
 }
 
@@ -247,7 +255,9 @@ impl Work for Task {
             Task::Read { fd, offset, buf, len } => {
                 let iov = libc::iovec { iov_base: buf.cast(), iov_len: len };
                 // SAFETY: the buffer is borrowed exclusively for this read.
-                retry(|| unsafe { libc::preadv2(fd, &raw const iov, 1, signed(offset), 0) })
+                retry(|| unsafe {
+                    libc::preadv2(fd, &raw const iov, 1, signed(offset), 0)
+                })
             }
             Task::Write { fd, offset, buf, len, dsync } => {
                 let iov = libc::iovec { iov_base: buf.cast(), iov_len: len };
@@ -261,8 +271,9 @@ impl Work for Task {
             Task::Sync { fd } => retry(|| unsafe { libc::fdatasync(fd) } as isize),
             Task::Allocate { fd, mode, offset, len } => retry(|| {
                 // SAFETY: no pointers are involved.
-                let result =
-                    unsafe { libc::fallocate(fd, mode.mode(), signed(offset), signed(len)) };
+                let result = unsafe {
+                    libc::fallocate(fd, mode.mode(), signed(offset), signed(len))
+                };
                 result as isize
             }),
             Task::Job(job) => job(),
@@ -330,7 +341,8 @@ fn add(epoll: &OwnedFd, fd: RawFd, events: i32) -> io::Result<()> {
 /// Waits until epoll has events, to the nanosecond (epoll itself counts
 /// milliseconds, and emulated datastores wait for less).
 fn sleep(epoll: &OwnedFd, timeout: Option<Duration>) {
-    let mut poll = libc::pollfd { fd: epoll.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let mut poll =
+        libc::pollfd { fd: epoll.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let time = timeout.map(|timeout| libc::timespec {
         tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: i64::from(timeout.subsec_nanos()),

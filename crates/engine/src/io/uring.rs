@@ -102,9 +102,8 @@ impl Uring {
             None => submitter.submit(),
             Some(None) => submitter.submit_and_wait(1),
             Some(Some(timeout)) => {
-                let time = Timespec::new()
-                    .sec(timeout.as_secs())
-                    .nsec(timeout.subsec_nanos());
+                let time =
+                    Timespec::new().sec(timeout.as_secs()).nsec(timeout.subsec_nanos());
                 submitter.submit_with_args(1, &SubmitArgs::new().timespec(&time))
             }
         };
@@ -156,7 +155,9 @@ impl Uring {
         let mut completion = self.slots.complete(slot, result);
         match &completion.op {
             Op::Readable { .. } => completion.result = result.map(|_| 0),
-            Op::Send { message, .. } => completion.result = result.map(|_| message.len() as u64),
+            Op::Send { message, .. } => {
+                completion.result = result.map(|_| message.len() as u64)
+            }
             _ => {}
         }
         out.push(completion);
@@ -218,19 +219,19 @@ impl Io for Uring {
 
     fn cancel(&mut self, token: Token) {
         for slot in self.slots.with_token(token) {
-            self.push(&opcode::AsyncCancel::new(u64::from(slot)).build().user_data(NOBODY));
+            self.push(
+                &opcode::AsyncCancel::new(u64::from(slot)).build().user_data(NOBODY),
+            );
         }
-    }
-
-    fn in_flight(&self) -> usize {
-        self.slots.len()
     }
 }
 
 impl Drop for Uring {
     fn drop(&mut self) {
         for slot in self.slots.all() {
-            self.push(&opcode::AsyncCancel::new(u64::from(slot)).build().user_data(NOBODY));
+            self.push(
+                &opcode::AsyncCancel::new(u64::from(slot)).build().user_data(NOBODY),
+            );
         }
         let (deadline, mut ended) = (Instant::now() + LINGER, Vec::new());
         while self.slots.len() > self.helpers_busy && Instant::now() < deadline {

@@ -44,22 +44,14 @@ struct Queue<W> {
 
 impl<W: Work> Workers<W> {
     pub(super) fn new(limit: usize) -> io::Result<Workers<W>> {
-        let queue = Queue {
-            work: VecDeque::new(),
-            idle: 0,
-            stop: false,
-        };
+        let queue = Queue { work: VecDeque::new(), idle: 0, stop: false };
         let shared = Shared {
             queue: Mutex::new(queue),
             ready: Condvar::new(),
             done: Mutex::new(Vec::new()),
             event: eventfd()?,
         };
-        Ok(Workers {
-            shared: Arc::new(shared),
-            threads: 0,
-            limit,
-        })
+        Ok(Workers { shared: Arc::new(shared), threads: 0, limit })
     }
 
     /// Becomes readable when there is something to `collect`.
@@ -69,11 +61,7 @@ impl<W: Work> Workers<W> {
 
     /// Hands work to a helper. Fails if there is none and none can be started.
     pub(super) fn start(&mut self, slot: u32, work: W) -> Result<(), Errno> {
-        let mut queue = self
-            .shared
-            .queue
-            .lock()
-            .expect("no helper panics with the lock");
+        let mut queue = self.shared.queue.lock().expect("no helper panics with the lock");
         if queue.idle <= queue.work.len() && self.threads < self.limit {
             let shared = Arc::clone(&self.shared);
             let started = thread::Builder::new()
@@ -94,11 +82,7 @@ impl<W: Work> Workers<W> {
 
     /// Takes back work that no helper has begun, if it is not too late.
     pub(super) fn withdraw(&mut self, slot: u32) -> Option<W> {
-        let mut queue = self
-            .shared
-            .queue
-            .lock()
-            .expect("no helper panics with the lock");
+        let mut queue = self.shared.queue.lock().expect("no helper panics with the lock");
         let at = queue.work.iter().position(|(s, _)| *s == slot)?;
         queue.work.remove(at).map(|(_, work)| work)
     }
@@ -106,13 +90,7 @@ impl<W: Work> Workers<W> {
     /// Appends what is done to `out`, after reading the event.
     pub(super) fn collect(&self, out: &mut Vec<Outcome>) {
         drain(&self.shared.event);
-        out.append(
-            &mut self
-                .shared
-                .done
-                .lock()
-                .expect("no helper panics with the lock"),
-        );
+        out.append(&mut self.shared.done.lock().expect("no helper panics with the lock"));
     }
 }
 
@@ -151,10 +129,7 @@ impl<W: Work> Shared<W> {
                 queue.idle -= 1;
                 return Some(work);
             }
-            queue = self
-                .ready
-                .wait(queue)
-                .expect("no helper panics with the lock");
+            queue = self.ready.wait(queue).expect("no helper panics with the lock");
         }
     }
 }

@@ -1,0 +1,330 @@
+//! A disk on its reactor: requests come in, go to its image, and are answered.
+//!
+//! A `Request` is one operation of a guest, at most one piece of what the client
+//! asked for (see `export`), with its buffer. It is in the table from `submit`
+//! to `answer`, under a number that is its name everywhere: in the `Ticket` of
+//! the image operation, and as the mirror's `RequestId`.
+//!
+//! **The route.** Without a migration a request goes straight to the current
+//! image. With one, the route is a `Driver`, and the disk hands it every new
+//! request and every answer of an image; the driver uses the rest of the disk
+//! (`Core`) to carry requests out on one image or two and to answer them. Its
+//! tickets for anything that is not simply "this request on the current image"
+//! carry numbers from `Core::OWN` up, which the disk itself never uses: when
+//! the driver is gone, late answers to such tickets are dropped.
+//!
+//! **The end.** A disk that is being detached takes no more connections; its
+//! connections close; when no request is left its images close; when they are
+//! idle it is gone.
+
+use sterna_core::Nanos;
+
+use crate::image::{Cx, Done, Image, ImageOp, ImageResult, Opened, Ticket};
+use crate::io::{Completion, Errno, ImageId};
+use crate::sidecar::DiskId;
+use crate::slab::Slab;
+use crate::stats::Counters;
+
+/// A guest's operation.
+pub(crate) struct Request {
+    pub(crate) origin: Origin,
+    pub(crate) op: ImageOp,
+    pub(crate) arrived: Nanos,
+}
+
+/// Who waits for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// The connection's number on the reactor.
+    pub(crate) connection: u32,
+    /// The connection's number for the command.
+    pub(crate) command: u32,
+}
+
+/// A request that is done.
+pub(crate) struct Answer {
+    pub(crate) origin: Origin,
+    pub(crate) op: ImageOp,
+    pub(crate) result: Result<Done, Errno>,
+}
+
+/// Where requests go.
+pub(crate) enum Route {
+    /// To the current image.
+    Direct,
+    /// To the driver of a migration.
+    Mirrored(Box<dyn Driver>),
+}
+
+/// What a migration's driver is told. It is never called from within itself:
+/// whatever it starts is reported in a later call.
+pub(crate) trait Driver {
+    /// A guest request has come; it is in the table under this number.
+    fn arrived(&mut self, core: &mut Core, cx: &mut Cx, request: u32);
+
+    /// An image has answered the ticket with this id.
+    fn finished(&mut self, core: &mut Core, cx: &mut Cx, id: u64, result: ImageResult);
+
+    /// A timer with `Owner::Disk(core.index)` has fired.
+    fn timer(&mut self, core: &mut Core, cx: &mut Cx, tag: u32);
+
+    /// Called after each of the above, and after any call from outside: whether
+    /// the driver is still needed. If not, the route is direct from now on.
+    fn active(&self) -> bool;
+
+    /// For `Disk::driver_mut::<T>()`.
+    fn as_any(&mut self) -> &mut dyn std::any::Any;
+}
+
+/// A disk.
+pub(crate) struct Disk {
+    pub(crate) core: Core,
+    route: Route,
+}
+
+/// A disk without its route: what the driver works with.
+pub(crate) struct Core {
+    /// The disk's number on its reactor.
+    pub(crate) index: u32,
+    pub(crate) id: DiskId,
+    pub(crate) name: String,
+    pub(crate) size: u64,
+    /// Connections that are open, kept by the reactor.
+    pub(crate) connections: u32,
+    /// Being detached.
+    pub(crate) closing: bool,
+    pub(crate) counters: Counters,
+    requests: Slab<Request>,
+    answers: Vec<Answer>,
+    images: Vec<Held>,
+    current: u16,
+    next_image: u16,
+}
+
+/// An image of a disk.
+struct Held {
+    number: u16,
+    image: Box<dyn Image>,
+    closing: bool,
+}
+
+impl Disk {
+    pub(crate) fn new(index: u32, id: DiskId, name: String, size: u64) -> Disk {
+        let core = Core {
+            index,
+            id,
+            name,
+            size,
+            connections: 0,
+            closing: false,
+            counters: Counters::default(),
+            requests: Slab::new(),
+            answers: Vec::new(),
+            images: Vec::new(),
+            current: 0,
+            next_image: 0,
+        };
+        Disk { core, route: Route::Direct }
+    }
+
+    /// A guest request. Answered exactly once, in `take_answers`.
+    pub(crate) fn submit(&mut self, cx: &mut Cx, origin: Origin, op: ImageOp) {
+        let id = self.core.requests.insert(Request { origin, op, arrived: cx.now });
+        match &mut self.route {
+            Route::Direct => {
+                self.core.carry_out(cx, id, self.core.current, u64::from(id))
+            }
+            Route::Mirrored(driver) => {
+                driver.arrived(&mut self.core, cx, id);
+                self.settle();
+            }
+        }
+    }
+
+    /// An image has answered.
+    pub(crate) fn finished(&mut self, cx: &mut Cx, id: u64, result: ImageResult) {
+        match &mut self.route {
+            Route::Direct => {
+                if let Ok(request) = u32::try_from(id) {
+                    self.core.answer(cx, request, result);
+                }
+            }
+            Route::Mirrored(driver) => {
+                driver.finished(&mut self.core, cx, id, result);
+                self.settle();
+            }
+        }
+    }
+
+    /// A timer of the disk has fired.
+    pub(crate) fn timer(&mut self, cx: &mut Cx, tag: u32) {
+        if let Route::Mirrored(driver) = &mut self.route {
+            driver.timer(&mut self.core, cx, tag);
+            self.settle();
+        }
+    }
+
+    /// Begins a migration. Requests in flight go on; their answers go to the
+    /// driver, with the request's number as ticket.
+    pub(crate) fn set_driver(&mut self, driver: Box<dyn Driver>) {
+        self.route = Route::Mirrored(driver);
+    }
+
+    /// The driver, if it is a `T`, together with the rest of the disk. Call
+    /// `settle` afterwards.
+    pub(crate) fn driver_mut<T: 'static>(&mut self) -> Option<(&mut T, &mut Core)> {
+        match &mut self.route {
+            Route::Mirrored(driver) => {
+                Some((driver.as_any().downcast_mut()?, &mut self.core))
+            }
+            Route::Direct => None,
+        }
+    }
+
+    /// Whether a migration is under way.
+    pub(crate) fn is_mirrored(&self) -> bool {
+        matches!(self.route, Route::Mirrored(_))
+    }
+
+    /// Drops a driver that has nothing left to do.
+    pub(crate) fn settle(&mut self) {
+        if matches!(&self.route, Route::Mirrored(driver) if !driver.active()) {
+            self.route = Route::Direct;
+        }
+    }
+
+    /// Takes the answers there are, leaving `spare` (empty) in their place.
+    pub(crate) fn take_answers(&mut self, spare: Vec<Answer>) -> Vec<Answer> {
+        std::mem::replace(&mut self.core.answers, spare)
+    }
+}
+
+impl Core {
+    /// Ticket ids from here on are the driver's own.
+    pub(crate) const OWN: u64 = 1 << 32;
+
+    /// A request of the table.
+    pub(crate) fn request(&self, id: u32) -> Option<&Request> {
+        self.requests.get(id)
+    }
+
+    /// Requests in the table.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// The numbers of the requests in the table.
+    pub(crate) fn requests(&self) -> Vec<u32> {
+        self.requests.keys()
+    }
+
+    /// Carries a request out on an image. The answer comes under `ticket`.
+    pub(crate) fn carry_out(&mut self, cx: &mut Cx, id: u32, image: u16, ticket: u64) {
+        if let Some(request) = self.requests.get(id) {
+            let op = request.op.clone();
+            self.submit(cx, image, ticket, op);
+        }
+    }
+
+    /// Starts any operation on an image. The answer comes under `ticket`.
+    pub(crate) fn submit(&mut self, cx: &mut Cx, image: u16, ticket: u64, op: ImageOp) {
+        let ticket = Ticket { disk: self.index, id: ticket };
+        match self.held(image) {
+            Some(held) => held.image.submit(cx, ticket, op),
+            None => cx.finished.push((ticket, Err(Errno(libc::ENODEV)))),
+        }
+    }
+
+    /// Answers a request; it leaves the table.
+    pub(crate) fn answer(&mut self, cx: &Cx, id: u32, result: ImageResult) {
+        let Some(request) = self.requests.remove(id) else { return };
+        let took = cx.now.since(request.arrived);
+        self.counters.record(&request.op, result.is_ok(), took);
+        self.answers.push(Answer { origin: request.origin, op: request.op, result });
+    }
+
+    /// The image that is the truth.
+    pub(crate) fn current(&self) -> u16 {
+        self.current
+    }
+
+    /// Makes another image the truth. Nothing is in flight on the old one that
+    /// the new one does not have.
+    pub(crate) fn set_current(&mut self, image: u16) {
+        debug_assert!(self.images.iter().any(|held| held.number == image));
+        self.current = image;
+    }
+
+    pub(crate) fn image(&self, number: u16) -> Option<&dyn Image> {
+        let held = self.images.iter().find(|held| held.number == number)?;
+        Some(&*held.image)
+    }
+
+    /// Adds an opened image and says its number.
+    pub(crate) fn add_image(&mut self, cx: &mut Cx, opened: Box<dyn Opened>) -> u16 {
+        // Numbers wrap; an image that is still there keeps its own.
+        while self.images.iter().any(|held| held.number == self.next_image) {
+            self.next_image = self.next_image.wrapping_add(1);
+        }
+        let number = self.next_image;
+        self.next_image = number.wrapping_add(1);
+        let image = opened.start(cx, ImageId { disk: self.index, image: number });
+        self.images.push(Held { number, image, closing: false });
+        number
+    }
+
+    /// Lets an image go: it is dropped as soon as nothing of it is in flight.
+    /// Operations in flight are still answered.
+    pub(crate) fn close_image(&mut self, cx: &mut Cx, number: u16) {
+        if let Some(held) = self.held(number)
+            && !std::mem::replace(&mut held.closing, true)
+        {
+            held.image.close(cx);
+        }
+        self.drop_idle_images();
+    }
+
+    /// An operation of an image is done.
+    pub(crate) fn image_completed(
+        &mut self,
+        cx: &mut Cx,
+        number: u16,
+        completion: Completion,
+    ) {
+        if let Some(held) = self.held(number) {
+            held.image.completed(cx, completion);
+            if held.closing {
+                self.drop_idle_images();
+            }
+        }
+    }
+
+    /// A timer of an image has fired.
+    pub(crate) fn image_timer(&mut self, cx: &mut Cx, number: u16, tag: u32) {
+        if let Some(held) = self.held(number) {
+            held.image.timer(cx, tag);
+            if held.closing {
+                self.drop_idle_images();
+            }
+        }
+    }
+
+    /// One more step towards the end of a disk that is closing; true at the end.
+    pub(crate) fn close(&mut self, cx: &mut Cx) -> bool {
+        if self.connections > 0 || !self.requests.is_empty() {
+            return false;
+        }
+        for number in self.images.iter().map(|held| held.number).collect::<Vec<_>>() {
+            self.close_image(cx, number);
+        }
+        self.images.is_empty()
+    }
+
+    fn drop_idle_images(&mut self) {
+        self.images.retain(|held| !(held.closing && held.image.idle()));
+    }
+
+    fn held(&mut self, number: u16) -> Option<&mut Held> {
+        self.images.iter_mut().find(|held| held.number == number)
+    }
+}

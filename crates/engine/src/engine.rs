@@ -1,0 +1,309 @@
+//! The engine from outside: what the daemon calls.
+//!
+//! All calls block until they are done and may come from any thread; none may
+//! come from a reactor. A call that concerns a disk is carried out on the
+//! disk's reactor, as a letter with an answer.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::{self, JoinHandle};
+
+use crate::directory::{Directory, Taken};
+use crate::disk::Disk;
+use crate::image::{self, Cx, ImageSpec, OpenError};
+use crate::io::{IoChoice, IoKind};
+use crate::listener::{Bound, Listener};
+use crate::mailbox::{Letter, Mailbox};
+use crate::migrate::Migrations;
+use crate::reactor::{Reactor, Shared};
+use crate::sidecar::DiskId;
+use crate::stats::DiskStats;
+
+/// Reactors where the configuration does not say: more are of use only to
+/// devices that no single machine's guests keep busy.
+const REACTORS_MAX: usize = 4;
+
+/// The least memory of a reactor: two commands of the largest pieces, and what
+/// the connections and the zeroes need.
+const MEMORY_MIN: u64 = 8 << 20;
+
+/// How an engine is to work.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Threads that carry out I/O; 0 is one per core, at most four.
+    pub reactors: usize,
+    /// The way to the kernel.
+    pub io: IoChoice,
+    /// Bytes of I/O buffers over all reactors; each gets at least 8 MiB.
+    pub memory: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { reactors: 0, io: IoChoice::Auto, memory: 32 << 20 }
+    }
+}
+
+/// A disk to be attached.
+#[derive(Clone, Debug)]
+pub struct DiskSpec {
+    /// Its name that never changes.
+    pub id: DiskId,
+    /// The name of its export.
+    pub name: String,
+    /// Its size in bytes, a multiple of 512.
+    pub size: u64,
+    /// Where its bytes are.
+    pub image: ImageSpec,
+}
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The reactors could not be started.
+    #[error("cannot start: {0}")]
+    Start(std::io::Error),
+    /// A socket cannot be listened on.
+    #[error("cannot listen: {0}")]
+    Listen(std::io::Error),
+    /// The disk is attached already.
+    #[error("the disk is attached already")]
+    Attached,
+    /// Another disk has this name.
+    #[error("there is another disk with the name `{0}`")]
+    NameTaken(String),
+    /// No such disk is attached.
+    #[error("the disk is not attached")]
+    NotAttached,
+    /// The image cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The size is no multiple of 512, or zero.
+    #[error("a disk cannot have {0} bytes: its size must be a multiple of 512")]
+    BadSize(u64),
+    /// The image is smaller than its disk.
+    #[error("the image has {image} bytes, its disk {disk}")]
+    TooSmall {
+        /// Bytes of the image.
+        image: u64,
+        /// Bytes of the disk.
+        disk: u64,
+    },
+    /// The disk is being migrated.
+    #[error("the disk is being migrated")]
+    Migrating,
+    /// The engine has stopped.
+    #[error("the engine has stopped")]
+    Stopped,
+}
+
+/// The data path: serves disks over NBD and moves them. Cheap to clone; when
+/// the last clone is dropped the engine stops in good order.
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+struct Inner {
+    shared: Arc<Shared>,
+    kind: IoKind,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    migrations: Migrations,
+}
+
+impl Engine {
+    /// Starts the reactors.
+    pub fn start(config: &Config) -> Result<Engine, EngineError> {
+        let reactors = match config.reactors {
+            0 => thread::available_parallelism().map_or(1, usize::from).min(REACTORS_MAX),
+            n => n,
+        };
+        let memory = (config.memory / reactors as u64).max(MEMORY_MIN);
+        let memory = usize::try_from(memory).unwrap_or(usize::MAX);
+        let mailboxes = (0..reactors)
+            .map(|_| Mailbox::new())
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(EngineError::Start)?;
+        let shared = Arc::new(Shared {
+            directory: Directory::default(),
+            mailboxes,
+            connections: AtomicUsize::new(0),
+        });
+        let (mut choice, mut first) = (config.io, None);
+        let mut inner = Inner {
+            shared: Arc::clone(&shared),
+            kind: IoKind { name: "", reason: None },
+            threads: Mutex::new(Vec::new()),
+            migrations: Migrations::default(),
+        };
+        for number in 0..reactors {
+            let (kind, thread) = start_reactor(number, &shared, choice, memory)?;
+            inner.threads.get_mut().map_err(|_| EngineError::Stopped)?.push(thread);
+            // All go the way that the first has found.
+            choice = match kind.name {
+                "threads" => IoChoice::Threads,
+                _ => IoChoice::Uring,
+            };
+            first.get_or_insert(kind);
+        }
+        inner.kind = first.ok_or(EngineError::Stopped)?;
+        Ok(Engine(Arc::new(inner)))
+    }
+
+    /// The way to the kernel that was taken.
+    #[must_use]
+    pub fn io(&self) -> IoKind {
+        self.0.kind.clone()
+    }
+
+    /// Serves all disks, those of now and those to come, on this socket.
+    pub fn listen(&self, listener: Listener) -> Result<(), EngineError> {
+        let (socket, tcp) = listener.into_parts().map_err(EngineError::Listen)?;
+        self.call(0, move |reactor| reactor.listen(Bound::new(socket, tcp)))
+    }
+
+    /// Opens a disk's image and serves the disk under its name.
+    pub fn attach(&self, disk: DiskSpec) -> Result<(), EngineError> {
+        let DiskSpec { id, name, size, image } = disk;
+        if size == 0 || !size.is_multiple_of(u64::from(crate::directory::BLOCK_MIN)) {
+            return Err(EngineError::BadSize(size));
+        }
+        let directory = &self.0.shared.directory;
+        directory.reserve(id, &name, size).map_err(|taken| match taken {
+            Taken::Id => EngineError::Attached,
+            Taken::Name => EngineError::NameTaken(name.clone()),
+        })?;
+        let attached = self.place(id, name, size, &image);
+        if attached.is_err() {
+            directory.remove(id);
+        }
+        attached
+    }
+
+    fn place(
+        &self,
+        id: DiskId,
+        name: String,
+        size: u64,
+        image: &ImageSpec,
+    ) -> Result<(), EngineError> {
+        let image = image::open(image)?;
+        if image.size() < size {
+            return Err(EngineError::TooSmall { image: image.size(), disk: size });
+        }
+        let directory = &self.0.shared.directory;
+        let load = directory.load(self.0.shared.mailboxes.len());
+        let reactor = (0..load.len()).min_by_key(|&number| load[number]).unwrap_or(0);
+        let (place, fast_zero) = self.call(reactor, move |reactor| {
+            let place = reactor.attach(id, name, size, image);
+            let core = reactor.disk(place.index).map(|(disk, _)| &disk.core);
+            let info = core.and_then(|core| Some(core.image(core.current())?.info()));
+            (place, info.is_some_and(|info| info.fast_zero))
+        })?;
+        directory.settle(id, place, fast_zero);
+        Ok(())
+    }
+
+    /// Closes a disk's connections, waits for its I/O and lets go of its image.
+    pub fn detach(&self, disk: DiskId) -> Result<(), EngineError> {
+        let directory = &self.0.shared.directory;
+        if self.on_disk(disk, |disk, _| disk.is_mirrored())? {
+            return Err(EngineError::Migrating);
+        }
+        let place = directory.hide(disk).ok_or(EngineError::NotAttached)?;
+        let (done, gone) = mpsc::channel();
+        let letter: Letter = Box::new(move |reactor| {
+            // The sender is dropped with the closure at the latest.
+            let done = move || drop(done.send(()));
+            reactor.detach(place.index, Box::new(done));
+        });
+        self.0.shared.mailboxes[place.reactor].post(letter);
+        let gone = gone.recv().map_err(|_| EngineError::Stopped);
+        directory.remove(disk);
+        gone
+    }
+
+    /// A disk in figures.
+    pub fn stats(&self, disk: DiskId) -> Result<DiskStats, EngineError> {
+        self.on_disk(disk, |disk, _| {
+            let core = &disk.core;
+            let in_flight = u32::try_from(core.in_flight()).unwrap_or(u32::MAX);
+            core.counters.snapshot(core.connections, in_flight)
+        })
+    }
+
+    /// Which disk each migration moves.
+    pub(crate) fn migrations(&self) -> &Migrations {
+        &self.0.migrations
+    }
+
+    /// Does something with a disk on its reactor. What it starts is delivered
+    /// as usual.
+    pub(crate) fn on_disk<T: Send + 'static>(
+        &self,
+        disk: DiskId,
+        f: impl FnOnce(&mut Disk, &mut Cx) -> T + Send + 'static,
+    ) -> Result<T, EngineError> {
+        let place =
+            self.0.shared.directory.place(disk).ok_or(EngineError::NotAttached)?;
+        let result = self.call(place.reactor, move |reactor| {
+            let (disk, cx) = reactor.disk(place.index)?;
+            let result = f(disk, cx);
+            disk.settle();
+            reactor.deliver_disk(place.index);
+            Some(result)
+        })?;
+        result.ok_or(EngineError::NotAttached)
+    }
+
+    /// Does something on a reactor and waits for it.
+    fn call<T: Send + 'static>(
+        &self,
+        reactor: usize,
+        f: impl FnOnce(&mut Reactor) -> T + Send + 'static,
+    ) -> Result<T, EngineError> {
+        let (answer, answered) = mpsc::sync_channel(1);
+        let letter: Letter = Box::new(move |reactor| drop(answer.send(f(reactor))));
+        self.0.shared.mailboxes[reactor].post(letter);
+        answered.recv().map_err(|_| EngineError::Stopped)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        for mailbox in &self.shared.mailboxes {
+            mailbox.post(Box::new(Reactor::stop));
+        }
+        if let Ok(threads) = self.threads.get_mut() {
+            for thread in threads.drain(..) {
+                if thread.join().is_err() {
+                    tracing::error!("a reactor has panicked");
+                }
+            }
+        }
+    }
+}
+
+fn start_reactor(
+    number: usize,
+    shared: &Arc<Shared>,
+    choice: IoChoice,
+    memory: usize,
+) -> Result<(IoKind, JoinHandle<()>), EngineError> {
+    let (opened, kind) = mpsc::sync_channel(1);
+    let shared = Arc::clone(shared);
+    let run = move || match Reactor::open(number, shared, choice, memory) {
+        Ok((reactor, kind)) => {
+            drop(opened.send(Ok(kind)));
+            reactor.run();
+        }
+        Err(error) => drop(opened.send(Err(error))),
+    };
+    let thread = thread::Builder::new()
+        .name(format!("sterna-io-{number}"))
+        .spawn(run)
+        .map_err(EngineError::Start)?;
+    match kind.recv() {
+        Ok(Ok(kind)) => Ok((kind, thread)),
+        Ok(Err(error)) => Err(EngineError::Start(error)),
+        Err(_) => Err(EngineError::Stopped),
+    }
+}

@@ -1,0 +1,360 @@
+//! Commands of a client: how they become requests of the disk, and how answers
+//! become replies.
+
+use sterna_nbd::{self as nbd, Allocation, NbdError, Session, reply, status};
+
+use crate::buffer::{Buf, Slice};
+use crate::disk::{Answer, Disk, Origin};
+use crate::image::{Cx, Done, ImageOp};
+use crate::io::Errno;
+
+use super::connection::Connection;
+use super::stream::Stream;
+use super::{EXTENTS_MAX, PIECE, ZERO_PIECE};
+
+/// A command that is being carried out.
+pub(super) struct Command {
+    pub(super) cookie: u64,
+    pub(super) kind: Kind,
+    /// Requests of the disk that have not been answered.
+    pub(super) pieces: u32,
+    /// The first error of a piece.
+    pub(super) error: Option<Errno>,
+    /// What its buffers cost the connection's account.
+    pub(super) cost: usize,
+}
+
+pub(super) enum Kind {
+    /// A read in one piece.
+    Read,
+    /// A longer read.
+    Stream(Stream),
+    Write(Write),
+    Zero {
+        next: u64,
+        end: u64,
+        unmap: bool,
+        fua: bool,
+        fast: bool,
+    },
+    /// Flush and cache.
+    Plain,
+    Status {
+        len: u32,
+        req_one: bool,
+    },
+}
+
+/// A write whose payload comes in.
+pub(super) struct Write {
+    fua: bool,
+    /// Where the payload that is not yet in `filling` goes.
+    next: u64,
+    /// How much of it there is.
+    left: usize,
+    /// What is being filled, and how much of it is.
+    filling: Option<(Slice, usize)>,
+    /// Its buffers: one if one is enough.
+    lanes: [Option<Buf>; 2],
+}
+
+impl Write {
+    /// The part of a buffer that the next bytes belong in; `None` while all
+    /// buffers are being written to disk.
+    pub(super) fn target(&mut self) -> Option<Slice> {
+        if self.filling.is_none() {
+            let buf = self.lanes.iter().flatten().find(|buf| buf.is_unique())?;
+            let len = self.left.min(buf.capacity()).min(PIECE);
+            self.filling = Some((buf.slice(0, len), 0));
+        }
+        let (slice, filled) = self.filling.as_ref()?;
+        Some(slice.part(*filled, slice.len() - filled))
+    }
+
+    /// So many bytes have come. Gives a piece that is complete.
+    fn filled(&mut self, len: usize) -> Option<(u64, Slice)> {
+        let (slice, filled) = self.filling.as_mut()?;
+        *filled += len;
+        if *filled < slice.len() {
+            return None;
+        }
+        let (slice, _) = self.filling.take()?;
+        let offset = self.next;
+        self.next += slice.len() as u64;
+        self.left -= slice.len();
+        Some((offset, slice))
+    }
+
+    pub(super) fn complete(&self) -> bool {
+        self.left == 0
+    }
+}
+
+impl Connection {
+    /// Starts a command. False if its buffers cannot be had now.
+    pub(super) fn start(
+        &mut self,
+        cx: &mut Cx,
+        disk: &mut Disk,
+        cookie: u64,
+        command: &nbd::Command,
+    ) -> bool {
+        match *command {
+            nbd::Command::Read { offset, len, df } => {
+                return self.start_read(cx, disk, cookie, offset, len, df);
+            }
+            nbd::Command::Write { offset, len, fua } => {
+                return self.start_write(cx, cookie, offset, len as usize, fua);
+            }
+            nbd::Command::Trim { offset, len, fua } => {
+                let end = offset + u64::from(len);
+                let kind =
+                    Kind::Zero { next: offset, end, unmap: true, fua, fast: false };
+                self.start_zero(cx, disk, cookie, kind);
+            }
+            nbd::Command::WriteZeroes { offset, len, fua, no_hole, fast_zero } => {
+                let end = offset + u64::from(len);
+                let kind = Kind::Zero {
+                    next: offset,
+                    end,
+                    unmap: !no_hole,
+                    fua,
+                    fast: fast_zero,
+                };
+                self.start_zero(cx, disk, cookie, kind);
+            }
+            nbd::Command::Flush => {
+                let key = self.add(cookie, Kind::Plain, 0);
+                self.request(cx, disk, key, ImageOp::Flush);
+            }
+            nbd::Command::Cache { offset, len } => {
+                let key = self.add(cookie, Kind::Plain, 0);
+                self.request(cx, disk, key, ImageOp::Cache { offset, len: len.into() });
+            }
+            nbd::Command::BlockStatus { offset, len, req_one } => {
+                let key = self.add(cookie, Kind::Status { len, req_one }, 0);
+                let limit = if req_one { 1 } else { EXTENTS_MAX };
+                self.request(
+                    cx,
+                    disk,
+                    key,
+                    ImageOp::Extents { offset, len: len.into(), limit },
+                );
+            }
+            nbd::Command::Disconnect => self.finish(),
+        }
+        true
+    }
+
+    fn start_read(
+        &mut self,
+        cx: &mut Cx,
+        disk: &mut Disk,
+        cookie: u64,
+        offset: u64,
+        len: u32,
+        df: bool,
+    ) -> bool {
+        let length = len as usize;
+        let long = length > PIECE;
+        let Some((lanes, cost)) = self.buffers(cx, length) else { return false };
+        if long {
+            let chunked = self.session.structured && !df;
+            let stream = Stream::new(offset, len, chunked, lanes);
+            let key = self.add(cookie, Kind::Stream(stream), cost);
+            self.streams.push(key);
+            self.advance_stream(cx, disk, key);
+        } else if let [Some(buf), _] = lanes {
+            let key = self.add(cookie, Kind::Read, cost);
+            self.request(
+                cx,
+                disk,
+                key,
+                ImageOp::Read { offset, buf: buf.slice(0, length) },
+            );
+        }
+        true
+    }
+
+    fn start_write(
+        &mut self,
+        cx: &Cx,
+        cookie: u64,
+        offset: u64,
+        len: usize,
+        fua: bool,
+    ) -> bool {
+        let Some((lanes, cost)) = self.buffers(cx, len) else { return false };
+        let write = Write { fua, next: offset, left: len, filling: None, lanes };
+        let key = self.add(cookie, Kind::Write(write), cost);
+        self.phase = super::receive::Phase::Payload(key);
+        true
+    }
+
+    /// All buffers that a command with so much payload ever needs.
+    fn buffers(&mut self, cx: &Cx, len: usize) -> Option<([Option<Buf>; 2], usize)> {
+        let (each, count) = if len > PIECE { (PIECE, 2) } else { (len, 1) };
+        let before = self.account.held();
+        let lanes = self.account.take(&cx.buffers, each, count)?;
+        Some((lanes, self.account.held() - before))
+    }
+
+    /// Payload of a write has come into its target.
+    pub(super) fn payload(&mut self, cx: &mut Cx, disk: &mut Disk, key: u32, len: usize) {
+        let Some(command) = self.commands.get_mut(key) else { return };
+        let Kind::Write(write) = &mut command.kind else { return };
+        let piece = write.filled(len);
+        let (complete, fua) = (write.complete(), write.fua);
+        if complete {
+            // The request keeps what it needs; the rest is free at once.
+            write.lanes = [None, None];
+            self.phase = super::receive::Phase::Head;
+        }
+        match piece {
+            // After an error the rest of the payload only passes through.
+            Some((offset, buf)) if command.error.is_none() => {
+                self.request(cx, disk, key, ImageOp::Write { offset, buf, fua });
+            }
+            _ if complete && command.pieces == 0 => self.end(key),
+            _ => {}
+        }
+    }
+
+    fn start_zero(&mut self, cx: &mut Cx, disk: &mut Disk, cookie: u64, kind: Kind) {
+        let key = self.add(cookie, kind, 0);
+        self.zero_piece(cx, disk, key);
+    }
+
+    /// Zeroes the next piece; false if nothing is left.
+    fn zero_piece(&mut self, cx: &mut Cx, disk: &mut Disk, key: u32) -> bool {
+        let Some(Command { kind: Kind::Zero { next, end, unmap, fua, fast }, .. }) =
+            self.commands.get_mut(key)
+        else {
+            return false;
+        };
+        let (offset, len) = (*next, (*end - *next).min(ZERO_PIECE));
+        if len == 0 {
+            return false;
+        }
+        *next += len;
+        let op = ImageOp::Zero { offset, len, unmap: *unmap, fua: *fua, fast: *fast };
+        self.request(cx, disk, key, op);
+        true
+    }
+
+    fn add(&mut self, cookie: u64, kind: Kind, cost: usize) -> u32 {
+        self.commands.insert(Command { cookie, kind, pieces: 0, error: None, cost })
+    }
+
+    /// Gives the disk one more request of a command.
+    pub(super) fn request(
+        &mut self,
+        cx: &mut Cx,
+        disk: &mut Disk,
+        key: u32,
+        op: ImageOp,
+    ) {
+        if let Some(command) = self.commands.get_mut(key) {
+            command.pieces += 1;
+            disk.submit(cx, Origin { connection: self.index, command: key }, op);
+        }
+    }
+
+    /// The disk has answered a request.
+    pub(super) fn answered(&mut self, cx: &mut Cx, disk: &mut Disk, answer: Answer) {
+        let (key, closed) = (answer.origin.command, self.is_closed());
+        let Some(command) = self.commands.get_mut(key) else { return };
+        command.pieces -= 1;
+        let done = match answer.result {
+            Ok(done) => done,
+            Err(errno) => {
+                command.error.get_or_insert(errno);
+                Done::Ok
+            }
+        };
+        if closed {
+            return self.bury(key);
+        }
+        let failed = command.error.is_some();
+        let pending = command.pieces > 0;
+        match (&mut command.kind, answer.op) {
+            (Kind::Stream(stream), ImageOp::Read { offset, .. }) => {
+                stream.arrived(offset);
+                self.advance_stream(cx, disk, key);
+            }
+            (Kind::Write(write), _) if !write.complete() || pending => {
+                if !self.is_open() {
+                    // The rest of the payload will not come.
+                    self.bury(key);
+                }
+            }
+            _ if failed => self.end(key),
+            (Kind::Zero { .. }, _) => {
+                if !self.zero_piece(cx, disk, key) {
+                    self.end(key);
+                }
+            }
+            (Kind::Read, ImageOp::Read { offset, buf }) => {
+                self.end_read(key, offset, buf)
+            }
+            (Kind::Status { len, req_one }, ImageOp::Extents { .. }) => {
+                let (len, req_one) = (*len, *req_one);
+                self.end_status(key, len, req_one, &done);
+            }
+            _ => self.end(key),
+        }
+    }
+
+    fn end_read(&mut self, key: u32, offset: u64, buf: Slice) {
+        if let Some(command) = self.commands.remove(key) {
+            let head = self.session.read(command.cookie, offset, buf.len() as u32);
+            self.output.push(&head, Some(buf), command.cost);
+        }
+    }
+
+    fn end_status(&mut self, key: u32, len: u32, req_one: bool, done: &Done) {
+        let Some(command) = self.commands.get_mut(key) else { return };
+        let reply = match (done, self.session.allocation) {
+            (Done::Extents(found), Some(context)) => {
+                let extents = found.iter().map(|extent| status::Extent {
+                    len: extent.range.len,
+                    state: Allocation { hole: extent.hole, zero: extent.zero },
+                });
+                status::block_status(command.cookie, context, len, req_one, extents)
+            }
+            _ => None,
+        };
+        match reply {
+            Some(reply) => {
+                self.commands.remove(key);
+                self.output.push(&reply, None, 0);
+            }
+            None => {
+                command.error = Some(Errno(libc::EIO));
+                self.end(key);
+            }
+        }
+    }
+
+    /// Replies to a command without content, or with its error, and forgets it.
+    pub(super) fn end(&mut self, key: u32) {
+        let Some(command) = self.commands.remove(key) else { return };
+        self.account.give(command.cost);
+        match command.error {
+            None => self.output.push(&self.session.ok(command.cookie), None, 0),
+            Some(errno) => {
+                let head = error_head(&self.session, command.cookie, errno);
+                self.output.push(&head, None, 0);
+            }
+        }
+    }
+}
+
+/// The error reply for an error of the system.
+pub(super) fn error_head(
+    session: &Session,
+    cookie: u64,
+    errno: Errno,
+) -> reply::ErrorHead {
+    session.error(cookie, NbdError::from_errno(errno.0), &errno.to_string())
+}

@@ -1,0 +1,91 @@
+//! Serving disks over NBD.
+//!
+//! A connection shakes hands on reactor 0 (`handshake`) and is then handed to
+//! the reactor of its disk, where it stays (`connection`). All that it does
+//! happens in three steps of a turn of the loop: what was received is cut into
+//! commands and these into requests of the disk (`receive`, `command`); answers
+//! become replies (`command`, `stream`); all replies of a turn leave in one
+//! message (`output`). So a burst of requests costs one receive, one system
+//! call for all its disk operations, and one send.
+//!
+//! **Pieces.** A command moves its bytes in requests of at most `PIECE`. A
+//! longer read or write works through two buffers of that size in turn, however
+//! long it is. Where the protocol lets it, each piece of a long read is a chunk
+//! of its own; else (simple replies, or the client set `DF`) its head promises
+//! the whole, and if a later piece cannot be read the connection is dropped,
+//! as there is no other way left to say so.
+//!
+//! **Memory.** Buffers come from the reactor's pool, whose size is fixed
+//! (`memory` says who may take how much). If a command cannot get its buffers,
+//! its connection stops reading its socket and waits in line.
+//!
+//! *Nobody waits for ever.* A command takes all buffers that it will ever need
+//! at once, before it starts. So nobody waits for memory while holding memory,
+//! and what is held is held for one of three things: a disk operation, which
+//! ends; a client that sends the rest of its payload; a client that takes its
+//! replies. The last two end as well, because a client that has not moved a
+//! byte for `STALL` while someone waits for memory is disconnected. A long read
+//! whose reply must be in one part owns the connection's output until it is
+//! done, and has its own two buffers to get it done with; the answers that wait
+//! behind it are not needed by it. The line is first come first served, so a
+//! large command is not overtaken for ever by small ones.
+//!
+//! **A client can send anything.** What it can make us hold is bounded by the
+//! constants here and those of `sterna_nbd::limits`; a wrong request gets its
+//! error reply, or the connection is dropped where the protocol has no way on.
+//! A request that was accepted is carried out even if the client goes away.
+
+mod command;
+pub(crate) mod connection;
+pub(crate) mod handshake;
+mod memory;
+mod output;
+mod receive;
+mod stream;
+
+use sterna_core::Nanos;
+
+/// Connections in all. A hall of 250 VMs with four connections each fits; each
+/// idle one costs a receive buffer of `RECEIVE_MIN` and a file descriptor.
+pub(crate) const CONNECTIONS_MAX: usize = 1024;
+
+/// Connections that are shaking hands. Only those of strangers and of clients
+/// that are just starting; a stranger cannot keep others out for longer than
+/// `HANDSHAKE_TIME`.
+pub(crate) const HANDSHAKES_MAX: usize = 128;
+
+/// A handshake takes a few round trips; who needs longer than this is no client.
+pub(crate) const HANDSHAKE_TIME: Nanos = Nanos::from_secs(10);
+
+/// Commands of one connection that are carried out or whose replies have not
+/// left. More than any device's queue needs from one client.
+const IN_FLIGHT_MAX: usize = 128;
+
+/// The longest request of a disk: long enough for full throughput, short enough
+/// that the buffers of a queue of them fit into the budget.
+pub(crate) const PIECE: usize = 1 << 20;
+
+/// Zeroes and discards have no payload; their pieces bound how long the mirror
+/// and the file system are busy with one.
+const ZERO_PIECE: u64 = 64 << 20;
+
+/// The first receive buffer: more than a hundred requests without payload.
+const RECEIVE_MIN: usize = 4 << 10;
+
+/// The receive buffer of a busy writer: some thirty requests with 4 KiB each.
+const RECEIVE_MAX: usize = 128 << 10;
+
+/// Payloads up to this much are copied out of the receive buffer; for longer
+/// ones the rest is received where it will be written from.
+const COPY_MAX: usize = 16 << 10;
+
+/// A client that neither sends the payload it announced nor takes its replies
+/// for so long is dropped when others need the memory.
+pub(crate) const STALL: Nanos = Nanos::from_secs(30);
+
+/// Extents in one reply: 2 KiB. The client asks again for the rest.
+const EXTENTS_MAX: usize = 256;
+
+/// Replies leave in messages of about this much, so that the memory of the
+/// first is free again before the last has left.
+const MESSAGE_BYTES: usize = 1 << 20;

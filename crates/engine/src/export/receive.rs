@@ -1,0 +1,96 @@
+//! The receive buffer of a connection, and where the next bytes belong.
+
+use sterna_nbd::wire::REQUEST_LEN;
+
+use crate::buffer::{Buf, Pool, Slice};
+
+use super::{RECEIVE_MAX, RECEIVE_MIN};
+
+/// What has been received and not yet been used.
+pub(super) struct Input {
+    buf: Buf,
+    start: usize,
+    end: usize,
+}
+
+/// What the next bytes of the stream are.
+pub(super) enum Phase {
+    /// A request's head.
+    Head,
+    /// The payload of the write with this number.
+    Payload(u32),
+    /// Payload of a refused write: dropped, then the error is sent.
+    Skip { left: usize, reply: sterna_nbd::reply::ErrorHead },
+}
+
+impl Input {
+    /// A buffer that holds `leftover` already; `None` if the pool has no room.
+    pub(super) fn new(pool: &Pool, leftover: &[u8]) -> Option<Input> {
+        let buf = pool.get(leftover.len().max(RECEIVE_MIN))?;
+        buf.slice(0, leftover.len()).copy_from(0, leftover);
+        Some(Input { buf, start: 0, end: leftover.len() })
+    }
+
+    pub(super) fn available(&self) -> usize {
+        self.end - self.start
+    }
+
+    /// The next request's head, if all of it is there. It stays.
+    pub(super) fn head(&self) -> Option<[u8; REQUEST_LEN]> {
+        if self.available() < REQUEST_LEN {
+            return None;
+        }
+        let mut head = [0; REQUEST_LEN];
+        head.copy_from_slice(&self.buf.slice(self.start, REQUEST_LEN).bytes());
+        Some(head)
+    }
+
+    pub(super) fn consume(&mut self, len: usize) {
+        self.start += len;
+        debug_assert!(self.start <= self.end);
+    }
+
+    /// Moves bytes to `to`, as many as there are; says how many.
+    pub(super) fn fill(&mut self, to: &Slice) -> usize {
+        let len = self.available().min(to.len());
+        if len > 0 {
+            to.copy_from(0, &self.buf.slice(self.start, len).bytes());
+            self.consume(len);
+        }
+        len
+    }
+
+    /// Where to receive to. At most a head in part is left when it is asked
+    /// for, and that is moved to the front.
+    pub(super) fn room(&mut self) -> Slice {
+        let left = self.available();
+        let (start, end) = (self.start, self.end);
+        if start > 0 {
+            self.buf
+                .slice(0, self.buf.capacity())
+                .with_mut(|b| b.copy_within(start..end, 0));
+            (self.start, self.end) = (0, left);
+        }
+        self.buf.slice(left, self.buf.capacity() - left)
+    }
+
+    /// So many bytes were received. Where they filled the buffer, a larger one
+    /// is taken for the next time, as long as half of the pool stays free.
+    pub(super) fn received(&mut self, len: usize, pool: &Pool) {
+        self.end += len;
+        debug_assert!(self.end <= self.buf.capacity());
+        let larger = (self.buf.capacity() * 4).min(RECEIVE_MAX);
+        if self.end < self.buf.capacity()
+            || larger <= self.buf.capacity()
+            || pool.free() < pool.budget() / 2 + larger
+        {
+            return;
+        }
+        if let Some(buf) = pool.get(larger) {
+            let rest = self.buf.slice(self.start, self.available());
+            buf.slice(0, rest.len()).copy_from(0, &rest.bytes());
+            (self.start, self.end) = (0, rest.len());
+            self.buf = buf;
+        }
+    }
+}

@@ -1,0 +1,515 @@
+//! One thread, one `Io`, and the disks and connections that live on it.
+//!
+//! A turn of the loop:
+//!
+//! 1. `wait` submits everything of the last turn and brings completions.
+//! 2. Each goes to its owner; then timers that are due; then letters.
+//! 3. Until nothing moves any more: answers of images go to their disks,
+//!    answers of disks to their connections, and connections that were touched
+//!    work off what they have.
+//! 4. Connections that were touched send and receive.
+//! 5. If memory is free, those in line for it go on, in order.
+//!
+//! There is no lock on this way, and an object is only ever changed by the
+//! reactor that owns it. Objects never call each other directly where that
+//! could come back to the caller: they leave answers in queues, which the loop
+//! delivers.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use sterna_core::Nanos;
+use sterna_nbd::Session;
+
+use crate::buffer::Pool;
+use crate::directory::{Directory, Place};
+use crate::disk::{Answer, Disk};
+use crate::export::connection::Connection;
+use crate::export::handshake::{Handshake, Progress};
+use crate::export::{CONNECTIONS_MAX, HANDSHAKES_MAX};
+use crate::image::{Cx, file};
+use crate::io::{self, Completion, Fd, IoChoice, IoKind, Op, Owner, Token};
+use crate::listener::{Accepted, Bound};
+use crate::mailbox::{Letter, Mailbox};
+use crate::sidecar::DiskId;
+use crate::slab::Slab;
+use crate::timer::Timers;
+
+/// How often those that hold memory are looked at while others wait for it.
+const LOOK: Nanos = Nanos::from_secs(5);
+
+/// How long the end of a reactor waits for its disks' operations.
+const LINGER: Duration = Duration::from_secs(10);
+
+/// Tags of the reactor's own operations and timers.
+const MAILBOX: u32 = 0;
+const LOOK_TIMER: u32 = 1;
+
+/// What all reactors of an engine share.
+pub(crate) struct Shared {
+    pub(crate) directory: Directory,
+    pub(crate) mailboxes: Vec<Mailbox>,
+    /// Connections in their transmission phase, over all reactors.
+    pub(crate) connections: AtomicUsize,
+}
+
+pub(crate) struct Reactor {
+    pub(crate) cx: Cx,
+    number: usize,
+    shared: Arc<Shared>,
+    epoch: Instant,
+    mailbox: Fd,
+    disks: Slab<Disk>,
+    connections: Slab<Connection>,
+    handshakes: Slab<Handshake>,
+    listeners: Slab<Bound>,
+    /// Connections to be worked on in this turn.
+    touched: VecDeque<u32>,
+    /// Connections to be flushed in this turn.
+    worked: Vec<u32>,
+    /// Connections that wait for memory, in order of their coming.
+    line: VecDeque<u32>,
+    looking: bool,
+    answers: Vec<Answer>,
+    /// Disks that are being detached, and who waits for that.
+    closing: Vec<(u32, Box<dyn FnOnce() + Send>)>,
+    stopping: bool,
+}
+
+impl Reactor {
+    /// Opens what a reactor needs, on the thread that will `run` it.
+    pub(crate) fn open(
+        number: usize,
+        shared: Arc<Shared>,
+        choice: IoChoice,
+        memory: usize,
+    ) -> std::io::Result<(Reactor, IoKind)> {
+        let buffers = Pool::new(memory)?;
+        let (io, kind) = io::open(choice, &buffers)?;
+        let zeroes = buffers.get(file::ZEROES).ok_or(std::io::ErrorKind::OutOfMemory)?;
+        let zeroes = zeroes.slice(0, file::ZEROES);
+        zeroes.zero();
+        let mailbox = shared.mailboxes[number].as_fd().try_clone_to_owned()?;
+        let (timers, finished) = (Timers::default(), Vec::new());
+        let cx = Cx { io, timers, buffers, zeroes, now: Nanos(0), finished };
+        let reactor = Reactor {
+            cx,
+            number,
+            shared,
+            epoch: Instant::now(),
+            mailbox: mailbox.into(),
+            disks: Slab::new(),
+            connections: Slab::new(),
+            handshakes: Slab::new(),
+            listeners: Slab::new(),
+            touched: VecDeque::new(),
+            worked: Vec::new(),
+            line: VecDeque::new(),
+            looking: false,
+            answers: Vec::new(),
+            closing: Vec::new(),
+            stopping: false,
+        };
+        Ok((reactor, kind))
+    }
+
+    /// The loop.
+    pub(crate) fn run(mut self) {
+        let mut completions = Vec::new();
+        let mut deadline = None;
+        self.watch_mailbox();
+        while !self.is_over(&mut deadline) {
+            let timeout = self.timeout();
+            self.cx.io.wait(timeout, &mut completions);
+            self.cx.now = Nanos::from(self.epoch.elapsed());
+            for completion in completions.drain(..) {
+                self.dispatch(completion);
+            }
+            while let Some(token) = self.cx.timers.due(self.cx.now) {
+                self.fire(token);
+            }
+            self.settle();
+        }
+        self.shared.mailboxes[self.number].close();
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        if self.stopping {
+            return Some(Duration::from_millis(10));
+        }
+        let next = self.cx.timers.next()?;
+        let now = Nanos::from(self.epoch.elapsed());
+        Some(next.since(now).into())
+    }
+
+    /// Whether the reactor was told to stop and has nothing left to wait for.
+    fn is_over(&self, deadline: &mut Option<Instant>) -> bool {
+        if !self.stopping {
+            return false;
+        }
+        let deadline = *deadline.get_or_insert_with(|| Instant::now() + LINGER);
+        self.disks.is_empty() || Instant::now() > deadline
+    }
+
+    fn dispatch(&mut self, completion: Completion) {
+        match completion.token.owner {
+            Owner::Connection(key) => {
+                let Some(connection) = self.connections.get_mut(key) else { return };
+                let Some(disk) = self.disks.get_mut(connection.disk) else { return };
+                connection.completed(&mut self.cx, disk, completion);
+                self.touch(key);
+            }
+            Owner::Image(id) => {
+                if let Some(disk) = self.disks.get_mut(id.disk) {
+                    disk.core.image_completed(&mut self.cx, id.image, completion);
+                }
+            }
+            Owner::Handshake(key) => self.handshake(key, Some(completion)),
+            Owner::Listener(key) => self.accept(key),
+            Owner::Reactor => self.read_letters(),
+            Owner::Disk(_) => {}
+        }
+    }
+
+    fn fire(&mut self, token: Token) {
+        match token.owner {
+            Owner::Image(id) => {
+                if let Some(disk) = self.disks.get_mut(id.disk) {
+                    disk.core.image_timer(&mut self.cx, id.image, token.tag);
+                }
+            }
+            Owner::Disk(key) => {
+                if let Some(disk) = self.disks.get_mut(key) {
+                    disk.timer(&mut self.cx, token.tag);
+                    self.deliver_disk(key);
+                }
+            }
+            Owner::Handshake(key) => {
+                if let Some(handshake) = self.handshakes.get(key) {
+                    handshake.abort();
+                }
+            }
+            Owner::Listener(key) => self.listen_on(key),
+            Owner::Reactor => self.look(),
+            Owner::Connection(_) => {}
+        }
+    }
+
+    /// Delivers answers and lets connections work, until nothing moves.
+    fn settle(&mut self) {
+        loop {
+            self.deliver();
+            if let Some(key) = self.touched.pop_front() {
+                self.work(key);
+            } else if self.cx.finished.is_empty() && !self.feed() {
+                break;
+            }
+        }
+        for key in std::mem::take(&mut self.worked) {
+            self.flush(key);
+        }
+        if !self.closing.is_empty() {
+            self.close_disks();
+        }
+    }
+
+    fn deliver(&mut self) {
+        // Answers may bring new ones, at once; those are for the next round.
+        let mut finished = std::mem::take(&mut self.cx.finished);
+        for (ticket, result) in finished.drain(..) {
+            let Some(disk) = self.disks.get_mut(ticket.disk) else { continue };
+            disk.finished(&mut self.cx, ticket.id, result);
+            self.deliver_disk(ticket.disk);
+        }
+        if self.cx.finished.is_empty() {
+            self.cx.finished = finished;
+        }
+    }
+
+    /// Takes a disk's answers to its connections.
+    pub(crate) fn deliver_disk(&mut self, key: u32) {
+        let Some(disk) = self.disks.get_mut(key) else { return };
+        let mut answers = disk.take_answers(std::mem::take(&mut self.answers));
+        for answer in answers.drain(..) {
+            let key = answer.origin.connection;
+            if let Some(connection) = self.connections.get_mut(key) {
+                connection.answer(&mut self.cx, disk, answer);
+                touch(connection, &mut self.touched, key);
+            }
+        }
+        self.answers = answers;
+    }
+
+    fn touch(&mut self, key: u32) {
+        if let Some(connection) = self.connections.get_mut(key) {
+            touch(connection, &mut self.touched, key);
+        }
+    }
+
+    fn work(&mut self, key: u32) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        connection.listed = false;
+        let Some(disk) = self.disks.get_mut(connection.disk) else { return };
+        let starved = connection.work(&mut self.cx, disk);
+        let disk = connection.disk;
+        self.worked.push(key);
+        if starved && !std::mem::replace(&mut connection.in_line, true) {
+            self.line.push_back(key);
+            self.start_looking();
+        }
+        // A driver may have answered at once.
+        self.deliver_disk(disk);
+    }
+
+    fn flush(&mut self, key: u32) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        connection.flush(&mut self.cx);
+        if connection.is_gone() {
+            let disk = connection.disk;
+            self.connections.remove(key);
+            self.line.retain(|waiting| *waiting != key);
+            self.shared.connections.fetch_sub(1, Ordering::Relaxed);
+            if let Some(disk) = self.disks.get_mut(disk) {
+                disk.core.connections -= 1;
+            }
+        }
+    }
+
+    /// Lets those in line for memory try again; true if one of them is served.
+    /// The first is not overtaken, unless it holds memory itself: then what it
+    /// waits for is its own, and the others need not wait with it.
+    fn feed(&mut self) -> bool {
+        self.cx.buffers.set_reserved(false);
+        for at in 0..self.line.len() {
+            let key = self.line[at];
+            let Some(connection) = self.connections.get_mut(key) else { continue };
+            let Some(disk) = self.disks.get_mut(connection.disk) else { continue };
+            let starved = connection.work(&mut self.cx, disk);
+            self.worked.push(key);
+            if !starved {
+                connection.in_line = false;
+                self.line.remove(at);
+                return true;
+            }
+            if !connection.holds_memory() {
+                self.cx.buffers.set_reserved(true);
+                return false;
+            }
+        }
+        false
+    }
+
+    fn start_looking(&mut self) {
+        if !std::mem::replace(&mut self.looking, true) {
+            let token = Token { owner: Owner::Reactor, tag: LOOK_TIMER };
+            self.cx.timers.set(self.cx.now.plus(LOOK), token);
+        }
+    }
+
+    /// While someone waits for memory, closes connections that sit on theirs.
+    fn look(&mut self) {
+        self.looking = false;
+        if self.line.is_empty() {
+            return;
+        }
+        for key in self.connections.keys() {
+            if let Some(connection) = self.connections.get_mut(key)
+                && connection.stalls(self.cx.now)
+            {
+                connection.close();
+                self.touch(key);
+            }
+        }
+        self.start_looking();
+    }
+}
+
+fn touch(connection: &mut Connection, touched: &mut VecDeque<u32>, key: u32) {
+    if !std::mem::replace(&mut connection.listed, true) {
+        touched.push_back(key);
+    }
+}
+
+/// Listening, shaking hands, handing over.
+impl Reactor {
+    /// Starts to accept connections.
+    pub(crate) fn listen(&mut self, socket: Bound) {
+        let key = self.listeners.insert(socket);
+        self.listen_on(key);
+    }
+
+    fn listen_on(&mut self, key: u32) {
+        if let Some(listener) = self.listeners.get(key) {
+            let token = Token { owner: Owner::Listener(key), tag: 0 };
+            self.cx.io.submit(token, Op::Readable { fd: listener.fd().clone() });
+        }
+    }
+
+    fn accept(&mut self, key: u32) {
+        loop {
+            let Some(listener) = self.listeners.get(key) else { return };
+            match listener.accept() {
+                Accepted::Socket(socket) => self.greet(socket),
+                Accepted::Nothing => return self.listen_on(key),
+                Accepted::TryAgain(pause) => {
+                    let token = Token { owner: Owner::Listener(key), tag: 0 };
+                    self.cx.timers.set(self.cx.now.plus(pause), token);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Begins a handshake. Without a place or memory for it the socket is closed.
+    fn greet(&mut self, socket: OwnedFd) {
+        let connections = self.shared.connections.load(Ordering::Relaxed);
+        if self.stopping
+            || self.handshakes.len() >= HANDSHAKES_MAX
+            || connections >= CONNECTIONS_MAX
+        {
+            return;
+        }
+        let key = self.handshakes.next_key();
+        if let Some(handshake) = Handshake::new(&mut self.cx, key, socket) {
+            let inserted = self.handshakes.insert(handshake);
+            debug_assert_eq!(inserted, key);
+            self.handshake(key, None);
+        }
+    }
+
+    fn handshake(&mut self, key: u32, completion: Option<Completion>) {
+        let Some(handshake) = self.handshakes.get_mut(key) else { return };
+        let directory = &self.shared.directory;
+        let progress = match completion {
+            Some(completion) => handshake.completed(&mut self.cx, directory, completion),
+            None => handshake.advance(&mut self.cx, directory),
+        };
+        let ready = match progress {
+            Progress::Going => return,
+            Progress::Failed => None,
+            Progress::Ready(ready) => Some(ready),
+        };
+        let Some(handshake) = self.handshakes.remove(key) else { return };
+        let socket = handshake.into_socket(&mut self.cx);
+        let (Some(ready), Some(socket)) = (ready, socket) else { return };
+        // The disk may have gone in the meantime; then so does the client.
+        let Some((_, place)) = self.shared.directory.find(&ready.name) else { return };
+        let (session, leftover) = (ready.session, ready.leftover);
+        let letter: Letter = Box::new(move |reactor| {
+            reactor.adopt(place.index, socket, session, &leftover)
+        });
+        self.shared.mailboxes[place.reactor].post(letter);
+    }
+
+    /// Takes over a connection that has shaken hands.
+    fn adopt(&mut self, disk: u32, socket: OwnedFd, session: Session, leftover: &[u8]) {
+        let Some(home) = self.disks.get_mut(disk) else { return };
+        if home.core.closing || home.core.size != session.size {
+            return;
+        }
+        let key = self.connections.next_key();
+        let fd = Fd::from(socket);
+        let Some(connection) =
+            Connection::new(&self.cx, key, disk, fd, session, leftover)
+        else {
+            return;
+        };
+        let inserted = self.connections.insert(connection);
+        debug_assert_eq!(inserted, key);
+        home.core.connections += 1;
+        self.shared.connections.fetch_add(1, Ordering::Relaxed);
+        self.touch(key);
+    }
+}
+
+/// What letters do.
+impl Reactor {
+    fn watch_mailbox(&mut self) {
+        let token = Token { owner: Owner::Reactor, tag: MAILBOX };
+        self.cx.io.submit(token, Op::Readable { fd: self.mailbox.clone() });
+    }
+
+    fn read_letters(&mut self) {
+        for letter in self.shared.mailboxes[self.number].take() {
+            letter(self);
+        }
+        self.watch_mailbox();
+    }
+
+    /// Puts a disk on this reactor.
+    pub(crate) fn attach(
+        &mut self,
+        id: DiskId,
+        name: String,
+        size: u64,
+        image: Box<dyn crate::image::Opened>,
+    ) -> Place {
+        let key = self.disks.next_key();
+        let mut disk = Disk::new(key, id, name, size);
+        let image = disk.core.add_image(&mut self.cx, image);
+        disk.core.set_current(image);
+        let inserted = self.disks.insert(disk);
+        debug_assert_eq!(inserted, key);
+        Place { reactor: self.number, index: key }
+    }
+
+    /// A disk of this reactor, and what its methods need. Whatever they start
+    /// is delivered at the end of the turn.
+    pub(crate) fn disk(&mut self, key: u32) -> Option<(&mut Disk, &mut Cx)> {
+        Some((self.disks.get_mut(key)?, &mut self.cx))
+    }
+
+    /// Ends a disk's connections, waits for its operations, and calls `done`
+    /// when it is gone.
+    pub(crate) fn detach(&mut self, key: u32, done: Box<dyn FnOnce() + Send>) {
+        let Some(disk) = self.disks.get_mut(key) else { return done() };
+        disk.core.closing = true;
+        for connection in self.connections.keys() {
+            if let Some(found) = self.connections.get_mut(connection)
+                && found.disk == key
+            {
+                found.close();
+                self.touch(connection);
+            }
+        }
+        self.closing.push((key, done));
+    }
+
+    fn close_disks(&mut self) {
+        let mut at = 0;
+        while at < self.closing.len() {
+            let key = self.closing[at].0;
+            let gone =
+                self.disks.get_mut(key).is_none_or(|disk| disk.core.close(&mut self.cx));
+            if gone {
+                self.disks.remove(key);
+                let (_, done) = self.closing.swap_remove(at);
+                done();
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    /// Ends the reactor: no new connections, all disks detached.
+    pub(crate) fn stop(&mut self) {
+        self.stopping = true;
+        for key in self.listeners.keys() {
+            self.listeners.remove(key);
+            self.cx.io.cancel(Token { owner: Owner::Listener(key), tag: 0 });
+        }
+        for key in self.handshakes.keys() {
+            if let Some(handshake) = self.handshakes.get(key) {
+                handshake.abort();
+            }
+        }
+        for key in self.disks.keys() {
+            if !self.closing.iter().any(|(closing, _)| *closing == key) {
+                self.detach(key, Box::new(|| ()));
+            }
+        }
+    }
+}
