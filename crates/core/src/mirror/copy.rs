@@ -196,9 +196,7 @@ impl<M: RegionMap> Mirror<M> {
         if !self.running() || self.switch.holding() {
             return;
         }
-        let limited = self.pace.allows(now).is_err();
-        // Where the operator's limit decides, patience would not help.
-        let tail = !self.copier.first_pass && !limited;
+        let tail = !self.copier.first_pass;
         match self.converge.watch(now, tail, self.regions.behind()) {
             Verdict::GoOn => {}
             Verdict::Raised => self.tell_patience(out),

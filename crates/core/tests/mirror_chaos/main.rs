@@ -92,3 +92,23 @@ fn pauses_cancels_and_failing_sources_lose_nothing() {
         ..Setup::calm(random)
     });
 }
+
+#[test]
+fn a_source_whose_writes_fail_half_done_is_copied_as_it_is() {
+    run("source", |random| Setup { source_fails: 30, ..Setup::calm(random) });
+}
+
+#[test]
+fn discards_around_a_slow_copier_leave_zeroes_on_a_thin_destination() {
+    run("discards", |random| Setup {
+        discards: 2,
+        reads_zero: true,
+        rate: Some(4 << 20),
+        ..Setup::calm(random)
+    });
+}
+
+#[test]
+fn verification_finds_what_a_lying_destination_did_not_keep() {
+    run("lies", |random| Setup { lies: 20, verify: true, ..Setup::calm(random) });
+}

@@ -12,7 +12,8 @@ use sterna_core::{ByteRange, Nanos};
 use crate::history::History;
 use crate::random::Random;
 
-const BLOCK: u64 = 512;
+/// Large blocks, so that the copier's chunks are a part of the disk.
+const BLOCK: u64 = 16 << 10;
 const REGION: u64 = 4 * BLOCK;
 
 /// What a world is like. Numbers are "once in so many steps"; zero is never.
@@ -32,6 +33,9 @@ pub(crate) struct Setup {
     pub(crate) kills: u64,
     pub(crate) power_losses: u64,
     pub(crate) controls: u64,
+    pub(crate) discards: u64,
+    /// Blocks that the copier writes and the destination silently drops.
+    pub(crate) lies: u64,
 }
 
 impl Setup {
@@ -43,7 +47,7 @@ impl Setup {
             verify: false,
             reads_zero: random.one_in(2),
             scan: !random.one_in(4),
-            rate: random.one_in(5).then_some(1 << 20),
+            rate: random.one_in(5).then_some(8 << 20),
             destination_slow: false,
             destination_fails: 0,
             source_fails: 0,
@@ -51,6 +55,8 @@ impl Setup {
             kills: 0,
             power_losses: 0,
             controls: 0,
+            discards: 5,
+            lies: 0,
         }
     }
 }
@@ -246,7 +252,7 @@ impl World {
         let control = match self.random.below(8) {
             0..=2 => Control::Pause,
             3..=5 => Control::Resume,
-            6 => Control::SetRate(self.random.one_in(2).then_some(1 << 21)),
+            6 => Control::SetRate(self.random.one_in(2).then_some(16 << 20)),
             _ => Control::Cancel,
         };
         self.tell(Event::Control(control));
@@ -316,7 +322,8 @@ impl World {
             Effect::CopyWrite { job, data } => {
                 let fresh = job.kind == JobKind::Copy { fresh: true };
                 let value = data[&block];
-                if !(fresh && value == 0) {
+                let lie = !self.calm && self.random.one_in(self.setup.lies);
+                if !(fresh && value == 0) && !lie {
                     self.destination[b] = value;
                 }
             }
@@ -437,7 +444,7 @@ impl World {
         let start = self.random.below(span);
         let len = 1 + self.random.below((self.setup.blocks - start).min(11));
         let blocks = if kind == RequestKind::Flush { 0..0 } else { start..start + len };
-        let discard = self.random.one_in(5);
+        let discard = self.random.one_in(self.setup.discards);
         let value = if discard { 0 } else { self.next_value };
         self.next_value += 1;
         let mut possible = Vec::new();
