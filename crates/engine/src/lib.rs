@@ -2,6 +2,7 @@
 
 pub mod boot;
 mod buffer;
+pub mod datastore;
 mod directory;
 mod disk;
 mod engine;
@@ -19,7 +20,7 @@ mod stats;
 mod timer;
 
 pub use engine::{Config, DiskSpec, Engine, EngineError};
-pub use image::{ImageSpec, OpenError};
+pub use image::{ImageSpec, OpenError, ParseShapeError, Shape};
 pub use io::{Errno, IoChoice, IoKind};
 pub use listener::Listener;
 pub use migrate::MigrateError;

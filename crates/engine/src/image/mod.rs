@@ -13,9 +13,13 @@
 //! - Every operation is inside the image: the caller has checked its range.
 //!   Offsets and lengths are multiples of 512 unless `ImageInfo::min_block` is 1.
 
+mod bucket;
 mod extents;
 pub(crate) mod file;
+pub(crate) mod nbd;
 mod open;
+mod shape;
+pub(crate) mod shaped;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -25,6 +29,8 @@ use sterna_core::{ByteRange, Nanos};
 use crate::buffer::{Pool, Slice};
 use crate::io::{Completion, Errno, ImageId, Io, Token};
 use crate::timer::Timers;
+
+pub use shape::{ParseShapeError, Shape};
 
 /// How to open an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +42,8 @@ pub enum ImageSpec {
         /// Past the page cache where the file system can (`O_DIRECT`).
         direct: bool,
     },
+    /// An export of an NBD server.
+    Nbd(sterna_nbd::Uri),
 }
 
 /// What all objects of a reactor share.
@@ -134,6 +142,13 @@ pub(crate) trait Image {
     /// Operations that have not been answered.
     fn in_flight(&self) -> usize;
 
+    /// Answers all operations with an error as soon as the kernel has given
+    /// their buffers back, instead of waiting for a server that is gone. Images
+    /// whose operations end by themselves have nothing to do.
+    fn abort(&mut self, cx: &mut Cx) {
+        let _ = cx;
+    }
+
     /// No operation will be submitted any more. What the image keeps going by
     /// itself (receives, timers) must end; it is dropped when `idle`.
     fn close(&mut self, cx: &mut Cx) {
@@ -176,6 +191,7 @@ pub(crate) fn open(spec: &ImageSpec) -> Result<Box<dyn Opened>, OpenError> {
         ImageSpec::File { path, direct } => {
             Ok(Box::new(file::OpenedFile::open(path, *direct)?))
         }
+        ImageSpec::Nbd(uri) => Ok(Box::new(nbd::OpenedNbd::open(uri)?)),
     }
 }
 

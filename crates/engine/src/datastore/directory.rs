@@ -1,0 +1,282 @@
+//! A datastore that is a directory: one file for each image.
+//!
+//! `<name>.raw` holds the bytes, `<name>.raw.sterna` the sidecar. An image is
+//! made under another name, with all its space, made durable, given its
+//! sidecar, and only then linked to its own name, which fails if that is taken.
+//! So an image is there whole or not at all, and no file is ever overwritten.
+//! What a crash may leave is the other name (replaced the next time) or a
+//! sidecar without an image (of no account).
+
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use sterna_core::Bytes;
+
+use super::error::{failed, sidecar as sidecar_failed};
+use super::{DatastoreError, FoundImage, Provision, Space, system, zeroes};
+use crate::image::ImageSpec;
+use crate::sidecar::{self, Identity, MAX_NAME, SidecarError};
+
+/// Behind a disk's name: its image.
+const IMAGE_SUFFIX: &str = ".raw";
+/// Behind an image's name: its sidecar.
+const SIDECAR_SUFFIX: &str = ".sterna";
+/// An image that is being made. It begins with a dot, as no image does.
+const UNFINISHED_PREFIX: &str = ".unfinished-";
+
+#[derive(Clone, Debug)]
+pub(super) struct Directory {
+    path: PathBuf,
+}
+
+impl Directory {
+    /// Opens the directory, which must be writable.
+    pub(super) fn open(path: &Path) -> Result<Directory, DatastoreError> {
+        let metadata = path.metadata().map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => DatastoreError::Missing(path.into()),
+            _ => failed("open", path)(error),
+        })?;
+        if !metadata.is_dir() {
+            let expected = "directory";
+            return Err(DatastoreError::Kind { path: path.into(), expected });
+        }
+        // Only making a file shows that files can be made (read-only mounts,
+        // NFS with squashed rights).
+        let trial = path.join(format!("{UNFINISHED_PREFIX}{}", std::process::id()));
+        File::create(&trial)
+            .and_then(|_| fs::remove_file(&trial))
+            .map_err(failed("create files in", path))?;
+        Ok(Directory { path: path.into() })
+    }
+
+    pub(super) fn space(&self) -> Result<Space, DatastoreError> {
+        system::space(&self.path).map_err(failed("find the space of", &self.path))
+    }
+
+    /// The image called `file`, whether it is there or not.
+    pub(super) fn image(&self, file: &str) -> Result<ImageSpec, DatastoreError> {
+        let plain = !file.is_empty()
+            && !file.starts_with('.')
+            && file.len() <= MAX_NAME + IMAGE_SUFFIX.len()
+            && !file.contains(['/', '\0'])
+            && !file.ends_with(SIDECAR_SUFFIX);
+        if !plain {
+            return Err(DatastoreError::Name(file.into()));
+        }
+        Ok(spec(self.path.join(file)))
+    }
+
+    /// The path of `image`, if it is one of this directory.
+    pub(super) fn path_of<'a>(&self, image: &'a ImageSpec) -> Option<&'a Path> {
+        match image {
+            ImageSpec::File { path, .. } if path.parent() == Some(&self.path) => {
+                Some(path)
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn create(
+        &self,
+        identity: &Identity,
+        provision: Provision,
+    ) -> Result<ImageSpec, DatastoreError> {
+        let name = &identity.name;
+        let ImageSpec::File { path, .. } =
+            self.image(&format!("{name}{IMAGE_SUFFIX}"))?
+        else {
+            return Err(DatastoreError::Name(name.clone()));
+        };
+        if path.symlink_metadata().is_ok() {
+            return Err(DatastoreError::Exists(path));
+        }
+        if provision != Provision::Thin {
+            self.check_fits(identity.size)?;
+        }
+        let unfinished = self.path.join(format!("{UNFINISHED_PREFIX}{name}"));
+        let made = self.make(&unfinished, identity.size, provision).and_then(|()| {
+            let beside = sidecar_path(&path);
+            sidecar::file::write(&beside, identity)
+                .map_err(sidecar_failed(beside.display()))?;
+            fs::hard_link(&unfinished, &path).map_err(|error| {
+                if error.kind() == io::ErrorKind::AlreadyExists {
+                    return DatastoreError::Exists(path.clone());
+                }
+                // The first error is the one to tell.
+                let _ = sidecar::file::remove(&beside);
+                failed("create", &path)(error)
+            })
+        });
+        // In any case: on success it is the second name of the image.
+        let removed = fs::remove_file(&unfinished);
+        made?;
+        removed.map_err(failed("remove", &unfinished))?;
+        self.sync()?;
+        Ok(spec(path))
+    }
+
+    /// Takes over a file that is in the directory already.
+    pub(super) fn adopt(
+        &self,
+        file: &str,
+        identity: &Identity,
+    ) -> Result<ImageSpec, DatastoreError> {
+        let file = Path::new(file)
+            .strip_prefix(&self.path)
+            .ok()
+            .and_then(Path::to_str)
+            .unwrap_or(file);
+        let image = self.image(file)?;
+        let path = self.path.join(file);
+        let metadata = path.symlink_metadata().map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => DatastoreError::Missing(path.clone()),
+            _ => failed("open", &path)(error),
+        })?;
+        if !metadata.is_file() {
+            return Err(DatastoreError::Kind { path, expected: "regular file" });
+        }
+        check_fits_in(&path, identity.size)?;
+        let beside = sidecar_path(&path);
+        match sidecar::file::read(&beside) {
+            Ok(found) if found.id != identity.id => {
+                return Err(super::occupied(path.display(), &found));
+            }
+            // A damaged sidecar is replaced: that is what adopting is for.
+            _ => {}
+        }
+        sidecar::file::write(&beside, identity)
+            .map_err(sidecar_failed(path.display()))?;
+        Ok(image)
+    }
+
+    /// Removes the image and its sidecar, durably; that it is not there is fine.
+    pub(super) fn remove(&self, path: &Path) -> Result<(), DatastoreError> {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(failed("remove", path)(error));
+            }
+            _ => {}
+        }
+        // The image is gone before its sidecar is, also after a power loss.
+        self.sync()?;
+        sidecar::file::remove(&sidecar_path(path)).map_err(sidecar_failed(path.display()))
+    }
+
+    /// The images of the directory: the files that have a sidecar.
+    pub(super) fn images(&self) -> Result<Vec<FoundImage>, DatastoreError> {
+        let mut found = Vec::new();
+        let entries = fs::read_dir(&self.path).map_err(failed("list", &self.path))?;
+        for entry in entries {
+            let entry = entry.map_err(failed("list", &self.path))?;
+            let name = entry.file_name();
+            let Some(file) = name.to_str().and_then(|n| n.strip_suffix(SIDECAR_SUFFIX))
+            else {
+                continue;
+            };
+            let Ok(image) = self.image(file) else { continue };
+            if self.path.join(file).is_file() {
+                let identity = sidecar::file::read(&entry.path());
+                found.push(FoundImage { file: file.into(), image, identity });
+            }
+        }
+        found.sort_by(|a, b| a.file.cmp(&b.file));
+        Ok(found)
+    }
+
+    fn check_fits(&self, needed: u64) -> Result<(), DatastoreError> {
+        let free = self.space()?.free;
+        if needed > free {
+            return Err(self.full(free, needed));
+        }
+        Ok(())
+    }
+
+    fn full(&self, free: u64, needed: u64) -> DatastoreError {
+        DatastoreError::Full {
+            place: self.path.display().to_string(),
+            free: Bytes(free),
+            needed: Bytes(needed),
+        }
+    }
+
+    /// Makes a file of zeroes at `path`, durably. The caller removes it if
+    /// that fails.
+    fn make(
+        &self,
+        path: &Path,
+        size: u64,
+        provision: Provision,
+    ) -> Result<(), DatastoreError> {
+        // What a crash left.
+        let _ = fs::remove_file(path);
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(failed("create", path))?;
+        file.set_len(size).map_err(failed("create", path))?;
+        if provision != Provision::Thin {
+            match system::allocate(&file, size) {
+                Ok(()) => {}
+                Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                    zeroes::fill(path, size, &mut |_| true)?;
+                }
+                Err(error) if error.raw_os_error() == Some(libc::ENOSPC) => {
+                    return Err(self.full(self.space()?.free, size));
+                }
+                Err(error) => return Err(failed("allocate", path)(error)),
+            }
+        }
+        file.sync_all().map_err(failed("create", path))
+    }
+
+    fn sync(&self) -> Result<(), DatastoreError> {
+        File::open(&self.path)
+            .and_then(|directory| directory.sync_all())
+            .map_err(failed("write", &self.path))
+    }
+}
+
+/// The sidecar of the image at `path`.
+pub(super) fn sidecar_path(path: &Path) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(SIDECAR_SUFFIX);
+    path.into()
+}
+
+/// Checks that the file at `path` has `needed` bytes.
+pub(super) fn check_fits_in(path: &Path, needed: u64) -> Result<(), DatastoreError> {
+    let len = path.metadata().map_err(failed("open", path))?.len();
+    if len >= needed {
+        return Ok(());
+    }
+    Err(DatastoreError::TooSmall {
+        place: path.display().to_string(),
+        capacity: Bytes(len),
+        needed: Bytes(needed),
+    })
+}
+
+/// The bytes that a file takes on its medium.
+pub(super) fn allocated(path: &Path) -> Option<u64> {
+    // Blocks of stat(2) are 512 bytes, whatever the file system's are.
+    path.metadata().ok().map(|metadata| metadata.blocks() * 512)
+}
+
+/// The name of an image's file.
+pub(super) fn file_name(path: &Path) -> &str {
+    path.file_name().and_then(OsStr::to_str).unwrap_or_default()
+}
+
+/// Whether a sidecar is missing or of no use.
+pub(super) fn lost(error: &SidecarError) -> bool {
+    !matches!(error, SidecarError::Version(_) | SidecarError::Io { .. })
+}
+
+fn spec(path: PathBuf) -> ImageSpec {
+    ImageSpec::File { path, direct: true }
+}

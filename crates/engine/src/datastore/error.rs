@@ -1,0 +1,156 @@
+//! What can go wrong with datastores, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sterna_core::Bytes;
+
+use crate::sidecar::{DiskId, Role, SidecarError};
+
+/// Why a datastore cannot be opened or used.
+#[derive(Debug, thiserror::Error)]
+pub enum DatastoreError {
+    /// The system said no.
+    #[error("cannot {what} {}: {source}", path.display())]
+    Io {
+        /// What was attempted.
+        what: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is nothing at the location.
+    #[error("{} does not exist; create it, or correct the location", .0.display())]
+    Missing(PathBuf),
+    /// Something else than the location claims.
+    #[error("{} is not a {expected}", path.display())]
+    Kind {
+        /// The location.
+        path: PathBuf,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// The file would be overwritten.
+    #[error("{} exists already; remove it, adopt it, or choose another name", .0.display())]
+    Exists(PathBuf),
+    /// The name would lead out of the datastore.
+    #[error("`{0}` is not the name of a file in this datastore; give a plain file name")]
+    Name(String),
+    /// The image does not fit.
+    #[error(
+        "{place} has {free} left and the image needs {needed}; free some space, or choose \
+         a thin image or another datastore"
+    )]
+    Full {
+        /// The datastore's location.
+        place: String,
+        /// What is left.
+        free: Bytes,
+        /// What is needed.
+        needed: Bytes,
+    },
+    /// The device or export is smaller than the disk.
+    #[error("{place} has {capacity} and the disk needs {needed}; choose a larger one")]
+    TooSmall {
+        /// The device or export.
+        place: String,
+        /// Its size.
+        capacity: Bytes,
+        /// The disk's size.
+        needed: Bytes,
+    },
+    /// No disk has this size.
+    #[error("a disk of {0} bytes cannot be made; choose a multiple of 512")]
+    Size(u64),
+    /// A file system on the device is mounted.
+    #[error("{} is mounted on {mount}; unmount it first", device.display())]
+    Mounted {
+        /// The device.
+        device: PathBuf,
+        /// Where it is mounted.
+        mount: String,
+    },
+    /// Something else uses the device.
+    #[error(
+        "{} is in use by {holders}; stop that first (see `lsblk`)", device.display()
+    )]
+    Held {
+        /// The device.
+        device: PathBuf,
+        /// The devices on top of it, or what else is known.
+        holders: String,
+    },
+    /// The device or export has a disk on it already.
+    #[error(
+        "{place} holds the disk {name} ({id}, {role}, generation {generation}); remove \
+         that image first, or choose another place"
+    )]
+    Occupied {
+        /// The device or export.
+        place: String,
+        /// The disk's name.
+        name: String,
+        /// The disk.
+        id: DiskId,
+        /// What the image is to it.
+        role: Role,
+        /// Its generation.
+        generation: u64,
+    },
+    /// The image is not the one that was expected.
+    #[error("{place} does not hold the expected image: {what}")]
+    Mismatch {
+        /// The image.
+        place: String,
+        /// What differs.
+        what: String,
+    },
+    /// The sidecar cannot be used.
+    #[error("{place}: {source}")]
+    Sidecar {
+        /// The image.
+        place: String,
+        /// Why not.
+        source: SidecarError,
+    },
+    /// The disk fills the device or export, and no directory for sidecars was given.
+    #[error(
+        "{0} has no room for a sidecar beside the disk; keep it in the state directory"
+    )]
+    NoSidecarPlace(String),
+    /// The NBD server cannot be used.
+    #[error("cannot use {uri}: {reason}")]
+    Remote {
+        /// The server's address and export.
+        uri: String,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// The image is not one of this datastore.
+    #[error("{image} is not an image of the datastore {datastore}")]
+    Foreign {
+        /// The image.
+        image: String,
+        /// The datastore.
+        datastore: String,
+    },
+    /// The caller stopped a long operation.
+    #[error("stopped")]
+    Stopped,
+}
+
+/// An `Io` error about `path`.
+pub(super) fn failed<'a>(
+    what: &'static str,
+    path: &'a Path,
+) -> impl FnOnce(io::Error) -> DatastoreError + 'a {
+    move |source| DatastoreError::Io { what, path: path.into(), source }
+}
+
+/// A `Sidecar` error about the image at `place`.
+pub(super) fn sidecar(
+    place: impl std::fmt::Display,
+) -> impl FnOnce(SidecarError) -> DatastoreError {
+    move |source| DatastoreError::Sidecar { place: place.to_string(), source }
+}

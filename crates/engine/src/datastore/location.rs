@@ -1,0 +1,110 @@
+//! Where a datastore is, as people write it.
+//!
+//! `/vm/disks` is a directory, `/dev/nvme1n1` a block device (`/dev/shm` and
+//! what is in it are directories), `nbd://host/export` and
+//! `nbd+unix:///export?socket=/path` an NBD server. Only absolute paths: what a
+//! relative one means would depend on where the daemon was started.
+
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+use std::str::FromStr;
+
+use sterna_nbd::Uri;
+
+/// Where a datastore is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Location {
+    /// A directory, local or NFS.
+    Directory(PathBuf),
+    /// A block device.
+    Device(PathBuf),
+    /// An export of an NBD server.
+    Nbd(Uri),
+}
+
+/// The text is not a location.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParseLocationError {
+    /// Neither an absolute path nor a URI.
+    #[error(
+        "`{0}` is not a location; give a directory (/vm/disks), a block device \
+         (/dev/nvme1n1) or an NBD server (nbd://host/export)"
+    )]
+    Unknown(String),
+    /// Two texts for one place lead to mistakes.
+    #[error("`{0}` has `..` in it; give the plain path")]
+    Upwards(String),
+    /// An NBD URI that cannot be used.
+    #[error("`{0}` is not a usable NBD address: {1}")]
+    Uri(String, sterna_nbd::UriError),
+}
+
+impl FromStr for Location {
+    type Err = ParseLocationError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.contains("://") {
+            return text
+                .parse()
+                .map(Location::Nbd)
+                .map_err(|error| ParseLocationError::Uri(text.into(), error));
+        }
+        let path = Path::new(text);
+        if !path.is_absolute() || text.contains('\0') {
+            return Err(ParseLocationError::Unknown(text.into()));
+        }
+        if path.components().any(|part| part == Component::ParentDir) {
+            return Err(ParseLocationError::Upwards(text.into()));
+        }
+        // Without doubled and trailing slashes.
+        let path: PathBuf = path.components().collect();
+        let device = path.starts_with("/dev")
+            && path != Path::new("/dev")
+            && !path.starts_with("/dev/shm");
+        Ok(if device { Location::Device(path) } else { Location::Directory(path) })
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Location::Directory(path) | Location::Device(path) => path.display().fmt(f),
+            Location::Nbd(uri) => uri.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn locations_are_read_as_people_write_them() {
+        let read = |text: &str| text.parse::<Location>();
+        let directory = |path: &str| Ok(Location::Directory(path.into()));
+        assert_eq!(read("/vm//disks/"), directory("/vm/disks"));
+        assert_eq!(read("/dev/shm/x"), directory("/dev/shm/x"));
+        assert_eq!(read("/device"), directory("/device"));
+        assert_eq!(read("/dev/loop0"), Ok(Location::Device("/dev/loop0".into())));
+        for uri in ["nbd://host/e", "nbd+unix:///e?socket=/run/nbd.sock"] {
+            assert!(matches!(read(uri), Ok(Location::Nbd(_))), "{uri}");
+        }
+    }
+
+    #[test]
+    fn what_would_mean_different_things_is_refused() {
+        for text in ["", "vm/disks", "./vm", "host:10809", "/vm/../etc", "http://x/y"] {
+            assert!(text.parse::<Location>().is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_is_read_the_same(text in "(/[a-z. ]{1,6}){1,4}|nbd://[a-z]{1,9}/[ -~]{0,9}") {
+            if let Ok(location) = text.parse::<Location>() {
+                prop_assert_eq!(location.to_string().parse(), Ok(location));
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! A datastore that is one image as a whole: a block device or an export.
+//!
+//! What differs between the two is in [`Device`] and [`Remote`]; here is what
+//! they share: who may have the medium, and where its sidecar is.
+
+use std::path::PathBuf;
+
+use sterna_core::Bytes;
+
+use super::device::Device;
+use super::directory::lost;
+use super::error::sidecar as sidecar_failed;
+use super::remote::Remote;
+use super::{Created, DatastoreError, Provision, SidecarPlace, Space, occupied, zeroes};
+use crate::image::ImageSpec;
+use crate::sidecar::trailer::{self, TRAILER_LEN, Trailer};
+use crate::sidecar::{self, Identity, Role, SidecarError};
+
+#[derive(Clone, Debug)]
+pub(super) struct Medium {
+    pub(super) kind: Kind,
+    /// Where the sidecar goes if the disk leaves it no room.
+    pub(super) sidecar: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    Device(Device),
+    Remote(Remote),
+}
+
+impl Medium {
+    pub(super) fn new(kind: Kind) -> Medium {
+        Medium { kind, sidecar: None }
+    }
+
+    pub(super) fn image(&self) -> ImageSpec {
+        match &self.kind {
+            Kind::Device(device) => device.image(),
+            Kind::Remote(remote) => remote.image(),
+        }
+    }
+
+    fn capacity(&self) -> u64 {
+        match &self.kind {
+            Kind::Device(device) => device.capacity,
+            Kind::Remote(remote) => remote.capacity,
+        }
+    }
+
+    fn place(&self) -> String {
+        match &self.kind {
+            Kind::Device(device) => device.path().display().to_string(),
+            Kind::Remote(remote) => remote.uri().to_string(),
+        }
+    }
+
+    pub(super) fn space(&self) -> Space {
+        let capacity = self.capacity();
+        let free = if self.found().is_ok() { 0 } else { capacity };
+        Space { capacity, free }
+    }
+
+    pub(super) fn create(
+        &self,
+        identity: &Identity,
+        provision: Provision,
+    ) -> Result<Created, DatastoreError> {
+        let reads_zero = match &self.kind {
+            _ if provision == Provision::ThickZeroed => false,
+            // What a device holds is what was there before.
+            Kind::Device(_) => false,
+            Kind::Remote(remote) => {
+                self.check_room(remote.capacity, identity.size)?;
+                remote.reads_zero(identity.size)?
+            }
+        };
+        self.claim(identity, false)?;
+        Ok(Created { image: self.image(), reads_zero })
+    }
+
+    pub(super) fn adopt(&self, identity: &Identity) -> Result<ImageSpec, DatastoreError> {
+        self.claim(identity, true)?;
+        Ok(self.image())
+    }
+
+    /// Puts `identity` on the medium, if nobody and no other disk has it.
+    fn claim(&self, identity: &Identity, adopt: bool) -> Result<(), DatastoreError> {
+        if let Kind::Device(device) = &self.kind {
+            device.check_free()?;
+        }
+        self.check_room(self.capacity(), identity.size)?;
+        match self.found() {
+            Ok(found) if found.id != identity.id => {
+                return Err(occupied(self.place(), &found));
+            }
+            Ok(found) if found.role == Role::Active && !adopt => {
+                return Err(occupied(self.place(), &found));
+            }
+            Err(DatastoreError::Sidecar { source, .. }) if !lost(&source) => {
+                return Err(sidecar_failed(self.place())(source));
+            }
+            Err(error @ DatastoreError::Remote { .. }) => return Err(error),
+            _ => {}
+        }
+        self.write_sidecar(identity)
+    }
+
+    /// Whether a disk of `needed` bytes still fits the medium as it is now.
+    pub(super) fn check_fits(&self, needed: u64) -> Result<(), DatastoreError> {
+        let capacity = match &self.kind {
+            Kind::Device(device) => device.capacity,
+            Kind::Remote(remote) => remote.size_now()?,
+        };
+        self.check_room(capacity, needed)
+    }
+
+    fn check_room(&self, capacity: u64, needed: u64) -> Result<(), DatastoreError> {
+        if capacity >= needed {
+            return Ok(());
+        }
+        Err(DatastoreError::TooSmall {
+            place: self.place(),
+            capacity: Bytes(capacity),
+            needed: Bytes(needed),
+        })
+    }
+
+    /// What is on the medium, whatever its disk's size is. The file comes
+    /// first: where there is one, the last block is the guest's, who may write
+    /// there what looks like a sidecar.
+    pub(super) fn found(&self) -> Result<Identity, DatastoreError> {
+        if self.sidecar.is_some() {
+            match self.read_sidecar(u64::MAX) {
+                Err(DatastoreError::Sidecar {
+                    source: SidecarError::Missing, ..
+                }) => {}
+                found => return found,
+            }
+        }
+        self.read_sidecar(0)
+    }
+
+    /// Where the sidecar of a disk of `size` bytes is.
+    pub(super) fn sidecar_place(&self, size: u64) -> SidecarPlace {
+        match (trailer::offset(self.capacity(), size), &self.sidecar) {
+            (Some(at), _) => SidecarPlace::Trailer(at),
+            (None, Some(path)) => SidecarPlace::File(path.clone()),
+            (None, None) => SidecarPlace::Nowhere,
+        }
+    }
+
+    pub(super) fn read_sidecar(&self, size: u64) -> Result<Identity, DatastoreError> {
+        let identity = match self.sidecar_place(size) {
+            SidecarPlace::File(path) => sidecar::file::read(&path),
+            SidecarPlace::Trailer(at) => trailer::read(&self.read_trailer(at)?),
+            SidecarPlace::Nowhere => {
+                return Err(DatastoreError::NoSidecarPlace(self.place()));
+            }
+        };
+        identity.map_err(sidecar_failed(self.place()))
+    }
+
+    pub(super) fn write_sidecar(
+        &self,
+        identity: &Identity,
+    ) -> Result<(), DatastoreError> {
+        match self.sidecar_place(identity.size) {
+            SidecarPlace::File(path) => sidecar::file::write(&path, identity)
+                .map_err(sidecar_failed(self.place())),
+            SidecarPlace::Trailer(at) => {
+                let record = identity.encode().map_err(sidecar_failed(self.place()))?;
+                let steps = trailer::steps(&self.read_trailer(at)?, &record);
+                self.write_trailers(at, &steps)
+            }
+            SidecarPlace::Nowhere => Err(DatastoreError::NoSidecarPlace(self.place())),
+        }
+    }
+
+    /// Removes the sidecar; the medium is free then.
+    pub(super) fn remove(&self, size: u64) -> Result<(), DatastoreError> {
+        match self.sidecar_place(size) {
+            SidecarPlace::File(path) => {
+                sidecar::file::remove(&path).map_err(sidecar_failed(self.place()))
+            }
+            SidecarPlace::Trailer(at) => self.write_trailers(at, &[[0; TRAILER_LEN]]),
+            SidecarPlace::Nowhere => Ok(()),
+        }
+    }
+
+    /// Bytes of a disk of `size` bytes that take space, if that is known.
+    pub(super) fn allocated(&self, size: u64) -> Option<u64> {
+        match &self.kind {
+            Kind::Device(_) => Some(size),
+            Kind::Remote(remote) => remote.allocated(size.min(remote.capacity)),
+        }
+    }
+
+    pub(super) fn fill_zeroes(
+        &self,
+        size: u64,
+        progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<(), DatastoreError> {
+        self.check_fits(size)?;
+        match &self.kind {
+            Kind::Device(device) => zeroes::fill(device.path(), size, progress),
+            Kind::Remote(remote) => remote.fill_zeroes(size, progress),
+        }
+    }
+
+    fn read_trailer(&self, at: u64) -> Result<Trailer, DatastoreError> {
+        match &self.kind {
+            Kind::Device(device) => device.read_trailer(at),
+            Kind::Remote(remote) => remote.read_trailer(at),
+        }
+    }
+
+    fn write_trailers(
+        &self,
+        at: u64,
+        trailers: &[Trailer],
+    ) -> Result<(), DatastoreError> {
+        match &self.kind {
+            Kind::Device(device) => device.write_trailers(at, trailers),
+            Kind::Remote(remote) => remote.write_trailers(at, trailers),
+        }
+    }
+}

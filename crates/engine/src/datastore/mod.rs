@@ -1,0 +1,412 @@
+//! Datastores: named places that hold disk images.
+//!
+//! A datastore is a directory (a file for each image), a block device, or an
+//! export of an NBD server (one image each). It makes images, finds them again
+//! and says what they say about themselves; the reactors open them by the
+//! [`ImageSpec`] that it hands out. Everything here blocks and is for the
+//! daemon's threads. What has returned is durable.
+//!
+//! The sidecar of an image is kept as near to it as possible ([`SidecarPlace`]):
+//! a file beside a file, the last block of a device. Where a disk fills its
+//! device to the end, it is kept in a directory of the daemon, if one was given
+//! ([`Datastore::keep_sidecars_in`]).
+//!
+//! **Failure cases.** Nothing is overwritten: not a file, not a device that is
+//! mounted or held by something, not an image of another disk. A creation that
+//! fails leaves nothing. Errors say what to do.
+
+mod clone;
+mod device;
+mod directory;
+mod error;
+mod exchange;
+mod location;
+mod medium;
+mod remote;
+mod system;
+mod zeroes;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+pub use clone::can_clone;
+pub use error::DatastoreError;
+pub use location::{Location, ParseLocationError};
+
+use crate::image::{ImageSpec, Shape};
+use crate::sidecar::{Identity, SidecarError};
+use device::Device;
+use directory::Directory;
+use error::sidecar as sidecar_failed;
+use medium::{Kind, Medium};
+use remote::Remote;
+
+/// How an image gets its space.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Provision {
+    /// As it is written.
+    #[default]
+    Thin,
+    /// All at once.
+    Thick,
+    /// All at once, and with zeroes written out: later writes cost the same as
+    /// the first.
+    ThickZeroed,
+}
+
+/// What a datastore has, in bytes. A device or export is all its image's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// In all.
+    pub capacity: u64,
+    /// Free for new images.
+    pub free: u64,
+}
+
+/// An image that was made.
+#[derive(Clone, Debug)]
+pub struct Created {
+    /// How to open it.
+    pub image: ImageSpec,
+    /// Whether it reads as zeroes, so that zeroes need not be written. Never
+    /// for `ThickZeroed`: writing them is the point.
+    pub reads_zero: bool,
+}
+
+/// Where the sidecar of an image is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SidecarPlace {
+    /// In this file.
+    File(PathBuf),
+    /// In the trailer of the device or export, at this offset.
+    Trailer(u64),
+    /// There is no room, and no directory was given.
+    Nowhere,
+}
+
+/// An image that was found in a datastore.
+#[derive(Debug)]
+pub struct FoundImage {
+    /// The name of its file in the datastore; empty for a device or export.
+    pub file: String,
+    /// How to open it.
+    pub image: ImageSpec,
+    /// What its sidecar says, or why that cannot be read.
+    pub identity: Result<Identity, SidecarError>,
+}
+
+/// A named place that holds disk images.
+#[derive(Clone, Debug)]
+pub struct Datastore {
+    name: String,
+    location: Location,
+    shape: Shape,
+    place: Place,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
+    Directory(Directory),
+    Medium(Box<Medium>),
+}
+
+/// An image of this datastore.
+enum Ours<'a> {
+    File(&'a Directory, &'a Path),
+    Whole(&'a Medium),
+}
+
+impl Datastore {
+    /// Opens a datastore: checks that it is there, is what its location says,
+    /// can be written and is free.
+    pub fn open(
+        name: impl Into<String>,
+        location: Location,
+        shape: Shape,
+    ) -> Result<Datastore, DatastoreError> {
+        let whole = |kind| Place::Medium(Box::new(Medium::new(kind)));
+        let place = match &location {
+            Location::Directory(path) => Place::Directory(Directory::open(path)?),
+            Location::Device(path) => whole(Kind::Device(Device::open(path)?)),
+            Location::Nbd(uri) => whole(Kind::Remote(Remote::open(uri)?)),
+        };
+        Ok(Datastore { name: name.into(), location, shape, place })
+    }
+
+    /// Where to keep the sidecar of a disk that fills its device or export; the
+    /// file is called after the datastore.
+    #[must_use]
+    pub fn keep_sidecars_in(mut self, directory: &Path) -> Datastore {
+        if let Place::Medium(medium) = &mut self.place {
+            medium.sidecar = Some(directory.join(format!("{}.sterna", self.name)));
+        }
+        self
+    }
+
+    /// What people call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where it is.
+    pub fn location(&self) -> &Location {
+        &self.location
+    }
+
+    /// What its images are slowed down to.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// What it has.
+    pub fn space(&self) -> Result<Space, DatastoreError> {
+        match &self.place {
+            Place::Directory(directory) => directory.space(),
+            Place::Medium(medium) => Ok(medium.space()),
+        }
+    }
+
+    /// Whether an image takes only the space that was written.
+    pub fn supports_thin(&self) -> bool {
+        matches!(self.place, Place::Directory(_))
+    }
+
+    /// Whether it can hold more than one image.
+    pub fn holds_many(&self) -> bool {
+        matches!(self.place, Place::Directory(_))
+    }
+
+    /// Makes an image with its sidecar. Never overwrites a file or an image of
+    /// another disk.
+    pub fn create_image(
+        &self,
+        identity: &Identity,
+        provision: Provision,
+    ) -> Result<Created, DatastoreError> {
+        check(identity)?;
+        match &self.place {
+            Place::Directory(directory) => Ok(Created {
+                image: directory.create(identity, provision)?,
+                reads_zero: provision != Provision::ThickZeroed,
+            }),
+            Place::Medium(medium) => medium.create(identity, provision),
+        }
+    }
+
+    /// Takes over what is there already: the raw file `file` of a directory, or
+    /// the device or export as a whole (`file` is empty then).
+    pub fn adopt(
+        &self,
+        file: &str,
+        identity: &Identity,
+    ) -> Result<ImageSpec, DatastoreError> {
+        check(identity)?;
+        match &self.place {
+            Place::Directory(directory) => directory.adopt(file, identity),
+            Place::Medium(_) if !file.is_empty() => {
+                Err(DatastoreError::Name(file.into()))
+            }
+            Place::Medium(medium) => medium.adopt(identity),
+        }
+    }
+
+    /// The image whose file is called `file` (empty for a device or export),
+    /// unchecked. The inverse of [`Datastore::file_of`].
+    pub fn image(&self, file: &str) -> Result<ImageSpec, DatastoreError> {
+        match &self.place {
+            Place::Directory(directory) => directory.image(file),
+            Place::Medium(_) if !file.is_empty() => {
+                Err(DatastoreError::Name(file.into()))
+            }
+            Place::Medium(medium) => Ok(medium.image()),
+        }
+    }
+
+    /// The name of the image's file in this datastore, to be remembered; empty
+    /// for a device or export.
+    pub fn file_of(&self, image: &ImageSpec) -> Result<String, DatastoreError> {
+        Ok(match self.ours(image)? {
+            Ours::File(_, path) => directory::file_name(path).into(),
+            Ours::Whole(_) => String::new(),
+        })
+    }
+
+    /// The image called `file`, checked: it must be the `expected` one by its
+    /// sidecar (disk, generation, role, size), and large enough.
+    pub fn open_image(
+        &self,
+        file: &str,
+        expected: &Identity,
+    ) -> Result<ImageSpec, DatastoreError> {
+        let image = self.image(file)?;
+        let found = self.read_sidecar(&image, expected.size)?;
+        if let Some(what) = difference(&found, expected) {
+            let place = place_of(&image);
+            return Err(DatastoreError::Mismatch { place, what });
+        }
+        match self.ours(&image)? {
+            Ours::File(_, path) => directory::check_fits_in(path, expected.size)?,
+            Ours::Whole(medium) => medium.check_fits(expected.size)?,
+        }
+        Ok(image)
+    }
+
+    /// Removes the image of a disk of `size` bytes: its file and sidecar, or, on
+    /// a device or export, the sidecar alone. Durable; that it is gone already
+    /// is fine.
+    pub fn remove_image(
+        &self,
+        image: &ImageSpec,
+        size: u64,
+    ) -> Result<(), DatastoreError> {
+        match self.ours(image)? {
+            Ours::File(directory, path) => directory.remove(path),
+            Ours::Whole(medium) => medium.remove(size),
+        }
+    }
+
+    /// The bytes that the image of a disk of `size` bytes takes, if that can be
+    /// found out.
+    pub fn allocated(&self, image: &ImageSpec, size: u64) -> Option<u64> {
+        match self.ours(image).ok()? {
+            Ours::File(_, path) => directory::allocated(path),
+            Ours::Whole(medium) => medium.allocated(size),
+        }
+    }
+
+    /// Where the sidecar of the image of a disk of `size` bytes is.
+    pub fn sidecar_place(
+        &self,
+        image: &ImageSpec,
+        size: u64,
+    ) -> Result<SidecarPlace, DatastoreError> {
+        Ok(match self.ours(image)? {
+            Ours::File(_, path) => SidecarPlace::File(directory::sidecar_path(path)),
+            Ours::Whole(medium) => medium.sidecar_place(size),
+        })
+    }
+
+    /// What the image of a disk of `size` bytes says about itself.
+    pub fn read_sidecar(
+        &self,
+        image: &ImageSpec,
+        size: u64,
+    ) -> Result<Identity, DatastoreError> {
+        match self.ours(image)? {
+            Ours::File(_, path) => {
+                crate::sidecar::file::read(&directory::sidecar_path(path))
+                    .map_err(sidecar_failed(path.display()))
+            }
+            Ours::Whole(medium) => medium.read_sidecar(size),
+        }
+    }
+
+    /// Replaces what the image says about itself: atomic, and durable when it
+    /// returns.
+    pub fn write_sidecar(
+        &self,
+        image: &ImageSpec,
+        identity: &Identity,
+    ) -> Result<(), DatastoreError> {
+        match self.ours(image)? {
+            Ours::File(_, path) => {
+                crate::sidecar::file::write(&directory::sidecar_path(path), identity)
+                    .map_err(sidecar_failed(path.display()))
+            }
+            Ours::Whole(medium) => medium.write_sidecar(identity),
+        }
+    }
+
+    /// The images that are there, for rebuilding a lost state directory. Only
+    /// what has a sidecar counts.
+    pub fn images(&self) -> Result<Vec<FoundImage>, DatastoreError> {
+        let medium = match &self.place {
+            Place::Directory(directory) => return directory.images(),
+            Place::Medium(medium) => medium,
+        };
+        let identity = match medium.found() {
+            Err(DatastoreError::Sidecar { source: SidecarError::Missing, .. }) => {
+                return Ok(Vec::new());
+            }
+            Err(DatastoreError::Sidecar { source, .. }) => Err(source),
+            Err(error) => return Err(error),
+            Ok(identity) => Ok(identity),
+        };
+        Ok(vec![FoundImage { file: String::new(), image: medium.image(), identity }])
+    }
+
+    /// Writes zeroes over the whole image of a disk of `size` bytes, durably:
+    /// the rest of making a `ThickZeroed` one. `progress` hears how many bytes
+    /// are done and says whether to go on.
+    pub fn fill_zeroes(
+        &self,
+        image: &ImageSpec,
+        size: u64,
+        progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<(), DatastoreError> {
+        match self.ours(image)? {
+            Ours::File(_, path) => zeroes::fill(path, size, progress),
+            Ours::Whole(medium) => medium.fill_zeroes(size, progress),
+        }
+    }
+
+    /// Which of ours `image` is; one of somewhere else is refused.
+    fn ours<'a>(&'a self, image: &'a ImageSpec) -> Result<Ours<'a>, DatastoreError> {
+        let ours = match &self.place {
+            Place::Directory(directory) => {
+                directory.path_of(image).map(|path| Ours::File(directory, path))
+            }
+            Place::Medium(medium) => {
+                (*image == medium.image()).then_some(Ours::Whole(medium))
+            }
+        };
+        ours.ok_or_else(|| DatastoreError::Foreign {
+            image: place_of(image),
+            datastore: self.name.clone(),
+        })
+    }
+}
+
+fn check(identity: &Identity) -> Result<(), DatastoreError> {
+    let size = identity.size;
+    if size == 0 || !size.is_multiple_of(512) || size > i64::MAX as u64 {
+        return Err(DatastoreError::Size(size));
+    }
+    identity.encode().map(|_| ()).map_err(sidecar_failed(&identity.name))
+}
+
+/// What is wrong with the image that says `found`.
+fn difference(found: &Identity, expected: &Identity) -> Option<String> {
+    if found.id != expected.id {
+        return Some(format!("it belongs to the disk {} ({})", found.name, found.id));
+    }
+    if found.generation != expected.generation {
+        let (found, expected) = (found.generation, expected.generation);
+        return Some(format!(
+            "it has generation {found} and not {expected}; the higher one is right"
+        ));
+    }
+    if found.role != expected.role {
+        return Some(format!("it is {} and not {}", found.role, expected.role));
+    }
+    let (found, expected) = (found.size, expected.size);
+    (found != expected).then(|| format!("its disk has {found} bytes and not {expected}"))
+}
+
+fn occupied(place: impl fmt::Display, found: &Identity) -> DatastoreError {
+    DatastoreError::Occupied {
+        place: place.to_string(),
+        name: found.name.clone(),
+        id: found.id,
+        role: found.role,
+        generation: found.generation,
+    }
+}
+
+/// What to call an image in an error.
+fn place_of(image: &ImageSpec) -> String {
+    match image {
+        ImageSpec::File { path, .. } => path.display().to_string(),
+        ImageSpec::Nbd(uri) => uri.to_string(),
+    }
+}

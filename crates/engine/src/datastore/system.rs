@@ -1,0 +1,54 @@
+//! The system calls of datastores that the standard library does not have.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use super::Space;
+
+/// The space of the file system that `path` is on, as an ordinary user sees it.
+pub(super) fn space(path: &Path) -> io::Result<Space> {
+    let path = CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)?;
+    let mut stat = MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: the path ends with a NUL, and the kernel fills the structure.
+    let stat = unsafe {
+        if libc::statvfs(path.as_ptr(), stat.as_mut_ptr()) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        stat.assume_init()
+    };
+    let block = stat.f_frsize;
+    Ok(Space {
+        capacity: stat.f_blocks.saturating_mul(block),
+        free: stat.f_bavail.saturating_mul(block),
+    })
+}
+
+/// Gives the first `len` bytes of `file` space.
+pub(super) fn allocate(file: &File, len: u64) -> io::Result<()> {
+    let len = libc::off_t::try_from(len).map_err(io::Error::other)?;
+    // SAFETY: plain numbers and a file that is open.
+    match unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, len) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Makes the first `len` bytes of `to` share those of `from`.
+pub(super) fn clone_range(from: &File, to: &File, len: u64) -> io::Result<()> {
+    let range = libc::file_clone_range {
+        src_fd: from.as_raw_fd().into(),
+        src_offset: 0,
+        src_length: len,
+        dest_offset: 0,
+    };
+    // SAFETY: the kernel reads the structure; both files are open.
+    match unsafe { libc::ioctl(to.as_raw_fd(), libc::FICLONERANGE, &raw const range) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

@@ -1,0 +1,286 @@
+//! Operations of the disk, and the requests to the server that they are cut
+//! into.
+
+use std::collections::VecDeque;
+
+use sterna_core::ByteRange;
+use sterna_nbd::client::ReadPieces;
+use sterna_nbd::{Command, Session, TransmissionFlags};
+
+use crate::buffer::Slice;
+use crate::image::{Done, Extent, ImageOp, ImageResult, Ticket};
+use crate::io::Errno;
+
+/// Requests of one operation that are under way together. More would not keep
+/// the server busier, and a long zeroing would take it over.
+const WINDOW: u32 = 8;
+/// The longest write-zeroes request: a server that has to write them out is
+/// busy with it for about a second.
+const ZERO_STEP: u64 = 128 << 20;
+
+/// What the server can do, as it said when the image was opened.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Abilities {
+    pub(super) size: u64,
+    pub(super) flags: TransmissionFlags,
+    /// The longest payload.
+    pub(super) maximum: u32,
+    pub(super) allocation: bool,
+}
+
+impl Abilities {
+    pub(super) fn of(session: &Session) -> Abilities {
+        let sizes = session.block_sizes;
+        // A whole number of the largest blocks that are accepted.
+        let maximum = sizes.maximum() - sizes.maximum() % super::MIN_BLOCK_MAX;
+        Abilities {
+            size: session.size,
+            flags: session.flags,
+            maximum: maximum.max(super::MIN_BLOCK_MAX),
+            allocation: session.allocation.is_some(),
+        }
+    }
+
+    pub(super) fn has(&self, flag: TransmissionFlags) -> bool {
+        self.flags.has(flag)
+    }
+
+    /// What is missing in `now` that was there before.
+    pub(super) fn lost_in(&self, now: &Abilities) -> Option<String> {
+        use TransmissionFlags as F;
+        if now.size < self.size {
+            return Some(format!("it shrank from {} to {} bytes", self.size, now.size));
+        }
+        if now.has(F::READ_ONLY) {
+            return Some("it is read-only now".into());
+        }
+        // A flush on one connection must still cover all of them, and so on.
+        let relied_on = F::SEND_FLUSH
+            | F::SEND_FUA
+            | F::SEND_WRITE_ZEROES
+            | F::SEND_FAST_ZERO
+            | F::SEND_CACHE
+            | F::CAN_MULTI_CONN;
+        let missing = self.flags.bits() & relied_on.bits() & !now.flags.bits();
+        if missing != 0 || (self.allocation && !now.allocation) {
+            return Some(format!("it lost abilities (flags {missing:#x})"));
+        }
+        (now.maximum < self.maximum).then(|| {
+            format!("it takes {} bytes at once, no more {}", now.maximum, self.maximum)
+        })
+    }
+}
+
+/// An operation under way.
+pub(super) struct Flight {
+    pub(super) ticket: Ticket,
+    op: ImageOp,
+    /// Bytes of it that were cut into requests.
+    cut: u64,
+    /// Requests that are under way or wait to be sent.
+    pub(super) parts: u32,
+    /// The flush behind a write that must be durable was cut.
+    flushed: bool,
+    pub(super) error: Option<Errno>,
+    extents: Vec<Extent>,
+}
+
+impl Flight {
+    pub(super) fn new(ticket: Ticket, op: ImageOp) -> Flight {
+        Flight {
+            ticket,
+            op,
+            cut: 0,
+            parts: 0,
+            flushed: false,
+            error: None,
+            extents: Vec::new(),
+        }
+    }
+
+    /// The next request, if one may be made now. After an error there is none.
+    pub(super) fn next(&mut self, able: &Abilities, zeroes: &Slice) -> Option<Request> {
+        use TransmissionFlags as F;
+        if self.error.is_some() || self.parts >= WINDOW {
+            return None;
+        }
+        let (at, maximum) = (self.cut, u64::from(able.maximum));
+        // No step is longer than 32 bits can say.
+        let step = |len: u64, step: u64| (len - at).min(step) as u32;
+        let fua_flag = able.has(F::SEND_FUA);
+        let request = match &self.op {
+            // One after the other: their bytes arrive in one buffer.
+            ImageOp::Read { buf, .. } if at < buf.len() as u64 && self.parts > 0 => {
+                return None;
+            }
+            ImageOp::Read { offset, buf } if at < buf.len() as u64 => {
+                let len = step(buf.len() as u64, maximum);
+                let part = buf.part(at as usize, len as usize);
+                let command = Command::Read { offset: offset + at, len, df: false };
+                Some((command, Some(part), len))
+            }
+            ImageOp::Write { offset, buf, fua } if at < buf.len() as u64 => {
+                let len = step(buf.len() as u64, maximum);
+                let part = buf.part(at as usize, len as usize);
+                let (offset, fua) = (offset + at, *fua && fua_flag);
+                Some((Command::Write { offset, len, fua }, Some(part), len))
+            }
+            ImageOp::Zero { offset, len, unmap, fua, fast } if at < *len => {
+                let (offset, fua) = (offset + at, *fua && fua_flag);
+                if able.has(F::SEND_WRITE_ZEROES) {
+                    let len = step(*len, ZERO_STEP);
+                    let (no_hole, fast_zero) = (!unmap, *fast);
+                    let command =
+                        Command::WriteZeroes { offset, len, fua, no_hole, fast_zero };
+                    Some((command, None, len))
+                } else {
+                    let len = step(*len, maximum.min(zeroes.len() as u64));
+                    let part = zeroes.part(0, len as usize);
+                    Some((Command::Write { offset, len, fua }, Some(part), len))
+                }
+            }
+            ImageOp::Flush if at == 0 => Some((Command::Flush, None, 1)),
+            ImageOp::Extents { offset, len, limit } if at == 0 => {
+                let len = step(*len, u64::from(u32::MAX - (super::MIN_BLOCK_MAX - 1)));
+                let (offset, req_one) = (*offset, *limit == 1);
+                Some((Command::BlockStatus { offset, len, req_one }, None, 1))
+            }
+            ImageOp::Cache { offset, len } if at < *len => {
+                let len = step(*len, ZERO_STEP);
+                Some((Command::Cache { offset: offset + at, len }, None, len))
+            }
+            _ => None,
+        };
+        if let Some((command, buf, len)) = request {
+            self.cut += u64::from(len);
+            self.parts += 1;
+            return Some((command, buf));
+        }
+        self.flush_behind(able)
+    }
+
+    /// The flush that makes up for a server without FUA.
+    fn flush_behind(&mut self, able: &Abilities) -> Option<Request> {
+        use TransmissionFlags as F;
+        let durable = matches!(
+            self.op,
+            ImageOp::Write { fua: true, .. } | ImageOp::Zero { fua: true, .. }
+        );
+        let needed = durable && !able.has(F::SEND_FUA) && able.has(F::SEND_FLUSH);
+        if !needed || self.flushed || self.parts > 0 {
+            return None;
+        }
+        self.flushed = true;
+        self.parts += 1;
+        Some((Command::Flush, None))
+    }
+
+    /// Takes what the server says about the range of an `Extents`. Nothing, if
+    /// it could not say: then everything is data.
+    pub(super) fn take_extents(&mut self, said: &[sterna_nbd::Extent]) {
+        let ImageOp::Extents { offset, len, limit } = self.op else { return };
+        let mut at = offset;
+        for extent in said.iter().take(limit.max(1)) {
+            let range = ByteRange::new(at, extent.len);
+            let (hole, zero) = (extent.state.hole, extent.state.zero);
+            self.extents.push(Extent { range, hole, zero });
+            at += extent.len;
+        }
+        if self.extents.is_empty() {
+            self.extents.push(data(offset, len));
+        }
+    }
+
+    /// The operation's answer.
+    pub(super) fn answer(self) -> ImageResult {
+        match (self.error, self.op) {
+            (Some(errno), _) => Err(errno),
+            (None, ImageOp::Extents { .. }) => Ok(Done::Extents(self.extents)),
+            (None, _) => Ok(Done::Ok),
+        }
+    }
+}
+
+/// What is answered without asking the server, because it cannot do it.
+pub(super) fn at_once(op: &ImageOp, able: &Abilities) -> Option<ImageResult> {
+    use TransmissionFlags as F;
+    match *op {
+        // What is answered is as durable as it will ever be.
+        ImageOp::Flush if !able.has(F::SEND_FLUSH) => Some(Ok(Done::Ok)),
+        ImageOp::Cache { .. } if !able.has(F::SEND_CACHE) => Some(Ok(Done::Ok)),
+        ImageOp::Extents { offset, len, .. } if !able.allocation => {
+            Some(Ok(Done::Extents(vec![data(offset, len)])))
+        }
+        ImageOp::Zero { fast: true, .. } if !able.has(F::SEND_FAST_ZERO) => {
+            Some(Err(Errno(libc::EOPNOTSUPP)))
+        }
+        _ => None,
+    }
+}
+
+fn data(offset: u64, len: u64) -> Extent {
+    Extent { range: ByteRange::new(offset, len), hole: false, zero: false }
+}
+
+/// A command, and its payload or where the payload of its reply belongs.
+pub(super) type Request = (Command, Option<Slice>);
+
+/// A request that waits to be sent or to be answered.
+pub(super) struct Part {
+    pub(super) flight: u32,
+    pub(super) command: Command,
+    pub(super) buf: Option<Slice>,
+    /// What it is called on the wire; new each time it is sent.
+    pub(super) cookie: u64,
+    /// The connection that it was sent on; `None`: it is in the queue.
+    pub(super) link: Option<usize>,
+    /// The kernel still sends it, and reads its payload.
+    pub(super) sending: bool,
+    pub(super) answered: bool,
+    pub(super) error: Option<Errno>,
+    /// What has come in of a read.
+    pub(super) pieces: Option<ReadPieces>,
+    /// Extents have come in.
+    pub(super) told: bool,
+}
+
+impl Part {
+    pub(super) fn new(flight: u32, (command, buf): Request) -> Part {
+        Part {
+            flight,
+            command,
+            buf,
+            cookie: 0,
+            link: None,
+            sending: false,
+            answered: false,
+            error: None,
+            pieces: None,
+            told: false,
+        }
+    }
+
+    /// Makes it as new, to be sent again.
+    pub(super) fn reset(&mut self) {
+        self.link = None;
+        self.error = None;
+        self.pieces = None;
+        self.told = false;
+    }
+
+    /// What is missing from a reply that says it is complete.
+    pub(super) fn gap(&self) -> Option<&'static str> {
+        match self.command {
+            _ if self.error.is_some() => None,
+            Command::Read { .. } => match &self.pieces {
+                Some(pieces) if pieces.is_complete() => None,
+                _ => Some("it left out a part of a read"),
+            },
+            Command::BlockStatus { .. } if !self.told => Some("it told no extents"),
+            _ => None,
+        }
+    }
+}
+
+/// The requests that wait to be sent.
+pub(super) type Queue = VecDeque<u32>;

@@ -1,0 +1,359 @@
+//! An image on an NBD server.
+//!
+//! Operations are cut into requests as long as the server takes ([`flight`]);
+//! requests wait in one queue and leave on whichever connection is free
+//! ([`link`]), many in one message, and replies come back in any order. There
+//! are up to [`LINKS`] connections if the server says that they see the same
+//! bytes (`CAN_MULTI_CONN`), else one.
+//!
+//! **A lost connection is not an error.** It is opened anew, at once and then
+//! with growing pauses ([`RETRY_MIN`] to [`RETRY_MAX`]), for as long as it
+//! takes, and what was not answered is sent again; the disk sees a slow answer.
+//! The server must still be what it was: not smaller, and with all the
+//! abilities that are relied on. Who does not want to wait calls `abort`.
+//!
+//! **Failure cases.** An error of the server is the answer to the operation. A
+//! server that breaks the protocol loses its connection and gets the requests
+//! again; if it does that [`VIOLATIONS_MAX`] times without a good reply between,
+//! what it holds up fails with `EIO`. `ESHUTDOWN` counts as a lost connection:
+//! the server says itself that it is going.
+//!
+//! What cannot be helped: a server that goes on working on the requests of a
+//! connection that it has lost, while the same requests arrive on the new one,
+//! can apply an old write after a newer one. Servers that end with their
+//! connections, or finish what they have read before they take new ones, do not.
+//!
+//! **Buffers.** An operation is answered only when the kernel has given back
+//! every buffer of it, also after a reply, an abort or a lost connection. All
+//! queues are bounded by what the disk has in flight: a few requests for each
+//! operation.
+
+pub(crate) mod connect;
+mod flight;
+mod link;
+mod replies;
+mod retry;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use sterna_core::Nanos;
+use sterna_nbd::{Command, TransmissionFlags, Uri};
+
+use super::{Cx, Image, ImageInfo, ImageOp, OpenError, Opened, Ticket, token};
+use crate::buffer::Slice;
+use crate::io::{Completion, Errno, Fd, ImageId, Op};
+use crate::slab::Slab;
+use connect::Connected;
+use flight::{Abilities, Flight, Part, Queue};
+use link::{HEADS_KEPT, Link, State};
+
+/// The largest minimum block size of a server: the block size of disks.
+pub(crate) const MIN_BLOCK_MAX: u32 = 512;
+
+/// Connections to a server that allows several.
+const LINKS: usize = 4;
+/// The pause before the first attempt to connect again.
+const RETRY_MIN: Nanos = Nanos::from_millis(20);
+/// The longest pause between attempts.
+const RETRY_MAX: Nanos = Nanos::from_secs(1);
+/// Attempts after which a further connection that never came up is done without:
+/// the server does not allow so many.
+const STAY_AWAY: u32 = 3;
+/// Violations of the protocol without a good reply between.
+const VIOLATIONS_MAX: u32 = 5;
+/// Requests in a message. More would leave the other connections idle.
+const BATCH: usize = 32;
+
+/// The kinds of operations of a connection, in the low bits of a token's tag.
+const RECV: u32 = 0;
+const SEND: u32 = 1;
+const CONNECT: u32 = 2;
+const KINDS: u32 = 4;
+
+/// An export that was opened and belongs to no reactor yet.
+pub(crate) struct OpenedNbd {
+    uri: Uri,
+    connected: Connected,
+}
+
+impl OpenedNbd {
+    /// Connects to the server. Blocks.
+    pub(crate) fn open(uri: &Uri) -> Result<OpenedNbd, OpenError> {
+        let failed = |reason: String| OpenError::new(uri, reason);
+        let connected =
+            connect::connect(uri).map_err(|error| failed(error.to_string()))?;
+        let session = &connected.negotiated.session;
+        if session.flags.has(TransmissionFlags::READ_ONLY) {
+            return Err(failed("the export is read-only; export it writable".into()));
+        }
+        let minimum = session.block_sizes.minimum();
+        if minimum > MIN_BLOCK_MAX {
+            return Err(failed(format!(
+                "the export wants blocks of {minimum} bytes and disks have blocks of \
+                 {MIN_BLOCK_MAX}; export it with smaller blocks"
+            )));
+        }
+        Ok(OpenedNbd { uri: uri.clone(), connected })
+    }
+}
+
+impl Opened for OpenedNbd {
+    fn size(&self) -> u64 {
+        self.connected.negotiated.session.size
+    }
+
+    fn start(self: Box<Self>, cx: &mut Cx, id: ImageId) -> Box<dyn Image> {
+        let image = NbdImage::start(self.uri, self.connected, cx, id);
+        Box::new(image)
+    }
+}
+
+/// What happened, for log lines and statistics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counters {
+    lost: u64,
+    violations: u64,
+    resent: u64,
+}
+
+struct NbdImage {
+    id: ImageId,
+    uri: Arc<Uri>,
+    able: Abilities,
+    min_block: u32,
+    flights: Slab<Flight>,
+    parts: Slab<Part>,
+    queue: Queue,
+    links: Vec<Link>,
+    /// Makes cookies different from those of lost connections.
+    sequence: u32,
+    /// Violations since the last good reply.
+    violations: u32,
+    counters: Counters,
+    closing: bool,
+}
+
+impl NbdImage {
+    fn start(uri: Uri, connected: Connected, cx: &mut Cx, id: ImageId) -> NbdImage {
+        let session = connected.negotiated.session;
+        let several = session.flags.has(TransmissionFlags::CAN_MULTI_CONN);
+        let links = if several { LINKS } else { 1 };
+        let told = connected.negotiated.block_sizes_told;
+        let mut image = NbdImage {
+            id,
+            uri: Arc::new(uri),
+            able: Abilities::of(&session),
+            min_block: if told { session.block_sizes.minimum() } else { MIN_BLOCK_MAX },
+            flights: Slab::new(),
+            parts: Slab::new(),
+            queue: Queue::new(),
+            links: (0..links).map(|_| Link::new(&session)).collect(),
+            sequence: 0,
+            violations: 0,
+            counters: Counters::default(),
+            closing: false,
+        };
+        image.come_up(cx, 0, connected);
+        for link in 1..links {
+            image.connect(cx, link);
+        }
+        image
+    }
+
+    /// Cuts what may be cut of an operation, and answers it if it is done.
+    fn advance(&mut self, cx: &mut Cx, key: u32) {
+        let Some(flight) = self.flights.get_mut(key) else { return };
+        while let Some(request) = flight.next(&self.able, &cx.zeroes) {
+            self.queue.push_back(self.parts.insert(Part::new(key, request)));
+        }
+        if flight.parts == 0
+            && let Some(flight) = self.flights.remove(key)
+        {
+            cx.finished.push((flight.ticket, flight.answer()));
+        }
+    }
+
+    /// Sends what waits, on the connections that are free.
+    fn pump(&mut self, cx: &mut Cx) {
+        while !self.queue.is_empty() {
+            let free = self.links.iter().enumerate().filter(|(_, link)| link.can_send());
+            let Some((at, _)) = free.min_by_key(|(_, link)| link.outstanding) else {
+                return;
+            };
+            self.send(cx, at);
+        }
+    }
+
+    /// Sends a batch from the queue on a connection that is free.
+    fn send(&mut self, cx: &mut Cx, at: usize) {
+        let link = &mut self.links[at];
+        let (Some(mut message), Some(fd)) = (link.message.take(), link.fd.clone()) else {
+            return;
+        };
+        while message.has_room() && link.sent.len() < BATCH {
+            let Some(key) = self.queue.pop_front() else { break };
+            let Some(part) = self.parts.get_mut(key) else { continue };
+            self.sequence = self.sequence.wrapping_add(1);
+            part.cookie = u64::from(self.sequence) << 32 | u64::from(key);
+            part.link = Some(at);
+            part.sending = true;
+            let head = part.command.request(part.cookie).encode();
+            message.head(|bytes| bytes.extend_from_slice(&head));
+            if let (Command::Write { .. }, Some(payload)) = (part.command, &part.buf) {
+                message.payload(payload.clone());
+            }
+            link.sent.push(key);
+            link.outstanding += 1;
+        }
+        cx.io.submit(self.token(at, SEND), Op::Send { fd, message });
+    }
+
+    /// The kernel is done with a message, well or not.
+    fn sent(&mut self, cx: &mut Cx, at: usize, completion: Completion) {
+        let Op::Send { mut message, .. } = completion.op else { return };
+        // The payloads are let go of before anybody is answered.
+        message.clear(HEADS_KEPT);
+        self.links[at].message = Some(message);
+        for key in std::mem::take(&mut self.links[at].sent) {
+            let Some(part) = self.parts.get_mut(key) else { continue };
+            part.sending = false;
+            if part.answered {
+                self.finish(cx, key);
+            }
+        }
+        match completion.result {
+            Err(errno) => self.lose(cx, at, &errno.to_string()),
+            Ok(_) => self.settle(cx, at),
+        }
+    }
+
+    /// A request is answered and its buffers are free.
+    fn finish(&mut self, cx: &mut Cx, key: u32) {
+        let Some(part) = self.parts.remove(key) else { return };
+        let Some(flight) = self.flights.get_mut(part.flight) else { return };
+        flight.parts -= 1;
+        match (part.error, part.command) {
+            // A server that cannot tell: everything may be data.
+            (Some(_), Command::BlockStatus { .. }) => flight.take_extents(&[]),
+            (Some(errno), _) => flight.error = flight.error.or(Some(errno)),
+            (None, _) => {}
+        }
+        self.advance(cx, part.flight);
+    }
+
+    /// Fails every operation that is under way. Each is answered as soon as the
+    /// kernel has given its buffers back.
+    fn fail_all(&mut self, cx: &mut Cx, errno: Errno) {
+        for key in self.flights.keys() {
+            if let Some(flight) = self.flights.get_mut(key) {
+                flight.error = flight.error.or(Some(errno));
+            }
+        }
+        for key in std::mem::take(&mut self.queue) {
+            self.finish(cx, key);
+        }
+    }
+
+    fn token(&self, link: usize, kind: u32) -> crate::io::Token {
+        token(self.id, link as u32 * KINDS + kind)
+    }
+
+    fn receive(&mut self, cx: &mut Cx, at: usize, to: Slice) {
+        let link = &mut self.links[at];
+        let Some(fd) = link.fd.clone() else { return };
+        link.receiving = true;
+        cx.io.submit(self.token(at, RECV), Op::Recv { fd, buf: to });
+    }
+
+    /// Starts to use a new connection.
+    fn come_up(&mut self, cx: &mut Cx, at: usize, connected: Connected) {
+        let session = connected.negotiated.session;
+        let link = &mut self.links[at];
+        let staging = link.inbox.take_staging().or_else(|| cx.buffers.get(link::STAGING));
+        let Some(staging) = staging else {
+            tracing::debug!(uri = %self.uri, "no memory for a connection now");
+            return self.retry_later(cx, at);
+        };
+        let fresh = Link::new(&session);
+        (link.limits, link.allocation) = (fresh.limits, fresh.allocation);
+        link.inbox.reset(staging);
+        link.fd = Some(Fd::from(std::os::fd::OwnedFd::from(connected.stream)));
+        link.outstanding = 0;
+        link.proven = true;
+        link.state = State::Up;
+        self.process(cx, at);
+        self.pump(cx);
+    }
+}
+
+impl Image for NbdImage {
+    fn submit(&mut self, cx: &mut Cx, ticket: Ticket, op: ImageOp) {
+        if let Some(result) = flight::at_once(&op, &self.able) {
+            cx.finished.push((ticket, result));
+            return;
+        }
+        let key = self.flights.insert(Flight::new(ticket, op));
+        self.advance(cx, key);
+        self.pump(cx);
+    }
+
+    fn completed(&mut self, cx: &mut Cx, completion: Completion) {
+        let (at, kind) = (completion.token.tag / KINDS, completion.token.tag % KINDS);
+        let at = at as usize;
+        match kind {
+            RECV => {
+                self.links[at].receiving = false;
+                self.received(cx, at, completion.result);
+            }
+            SEND => self.sent(cx, at, completion),
+            _ => self.connected(cx, at),
+        }
+        self.pump(cx);
+        self.say_goodbye(cx);
+    }
+
+    fn timer(&mut self, cx: &mut Cx, tag: u32) {
+        let at = tag as usize;
+        self.links[at].timer = None;
+        self.connect(cx, at);
+        self.say_goodbye(cx);
+    }
+
+    fn info(&self) -> ImageInfo {
+        ImageInfo {
+            size: self.able.size,
+            min_block: self.min_block,
+            direct: false,
+            finds_holes: self.able.allocation,
+            fast_zero: self.able.has(TransmissionFlags::SEND_WRITE_ZEROES),
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.flights.len()
+    }
+
+    fn abort(&mut self, cx: &mut Cx) {
+        tracing::info!(
+            uri = %self.uri, operations = self.flights.len(),
+            "giving up what the NBD server has not answered"
+        );
+        self.fail_all(cx, Errno(libc::ECANCELED));
+        for at in 0..self.links.len() {
+            if self.links[at].outstanding > 0 {
+                self.lose(cx, at, "its requests were given up");
+            }
+        }
+    }
+
+    fn close(&mut self, cx: &mut Cx) {
+        self.closing = true;
+        self.say_goodbye(cx);
+    }
+
+    fn idle(&self) -> bool {
+        self.flights.is_empty() && self.links.iter().all(Link::is_quiet)
+    }
+}

@@ -1,0 +1,192 @@
+//! Losing connections and getting them back.
+
+use sterna_core::Nanos;
+
+use super::connect::{Connected, connect};
+use super::flight::Abilities;
+use super::link::{Outcome, State};
+use super::{CONNECT, NbdImage, RECV, RETRY_MAX, RETRY_MIN, SEND, STAY_AWAY};
+use crate::image::{Cx, token};
+use crate::io::Op;
+
+impl NbdImage {
+    /// Gives a connection up. What it owes is sent again on another one.
+    pub(super) fn lose(&mut self, cx: &mut Cx, at: usize, why: &str) {
+        let link = &mut self.links[at];
+        if link.state != State::Up {
+            return self.settle(cx, at);
+        }
+        link.state = State::Ending;
+        let (receiving, sending) = (link.receiving, link.message.is_none());
+        if !self.closing {
+            self.counters.lost += 1;
+            tracing::warn!(
+                uri = %self.uri, connection = at, reason = why, lost = self.counters.lost,
+                unanswered = self.links[at].outstanding,
+                "lost a connection to the NBD server; connecting again"
+            );
+        }
+        if receiving {
+            cx.io.cancel(self.token(at, RECV));
+        }
+        if sending {
+            cx.io.cancel(self.token(at, SEND));
+        }
+        self.settle(cx, at);
+    }
+
+    /// Goes on with a connection that was given up, when the kernel has let go
+    /// of it.
+    pub(super) fn settle(&mut self, cx: &mut Cx, at: usize) {
+        let link = &mut self.links[at];
+        if link.state != State::Ending || link.receiving || link.message.is_none() {
+            return;
+        }
+        link.fd = None;
+        link.outstanding = 0;
+        self.take_back(cx, at);
+        self.retry_later(cx, at);
+        self.pump(cx);
+    }
+
+    /// Puts the requests of a lost connection back into the queue, in their
+    /// order; those of an operation that has failed anyway are done.
+    fn take_back(&mut self, cx: &mut Cx, at: usize) {
+        let mut keys: Vec<(u64, u32)> = self
+            .parts
+            .iter()
+            .filter(|(_, part)| part.link == Some(at))
+            .map(|(key, part)| (part.cookie, key))
+            .collect();
+        keys.sort_unstable();
+        for (_, key) in keys.into_iter().rev() {
+            let Some(part) = self.parts.get_mut(key) else { continue };
+            let failed = self.flights.get(part.flight).is_none_or(|f| f.error.is_some());
+            if part.answered || failed {
+                self.finish(cx, key);
+            } else {
+                part.reset();
+                self.queue.push_front(key);
+                self.counters.resent += 1;
+            }
+        }
+    }
+
+    /// Plans the next attempt to connect.
+    pub(super) fn retry_later(&mut self, cx: &mut Cx, at: usize) {
+        let done = self.closing && self.flights.is_empty();
+        let others = self.links.iter().any(|link| link.state == State::Up);
+        let link = &mut self.links[at];
+        if done || (!link.proven && others && link.attempts >= STAY_AWAY) {
+            link.state = State::Closed;
+            return;
+        }
+        let pause = RETRY_MIN.0 << link.attempts.min(16);
+        let pause = Nanos(pause.min(RETRY_MAX.0));
+        link.attempts = link.attempts.saturating_add(1);
+        link.state = State::Waiting;
+        let token = token(self.id, at as u32);
+        link.timer = Some(cx.timers.set(cx.now.plus(pause), token));
+    }
+
+    /// Has a helper connect.
+    pub(super) fn connect(&mut self, cx: &mut Cx, at: usize) {
+        let link = &mut self.links[at];
+        if link.state != State::Waiting {
+            return;
+        }
+        link.state = State::Connecting;
+        link.outcome = Outcome::default();
+        let (outcome, uri) = (link.outcome.clone(), self.uri.clone());
+        let job = move || {
+            let result = connect(&uri);
+            if let Ok(mut slot) = outcome.lock() {
+                *slot = Some(result);
+            }
+            Ok(0)
+        };
+        let token = self.token(at, CONNECT);
+        cx.io.submit(token, Op::Blocking { job: Some(Box::new(job)) });
+    }
+
+    /// The helper is back.
+    pub(super) fn connected(&mut self, cx: &mut Cx, at: usize) {
+        let link = &mut self.links[at];
+        link.state = State::Waiting;
+        let result = link.outcome.lock().ok().and_then(|mut slot| slot.take());
+        let attempts = link.attempts;
+        let reason = match result {
+            _ if self.closing && self.flights.is_empty() => {
+                self.links[at].state = State::Closed;
+                return;
+            }
+            Some(Ok(connected)) => match self.unfit(&connected) {
+                None => {
+                    if self.links[at].proven {
+                        tracing::info!(
+                            uri = %self.uri, connection = at, attempts,
+                            resent = self.counters.resent,
+                            "the NBD server is there again"
+                        );
+                    }
+                    return self.come_up(cx, at, connected);
+                }
+                Some(reason) => reason,
+            },
+            Some(Err(error)) => error.to_string(),
+            None => "no helper could be started".into(),
+        };
+        // Once for each loss, not once a second.
+        if attempts == 1 {
+            tracing::warn!(uri = %self.uri, connection = at, reason, "cannot connect");
+        } else {
+            tracing::debug!(uri = %self.uri, connection = at, attempts, reason, "cannot connect");
+        }
+        self.retry_later(cx, at);
+    }
+
+    /// Why the server cannot be used in the place of the one that was opened.
+    fn unfit(&self, connected: &Connected) -> Option<String> {
+        let session = &connected.negotiated.session;
+        if session.block_sizes.minimum() > self.min_block {
+            return Some("the server wants larger blocks than before".into());
+        }
+        let lost = self.able.lost_in(&Abilities::of(session))?;
+        Some(format!("the export is not what it was: {lost}"))
+    }
+
+    /// When closing and nothing is under way: ends the connections, politely.
+    pub(super) fn say_goodbye(&mut self, cx: &mut Cx) {
+        if !self.closing || !self.flights.is_empty() {
+            return;
+        }
+        for at in 0..self.links.len() {
+            match self.links[at].state {
+                State::Up if self.links[at].can_send() => self.leave(cx, at),
+                State::Waiting => {
+                    if let Some(timer) = self.links[at].timer.take() {
+                        cx.timers.cancel(timer);
+                    }
+                    self.links[at].state = State::Closed;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Tells the server goodbye, and stops receiving.
+    fn leave(&mut self, cx: &mut Cx, at: usize) {
+        let head = sterna_nbd::Command::Disconnect.request(0).encode();
+        let link = &mut self.links[at];
+        let (Some(mut message), Some(fd)) = (link.message.take(), link.fd.clone()) else {
+            return;
+        };
+        message.head(|bytes| bytes.extend_from_slice(&head));
+        link.state = State::Ending;
+        let receiving = link.receiving;
+        cx.io.submit(self.token(at, SEND), Op::Send { fd, message });
+        if receiving {
+            cx.io.cancel(self.token(at, RECV));
+        }
+    }
+}
