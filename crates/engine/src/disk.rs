@@ -284,6 +284,13 @@ impl Core {
         self.drop_idle_images();
     }
 
+    /// Ends an image's operations early, where they wait for a server.
+    pub(crate) fn abort_image(&mut self, cx: &mut Cx, number: u16) {
+        if let Some(held) = self.held(number) {
+            held.image.abort(cx);
+        }
+    }
+
     /// An operation of an image is done.
     pub(crate) fn image_completed(
         &mut self,

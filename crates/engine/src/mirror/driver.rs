@@ -28,8 +28,8 @@ use std::sync::mpsc::Sender;
 
 use sterna_core::ByteRange;
 use sterna_core::mirror::{
-    Action, Config, Control, End, Event, Fault, Job, JobId, Mirror, PauseReason, Progress,
-    Request, RequestId, RequestKind,
+    Action, Config, Control, End, Event, Fault, Job, JobId, Mirror, PauseReason,
+    Progress, Request, RequestId, RequestKind,
 };
 
 use super::job::{Need, Run, Side, Style, fault};
@@ -165,6 +165,10 @@ impl MirrorDriver {
         Some(Request { id, kind, range })
     }
 
+    pub(crate) fn id(&self) -> MigrationId {
+        self.id
+    }
+
     /// The migration in figures.
     pub(crate) fn progress(&self) -> Progress {
         self.mirror.progress()
@@ -233,8 +237,9 @@ impl MirrorDriver {
             }
             Action::Ended(end) => {
                 self.ended = Some(end);
-                if end == End::Completed {
-                    core.set_current(self.destination);
+                match end {
+                    End::Completed => core.set_current(self.destination),
+                    End::Cancelled => core.abort_image(cx, self.destination),
                 }
                 self.send(MigrationEvent::Ended(self.id, end, Box::new(self.progress())));
             }
@@ -349,7 +354,13 @@ impl MirrorDriver {
         });
     }
 
-    fn source_done(&mut self, core: &mut Core, cx: &mut Cx, number: u32, result: ImageResult) {
+    fn source_done(
+        &mut self,
+        core: &mut Core,
+        cx: &mut Cx,
+        number: u32,
+        result: ImageResult,
+    ) {
         // A request that went to the destination alone has no name here.
         let Some(id) = self.names.get(&number).copied() else {
             core.answer(cx, number, result);
@@ -410,7 +421,9 @@ fn number(id: RequestId) -> u32 {
 fn describe(op: &ImageOp) -> (RequestKind, ByteRange) {
     let range = |offset: u64, len: u64| ByteRange::new(offset, len);
     match op {
-        ImageOp::Read { offset, buf } => (RequestKind::Read, range(*offset, buf.len() as u64)),
+        ImageOp::Read { offset, buf } => {
+            (RequestKind::Read, range(*offset, buf.len() as u64))
+        }
         ImageOp::Write { offset, buf, .. } => {
             (RequestKind::Write, range(*offset, buf.len() as u64))
         }

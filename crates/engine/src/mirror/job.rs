@@ -137,7 +137,9 @@ impl Run {
             }
             JobKind::Compare => {
                 let len = left.min(COMPARE_PIECE) as usize;
-                for (at, side) in [Side::Source, Side::Destination].into_iter().enumerate() {
+                for (at, side) in
+                    [Side::Source, Side::Destination].into_iter().enumerate()
+                {
                     let buf = self.buffers[at].part(0, len);
                     self.need(needs, side, ImageOp::Read { offset, buf });
                 }
@@ -190,7 +192,9 @@ impl Run {
     fn outcome(&mut self) -> Outcome {
         match self.job.kind {
             JobKind::Scan => Outcome::Scanned(std::mem::take(&mut self.holes)),
-            JobKind::Copy { .. } | JobKind::Zero => Outcome::Copied { written: self.written },
+            JobKind::Copy { .. } | JobKind::Zero => {
+                Outcome::Copied { written: self.written }
+            }
             JobKind::Compare => {
                 Outcome::Compared { differing: std::mem::take(&mut self.differing) }
             }

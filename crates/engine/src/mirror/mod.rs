@@ -1,6 +1,6 @@
 //! The mirror on a reactor: its driver, its jobs, and the region map in its file.
 
-// mod driver; (joins when the disk does)
+mod driver;
 mod job;
 pub mod map;
 mod runs;
@@ -13,7 +13,7 @@ use crate::boot::BootId;
 use crate::image::ImageSpec;
 use crate::sidecar::DiskId;
 
-// pub(crate) use driver::{Message, MirrorDriver};
+pub(crate) use driver::{Message, MirrorDriver};
 pub use map::{MapError, MapFile, MapKey};
 
 /// Names a migration.

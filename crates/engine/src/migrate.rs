@@ -1,0 +1,182 @@
+//! Migrations from outside: what the daemon calls.
+//!
+//! A migration is named by its id; which disk it moves is remembered here from
+//! its start until its driver is gone. Calls about a migration that is not (or
+//! no longer) known fail with `MigrateError::Unknown`, which for an answer to a
+//! step of the switch-over means that nobody waits for it any more.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Mutex;
+use std::sync::mpsc::Sender;
+
+use sterna_core::mirror::{Control, Fault, Progress, REGION};
+
+use crate::engine::{Engine, EngineError};
+use crate::image::{self, OpenError};
+use crate::mirror::{
+    MapError, MapFile, MapKey, Message, MigrationEvent, MigrationId, MigrationSpec,
+    MirrorDriver, Start,
+};
+use crate::sidecar::DiskId;
+
+/// Why a migration cannot be started or spoken to.
+#[derive(Debug, thiserror::Error)]
+pub enum MigrateError {
+    /// No such migration is under way.
+    #[error("the migration {} is not under way", .0.0)]
+    Unknown(MigrationId),
+    /// The disk is being migrated already.
+    #[error("the disk is being migrated already")]
+    Migrating,
+    /// The destination is smaller than the disk.
+    #[error("the destination has {image} bytes, the disk {disk}")]
+    TooSmall {
+        /// Bytes of the destination.
+        image: u64,
+        /// Bytes of the disk.
+        disk: u64,
+    },
+    /// The destination cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The region map cannot be made, or is not to be believed.
+    #[error(transparent)]
+    Map(#[from] MapError),
+    /// There is no memory for the copier.
+    #[error("cannot start the copier: {0}")]
+    Memory(io::Error),
+    /// The engine says no.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// Which disk each migration moves.
+#[derive(Debug, Default)]
+pub(crate) struct Migrations(Mutex<HashMap<MigrationId, DiskId>>);
+
+impl Migrations {
+    fn with<R>(&self, f: impl FnOnce(&mut HashMap<MigrationId, DiskId>) -> R) -> R {
+        f(&mut self.0.lock().expect("nothing panics with the lock"))
+    }
+}
+
+impl Engine {
+    /// Starts a migration, or takes one up again. What it has to say comes
+    /// through `events`, until `Released`.
+    ///
+    /// # Errors
+    ///
+    /// If nothing could be started; the disk is then served as before. A region
+    /// map that is damaged is `MigrateError::Map`; `Start::Suspect` goes on
+    /// without it.
+    pub fn migrate(
+        &self,
+        migration: &MigrationSpec,
+        events: Sender<MigrationEvent>,
+    ) -> Result<(), MigrateError> {
+        let (id, disk, options) = (migration.id, migration.disk, migration.options);
+        let (size, busy) =
+            self.on_disk(disk, |disk, _| (disk.core.size, disk.is_mirrored()))?;
+        if busy {
+            return Err(MigrateError::Migrating);
+        }
+        let opened = image::open(&migration.destination)?;
+        if opened.size() < size {
+            return Err(MigrateError::TooSmall { image: opened.size(), disk: size });
+        }
+        let map = open_map(migration, size)?;
+        self.migrations().with(|known| known.insert(id, disk));
+        let started = self.on_disk(disk, move |disk, cx| {
+            if disk.is_mirrored() {
+                return Err(MigrateError::Migrating);
+            }
+            let destination = disk.core.add_image(cx, opened);
+            let core = &mut disk.core;
+            match MirrorDriver::start(core, cx, id, &options, map, destination, events) {
+                Ok(driver) => disk.set_driver(Box::new(driver)),
+                Err(error) => {
+                    core.close_image(cx, destination);
+                    return Err(MigrateError::Memory(error));
+                }
+            }
+            Ok(())
+        });
+        let started = started.map_err(MigrateError::from).and_then(|result| result);
+        if started.is_err() {
+            self.migrations().with(|known| known.remove(&id));
+        }
+        started
+    }
+
+    /// Pauses, resumes, cancels or limits a migration.
+    pub fn control(&self, id: MigrationId, control: Control) -> Result<(), MigrateError> {
+        self.tell(id, Message::Control(control))
+    }
+
+    /// The daemon's answer to `Prepare`: the intention is durable, or not.
+    pub fn prepared(&self, id: MigrationId, ok: bool) -> Result<(), MigrateError> {
+        self.tell(id, Message::Prepared(ok))
+    }
+
+    /// The daemon's answer to `Seal`.
+    pub fn sealed(
+        &self,
+        id: MigrationId,
+        result: Result<(), Fault>,
+    ) -> Result<(), MigrateError> {
+        self.tell(id, Message::Sealed(result))
+    }
+
+    /// The daemon's answer to `Commit`: the record is durable, or certainly absent.
+    pub fn committed(&self, id: MigrationId, ok: bool) -> Result<(), MigrateError> {
+        self.tell(id, Message::Committed(ok))
+    }
+
+    /// A migration in figures.
+    pub fn progress(&self, id: MigrationId) -> Result<Progress, MigrateError> {
+        self.on_driver(id, |driver, _, _| driver.progress())
+    }
+
+    fn tell(&self, id: MigrationId, message: Message) -> Result<(), MigrateError> {
+        self.on_driver(id, move |driver, core, cx| driver.message(core, cx, message))
+    }
+
+    fn on_driver<T: Send + 'static>(
+        &self,
+        id: MigrationId,
+        f: impl FnOnce(&mut MirrorDriver, &mut crate::disk::Core, &mut image::Cx) -> T
+        + Send
+        + 'static,
+    ) -> Result<T, MigrateError> {
+        let disk = self.migrations().with(|known| known.get(&id).copied());
+        let disk = disk.ok_or(MigrateError::Unknown(id))?;
+        let result = self.on_disk(disk, move |disk, cx| {
+            let (driver, core) = disk.driver_mut::<MirrorDriver>()?;
+            (driver.id() == id).then(|| f(driver, core, cx))
+        })?;
+        result.ok_or_else(|| {
+            self.migrations().with(|known| known.remove(&id));
+            MigrateError::Unknown(id)
+        })
+    }
+}
+
+fn open_map(migration: &MigrationSpec, size: u64) -> Result<MapFile, MapError> {
+    // The constant is a small power of two.
+    let region = REGION as u32;
+    let key = MapKey { migration: migration.id.0, disk: migration.disk, size, region };
+    match migration.start {
+        Start::Fresh => MapFile::create(&migration.map, key, migration.boot),
+        Start::Suspect => {
+            let mut map = MapFile::create(&migration.map, key, migration.boot)?;
+            map.suspect_all();
+            Ok(map)
+        }
+        Start::Resume => {
+            let mut map = MapFile::open(&migration.map, key)?;
+            map.adopt_boot(migration.boot)?;
+            Ok(map)
+        }
+    }
+}

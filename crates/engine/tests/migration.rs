@@ -1,0 +1,202 @@
+//! Migrations through the engine's own interface, on real files.
+
+use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use sterna_core::mirror::{Control, End, Phase, Progress};
+use sterna_engine::boot::BootId;
+use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options, Start};
+use sterna_engine::{Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice};
+
+const DISK: DiskId = DiskId(7);
+const MIB: usize = 1 << 20;
+/// No step of a test takes longer, however loaded the machine is.
+const LONG: Duration = Duration::from_secs(30);
+
+fn engine(io: IoChoice) -> Engine {
+    Engine::start(&Config { reactors: 1, io, memory: 8 << 20 }).expect("starts")
+}
+
+fn file(path: &Path) -> ImageSpec {
+    ImageSpec::File { path: path.into(), direct: true }
+}
+
+fn attach(engine: &Engine, path: &Path, size: usize) {
+    let image = file(path);
+    let size = size as u64;
+    let disk = DiskSpec { id: DISK, name: "disk".into(), size, image };
+    engine.attach(disk).expect("attaches");
+}
+
+/// A migration to a new sparse file beside the source.
+fn spec(folder: &Path, size: usize) -> MigrationSpec {
+    let path = folder.join("destination");
+    fs::File::create(&path).unwrap().set_len(size as u64).unwrap();
+    MigrationSpec {
+        id: MigrationId(1),
+        disk: DISK,
+        destination: file(&path),
+        map: folder.join("map"),
+        start: Start::Fresh,
+        boot: BootId([1; 16]),
+        options: Options {
+            verify: false,
+            rate: None,
+            paused: false,
+            thin: true,
+            write_zeroes: false,
+            reads_zero: true,
+        },
+    }
+}
+
+/// Answers the steps of the switch-over until the end.
+fn run(engine: &Engine, events: &Receiver<MigrationEvent>) -> (End, Progress) {
+    let mut ended = None;
+    loop {
+        match events.recv_timeout(LONG).expect("the migration goes on") {
+            MigrationEvent::Prepare(id) => engine.prepared(id, true).unwrap(),
+            MigrationEvent::Seal(id) => engine.sealed(id, Ok(())).unwrap(),
+            MigrationEvent::Commit(id) => engine.committed(id, true).unwrap(),
+            MigrationEvent::Ended(_, end, progress) => ended = Some((end, *progress)),
+            MigrationEvent::Released(_) => return ended.expect("ended before released"),
+            MigrationEvent::Unseal(_) | MigrationEvent::Notice(..) => {}
+        }
+    }
+}
+
+/// Starts the migration and runs it to its end.
+fn migrate(engine: &Engine, spec: &MigrationSpec) -> (End, Progress) {
+    let (sender, events) = mpsc::channel();
+    engine.migrate(spec, sender).expect("starts");
+    run(engine, &events)
+}
+
+/// Every other MiB is data, the others are holes.
+fn content(size: usize) -> Vec<u8> {
+    let byte = |at: usize| if at / MIB % 2 == 0 { (at / 512 % 251) as u8 + 1 } else { 0 };
+    (0..size).map(byte).collect()
+}
+
+fn write_sparse(path: &Path, content: &[u8]) {
+    let file = fs::File::create(path).unwrap();
+    file.set_len(content.len() as u64).unwrap();
+    for (at, part) in content.chunks(MIB).enumerate() {
+        if part.iter().any(|byte| *byte != 0) {
+            file.write_all_at(part, (at * MIB) as u64).unwrap();
+        }
+    }
+    file.sync_all().unwrap();
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+#[test]
+fn an_idle_disk_moves_and_stays_sparse() {
+    for io in [IoChoice::Uring, IoChoice::Threads] {
+        let folder = folder();
+        let source = folder.path().join("source");
+        let content = content(32 * MIB + 512);
+        write_sparse(&source, &content);
+        let engine = engine(io);
+        attach(&engine, &source, content.len());
+        let mut spec = spec(folder.path(), content.len());
+        spec.options.verify = true;
+        let (end, progress) = migrate(&engine, &spec);
+        assert_eq!(end, End::Completed);
+        assert_eq!(progress.verified, Some(progress.total));
+        let destination = folder.path().join("destination");
+        assert!(fs::read(&destination).unwrap() == content, "the same bytes");
+        let space = fs::metadata(&destination).unwrap().blocks() * 512;
+        assert!(space < 18 * MIB as u64, "{space} bytes for 16 MiB of data");
+        engine.detach(DISK).expect("the destination is the disk's image now");
+    }
+}
+
+#[test]
+fn a_cancelled_migration_can_be_followed_by_another() {
+    let folder = folder();
+    let source = folder.path().join("source");
+    let content = content(8 * MIB);
+    write_sparse(&source, &content);
+    let engine = engine(IoChoice::Auto);
+    attach(&engine, &source, content.len());
+    let mut spec = spec(folder.path(), content.len());
+    spec.options.paused = true;
+    let (sender, events) = mpsc::channel();
+    engine.migrate(&spec, sender).expect("starts");
+    let progress = engine.progress(spec.id).expect("under way");
+    assert!(matches!(progress.phase, Phase::Paused(_)));
+    engine.control(spec.id, Control::Cancel).expect("cancels");
+    assert_eq!(run(&engine, &events).0, End::Cancelled);
+    assert!(engine.progress(spec.id).is_err(), "it is over");
+
+    spec.id = MigrationId(2);
+    spec.options.paused = false;
+    assert_eq!(migrate(&engine, &spec).0, End::Completed);
+    assert!(fs::read(folder.path().join("destination")).unwrap() == content);
+}
+
+#[test]
+fn a_migration_is_taken_up_again_where_an_engine_left_it() {
+    let folder = folder();
+    let source = folder.path().join("source");
+    let content = content(16 * MIB);
+    write_sparse(&source, &content);
+    let mut spec = spec(folder.path(), content.len());
+    spec.options.rate = Some(4 * MIB as u64);
+    let first = engine(IoChoice::Auto);
+    attach(&first, &source, content.len());
+    let (sender, events) = mpsc::channel();
+    first.migrate(&spec, sender).expect("starts");
+    while first.progress(spec.id).unwrap().copied.0 < 2 * MIB as u64 {
+        std::thread::yield_now();
+    }
+    drop((first, events)); // In the middle of it.
+
+    let second = engine(IoChoice::Auto);
+    attach(&second, &source, content.len());
+    spec.start = Start::Resume;
+    spec.options.rate = None;
+    let (end, progress) = migrate(&second, &spec);
+    assert_eq!(end, End::Completed);
+    let copied = progress.copied.0;
+    assert!(copied <= 6 * MIB as u64, "{copied} bytes of the last 6 MiB");
+    assert!(fs::read(folder.path().join("destination")).unwrap() == content);
+}
+
+#[test]
+fn after_another_boot_only_what_differs_is_copied() {
+    let folder = folder();
+    let source = folder.path().join("source");
+    let content = content(8 * MIB);
+    write_sparse(&source, &content);
+    let mut spec = spec(folder.path(), content.len());
+    let first = engine(IoChoice::Auto);
+    attach(&first, &source, content.len());
+    let (sender, events) = mpsc::channel();
+    first.migrate(&spec, sender).expect("starts");
+    // All is copied; the switch-over is refused, so the source stays the truth.
+    while !matches!(events.recv_timeout(LONG).unwrap(), MigrationEvent::Prepare(_)) {}
+    first.prepared(spec.id, false).unwrap();
+    drop(first);
+    // The power failed: one block of the destination had not been written.
+    let destination = folder.path().join("destination");
+    let file = fs::OpenOptions::new().write(true).open(&destination).unwrap();
+    file.write_all_at(&[0; 4096], 2 * MIB as u64).unwrap();
+    drop(file);
+
+    let second = engine(IoChoice::Auto);
+    attach(&second, &source, content.len());
+    spec.start = Start::Resume;
+    spec.boot = BootId([2; 16]);
+    let (end, progress) = migrate(&second, &spec);
+    assert_eq!(end, End::Completed);
+    assert_eq!(progress.copied.0, 64 << 10, "one region");
+    assert!(fs::read(destination).unwrap() == content);
+}
