@@ -1,0 +1,95 @@
+"""fio: as a client of a server, and directly on a file."""
+
+import json
+import os
+import subprocess
+
+
+def job_text(target, settings):
+    """A job file; in one, because a URI does not survive fio's command line."""
+    lines = ["[global]", "group_reporting=1", "norandommap=1", "randrepeat=0"]
+    if target.startswith("nbd"):
+        lines += ["ioengine=nbd", f"uri={target}"]
+    else:
+        lines += ["ioengine=io_uring", "direct=1", f"filename={target}"]
+    lines += ["[job]"] + [f"{key}={value}" for key, value in settings.items()]
+    return "\n".join(lines) + "\n"
+
+
+class Fio:
+    """A run of fio, in the background until `result`."""
+
+    def __init__(self, fio, work, target, settings):
+        job = os.path.join(work, "job.fio")
+        with open(job, "w") as file:
+            file.write(job_text(target, settings))
+        self.process = subprocess.Popen(
+            [fio, "--output-format=json", job], stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, cwd=work)
+
+    def result(self):
+        out, err = self.process.communicate()
+        start = out.find("{")
+        if self.process.returncode != 0 or start < 0:
+            raise RuntimeError(f"fio: {err or out}")
+        job = json.loads(out[start:])["jobs"][0]
+        total = {"ios": 0, "iops": 0.0, "mbps": 0.0, "p99_ms": 0.0, "max_ms": 0.0}
+        for direction in ("read", "write"):
+            part = job[direction]
+            if not part["total_ios"]:
+                continue
+            total["ios"] += part["total_ios"]
+            total["iops"] += part["iops"]
+            total["mbps"] += part["bw_bytes"] / 1e6
+            latency = part["clat_ns"]
+            p99 = latency.get("percentile", {}).get("99.000000", 0) / 1e6
+            total["p99_ms"] = max(total["p99_ms"], p99)
+            total["max_ms"] = max(total["max_ms"], latency["max"] / 1e6)
+        return total
+
+
+def latencies(work, prefix):
+    """(when in s since 1970, took in ms) of every I/O, from fio's logs."""
+    found = []
+    for name in sorted(os.listdir(work)):
+        if name.startswith(prefix) and "_clat" in name:
+            with open(os.path.join(work, name)) as file:
+                for line in file:
+                    fields = line.split(",")
+                    found.append((int(fields[0]) / 1000, int(fields[1]) / 1e6))
+            os.unlink(os.path.join(work, name))
+    found.sort()
+    return found
+
+
+def window(found, since, until):
+    """IO/s, p99 and the longest of the I/Os that ended in a stretch of time."""
+    took = sorted(ms for when, ms in found if since <= when < until)
+    if not took:
+        # Nothing ended: the whole stretch was one wait.
+        return {"iops": 0.0, "p99_ms": (until - since) * 1000,
+                "max_ms": (until - since) * 1000}
+    return {"iops": len(took) / (until - since), "p99_ms": took[int(len(took) * 0.99)],
+            "max_ms": took[-1]}
+
+
+def fill(path, size, share=1.0):
+    """Writes a raw image: incompressible data in its first `share`, holes behind;
+    spread evenly if the share is not the whole."""
+    if os.path.exists(path) and os.path.getsize(path) == size:
+        return
+    chunk = 1 << 20
+    block = bytearray(os.urandom(chunk))
+    with open(path, "wb") as file:
+        done = 0
+        for number in range(size // chunk):
+            # Runs of 16 MiB: allocated files are not dust.
+            if share < 1.0 and (number // 16) % 10 >= share * 10:
+                continue
+            block[:8] = number.to_bytes(8, "little")
+            file.seek(number * chunk)
+            file.write(block)
+            done += chunk
+        file.truncate(size)
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
