@@ -9,7 +9,10 @@ use crate::programs;
 /// the connection, and must not raise.
 #[track_caller]
 pub fn nbdsh(uri: &str, script: &str) -> String {
-    programs::run("nbdsh", ["--base-allocation", "--uri", uri, "--command", script])
+    // The distribution's Python has the module; `nbdsh` takes the first on the
+    // path, which may be another one.
+    let args = ["-m", "nbd", "--base-allocation", "--uri", uri, "--command", script];
+    programs::run("/usr/bin/python3", args)
 }
 
 /// fio over its NBD engine, with these lines of settings.

@@ -116,7 +116,8 @@ h.pwrite(b"x" * 512, 512)
 h.pwrite(b"y" * 4096, 4096, nbd.CMD_FLAG_FUA)
 h.flush()
 assert h.pread(1024, 0) == bytes(512) + b"x" * 512
-assert h.pread(4096, 4096, nbd.CMD_FLAG_DF) == b"y" * 4096
+whole = h.pread_structured(4096, 4096, lambda *chunk: 0, nbd.CMD_FLAG_DF)
+assert whole == b"y" * 4096
 h.zero(512, 512)
 assert h.pread(1024, 0) == bytes(1024)
 h.pwrite(b"z" * 1048576, 1048576)
@@ -352,7 +353,8 @@ import os, socket, sys
 listener = socket.socket(socket.AF_UNIX)
 listener.bind(sys.argv[1])
 listener.listen()
-os.dup2(listener.fileno(), 3, inheritable=True)
+os.dup2(listener.fileno(), 3)
+os.set_inheritable(3, True)
 os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()), LISTEN_FDNAMES="nbd")
 os.execv(sys.argv[2], sys.argv[2:])
 "#;
