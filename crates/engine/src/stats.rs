@@ -76,7 +76,7 @@ impl Counters {
             ImageOp::Write { buf, .. } => self.write.record(buf.len(), took),
             ImageOp::Flush => self.flushes += 1,
             ImageOp::Zero { .. } => self.zeroes += 1,
-            ImageOp::Extents { .. } | ImageOp::Cache { .. } => {}
+            ImageOp::Extents { .. } | ImageOp::Cache { .. } | ImageOp::Clone { .. } => {}
         }
     }
 

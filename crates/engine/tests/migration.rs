@@ -200,3 +200,63 @@ fn after_another_boot_only_what_differs_is_copied() {
     assert_eq!(progress.copied.0, 64 << 10, "one region");
     assert!(fs::read(destination).unwrap() == content);
 }
+
+#[test]
+fn on_a_file_system_that_shares_blocks_nothing_is_written_twice() {
+    let folder = folder();
+    let Some(mount) = Btrfs::mount(folder.path()) else { return };
+    let source = mount.0.join("source");
+    let content = content(64 * MIB + 512);
+    write_sparse(&source, &content);
+    let engine = engine(IoChoice::Auto);
+    attach(&engine, &source, content.len());
+    let mut spec = spec(&mount.0, content.len());
+    spec.map = folder.path().join("map");
+    let before = mount.used();
+    assert_eq!(migrate(&engine, &spec).0, End::Completed);
+    let grown = mount.used().saturating_sub(before);
+    assert!(fs::read(mount.0.join("destination")).unwrap() == content);
+    assert!(grown < 8 * MIB as u64, "{grown} bytes more for 32 MiB of data");
+    engine.detach(DISK).expect("nothing is in flight");
+}
+
+/// A small btrfs on a loop device, gone with the value.
+struct Btrfs(std::path::PathBuf);
+
+impl Btrfs {
+    fn mount(folder: &Path) -> Option<Btrfs> {
+        let image = folder.join("btrfs");
+        let mount = folder.join("mount");
+        fs::create_dir(&mount).unwrap();
+        fs::File::create(&image).unwrap().set_len(512 << 20).unwrap();
+        let run = |program: &str, arguments: &[&std::ffi::OsStr]| {
+            let output = std::process::Command::new(program).args(arguments).output();
+            output.is_ok_and(|output| output.status.success())
+        };
+        let made = run("mkfs.btrfs", &["-q".as_ref(), image.as_os_str()]);
+        let loop_mount: [&std::ffi::OsStr; 4] =
+            ["-o".as_ref(), "loop".as_ref(), image.as_os_str(), mount.as_os_str()];
+        if made && run("mount", &loop_mount) {
+            return Some(Btrfs(mount));
+        }
+        println!("skipped: mounting a btrfs needs root and btrfs-progs");
+        None
+    }
+
+    /// Bytes that the file system has in use, everything written out.
+    fn used(&self) -> u64 {
+        let sync = std::process::Command::new("sync").arg("-f").arg(&self.0).status();
+        assert!(sync.unwrap().success());
+        let mut df = std::process::Command::new("df");
+        let output = df.args(["--output=used", "-B1"]).arg(&self.0).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().nth(1).unwrap().trim().parse().unwrap()
+    }
+}
+
+impl Drop for Btrfs {
+    fn drop(&mut self) {
+        let unmounted = std::process::Command::new("umount").arg(&self.0).status();
+        assert!(unmounted.unwrap().success(), "something still uses the file system");
+    }
+}

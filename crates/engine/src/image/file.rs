@@ -20,6 +20,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use super::clone;
 use super::open::{Files, open};
 use super::{
     Cx, Done, Extent, Image, ImageInfo, ImageOp, ImageResult, OpenError, Opened, Ticket,
@@ -135,6 +136,10 @@ impl Image for FileImage {
         }
     }
 
+    fn file(&self) -> Option<Arc<OwnedFd>> {
+        Some(Arc::clone(&self.seek))
+    }
+
     fn in_flight(&self) -> usize {
         self.flights.len() + self.held.len()
     }
@@ -215,6 +220,13 @@ impl FileImage {
                 let (file, offset, len) = (Arc::clone(&self.seek), *offset, *len);
                 Op::Blocking {
                     job: Some(Box::new(move || extents::will_need(&*file, offset, len))),
+                }
+            }
+            (_, ImageOp::Clone { offset, len, from }) => {
+                let (to, from) = (Arc::clone(&self.seek), Arc::clone(from));
+                let (offset, len) = (*offset, *len);
+                Op::Blocking {
+                    job: Some(Box::new(move || clone::range(&from, &to, offset, len))),
                 }
             }
             _ => Op::Sync { fd: buffered() },

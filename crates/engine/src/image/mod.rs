@@ -14,6 +14,7 @@
 //!   Offsets and lengths are multiples of 512 unless `ImageInfo::min_block` is 1.
 
 mod bucket;
+mod clone;
 mod extents;
 pub(crate) mod file;
 pub(crate) mod nbd;
@@ -22,7 +23,9 @@ mod shape;
 pub(crate) mod shaped;
 
 use std::fmt;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use sterna_core::{ByteRange, Nanos};
 
@@ -78,6 +81,10 @@ pub(crate) enum ImageOp {
     /// Make the range read as zeroes; with `unmap` it may lose its space. With
     /// `fast`, fail with `ENOTSUP` rather than write zeroes out.
     Zero { offset: u64, len: u64, unmap: bool, fua: bool, fast: bool },
+    /// Take the range over from another image's file, by reference (reflink).
+    /// Where the two cannot share blocks, fails with an error of [`no_clone`] and
+    /// changes nothing.
+    Clone { offset: u64, len: u64, from: Arc<OwnedFd> },
     /// Make all answered writes durable.
     Flush,
     /// Say what is allocated, from `offset` on; at most `limit` extents, which
@@ -85,6 +92,15 @@ pub(crate) enum ImageOp {
     Extents { offset: u64, len: u64, limit: usize },
     /// The range will be read soon.
     Cache { offset: u64, len: u64 },
+}
+
+/// Whether an error of a `Clone` means that it has to be copied: the file system
+/// does not share blocks, not between these two, or not this range.
+pub(crate) fn no_clone(errno: Errno) -> bool {
+    matches!(
+        errno.0,
+        libc::EOPNOTSUPP | libc::ENOTTY | libc::ENOSYS | libc::EXDEV | libc::EINVAL
+    )
 }
 
 /// How an operation ended.
@@ -138,6 +154,12 @@ pub(crate) trait Image {
     }
 
     fn info(&self) -> ImageInfo;
+
+    /// The file behind the image, if another image may `Clone` from it: none
+    /// where something lies in between.
+    fn file(&self) -> Option<Arc<OwnedFd>> {
+        None
+    }
 
     /// Operations that have not been answered.
     fn in_flight(&self) -> usize;

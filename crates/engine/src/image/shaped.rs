@@ -138,6 +138,10 @@ impl Image for Shaped {
             ImageOp::Read { .. } | ImageOp::Write { .. } | ImageOp::Zero { .. } => {
                 self.waiting.push_back((ticket, op));
             }
+            // A clone would go past the shape.
+            ImageOp::Clone { .. } => {
+                cx.finished.push((ticket, Err(Errno(libc::EOPNOTSUPP))));
+            }
             ImageOp::Flush | ImageOp::Extents { .. } | ImageOp::Cache { .. } => {
                 self.below(cx, |inner, cx| inner.submit(cx, ticket, op));
             }

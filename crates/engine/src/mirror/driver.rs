@@ -24,6 +24,8 @@
 
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use sterna_core::ByteRange;
@@ -32,13 +34,13 @@ use sterna_core::mirror::{
     Progress, Request, RequestId, RequestKind,
 };
 
-use super::job::{Need, Run, Side, Style, fault};
+use super::job::{Need, Run, Side, Step, Style, fault};
 use super::map::MapFile;
 use super::{MigrationEvent, MigrationId, Options};
 use crate::buffer::Pool;
 use crate::disk::{Core, Driver};
-use crate::image::{Cx, ImageOp, ImageResult};
-use crate::io::{Owner, Token};
+use crate::image::{Cx, Image, ImageOp, ImageResult};
+use crate::io::{Errno, Owner, Token};
 use crate::slab::Slab;
 use crate::timer::TimerId;
 
@@ -70,6 +72,8 @@ pub(crate) struct MirrorDriver {
     id: MigrationId,
     mirror: Mirror<MapFile>,
     style: Style,
+    /// The source's file, while the destination may be able to share its blocks.
+    clone: Option<Arc<OwnedFd>>,
     source: u16,
     destination: u16,
     pool: Pool,
@@ -105,6 +109,9 @@ impl MirrorDriver {
     ) -> std::io::Result<MirrorDriver> {
         let source = core.current();
         let scan = core.image(source).is_some_and(|image| image.info().finds_holes);
+        // Shared blocks are reserved for nobody, so only thin images share them.
+        let sharing = options.thin && core.image(destination).is_some_and(can_share);
+        let clone = core.image(source).filter(|_| sharing).and_then(Image::file);
         let region = u64::from(map.key().region);
         let config = Config {
             region,
@@ -123,6 +130,7 @@ impl MirrorDriver {
                 unmap: options.thin,
                 region: region as usize,
             },
+            clone,
             source,
             destination,
             pool: Pool::new(POOL)?,
@@ -295,13 +303,23 @@ impl MirrorDriver {
     }
 
     fn start_job(&mut self, core: &mut Core, cx: &mut Cx, job: Job) {
+        self.start_run(core, cx, job, self.clone.clone());
+    }
+
+    fn start_run(
+        &mut self,
+        core: &mut Core,
+        cx: &mut Cx,
+        job: Job,
+        clone: Option<Arc<OwnedFd>>,
+    ) {
         let mut needs = std::mem::take(&mut self.needs);
-        match Run::start(job, self.style, &self.pool, &mut needs) {
+        match Run::start(job, self.style, clone, &self.pool, &mut needs) {
             Some(run) => {
                 self.runs.insert(job.id, run);
                 self.fulfil(core, cx, job.id, &mut needs);
             }
-            None => self.waiting.push_back(job),
+            None => self.waiting.push_back(job), // Until another one ends.
         }
         self.needs = needs;
     }
@@ -326,18 +344,32 @@ impl MirrorDriver {
         result: ImageResult,
     ) {
         let mut needs = std::mem::take(&mut self.needs);
-        let outcome = match self.runs.get_mut(&id) {
+        let step = match self.runs.get_mut(&id) {
             Some(run) => run.done(side, result, &mut needs),
-            None => None,
+            None => Step::Going,
         };
         self.fulfil(core, cx, id, &mut needs);
         self.needs = needs;
-        let Some(outcome) = outcome else { return };
+        let outcome = match step {
+            Step::Going => return,
+            Step::Over(outcome) => outcome,
+            Step::CannotClone(errno) => return self.copy_instead(core, cx, id, errno),
+        };
         self.runs.remove(&id);
         if let Some(job) = self.waiting.pop_front() {
             self.start_job(core, cx, job);
         }
         self.tell(core, cx, Event::JobDone { job: id, outcome });
+    }
+
+    /// The images cannot share blocks: at all, or only not in this range.
+    fn copy_instead(&mut self, core: &mut Core, cx: &mut Cx, id: JobId, errno: Errno) {
+        if errno.0 != libc::EINVAL {
+            self.clone = None;
+        }
+        if let Some(run) = self.runs.remove(&id) {
+            self.start_run(core, cx, run.into_job(), None);
+        }
     }
 
     fn set_timer(&mut self, core: &Core, cx: &mut Cx) {
@@ -412,6 +444,11 @@ impl Driver for MirrorDriver {
     }
 }
 
+/// Whether an image can take blocks over from another one's file.
+fn can_share(image: &dyn Image) -> bool {
+    image.file().is_some()
+}
+
 /// Which of a disk's requests a name belongs to.
 fn number(id: RequestId) -> u32 {
     id.0 as u32
@@ -427,7 +464,9 @@ fn describe(op: &ImageOp) -> (RequestKind, ByteRange) {
         ImageOp::Write { offset, buf, .. } => {
             (RequestKind::Write, range(*offset, buf.len() as u64))
         }
-        ImageOp::Zero { offset, len, .. } => (RequestKind::Write, range(*offset, *len)),
+        ImageOp::Zero { offset, len, .. } | ImageOp::Clone { offset, len, .. } => {
+            (RequestKind::Write, range(*offset, *len))
+        }
         ImageOp::Flush => (RequestKind::Flush, range(0, 0)),
         ImageOp::Extents { offset, len, .. } | ImageOp::Cache { offset, len } => {
             (RequestKind::Read, range(*offset, *len))

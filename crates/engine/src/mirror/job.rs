@@ -5,12 +5,15 @@
 //! of it is in flight, also after a failure, so that a job that is over can
 //! never write any more.
 
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
 use sterna_core::ByteRange;
 use sterna_core::mirror::{Fault, Job, JobKind, Outcome};
 
 use super::runs;
 use crate::buffer::{Pool, Slice};
-use crate::image::{Done, Extent, ImageOp, ImageResult};
+use crate::image::{Done, Extent, ImageOp, ImageResult, no_clone};
 use crate::io::Errno;
 
 /// A comparison reads so much at a time from both sides: with two buffers for
@@ -44,10 +47,24 @@ pub(super) struct Style {
 /// What a run needs done next.
 pub(super) type Need = (Side, ImageOp);
 
+/// Where a run is after an operation of it has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// More of it is in flight, or needed.
+    Going,
+    /// It is over.
+    Over(Outcome),
+    /// It is over, and nothing was done: the images cannot share these blocks, at
+    /// all or (`EINVAL`) in this range. The job has to be copied.
+    CannotClone(Errno),
+}
+
 /// A job under way.
 pub(super) struct Run {
     job: Job,
     style: Style,
+    /// The source's file, if the destination is to share its blocks.
+    clone: Option<Arc<OwnedFd>>,
     /// One buffer for a copy, two for a comparison.
     buffers: Vec<Slice>,
     /// How far a job that goes piece by piece has come.
@@ -65,11 +82,13 @@ impl Run {
     pub(super) fn start(
         job: Job,
         style: Style,
+        clone: Option<Arc<OwnedFd>>,
         pool: &Pool,
         needs: &mut Vec<Need>,
     ) -> Option<Run> {
         let len = job.range.len;
         let (count, bytes) = match job.kind {
+            JobKind::Copy { .. } if clone.is_some() => (0, 0),
             JobKind::Copy { .. } => (1, len),
             JobKind::Compare => (2, len.min(COMPARE_PIECE)),
             JobKind::Zero if style.write_zeroes => (1, len.min(ZERO_PIECE)),
@@ -82,6 +101,7 @@ impl Run {
         let mut run = Run {
             job,
             style,
+            clone,
             buffers,
             at: job.range.offset,
             reading: true,
@@ -100,7 +120,8 @@ impl Run {
         Some(run)
     }
 
-    pub(super) fn job(&self) -> Job {
+    /// The job, taken back from a run that is over.
+    pub(super) fn into_job(self) -> Job {
         self.job
     }
 
@@ -117,6 +138,12 @@ impl Run {
             JobKind::Scan => {
                 let op = ImageOp::Extents { offset, len: left, limit: EXTENTS };
                 self.need(needs, Side::Source, op);
+            }
+            JobKind::Copy { .. } if let Some(from) = self.clone.clone() => {
+                self.reading = false;
+                self.written = left;
+                let op = ImageOp::Clone { offset, len: left, from };
+                self.need(needs, Side::Destination, op);
             }
             JobKind::Copy { .. } => {
                 let buf = self.buffers[0].clone();
@@ -151,24 +178,27 @@ impl Run {
         ImageOp::Zero { offset, len, unmap: self.style.unmap, fua: false, fast: false }
     }
 
-    /// An operation of the job has ended. Gives the outcome if that was the last.
+    /// An operation of the job has ended.
     pub(super) fn done(
         &mut self,
         side: Side,
         result: ImageResult,
         needs: &mut Vec<Need>,
-    ) -> Option<Outcome> {
+    ) -> Step {
         self.in_flight -= 1;
         match result {
+            Err(errno) if self.clone.is_some() && no_clone(errno) => {
+                return Step::CannotClone(errno);
+            }
             Err(errno) => self.fail(side, errno),
             Ok(Done::Extents(extents)) => self.found(&extents),
             Ok(Done::Ok) => {}
         }
         if self.in_flight > 0 {
-            return None;
+            return Step::Going;
         }
         if let Some(failure) = self.failed.take() {
-            return Some(failure);
+            return Step::Over(failure);
         }
         match self.job.kind {
             JobKind::Copy { fresh } if self.reading => {
@@ -179,14 +209,14 @@ impl Run {
             _ => {}
         }
         if self.in_flight > 0 {
-            return None;
+            return Step::Going;
         }
         let over = matches!(self.job.kind, JobKind::Copy { .. });
         if !over && self.at < self.job.range.end() {
             self.go_on(needs);
-            return None;
+            return Step::Going;
         }
-        Some(self.outcome())
+        Step::Over(self.outcome())
     }
 
     fn outcome(&mut self) -> Outcome {
@@ -288,7 +318,8 @@ mod tests {
         let pool = Pool::new(8 << 20).unwrap();
         let job = Job { id: JobId(1), kind, range: ByteRange::new(1 << 20, len) };
         let mut needs = Vec::new();
-        let run = Run::start(job, STYLE, &pool, &mut needs).expect("there is memory");
+        let run =
+            Run::start(job, STYLE, None, &pool, &mut needs).expect("there is memory");
         (run, needs)
     }
 
@@ -298,7 +329,7 @@ mod tests {
         let (_, ImageOp::Read { buf, .. }) = needs.remove(0) else { panic!("reads") };
         buf.zero();
         let outcome = run.done(Side::Source, Ok(Done::Ok), &mut needs);
-        assert_eq!(outcome, Some(Outcome::Copied { written: 0 }));
+        assert_eq!(outcome, Step::Over(Outcome::Copied { written: 0 }));
         assert!(needs.is_empty());
     }
 
@@ -307,27 +338,28 @@ mod tests {
         let (mut run, mut needs) = start(JobKind::Copy { fresh: false }, 128 << 10);
         let (_, ImageOp::Read { buf, .. }) = needs.remove(0) else { panic!("reads") };
         buf.zero();
-        assert_eq!(run.done(Side::Source, Ok(Done::Ok), &mut needs), None);
+        assert_eq!(run.done(Side::Source, Ok(Done::Ok), &mut needs), Step::Going);
         let zero = matches!(needs[..], [(_, ImageOp::Zero { unmap: true, .. })]);
         assert!(zero, "{needs:?}");
         let outcome = run.done(Side::Destination, Ok(Done::Ok), &mut needs);
-        assert_eq!(outcome, Some(Outcome::Copied { written: 0 }));
+        assert_eq!(outcome, Step::Over(Outcome::Copied { written: 0 }));
     }
 
     #[test]
     fn a_job_that_failed_ends_only_when_nothing_of_it_is_in_flight() {
         let (mut run, mut needs) = start(JobKind::Compare, 64 << 10);
-        assert_eq!(run.done(Side::Source, Err(Errno(libc::EIO)), &mut needs), None);
+        let failed = run.done(Side::Source, Err(Errno(libc::EIO)), &mut needs);
+        assert_eq!(failed, Step::Going);
         let outcome = run.done(Side::Destination, Ok(Done::Ok), &mut needs);
-        assert_eq!(outcome, Some(Outcome::SourceFailed(libc::EIO)));
+        assert_eq!(outcome, Step::Over(Outcome::SourceFailed(libc::EIO)));
     }
 
     #[test]
     fn a_comparison_goes_piece_by_piece_and_names_regions() {
         let (mut run, mut needs) = start(JobKind::Compare, 768 << 10);
-        let mut outcome = None;
+        let mut step = Step::Going;
         let mut pieces = 0;
-        while outcome.is_none() {
+        while step == Step::Going {
             pieces += 1;
             for (side, op) in std::mem::take(&mut needs) {
                 let ImageOp::Read { buf, .. } = op else { panic!("reads") };
@@ -335,10 +367,10 @@ mod tests {
                 if side == Side::Source && pieces == 2 {
                     buf.copy_from(0, &[1]);
                 }
-                outcome = run.done(side, Ok(Done::Ok), &mut needs);
+                step = run.done(side, Ok(Done::Ok), &mut needs);
             }
         }
         let first = ByteRange::new((1 << 20) + (512 << 10), 64 << 10);
-        assert_eq!(outcome, Some(Outcome::Compared { differing: vec![first] }));
+        assert_eq!(step, Step::Over(Outcome::Compared { differing: vec![first] }));
     }
 }

@@ -208,6 +208,7 @@ pub(super) fn at_once(op: &ImageOp, able: &Abilities) -> Option<ImageResult> {
         // What is answered is as durable as it will ever be.
         ImageOp::Flush if !able.has(F::SEND_FLUSH) => Some(Ok(Done::Ok)),
         ImageOp::Cache { .. } if !able.has(F::SEND_CACHE) => Some(Ok(Done::Ok)),
+        ImageOp::Clone { .. } => Some(Err(Errno(libc::EOPNOTSUPP))),
         ImageOp::Extents { offset, len, .. } if !able.allocation => {
             Some(Ok(Done::Extents(vec![data(offset, len)])))
         }
