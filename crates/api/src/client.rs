@@ -63,9 +63,7 @@ pub struct Client {
 impl Client {
     /// A client of the daemon that listens on `socket`.
     pub fn new(socket: impl Into<PathBuf>) -> Self {
-        Client {
-            socket: socket.into(),
-        }
+        Client { socket: socket.into() }
     }
 
     /// The daemon's socket.
@@ -96,10 +94,9 @@ impl Client {
         self.call(Method::POST, "/v1/datastores", request).await
     }
 
-    /// Forgets a datastore; what is on it stays.
-    pub async fn remove_datastore(&self, name: &str) -> Result<(), ClientError> {
-        self.call(Method::DELETE, &path("datastores", name), &())
-            .await
+    /// Forgets a datastore; what is on it stays. Answers with what it was.
+    pub async fn remove_datastore(&self, name: &str) -> Result<Datastore, ClientError> {
+        self.call(Method::DELETE, &path("datastores", name), &()).await
     }
 
     /// All disks.
@@ -122,12 +119,13 @@ impl Client {
         self.call(Method::POST, "/v1/imports", request).await
     }
 
-    /// Removes a disk, and its image unless that is to be kept.
+    /// Removes a disk, and its image unless that is to be kept. Answers with
+    /// what it was.
     pub async fn remove_disk(
         &self,
         name: &str,
         keep_image: bool,
-    ) -> Result<(), ClientError> {
+    ) -> Result<Disk, ClientError> {
         let path = format!("{}?keep_image={keep_image}", path("disks", name));
         self.call(Method::DELETE, &path, &()).await
     }
@@ -176,16 +174,14 @@ impl Client {
     }
 
     async fn act(&self, id: u64, what: &str) -> Result<Migration, ClientError> {
-        self.call(Method::POST, &format!("/v1/migrations/{id}/{what}"), &())
-            .await
+        self.call(Method::POST, &format!("/v1/migrations/{id}/{what}"), &()).await
     }
 
     async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         self.call(Method::GET, path, &()).await
     }
 
-    /// One call: connect, ask, read the answer. A body of `()` is no body; an
-    /// answer without a body reads as `null`.
+    /// One call: connect, ask, read the answer. A body of `()` is no body.
     async fn call<B: Serialize, T: DeserializeOwned>(
         &self,
         method: Method,
@@ -201,17 +197,13 @@ impl Client {
         }
         let request = request.body(Full::new(body)).expect("paths are escaped");
         let (status, body) = self.send(request).await?;
-        let text: &[u8] = if body.is_empty() { b"null" } else { &body };
-        let not_understood = |source| ClientError::NotUnderstood {
-            call: call.clone(),
-            status,
-            source,
-        };
+        let not_understood =
+            |source| ClientError::NotUnderstood { call: call.clone(), status, source };
         if status.is_success() {
-            serde_json::from_slice(text).map_err(not_understood)
+            serde_json::from_slice(&body).map_err(not_understood)
         } else {
             let refusal: ErrorBody =
-                serde_json::from_slice(text).map_err(not_understood)?;
+                serde_json::from_slice(&body).map_err(not_understood)?;
             Err(refusal.into())
         }
     }
@@ -233,16 +225,9 @@ impl Client {
                 .map_err(ClientError::Broken)?;
         // Ends by itself once the answer is read and `sender` is gone.
         tokio::spawn(connection);
-        let answer = sender
-            .send_request(request)
-            .await
-            .map_err(ClientError::Broken)?;
+        let answer = sender.send_request(request).await.map_err(ClientError::Broken)?;
         let status = answer.status();
-        let body = answer
-            .into_body()
-            .collect()
-            .await
-            .map_err(ClientError::Broken)?;
+        let body = answer.into_body().collect().await.map_err(ClientError::Broken)?;
         Ok((status, body.to_bytes()))
     }
 }

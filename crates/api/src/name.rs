@@ -14,10 +14,7 @@ pub const NAME_RULE: &str = "a name has 1 to 63 characters: letters, digits, `.`
 pub fn is_name(text: &str) -> bool {
     let follows = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-');
     text.len() <= LONGEST
-        && text
-            .bytes()
-            .next()
-            .is_some_and(|c| c.is_ascii_alphanumeric())
+        && text.bytes().next().is_some_and(|c| c.is_ascii_alphanumeric())
         && text.bytes().all(follows)
 }
 

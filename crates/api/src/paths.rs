@@ -29,9 +29,7 @@ impl Caller {
     pub fn from_environment(uid: u32) -> Self {
         // A relative path in an XDG variable must be ignored (the standard says).
         let directory = |name: &str| {
-            env::var_os(name)
-                .map(PathBuf::from)
-                .filter(|path| path.is_absolute())
+            env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
         };
         let socket = env::var_os(SOCKET_VARIABLE).filter(|path| !path.is_empty());
         Caller {
@@ -79,21 +77,12 @@ mod tests {
     use super::*;
 
     fn caller(uid: u32) -> Caller {
-        Caller {
-            uid,
-            home: None,
-            state_home: None,
-            runtime_dir: None,
-            socket: None,
-        }
+        Caller { uid, home: None, state_home: None, runtime_dir: None, socket: None }
     }
 
     #[test]
     fn root_has_the_systems_places() {
-        let root = Caller {
-            runtime_dir: Some("/run/user/0".into()),
-            ..caller(0)
-        };
+        let root = Caller { runtime_dir: Some("/run/user/0".into()), ..caller(0) };
         assert_eq!(root.state(), PathBuf::from("/var/lib/sterna"));
         assert_eq!(root.socket(), PathBuf::from("/run/sterna/sterna.sock"));
     }
@@ -103,10 +92,7 @@ mod tests {
         let bare = caller(7);
         assert_eq!(bare.state(), PathBuf::from("/var/tmp/sterna-7"));
         assert_eq!(bare.socket(), PathBuf::from("/tmp/sterna-7/sterna.sock"));
-        let home = Caller {
-            home: Some("/home/u".into()),
-            ..caller(7)
-        };
+        let home = Caller { home: Some("/home/u".into()), ..caller(7) };
         assert_eq!(home.state(), PathBuf::from("/home/u/.local/state/sterna"));
         let xdg = Caller {
             state_home: Some("/s".into()),
@@ -114,18 +100,12 @@ mod tests {
             ..home
         };
         assert_eq!(xdg.state(), PathBuf::from("/s/sterna"));
-        assert_eq!(
-            xdg.socket(),
-            PathBuf::from("/run/user/7/sterna/sterna.sock")
-        );
+        assert_eq!(xdg.socket(), PathBuf::from("/run/user/7/sterna/sterna.sock"));
     }
 
     #[test]
     fn the_variable_goes_before_the_default() {
-        let told = Caller {
-            socket: Some("/x.sock".into()),
-            ..caller(0)
-        };
+        let told = Caller { socket: Some("/x.sock".into()), ..caller(0) };
         assert_eq!(told.socket(), PathBuf::from("/x.sock"));
     }
 }

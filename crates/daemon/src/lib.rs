@@ -1,1 +1,43 @@
 //! The daemon: state, jobs and API around the engine.
+//!
+//! It wires the rooms together. The engine moves bytes; the store knows what is
+//! true; the jobs make what a migration decides durable; the API lets people
+//! ask and see. `serve` starts them in the order that a crash demands: the lock
+//! first, then the state, then the disks as the state has them, and clients
+//! last.
+//!
+//! **Failure cases.** A daemon that is killed at any instruction leaves a state
+//! that the next one goes on from (`jobs`). A datastore that cannot be reached
+//! is offline and tried again (`shelf`, `keeper`); its disks are reported as not
+//! served. A state that is not ours, is newer, or is in use is refused before
+//! anything is touched.
+
+mod boot;
+mod bring_up;
+mod claims;
+mod clock;
+mod daemon;
+mod datastores;
+mod descriptor;
+mod disks;
+mod error;
+mod figures;
+mod http;
+mod imports;
+mod jobs;
+mod keeper;
+mod lock;
+mod patience;
+mod random;
+mod serve;
+mod settings;
+mod shelf;
+mod sockets;
+mod store;
+
+pub use datastores::check_shape;
+pub use descriptor::effective_user;
+pub use error::DaemonError;
+pub use http::openapi_document;
+pub use serve::{Running, serve};
+pub use settings::{IoChoice, Settings};

@@ -1,0 +1,142 @@
+//! The command line as a whole. Manual pages and completions come from here.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::completion::{CompletionArgs, ManArgs};
+use crate::datastore::DatastoreCommand;
+use crate::disk::DiskCommand;
+use crate::migrate::MigrateArgs;
+use crate::migration::MigrationCommand;
+use crate::serve::ServeArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  sterna serve &
+  sterna datastore add fast /mnt/nvme
+  sterna datastore add slow /mnt/hdd
+  sterna disk create db --size 10G --on fast
+  sterna disk uri db
+  sterna migrate db --to slow --verify";
+
+/// Moves the disks of running virtual machines between storage.
+#[derive(Debug, Parser)]
+#[command(name = "sterna", version, max_term_width = 80, after_help = EXAMPLES)]
+pub(crate) struct Cli {
+    /// Print JSON, exactly as the API gives it
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// The daemon's API socket [default: /run/sterna/sterna.sock for root, else
+    /// $XDG_RUNTIME_DIR/sterna/sterna.sock]
+    #[arg(long, global = true, value_name = "PATH", env = "STERNA_SOCKET")]
+    pub(crate) socket: Option<PathBuf>,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the daemon in the foreground
+    Serve(ServeArgs),
+    /// Places that hold disk images
+    #[command(subcommand)]
+    Datastore(DatastoreCommand),
+    /// Virtual disks
+    #[command(subcommand)]
+    Disk(DiskCommand),
+    /// Move a disk to another datastore while it is in use
+    Migrate(MigrateArgs),
+    /// Migrations under way and past
+    #[command(subcommand)]
+    Migration(MigrationCommand),
+    /// The daemon in one page
+    Status,
+    /// Print a completion script for a shell
+    Completion(CompletionArgs),
+    /// Write the manual pages into a directory
+    Man(ManArgs),
+    /// Print the API's OpenAPI document
+    #[command(hide = true)]
+    Openapi,
+}
+
+/// The name of one thing that exists.
+#[derive(Debug, Args)]
+pub(crate) struct NameArg {
+    /// Its name
+    pub(crate) name: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(line.split_whitespace())
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_promised_commands_are_understood() {
+        for line in [
+            "sterna serve",
+            "sterna serve --state /s --socket /x.sock --nbd-socket /n.sock",
+            "sterna serve --listen 127.0.0.1:10809 --io threads",
+            "sterna datastore add fast /mnt/nvme",
+            "sterna datastore add slow /d --shape mbps=300,iops=5000,latency=1ms",
+            "sterna datastore list --json",
+            "sterna datastore show fast",
+            "sterna datastore remove fast",
+            "sterna disk create a --size 10G --on fast --provision thick-zeroed",
+            "sterna disk import a --on fast a.raw",
+            "sterna disk list",
+            "sterna disk show a",
+            "sterna disk remove a --keep-image",
+            "sterna disk uri a",
+            "sterna migrate a --to slow --provision thin --rate 200M --verify",
+            "sterna migrate a --to slow --keep-source --detach --json",
+            "sterna migration list",
+            "sterna migration show 3",
+            "sterna migration watch 3",
+            "sterna migration pause 3",
+            "sterna migration resume 3",
+            "sterna migration cancel 3",
+            "sterna migration set 3 --rate 50M",
+            "sterna migration set 3 --rate none",
+            "sterna --json status",
+            "sterna completion bash",
+            "sterna man /tmp/man",
+            "sterna openapi",
+        ] {
+            if let Err(error) = parse(line) {
+                panic!("{line}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_command_line_is_a_usage_error() {
+        for line in [
+            "sterna",
+            "sterna disk create a --on fast",
+            "sterna disk create a --size ten --on fast",
+            "sterna migrate a",
+            "sterna migration show three",
+            "sterna migrate a --to b --rate fast",
+            "sterna datastore add a /a --shape colour=red",
+            "sterna serve --io psync",
+            "sterna serve --listen localhost",
+        ] {
+            assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
+        }
+    }
+}

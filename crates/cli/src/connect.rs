@@ -1,0 +1,112 @@
+//! Reaching the daemon, and explaining what went wrong.
+
+use std::future::Future;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use sterna_api::paths::Caller;
+use sterna_api::{Client, ClientError, ErrorBody, ErrorCode};
+use sterna_daemon::DaemonError;
+
+/// The way to the daemon.
+#[derive(Debug)]
+pub(crate) struct Link {
+    client: Client,
+}
+
+/// A failure that says itself what to do next.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Failure {
+    /// What happened, and to what.
+    pub(crate) message: String,
+    /// What to do next.
+    pub(crate) hint: String,
+}
+
+impl Link {
+    /// The daemon on this socket, or on the one that this user's daemon has.
+    pub(crate) fn new(socket: Option<PathBuf>) -> Self {
+        let socket = socket.unwrap_or_else(|| caller().socket());
+        Link { client: Client::new(socket) }
+    }
+
+    /// The client.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Carries out what asks the daemon.
+    pub(crate) fn ask<T>(
+        &self,
+        work: impl AsyncFnOnce(&Client) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        block_on(work(&self.client))
+    }
+}
+
+/// Who runs this.
+pub(crate) fn caller() -> Caller {
+    Caller::from_environment(sterna_daemon::effective_user())
+}
+
+fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().build().context("start the async runtime")?;
+    runtime.block_on(work)
+}
+
+/// What went wrong, in the API's form: message and hint.
+pub(crate) fn explain(error: &anyhow::Error) -> ErrorBody {
+    if let Some(error) = error.downcast_ref::<ClientError>() {
+        return explain_client(error);
+    }
+    if let Some(error) = error.downcast_ref::<DaemonError>() {
+        return error.body();
+    }
+    let (message, hint) = match error.downcast_ref::<Failure>() {
+        Some(failure) => (failure.message.clone(), failure.hint.clone()),
+        None => (format!("{error:#}"), String::new()),
+    };
+    ErrorBody { code: ErrorCode::Internal, message, hint }
+}
+
+fn explain_client(error: &ClientError) -> ErrorBody {
+    let body = |code, hint: String| ErrorBody { code, message: chain(error), hint };
+    match error {
+        ClientError::Refused(body) => body.clone(),
+        ClientError::NoDaemon { .. } => body(
+            ErrorCode::Unavailable,
+            "start it: `sterna serve` (or `systemctl start sterna`); if it runs \
+             with another socket, name that with --socket or STERNA_SOCKET"
+                .into(),
+        ),
+        ClientError::Forbidden { .. } => body(
+            ErrorCode::Unavailable,
+            "use the account that the daemon runs under (often root: sudo)".into(),
+        ),
+        ClientError::Broken(_) => body(
+            ErrorCode::Unavailable,
+            "see whether the daemon still runs (`sterna status`) and what its log \
+             says; what was asked for may have been done"
+                .into(),
+        ),
+        ClientError::NotUnderstood { .. } => body(
+            ErrorCode::Internal,
+            "see that client and daemon have the same version: `sterna --version`, \
+             `sterna status`"
+                .into(),
+        ),
+    }
+}
+
+/// An error and its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
+}

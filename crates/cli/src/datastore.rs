@@ -1,0 +1,152 @@
+//! `sterna datastore`: places that hold disk images.
+
+use std::path::Path;
+
+use clap::Subcommand;
+use sterna_api::{AddDatastore, Datastore, DatastoreKind};
+
+use crate::args::NameArg;
+use crate::connect::Link;
+use crate::format::{bytes, count};
+use crate::output::Output;
+use crate::table::{Cell, Column, Pairs, Style, Table};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DatastoreCommand {
+    /// Add a datastore: a directory, a block device or an NBD export
+    Add {
+        /// Its name
+        name: String,
+        /// A directory, a block device, nbd://HOST[:PORT]/EXPORT or
+        /// nbd+unix:///EXPORT?socket=PATH
+        location: String,
+        /// Emulate a slower store: mbps=300,iops=5000,latency=1ms
+        #[arg(long, value_parser = parse_shape)]
+        shape: Option<String>,
+    },
+    /// List the datastores
+    #[command(visible_alias = "ls")]
+    List,
+    /// Show one datastore
+    Show(NameArg),
+    /// Forget a datastore without disks; what is on it stays
+    #[command(visible_alias = "rm")]
+    Remove(NameArg),
+}
+
+/// Checks the text here, so that a wrong one is a usage error.
+fn parse_shape(text: &str) -> Result<String, String> {
+    sterna_daemon::check_shape(text).map(|()| text.into())
+}
+
+/// Carries out a command.
+pub(crate) fn run(
+    command: DatastoreCommand,
+    link: &Link,
+    output: Output,
+) -> anyhow::Result<()> {
+    match command {
+        DatastoreCommand::Add { name, location, shape } => {
+            let request = AddDatastore { name, location: absolute(location), shape };
+            let added =
+                link.ask(async |client| Ok(client.add_datastore(&request).await?))?;
+            output.answer(&added, |added| {
+                format!("{} added.\n{}", title(added), show(added, output))
+            })
+        }
+        DatastoreCommand::List => {
+            let all = link.ask(async |client| Ok(client.datastores().await?))?;
+            output.answer(&all, |all| list(all, output))
+        }
+        DatastoreCommand::Show(NameArg { name }) => {
+            let one = link.ask(async |client| Ok(client.datastore(&name).await?))?;
+            output.answer(&one, |one| show(one, output))
+        }
+        DatastoreCommand::Remove(NameArg { name }) => {
+            let gone =
+                link.ask(async |client| Ok(client.remove_datastore(&name).await?))?;
+            output.answer(&gone, |gone| {
+                format!(
+                    "{} is forgotten; what is in {} stays.",
+                    title(gone),
+                    gone.location
+                )
+            })
+        }
+    }
+}
+
+/// The daemon has another working directory: paths must be whole.
+fn absolute(location: String) -> String {
+    if location.contains("://") {
+        return location;
+    }
+    match std::path::absolute(Path::new(&location)) {
+        Ok(path) => path.to_str().map_or(location, Into::into),
+        Err(_) => location,
+    }
+}
+
+fn title(datastore: &Datastore) -> String {
+    format!("Datastore {}", datastore.name)
+}
+
+fn kind(kind: DatastoreKind) -> &'static str {
+    match kind {
+        DatastoreKind::Directory => "directory",
+        DatastoreKind::Device => "device",
+        DatastoreKind::Nbd => "nbd",
+    }
+}
+
+fn state(datastore: &Datastore) -> Cell {
+    match datastore.problem {
+        None => Cell::styled("online", Style::Good),
+        Some(_) => Cell::styled("offline", Style::Bad),
+    }
+}
+
+fn size(size: Option<u64>) -> String {
+    size.map_or("-".into(), bytes)
+}
+
+fn list(all: &[Datastore], output: Output) -> String {
+    if all.is_empty() {
+        return "No datastores yet. Add one: sterna datastore add NAME LOCATION".into();
+    }
+    let mut table = Table::new(&[
+        ("NAME", Column::Flexible),
+        ("KIND", Column::Left),
+        ("CAPACITY", Column::Right),
+        ("FREE", Column::Right),
+        ("DISKS", Column::Right),
+        ("STATE", Column::Left),
+        ("LOCATION", Column::Flexible),
+    ]);
+    for one in all {
+        table.row(vec![
+            one.name.as_str().into(),
+            kind(one.kind).into(),
+            size(one.capacity).into(),
+            size(one.free).into(),
+            one.disks.to_string().into(),
+            state(one),
+            one.location.as_str().into(),
+        ]);
+    }
+    output.table(&table)
+}
+
+fn show(one: &Datastore, output: Output) -> String {
+    let mut pairs = Pairs::new();
+    pairs.add("name", one.name.as_str());
+    pairs.add("kind", kind(one.kind));
+    pairs.add("location", one.location.as_str());
+    pairs.maybe("shape", one.shape.as_deref());
+    pairs.add("capacity", size(one.capacity));
+    pairs.add("free", size(one.free));
+    pairs.add("holds", count(one.disks, "disk"));
+    pairs.add("state", state(one));
+    pairs.maybe("problem", one.problem.as_deref());
+    output.pairs(&pairs)
+}

@@ -1,0 +1,249 @@
+//! `sterna disk`: virtual disks.
+
+use std::path::Path;
+
+use clap::{Subcommand, ValueEnum};
+use sterna_api::{CreateDisk, Disk, DiskActivity, ImportDisk, Provision};
+use sterna_core::Bytes;
+
+use crate::args::NameArg;
+use crate::connect::{Failure, Link};
+use crate::format::{bytes, count, iops, rate, response};
+use crate::output::Output;
+use crate::table::{Cell, Column, Pairs, Style, Table};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DiskCommand {
+    /// Create an empty disk
+    Create {
+        /// Its name, which is its NBD export's name too
+        name: String,
+        /// Its size (10G, 512M); a multiple of 512 bytes
+        #[arg(long)]
+        size: Bytes,
+        /// The datastore to put it on
+        #[arg(long, value_name = "DATASTORE")]
+        on: String,
+        /// How much room to take at once
+        #[arg(long, value_enum, default_value_t)]
+        provision: ProvisionArg,
+    },
+    /// Make a raw image that exists a disk, in place
+    Import {
+        /// The disk's name
+        name: String,
+        /// The datastore that the image is on
+        #[arg(long, value_name = "DATASTORE")]
+        on: String,
+        /// The raw file: its path, or its name in the datastore's directory
+        file: String,
+    },
+    /// List the disks
+    #[command(visible_alias = "ls")]
+    List,
+    /// Show one disk
+    Show(NameArg),
+    /// Remove a disk that nobody uses, and its image
+    #[command(visible_alias = "rm")]
+    Remove {
+        /// Its name
+        name: String,
+        /// Leave the image where it is
+        #[arg(long)]
+        keep_image: bool,
+    },
+    /// Print the URIs under which clients reach a disk
+    Uri(NameArg),
+}
+
+/// How much room an image takes before anything is written to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProvisionArg {
+    /// Only what is written takes room
+    #[default]
+    Thin,
+    /// All of it is allocated
+    Thick,
+    /// All of it is allocated and written with zeroes
+    ThickZeroed,
+}
+
+impl From<ProvisionArg> for Provision {
+    fn from(arg: ProvisionArg) -> Self {
+        match arg {
+            ProvisionArg::Thin => Provision::Thin,
+            ProvisionArg::Thick => Provision::Thick,
+            ProvisionArg::ThickZeroed => Provision::ThickZeroed,
+        }
+    }
+}
+
+/// A provisioning in words.
+pub(crate) fn provision(provision: Provision) -> &'static str {
+    match provision {
+        Provision::Thin => "thin",
+        Provision::Thick => "thick",
+        Provision::ThickZeroed => "thick-zeroed",
+    }
+}
+
+/// Carries out a command.
+pub(crate) fn run(
+    command: DiskCommand,
+    link: &Link,
+    output: Output,
+) -> anyhow::Result<()> {
+    match command {
+        DiskCommand::Create { name, size, on, provision } => {
+            let request = CreateDisk {
+                name,
+                size: size.0,
+                datastore: on,
+                provision: provision.into(),
+            };
+            let disk =
+                link.ask(async |client| Ok(client.create_disk(&request).await?))?;
+            output.answer(&disk, |disk| made("created", disk))
+        }
+        DiskCommand::Import { name, on, file } => {
+            let request = ImportDisk { name, datastore: on, file: found(file) };
+            let disk =
+                link.ask(async |client| Ok(client.import_disk(&request).await?))?;
+            output.answer(&disk, |disk| made("imported", disk))
+        }
+        DiskCommand::List => {
+            let all = link.ask(async |client| Ok(client.disks().await?))?;
+            output.answer(&all, |all| list(all, output))
+        }
+        DiskCommand::Show(NameArg { name }) => {
+            let one = link.ask(async |client| Ok(client.disk(&name).await?))?;
+            output.answer(&one, |one| show(one, output))
+        }
+        DiskCommand::Remove { name, keep_image } => {
+            let gone = link
+                .ask(async |client| Ok(client.remove_disk(&name, keep_image).await?))?;
+            output.answer(&gone, |gone| removed(gone, keep_image))
+        }
+        DiskCommand::Uri(NameArg { name }) => uri(&name, link, output),
+    }
+}
+
+fn uri(name: &str, link: &Link, output: Output) -> anyhow::Result<()> {
+    let disk = link.ask(async |client| Ok(client.disk(name).await?))?;
+    if !disk.served {
+        let problem = disk.problem.unwrap_or_default();
+        return Err(Failure {
+            message: format!("disk {name} is not served: {problem}"),
+            hint: format!("see `sterna disk show {name}`"),
+        }
+        .into());
+    }
+    output.answer(&disk.uris, |uris| uris.join("\n"))
+}
+
+/// A path that is there from here is made whole for the daemon; anything else
+/// is left to it as a name in the datastore's directory.
+fn found(file: String) -> String {
+    let path = Path::new(&file);
+    if file.contains("://") || !path.exists() {
+        return file;
+    }
+    match std::path::absolute(path) {
+        Ok(whole) => whole.to_str().map_or(file, Into::into),
+        Err(_) => file,
+    }
+}
+
+fn made(how: &str, disk: &Disk) -> String {
+    let mut text = format!(
+        "Disk {} ({}, {}) {how} on {}.\n",
+        disk.name,
+        bytes(disk.size),
+        provision(disk.provision),
+        disk.datastore
+    );
+    for uri in &disk.uris {
+        text.push_str(&format!("  {uri}\n"));
+    }
+    text
+}
+
+fn removed(disk: &Disk, keep_image: bool) -> String {
+    let image = if keep_image { "stays" } else { "is removed" };
+    format!("Disk {} is removed; its image {} {image}.", disk.name, disk.image)
+}
+
+fn state(disk: &Disk) -> Cell {
+    match (disk.served, disk.migration) {
+        (false, _) => Cell::styled("not served", Style::Bad),
+        (true, Some(id)) => Cell::styled(format!("migrating ({id})"), Style::Warn),
+        (true, None) => Cell::styled("served", Style::Good),
+    }
+}
+
+fn list(all: &[Disk], output: Output) -> String {
+    if all.is_empty() {
+        return "No disks yet. Create one: sterna disk create NAME --size 10G --on \
+                DATASTORE"
+            .into();
+    }
+    let mut table = Table::new(&[
+        ("NAME", Column::Flexible),
+        ("SIZE", Column::Right),
+        ("USED", Column::Right),
+        ("DATASTORE", Column::Flexible),
+        ("STATE", Column::Left),
+        ("CLIENTS", Column::Right),
+        ("IO/S", Column::Right),
+        ("P99", Column::Right),
+    ]);
+    for disk in all {
+        let recent = disk.activity.as_ref().and_then(|activity| activity.recent);
+        let clients = disk.activity.as_ref().map(|it| it.connections.to_string());
+        table.row(vec![
+            disk.name.as_str().into(),
+            bytes(disk.size).into(),
+            disk.allocated.map_or("-".into(), bytes).into(),
+            disk.datastore.as_str().into(),
+            state(disk),
+            clients.unwrap_or("-".into()).into(),
+            recent.map_or("-".into(), |recent| iops(recent.iops)).into(),
+            response(recent.and_then(|recent| recent.p99_us)).into(),
+        ]);
+    }
+    output.table(&table)
+}
+
+fn show(disk: &Disk, output: Output) -> String {
+    let mut pairs = Pairs::new();
+    pairs.add("name", disk.name.as_str());
+    pairs.add("id", disk.id.as_str());
+    pairs.add("size", format!("{} ({} bytes)", bytes(disk.size), disk.size));
+    pairs.add("datastore", disk.datastore.as_str());
+    pairs.add("image", disk.image.as_str());
+    pairs.add("provision", provision(disk.provision));
+    pairs.maybe("allocated", disk.allocated.map(bytes));
+    pairs.add("generation", disk.generation.to_string());
+    pairs.add("state", state(disk));
+    pairs.maybe("problem", disk.problem.as_deref());
+    for uri in &disk.uris {
+        pairs.add("uri", uri.as_str());
+    }
+    if let Some(activity) = &disk.activity {
+        add_activity(&mut pairs, activity);
+    }
+    output.pairs(&pairs)
+}
+
+fn add_activity(pairs: &mut Pairs, activity: &DiskActivity) {
+    let clients = count(activity.connections, "client");
+    let flying = count(activity.in_flight, "request");
+    pairs.add("in use by", format!("{clients}, {flying} in flight"));
+    let moved = |requests, sum| format!("{}, {}", count(requests, "request"), bytes(sum));
+    pairs.add("read", moved(activity.reads, activity.read_bytes));
+    pairs.add("written", moved(activity.writes, activity.written_bytes));
+    if let Some(recent) = &activity.recent {
+        let (service, p99) = (rate(recent.bytes_per_second), response(recent.p99_us));
+        pairs.add("now", format!("{} IO/s, {service}, p99 {p99}", iops(recent.iops)));
+    }
+}

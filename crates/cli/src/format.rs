@@ -1,0 +1,110 @@
+//! Quantities in words.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sterna_core::{Bytes, Nanos};
+
+/// A number of bytes: `1.46 GiB`.
+pub(crate) fn bytes(count: u64) -> String {
+    Bytes(count).to_string()
+}
+
+/// Bytes per second: `210 MiB/s`.
+pub(crate) fn rate(bytes_per_second: f64) -> String {
+    format!("{}/s", Bytes(bytes_per_second.max(0.0) as u64))
+}
+
+/// A span: `850 ms`, `47 s`, `3 min 20 s`, `2 h 05 min`, `3 d 04 h`.
+pub(crate) fn span(seconds: f64) -> String {
+    let seconds = seconds.max(0.0);
+    if seconds < 0.9995 {
+        return format!("{:.0} ms", seconds * 1e3);
+    }
+    if seconds < 9.95 {
+        return format!("{seconds:.1} s");
+    }
+    let whole = seconds.round() as u64;
+    match whole {
+        0..60 => format!("{whole} s"),
+        60..3600 => format!("{} min {:02} s", whole / 60, whole % 60),
+        3600..86400 => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
+        _ => format!("{} d {:02} h", whole / 86400, whole % 86400 / 3600),
+    }
+}
+
+/// A response time: `1.2 ms`.
+pub(crate) fn response(micros: Option<f64>) -> String {
+    match micros {
+        Some(micros) => Nanos((micros * 1e3).max(0.0) as u64).to_string(),
+        None => "-".into(),
+    }
+}
+
+/// A number of requests per second: `1250`, `12.3k`.
+pub(crate) fn iops(iops: f64) -> String {
+    if iops < 9999.5 {
+        format!("{iops:.0}")
+    } else if iops < 99_950.0 {
+        format!("{:.1}k", iops / 1e3)
+    } else {
+        format!("{:.0}k", iops / 1e3)
+    }
+}
+
+/// A moment: `2026-11-20 20:12:38 UTC`.
+pub(crate) fn moment(unix: u64) -> String {
+    let (days, second) = (unix / 86400, unix % 86400);
+    // Civil date from a day number, with years that begin in March.
+    let day = days + 719_468;
+    let era = day / 146_097;
+    let of_era = day % 146_097;
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * of_year + 2) / 153;
+    let date = of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{date:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+/// A moment and how long ago that is.
+pub(crate) fn moment_ago(unix: u64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let ago = span(now.saturating_sub(unix) as f64);
+    format!("{} ({ago} ago)", moment(unix))
+}
+
+/// `1 disk`, `2 disks`.
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_have_two_units_at_most() {
+        assert_eq!(span(0.85), "850 ms");
+        assert_eq!(span(4.0), "4.0 s");
+        assert_eq!(span(47.2), "47 s");
+        assert_eq!(span(200.0), "3 min 20 s");
+        assert_eq!(span(7500.0), "2 h 05 min");
+        assert_eq!(span(273_600.0), "3 d 04 h");
+    }
+
+    #[test]
+    fn moments_are_in_utc() {
+        assert_eq!(moment(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(moment(951_782_400), "2000-02-29 00:00:00 UTC");
+        assert_eq!(moment(1_795_205_558), "2026-11-20 20:12:38 UTC");
+    }
+
+    #[test]
+    fn requests_per_second_stay_short() {
+        assert_eq!(iops(1249.7), "1250");
+        assert_eq!(iops(12_340.0), "12.3k");
+        assert_eq!(iops(250_000.0), "250k");
+    }
+}

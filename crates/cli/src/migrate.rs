@@ -1,0 +1,75 @@
+//! `sterna migrate`: starts a migration and waits for its end.
+
+use clap::Args;
+use sterna_api::{Migration, StartMigration};
+use sterna_core::Bytes;
+
+use crate::connect::Link;
+use crate::disk::ProvisionArg;
+use crate::output::Output;
+use crate::watch;
+
+/// What to move, where to, and how.
+#[derive(Debug, Args)]
+pub(crate) struct MigrateArgs {
+    /// The disk to move
+    disk: String,
+    /// The datastore to move it to
+    #[arg(long, value_name = "DATASTORE")]
+    to: String,
+    /// How to provision the new image [default: as the old one]
+    #[arg(long, value_enum)]
+    provision: Option<ProvisionArg>,
+    /// Copy no more than so many bytes per second (200M)
+    #[arg(long, value_name = "BYTES", value_parser = parse_rate)]
+    rate: Option<Bytes>,
+    /// Read and compare both images before the switch-over
+    #[arg(long)]
+    verify: bool,
+    /// Keep the old image (as a retired one)
+    #[arg(long)]
+    keep_source: bool,
+    /// Do not wait for the end
+    #[arg(long)]
+    detach: bool,
+}
+
+/// Reads a rate; zero is a pause, and there is a command for that.
+pub(crate) fn parse_rate(text: &str) -> Result<Bytes, String> {
+    match text.strip_suffix("/s").unwrap_or(text).parse::<Bytes>() {
+        Ok(Bytes(0)) => Err("a rate of 0 never ends; `sterna migration pause` \
+                             makes a migration stand still"
+            .into()),
+        Ok(rate) => Ok(rate),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Carries out the command.
+pub(crate) fn run(args: MigrateArgs, link: &Link, output: Output) -> anyhow::Result<()> {
+    let request = StartMigration {
+        disk: args.disk,
+        to: args.to,
+        provision: args.provision.map(Into::into),
+        rate: args.rate.map(|rate| rate.0),
+        verify: args.verify,
+        keep_source: args.keep_source,
+    };
+    link.ask(async |client| {
+        let started = client.migrate(&request).await?;
+        if args.detach {
+            return output.answer(&started, detached);
+        }
+        watch::to_the_end(client, started, output, watch::Show::End).await
+    })
+}
+
+fn detached(started: &Migration) -> String {
+    format!(
+        "Migration {id} of {} from {} to {} has begun.\n  sterna migration watch {id}",
+        started.disk,
+        started.from,
+        started.to,
+        id = started.id,
+    )
+}

@@ -1,0 +1,170 @@
+//! `sterna migration`: migrations under way and past.
+
+use clap::{Args, Subcommand};
+use sterna_api::{Migration, MigrationState};
+use sterna_core::Bytes;
+
+use crate::connect::Link;
+use crate::format::{bytes, rate, span};
+use crate::migrate::parse_rate;
+use crate::output::Output;
+use crate::report::{show, state};
+use crate::table::{Column, Table};
+use crate::watch;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MigrationCommand {
+    /// List the migrations
+    #[command(visible_alias = "ls")]
+    List,
+    /// Show one migration
+    Show(IdArg),
+    /// Follow a migration to its end
+    Watch(IdArg),
+    /// Make a migration stand still; it stays so over restarts
+    Pause(IdArg),
+    /// Make a paused migration go on
+    Resume(IdArg),
+    /// Give a migration up; the disk stays where it is
+    Cancel(IdArg),
+    /// Change a migration's rate
+    Set {
+        #[command(flatten)]
+        id: IdArg,
+        /// Copy no more than so many bytes per second (50M), or `none`
+        #[arg(long, value_name = "BYTES", value_parser = parse_limit)]
+        rate: Limit,
+    },
+}
+
+/// The number of one migration.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct IdArg {
+    /// Its number (see `sterna migration list`)
+    id: u64,
+}
+
+/// A rate, or none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limit(Option<Bytes>);
+
+fn parse_limit(text: &str) -> Result<Limit, String> {
+    match text {
+        "none" => Ok(Limit(None)),
+        _ => parse_rate(text).map(|rate| Limit(Some(rate))),
+    }
+}
+
+/// Carries out a command.
+pub(crate) fn run(
+    command: MigrationCommand,
+    link: &Link,
+    output: Output,
+) -> anyhow::Result<()> {
+    link.ask(async move |client| match command {
+        MigrationCommand::List => {
+            let all = client.migrations().await?;
+            output.answer(&all, |all| list(all, output))
+        }
+        MigrationCommand::Show(IdArg { id }) => {
+            let one = client.migration(id).await?;
+            output.answer(&one, |one| show(one, output))
+        }
+        MigrationCommand::Watch(IdArg { id }) => {
+            let one = client.migration(id).await?;
+            watch::to_the_end(client, one, output, watch::Show::Everything).await
+        }
+        MigrationCommand::Pause(IdArg { id }) => {
+            let one = client.pause(id).await?;
+            output.answer(&one, |one| {
+                said(one, &format!("go on with `sterna migration resume {id}`"))
+            })
+        }
+        MigrationCommand::Resume(IdArg { id }) => {
+            let one = client.resume(id).await?;
+            output.answer(&one, |one| {
+                said(one, &format!("follow it with `sterna migration watch {id}`"))
+            })
+        }
+        MigrationCommand::Cancel(IdArg { id }) => {
+            let one = client.cancel(id).await?;
+            output.answer(&one, |one| {
+                said(one, &format!("disk {} stays on {}", one.disk, one.from))
+            })
+        }
+        MigrationCommand::Set { id: IdArg { id }, rate: Limit(limit) } => {
+            let one = client.set_rate(id, limit.map(|rate| rate.0)).await?;
+            output.answer(&one, |one| {
+                let limit =
+                    one.rate.map_or("no limit".into(), |limit| rate(limit as f64));
+                format!("Migration {id} of {} now has a rate of {limit}.", one.disk)
+            })
+        }
+    })
+}
+
+fn said(one: &Migration, more: &str) -> String {
+    format!("Migration {} of {} is {}; {more}.", one.id, one.disk, one.state)
+}
+
+fn list(all: &[Migration], output: Output) -> String {
+    if all.is_empty() {
+        return "No migrations yet. Start one: sterna migrate DISK --to DATASTORE".into();
+    }
+    let mut table = Table::new(&[
+        ("ID", Column::Right),
+        ("DISK", Column::Flexible),
+        ("FROM", Column::Flexible),
+        ("TO", Column::Flexible),
+        ("STATE", Column::Left),
+        ("SIZE", Column::Right),
+        ("DONE", Column::Right),
+        ("RATE", Column::Right),
+        ("LEFT", Column::Right),
+    ]);
+    for one in all {
+        let (done, pace, left) = pace(one);
+        table.row(vec![
+            one.id.to_string().into(),
+            one.disk.as_str().into(),
+            one.from.as_str().into(),
+            one.to.as_str().into(),
+            state(one.state),
+            bytes(one.size).into(),
+            done.into(),
+            pace.into(),
+            left.into(),
+        ]);
+    }
+    output.table(&table)
+}
+
+/// How far, how fast, how long still.
+fn pace(one: &Migration) -> (String, String, String) {
+    let none = || String::from("-");
+    if one.state == MigrationState::Completed {
+        let average = one.report.map_or_else(none, |report| rate(report.average_rate));
+        return ("100%".into(), average, none());
+    }
+    match one.progress {
+        Some(progress) if !one.state.ended() => (
+            format!("{:.0}%", watch::percent(one.state, &progress)),
+            rate(progress.rate),
+            progress.eta_s.map_or_else(none, span),
+        ),
+        _ => (none(), none(), none()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_can_be_lifted_but_not_be_zero() {
+        assert!(matches!(parse_limit("none"), Ok(Limit(None))));
+        assert!(matches!(parse_limit("50M"), Ok(Limit(Some(Bytes(52_428_800))))));
+        assert!(parse_limit("50M/s").is_ok());
+        assert!(parse_limit("0").is_err());
+    }
+}

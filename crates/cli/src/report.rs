@@ -1,0 +1,192 @@
+//! A migration in words: as it stands, and what it came to.
+
+use sterna_api::{Application, Figures, Migration, MigrationState, Progress, Report};
+
+use crate::disk::provision;
+use crate::format::{bytes, iops, moment, moment_ago, rate, response, span};
+use crate::output::Output;
+use crate::table::{Cell, Pairs, Style};
+
+/// A state in its colour.
+pub(crate) fn state(state: MigrationState) -> Cell {
+    let style = match state {
+        MigrationState::Completed => Style::Good,
+        MigrationState::Paused | MigrationState::Cancelled => Style::Warn,
+        _ => Style::Plain,
+    };
+    Cell::styled(state.to_string(), style)
+}
+
+/// Everything about a migration.
+pub(crate) fn show(one: &Migration, output: Output) -> String {
+    let mut pairs = Pairs::new();
+    pairs.add("migration", one.id.to_string());
+    pairs.add("disk", format!("{} ({})", one.disk, bytes(one.size)));
+    pairs.add("from", one.from.as_str());
+    pairs.add("to", format!("{} ({})", one.to, provision(one.provision)));
+    pairs.add("options", options(one));
+    pairs.add("state", state(one.state));
+    pairs.maybe("reason", one.reason.as_deref());
+    pairs.maybe("what to do", one.hint.as_deref());
+    pairs.add("started", moment_ago(one.started));
+    pairs.maybe("ended", one.ended.map(moment));
+    if let Some(progress) = one.progress.as_ref().filter(|_| !one.state.ended()) {
+        add_progress(&mut pairs, progress);
+    }
+    if let Some(report) = &one.report {
+        add_report(&mut pairs, report);
+    }
+    add_application(&mut pairs, &one.application, one.state.ended());
+    output.pairs(&pairs)
+}
+
+/// What a migration came to, for the end of a wait.
+pub(crate) fn summary(one: &Migration, output: Output) -> String {
+    let duration = one.report.map_or(0.0, |report| report.duration_s);
+    let (disk, took) = (&one.disk, span(duration));
+    let head = match one.state {
+        MigrationState::Completed => {
+            format!("{disk} moved from {} to {} in {took}.\n", one.from, one.to)
+        }
+        _ => format!("{disk} stays on {}: the migration was cancelled.\n", one.from),
+    };
+    let mut pairs = Pairs::new();
+    if one.state == MigrationState::Completed {
+        if let Some(report) = &one.report {
+            add_report(&mut pairs, report);
+        }
+        add_application(&mut pairs, &one.application, true);
+        let kept = if one.keep_source { "kept" } else { "removed" };
+        pairs.add("source image", one.reason.clone().unwrap_or(kept.into()));
+    } else {
+        pairs.maybe("reason", one.reason.as_deref());
+    }
+    pairs.maybe("what to do", one.hint.as_deref());
+    let body = output.pairs(&pairs);
+    let indented = body.lines().map(|line| format!("  {line}\n"));
+    head + &indented.collect::<String>()
+}
+
+fn options(one: &Migration) -> String {
+    let mut options = Vec::new();
+    if let Some(limit) = one.rate {
+        options.push(format!("rate {}", rate(limit as f64)));
+    }
+    if one.verify {
+        options.push("verify".into());
+    }
+    if one.keep_source {
+        options.push("keep the source".into());
+    }
+    if options.is_empty() { "none".into() } else { options.join(", ") }
+}
+
+fn add_progress(pairs: &mut Pairs, progress: &Progress) {
+    let (synced, total) = (bytes(progress.synced), bytes(progress.total));
+    pairs.add("synced", format!("{synced} of {total}"));
+    pairs.add(
+        "copied",
+        format!("{}, now {}", bytes(progress.copied), rate(progress.rate)),
+    );
+    pairs.maybe("verified", progress.verified.map(bytes));
+    if progress.late_regions > 0 {
+        pairs.add("behind", format!("{} regions", progress.late_regions));
+    }
+    pairs.maybe("left", progress.eta_s.map(span));
+    if progress.undone > 0 {
+        pairs.add("switch-over", format!("{} times undone", progress.undone));
+    }
+}
+
+fn add_report(pairs: &mut Pairs, report: &Report) {
+    let undone = match report.undone {
+        0 => String::new(),
+        count => format!(", {count} undone before"),
+    };
+    let held = report.switch_over_ms.map(|ms| format!("guest held {ms:.1} ms{undone}"));
+    pairs.maybe("switch-over", held);
+    let average = rate(report.average_rate);
+    pairs.add("copied", format!("{}, on average {average}", bytes(report.copied)));
+    pairs.maybe("verified", report.verified.map(bytes));
+    pairs.maybe("allocated", report.allocated.map(bytes));
+}
+
+fn add_application(pairs: &mut Pairs, application: &Application, ended: bool) {
+    let one = |what: fn(&Figures) -> String, figures: Option<Figures>| {
+        figures.as_ref().map_or("-".into(), what)
+    };
+    let p99 = |figures: &Figures| response(figures.p99_us);
+    let ios = |figures: &Figures| iops(figures.iops);
+    let (then, word) =
+        if ended { (application.during, "during") } else { (application.now, "now") };
+    if application.before.is_none() && then.is_none() {
+        return;
+    }
+    let before = application.before;
+    pairs.add("IO/s", format!("{} before, {} {word}", one(ios, before), one(ios, then)));
+    let worst = response(application.worst_p99_us);
+    pairs.add(
+        "p99",
+        format!(
+            "{} before, {} {word}, {worst} at worst",
+            one(p99, before),
+            one(p99, then)
+        ),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use sterna_api::Provision;
+
+    use super::*;
+
+    #[test]
+    fn the_summary_has_the_figures_that_matter() {
+        let figures = |iops, p99_us| {
+            Some(Figures { window_s: 5.0, iops, bytes_per_second: 0.0, p99_us })
+        };
+        let one = Migration {
+            id: 4,
+            disk: "db".into(),
+            size: 10 << 30,
+            from: "fast".into(),
+            to: "slow".into(),
+            provision: Provision::Thin,
+            rate: None,
+            verify: true,
+            keep_source: false,
+            state: MigrationState::Completed,
+            reason: None,
+            hint: None,
+            started: 0,
+            ended: Some(47),
+            progress: None,
+            application: Application {
+                before: figures(1250.0, Some(1100.0)),
+                now: None,
+                during: figures(1204.0, Some(1200.0)),
+                worst_p99_us: Some(2000.0),
+            },
+            report: Some(Report {
+                duration_s: 47.0,
+                copied: 10 << 30,
+                average_rate: 218.0 * 1_048_576.0,
+                switch_over_ms: Some(3.12),
+                ..Report::default()
+            }),
+        };
+        let text = summary(&one, Output::new(false));
+        for part in [
+            "db moved from fast to slow in 47 s.",
+            "guest held 3.1 ms",
+            "10.0 GiB, on average 218 MiB/s",
+            "1250 before, 1204 during",
+            "1.1 ms before, 1.2 ms during, 2.0 ms at worst",
+            "removed",
+        ] {
+            assert!(text.contains(part), "{part} in:\n{text}");
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+}

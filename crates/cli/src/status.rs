@@ -1,0 +1,47 @@
+//! `sterna status`: the daemon in one page.
+
+use sterna_api::Status;
+
+use crate::connect::Link;
+use crate::format::moment_ago;
+use crate::output::Output;
+use crate::table::{Cell, Pairs, Style};
+
+/// Carries out the command.
+pub(crate) fn run(link: &Link, output: Output) -> anyhow::Result<()> {
+    let status = link.ask(async |client| Ok(client.status().await?))?;
+    output.answer(&status, |status| show(status, output))
+}
+
+fn show(status: &Status, output: Output) -> String {
+    let mut pairs = Pairs::new();
+    pairs.add("version", format!("{} (process {})", status.version, status.pid));
+    pairs.add("started", moment_ago(status.started));
+    pairs.add("state", status.state.as_str());
+    pairs.add("API", status.socket.as_str());
+    for uri in &status.nbd {
+        pairs.add("NBD", uri.as_str());
+    }
+    let why = status.io.reason.as_ref().map_or(String::new(), |why| format!(" ({why})"));
+    pairs.add("I/O", format!("{}{why}", status.io.engine));
+    let counts = &status.counts;
+    pairs.add("datastores", counts.datastores.to_string());
+    pairs.add("disks", format!("{}, {} served", counts.disks, counts.disks_served));
+    let paused = match counts.migrations_paused {
+        0 => String::new(),
+        paused => format!(", {paused} paused"),
+    };
+    pairs.add("migrations", format!("{} under way{paused}", counts.migrations));
+    if status.warnings.is_empty() {
+        pairs.add("warnings", Cell::styled("none", Style::Good));
+    }
+    for warning in &status.warnings {
+        let hint = match warning.hint.as_str() {
+            "" => String::new(),
+            hint => format!("\n{hint}"),
+        };
+        let text = format!("{}: {}{hint}", warning.about, warning.message);
+        pairs.add("warning", Cell::styled(text, Style::Warn));
+    }
+    output.pairs(&pairs)
+}

@@ -1,0 +1,244 @@
+//! Text in columns.
+//!
+//! A table is as wide as its content; where that is too wide, the one column
+//! that is marked as flexible gives way, and shows `…` where something is left
+//! out. (The whole is in `show` and in `--json`.)
+
+/// How a text is to look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// As it is.
+    #[default]
+    Plain,
+    /// A heading.
+    Head,
+    /// All is well.
+    Good,
+    /// Somebody should look.
+    Warn,
+    /// Something is wrong.
+    Bad,
+}
+
+impl Style {
+    /// The text with the terminal's codes around it.
+    pub(crate) fn paint(self, text: &str, colour: bool) -> String {
+        let code = match self {
+            Style::Plain => return text.into(),
+            Style::Head => "1",
+            Style::Good => "32",
+            Style::Warn => "33",
+            Style::Bad => "31",
+        };
+        if colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.into() }
+    }
+}
+
+/// One cell.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cell {
+    text: String,
+    style: Style,
+}
+
+impl Cell {
+    /// A cell in a style.
+    pub(crate) fn styled(text: impl Into<String>, style: Style) -> Self {
+        Cell { text: text.into(), style }
+    }
+
+    fn width(&self) -> usize {
+        self.text.chars().count()
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Cell::styled(text, Style::Plain)
+    }
+}
+
+/// Which side a column's text keeps to, and whether it gives way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Column {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+    /// Words that may be shortened.
+    Flexible,
+}
+
+/// Rows under a heading.
+#[derive(Debug)]
+pub(crate) struct Table {
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    /// A table with these columns.
+    pub(crate) fn new(columns: &[(&str, Column)]) -> Self {
+        let head = columns.iter().map(|(head, _)| Cell::styled(*head, Style::Head));
+        Table {
+            columns: columns.iter().map(|(_, column)| *column).collect(),
+            rows: vec![head.collect()],
+        }
+    }
+
+    /// Adds a row: one cell for each column.
+    pub(crate) fn row(&mut self, cells: Vec<Cell>) {
+        debug_assert_eq!(cells.len(), self.columns.len());
+        self.rows.push(cells);
+    }
+
+    fn widths(&self, limit: usize) -> Vec<usize> {
+        let widest = |at: usize| self.rows.iter().map(|row| row[at].width()).max();
+        let mut widths: Vec<usize> =
+            (0..self.columns.len()).map(|at| widest(at).unwrap_or(0)).collect();
+        let total = widths.iter().sum::<usize>() + 2 * (widths.len() - 1);
+        let mut excess = total.saturating_sub(limit);
+        // The flexible columns give way, down to their heading.
+        for (at, column) in self.columns.iter().enumerate() {
+            if *column == Column::Flexible {
+                let spare = widths[at].saturating_sub(self.rows[0][at].width().max(8));
+                let cut = spare.min(excess);
+                widths[at] -= cut;
+                excess -= cut;
+            }
+        }
+        widths
+    }
+
+    /// The table as text, no wider than `limit` as far as that can be had.
+    pub(crate) fn render(&self, limit: usize, colour: bool) -> String {
+        let widths = self.widths(limit);
+        let mut text = String::new();
+        for row in &self.rows {
+            let mut line = String::new();
+            for ((cell, &width), column) in row.iter().zip(&widths).zip(&self.columns) {
+                let shown = shorten(&cell.text, width);
+                let gap = " ".repeat(width - shown.chars().count());
+                let shown = cell.style.paint(&shown, colour);
+                match column {
+                    Column::Right => line.push_str(&format!("{gap}{shown}  ")),
+                    _ => line.push_str(&format!("{shown}{gap}  ")),
+                }
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// Names and values, one pair a line.
+#[derive(Debug, Default)]
+pub(crate) struct Pairs {
+    pairs: Vec<(String, Cell)>,
+}
+
+impl Pairs {
+    /// Nothing yet.
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a pair.
+    pub(crate) fn add(&mut self, name: &str, value: impl Into<Cell>) {
+        self.pairs.push((name.into(), value.into()));
+    }
+
+    /// Adds a pair if there is a value.
+    pub(crate) fn maybe<T: Into<Cell>>(&mut self, name: &str, value: Option<T>) {
+        if let Some(value) = value {
+            self.add(name, value);
+        }
+    }
+
+    /// The pairs as text; long values go on in the next line.
+    pub(crate) fn render(&self, limit: usize, colour: bool) -> String {
+        let width = self.pairs.iter().map(|(name, _)| name.chars().count()).max();
+        let width = width.unwrap_or(0) + 2;
+        let mut text = String::new();
+        for (name, value) in &self.pairs {
+            let mut name = name.as_str();
+            for line in wrap(&value.text, limit - width) {
+                let line = value.style.paint(&line, colour);
+                let gap = " ".repeat(width - name.chars().count());
+                let name = Style::Head.paint(std::mem::take(&mut name), colour);
+                text.push_str(&format!("{name}{gap}{line}\n"));
+            }
+        }
+        text
+    }
+}
+
+/// The text, or its end behind `…` if it is longer than `width`: of a path, the
+/// end says more.
+pub(crate) fn shorten(text: &str, width: usize) -> String {
+    let len = text.chars().count();
+    if len <= width {
+        return text.into();
+    }
+    let kept = text.chars().skip(len + 1 - width.max(1));
+    "…".chars().chain(kept).collect()
+}
+
+/// The text in lines no longer than `width`, broken at spaces. A word that is
+/// longer stays whole: it is a path or a command that somebody will copy.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for paragraph in text.lines() {
+        let mut line = String::new();
+        for word in paragraph.split(' ') {
+            let full = line.chars().count() + 1 + word.chars().count() > width;
+            if full && !line.is_empty() {
+                lines.push(std::mem::take(&mut line));
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        lines.push(line);
+    }
+    if lines.is_empty() {
+        lines.push(String::new());
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_align_and_fit() {
+        let columns =
+            [("NAME", Column::Left), ("SIZE", Column::Right), ("AT", Column::Flexible)];
+        let mut table = Table::new(&columns);
+        table.row(vec!["a".into(), "10 GiB".into(), "/x".into()]);
+        table.row(vec!["longer".into(), "1 B".into(), "/y".repeat(60).into()]);
+        let text = table.render(40, false);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "NAME      SIZE  AT");
+        assert_eq!(lines[1], "a       10 GiB  /x");
+        assert_eq!(lines[2].chars().count(), 40);
+        assert!(lines[2].starts_with("longer     1 B  …"), "{}", lines[2]);
+    }
+
+    #[test]
+    fn long_values_go_on_in_the_next_line() {
+        let mut pairs = Pairs::new();
+        pairs.add("reason", "the destination is full");
+        assert_eq!(pairs.render(24, false), "reason  the destination\n        is full\n");
+    }
+
+    #[test]
+    fn colour_does_not_count_for_the_width() {
+        let mut table = Table::new(&[("A", Column::Left), ("B", Column::Left)]);
+        table.row(vec![Cell::styled("x", Style::Bad), "y".into()]);
+        assert!(table.render(80, true).contains("\x1b[31mx\x1b[0m  y"));
+    }
+}

@@ -1,0 +1,252 @@
+//! Following a migration to its end.
+//!
+//! On a terminal a bar is drawn; elsewhere a line is printed every few seconds
+//! and at every change of state. The wait ends when the migration has ended, or
+//! when it stands still because something failed: then only a person can help,
+//! and the command fails with the reason. A pause that somebody asked for is
+//! waited out. Ctrl-C ends the wait, never the migration.
+
+use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use sterna_api::{Client, Migration, MigrationState, Progress};
+
+use crate::connect::Failure;
+use crate::format::{bytes, iops, rate, response, span};
+use crate::output::Output;
+use crate::report::summary;
+
+/// How often the daemon is asked: quick enough for the eye, slow enough to be
+/// free.
+const POLL: Duration = Duration::from_millis(200);
+/// How often a line is printed where there is no terminal.
+const LINE: Duration = Duration::from_secs(5);
+/// How often `watch --json` prints the migration.
+const JSON_LINE: Duration = Duration::from_secs(1);
+
+/// What is shown with `--json`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Show {
+    /// The migration as it ended.
+    End,
+    /// A line each second, and the migration as it ended.
+    Everything,
+}
+
+/// Follows `migration` until it has ended, stands still, or Ctrl-C.
+pub(crate) async fn to_the_end(
+    client: &Client,
+    migration: Migration,
+    output: Output,
+    show: Show,
+) -> anyhow::Result<()> {
+    let id = migration.id;
+    let mut screen = Screen::new(output, show);
+    let wait = follow(client, migration, &mut screen);
+    let end = tokio::select! {
+        end = wait => Some(end?),
+        _ = tokio::signal::ctrl_c() => None,
+    };
+    screen.clear();
+    let Some(end) = end else {
+        return Err(Failure {
+            message: format!("no longer waiting; migration {id} goes on by itself"),
+            hint: format!(
+                "`sterna migration watch {id}` follows it, `sterna migration cancel \
+                 {id}` gives it up"
+            ),
+        }
+        .into());
+    };
+    finish(&end, output, show)
+}
+
+async fn follow(
+    client: &Client,
+    mut migration: Migration,
+    screen: &mut Screen,
+) -> anyhow::Result<Migration> {
+    while !(migration.state.ended() || needs_help(&migration)) {
+        screen.draw(&migration)?;
+        tokio::time::sleep(POLL).await;
+        migration = client.migration(migration.id).await?;
+    }
+    Ok(migration)
+}
+
+/// Whether it stands still with something that somebody must do about it.
+fn needs_help(migration: &Migration) -> bool {
+    migration.state == MigrationState::Paused && migration.hint.is_some()
+}
+
+fn finish(end: &Migration, output: Output, show: Show) -> anyhow::Result<()> {
+    match (output.is_json(), show) {
+        (true, Show::Everything) => output.line(end)?,
+        (true, Show::End) => output.answer(end, |_| String::new())?,
+        (false, _) if end.state.ended() => {
+            output.print(summary(end, output).trim_end())?;
+        }
+        (false, _) => {}
+    }
+    let id = end.id;
+    match end.state {
+        MigrationState::Completed => Ok(()),
+        MigrationState::Cancelled => Err(Failure {
+            message: format!("migration {id} of {} was cancelled", end.disk),
+            hint: format!("disk {} is on {}, as before", end.disk, end.from),
+        }
+        .into()),
+        _ => Err(Failure {
+            message: format!(
+                "migration {id} of {} is paused: {}",
+                end.disk,
+                end.reason.as_deref().unwrap_or("no reason known")
+            ),
+            hint: end.hint.clone().unwrap_or_default(),
+        }
+        .into()),
+    }
+}
+
+/// How far a migration is, of 100.
+pub(crate) fn percent(state: MigrationState, progress: &Progress) -> f64 {
+    let (done, total) = position(state, progress);
+    if total == 0 { 100.0 } else { (done as f64 / total as f64 * 100.0).min(100.0) }
+}
+
+/// Where the bar stands, and its end.
+fn position(state: MigrationState, progress: &Progress) -> (u64, u64) {
+    match (state, progress.verified) {
+        (MigrationState::Verifying, Some(verified)) => (verified, progress.total),
+        _ => (progress.synced, progress.total),
+    }
+}
+
+/// Where progress is shown.
+struct Screen {
+    output: Output,
+    show: Show,
+    bar: Option<ProgressBar>,
+    printed: Option<(Instant, MigrationState)>,
+}
+
+impl Screen {
+    fn new(output: Output, show: Show) -> Self {
+        let bar = !output.is_json() && io::stderr().is_terminal();
+        Screen { output, show, bar: bar.then(new_bar), printed: None }
+    }
+
+    fn draw(&mut self, migration: &Migration) -> anyhow::Result<()> {
+        if let Some(bar) = &self.bar {
+            draw_bar(bar, migration);
+            return Ok(());
+        }
+        let interval = if self.output.is_json() { JSON_LINE } else { LINE };
+        let due = self.printed.is_none_or(|(at, state)| {
+            at.elapsed() >= interval || state != migration.state
+        });
+        if !due {
+            return Ok(());
+        }
+        self.printed = Some((Instant::now(), migration.state));
+        if !self.output.is_json() {
+            eprintln!("{}", line(migration));
+        } else if self.show == Show::Everything {
+            self.output.line(migration)?;
+        }
+        Ok(())
+    }
+
+    fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn new_bar() -> ProgressBar {
+    let bar = ProgressBar::new(0);
+    let template = "{prefix}\n[{bar:28}] {percent:>3}%  {msg}";
+    let style = ProgressStyle::with_template(template).expect("the template is valid");
+    bar.set_style(style.progress_chars("=> "));
+    bar
+}
+
+fn draw_bar(bar: &ProgressBar, migration: &Migration) {
+    let mut head = format!("{}: {} to {}", migration.disk, migration.from, migration.to);
+    head.push_str(&format!("  ({})", migration.state));
+    let mut tail = String::new();
+    if let Some(progress) = &migration.progress {
+        let (done, total) = position(migration.state, progress);
+        bar.set_length(total);
+        bar.set_position(done);
+        tail = pace(migration.state, progress);
+    }
+    if let Some(reason) = &migration.reason {
+        head.push_str(&format!(": {reason}"));
+    }
+    bar.set_prefix(head);
+    bar.set_message(format!("{tail}\n{}", application(migration)));
+}
+
+/// Bytes, rate and the time left.
+fn pace(state: MigrationState, progress: &Progress) -> String {
+    let (done, total) = position(state, progress);
+    let mut text = format!("{} of {}", bytes(done), bytes(total));
+    if state != MigrationState::Paused {
+        text.push_str(&format!("  {}", rate(progress.rate)));
+        if let Some(eta) = progress.eta_s {
+            text.push_str(&format!("  {}", span(eta)));
+        }
+    }
+    text
+}
+
+/// What the application gets now, against before.
+fn application(migration: &Migration) -> String {
+    let (before, now) = (migration.application.before, migration.application.now);
+    let Some(now) = now else { return "application: no figures yet".into() };
+    let was =
+        |text: Option<String>| text.map_or(String::new(), |it| format!(" (was {it})"));
+    let ios = was(before.map(|before| iops(before.iops)));
+    let p99 = was(before.and_then(|it| it.p99_us).map(|it| response(Some(it))));
+    let (io_now, p99_now) = (iops(now.iops), response(now.p99_us));
+    format!("application: {io_now} IO/s{ios}, p99 {p99_now}{p99}")
+}
+
+/// One line where there is no terminal.
+fn line(migration: &Migration) -> String {
+    let mut text = format!("{}: {}", migration.disk, migration.state);
+    if let Some(reason) = &migration.reason {
+        text.push_str(&format!(" ({reason})"));
+    }
+    if let Some(progress) = &migration.progress {
+        let percent = percent(migration.state, progress);
+        let pace = pace(migration.state, progress);
+        text.push_str(&format!(" {percent:.0}%  {pace}"));
+    }
+    if let Some(now) = migration.application.now {
+        let p99 = response(now.p99_us);
+        text.push_str(&format!("  | {} IO/s, p99 {p99}", iops(now.iops)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_shows_what_is_being_done() {
+        let progress = Progress {
+            total: 200,
+            synced: 200,
+            verified: Some(50),
+            ..Progress::default()
+        };
+        assert_eq!(percent(MigrationState::Verifying, &progress), 25.0);
+        assert_eq!(percent(MigrationState::Copying, &progress), 100.0);
+        assert_eq!(percent(MigrationState::Copying, &Progress::default()), 100.0);
+    }
+}

@@ -1,0 +1,175 @@
+//! Bringing disks and migrations up: at the start, and again for those that
+//! could not be.
+//!
+//! Each disk is brought up on its own, side by side: a datastore that hangs
+//! keeps its own disks waiting and no others. The order for a disk is fixed: a
+//! switch-over that may have sealed the destination is fenced *before* the
+//! source is served, and the image is served only if its sidecar says that it is
+//! the expected one. What does not fit is reported, never guessed.
+
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sterna_engine::sidecar::Role;
+
+use crate::daemon::{Daemon, lock};
+use crate::disks::{claim_of, identity};
+use crate::error::{DaemonError, Result};
+use crate::jobs::Job;
+use crate::store::{DiskRecord, MigrationRecord, Step};
+
+/// How long the start waits for disks that do not come up. Clients of the
+/// others are waiting.
+const START: Duration = Duration::from_secs(15);
+
+impl Daemon {
+    /// Opens what the store knows of. Returns when all is up, or when those that
+    /// are not have had their time.
+    pub(crate) fn bring_all_up(self: &Arc<Self>) -> Result<()> {
+        for record in self.store.datastores()? {
+            let shelf = self.new_shelf(record);
+            lock(&self.shelves).insert(shelf.name().to_owned(), shelf.clone());
+        }
+        for migration in self.store.migrations()? {
+            if !migration.step.ended() {
+                self.job_of(&migration);
+            }
+        }
+        let deadline = Instant::now() + START;
+        let (done, up) = mpsc::channel::<()>();
+        for shelf in self.all_shelves() {
+            let done = done.clone();
+            self.aside(move |_| {
+                if let Err(error) = shelf.open() {
+                    tracing::warn!(datastore = shelf.name(), %error, "datastore offline");
+                }
+                drop(done);
+            });
+        }
+        wait(done, &up, deadline);
+        let (done, up) = mpsc::channel::<()>();
+        for disk in self.store.disks()? {
+            let done = done.clone();
+            self.aside(move |daemon| {
+                daemon.bring_up(&disk);
+                drop(done);
+            });
+        }
+        wait(done, &up, deadline);
+        Ok(())
+    }
+
+    /// Tries again what could not be brought up.
+    pub(crate) fn retry(self: &Arc<Self>) -> Result<()> {
+        for shelf in self.all_shelves() {
+            if shelf.problem().is_some() && shelf.open().is_ok() {
+                tracing::info!(datastore = shelf.name(), "datastore online");
+            }
+        }
+        for disk in self.store.disks()? {
+            if self.problem_of(disk.id).is_some() {
+                self.aside(move |daemon| daemon.bring_up(&disk));
+            }
+        }
+        Ok(())
+    }
+
+    /// Serves a disk, and lets its migration go on.
+    fn bring_up(self: &Arc<Self>, disk: &DiskRecord) {
+        // Whoever holds it is at it already.
+        let Ok(_claim) = self.claims.alone(claim_of(&disk.name)) else { return };
+        // The record may have changed since the list was made.
+        let Ok(Some(disk)) = self.store.disk(&disk.name) else { return };
+        let migration = match self.migration_of(disk.id) {
+            Ok(migration) => migration,
+            Err(error) => return self.not_served(&disk, &error),
+        };
+        match self.try_to_serve(&disk, migration) {
+            Ok(migration) => {
+                tracing::info!(
+                    disk = disk.name,
+                    datastore = disk.datastore,
+                    "disk served"
+                );
+                if let Some(record) = migration {
+                    self.continue_migration(&record);
+                }
+            }
+            Err(error) => self.not_served(&disk, &error),
+        }
+    }
+
+    fn try_to_serve(
+        self: &Arc<Self>,
+        disk: &DiskRecord,
+        migration: Option<MigrationRecord>,
+    ) -> Result<Option<MigrationRecord>> {
+        let shelf = self.shelf(&disk.datastore)?;
+        shelf.open()?;
+        let migration =
+            migration.map(|record| self.fence_at_start(record)).transpose()?;
+        // Fencing raises it.
+        let disk = self.disk_record(&disk.name)?;
+        let expected = identity(&disk, disk.generation, Role::Active);
+        let image = shelf.expect(&disk.image, &expected)?;
+        self.serve_disk(&disk, &image, &shelf)?;
+        Ok(migration)
+    }
+
+    fn fence_at_start(&self, record: MigrationRecord) -> Result<MigrationRecord> {
+        if record.step != Step::Switching {
+            return Ok(record);
+        }
+        // Only an image that is surely the source may be given a generation: as
+        // it was, or as an earlier try at fencing left it.
+        let shelf = self.shelf(&record.from.datastore)?;
+        let raised = record.source_generation + 2;
+        let found = [record.source_generation, raised].into_iter().map(|generation| {
+            let source = self.source_identity(&record, generation);
+            shelf.expect(&record.from.image, &source)
+        });
+        let mut refusal = None;
+        for image in found {
+            match image {
+                Ok(_) => return self.fence(&record),
+                Err(error) => refusal = refusal.or(Some(error)),
+            }
+        }
+        Err(refusal.unwrap_or_else(|| DaemonError::internal("no generation to expect")))
+    }
+
+    fn continue_migration(self: &Arc<Self>, record: &MigrationRecord) {
+        let job: Arc<Job> = self.job_of(record);
+        if let Err(error) = self.go_on(&job, record) {
+            tracing::error!(migration = record.id, %error, "the migration cannot go on");
+        }
+    }
+
+    fn not_served(&self, disk: &DiskRecord, error: &DaemonError) {
+        let problem = error.to_string();
+        let known = lock(&self.served).insert(disk.id, Err(problem.clone()));
+        if known != Some(Err(problem.clone())) {
+            tracing::warn!(disk = disk.name, problem, "disk not served");
+        }
+    }
+
+    /// Does something on a thread of its own.
+    fn aside(self: &Arc<Self>, work: impl FnOnce(&Arc<Daemon>) + Send + 'static) {
+        let daemon = self.clone();
+        let run = move || work(&daemon);
+        let spawned = thread::Builder::new().name("sterna-up".into()).spawn(run);
+        if let Err(error) = spawned {
+            tracing::warn!(%error, "no thread to bring a disk up; it is tried again");
+        }
+    }
+}
+
+/// Waits until all other holders of `done` have dropped it, or for the deadline.
+fn wait(done: mpsc::Sender<()>, up: &mpsc::Receiver<()>, deadline: Instant) {
+    drop(done);
+    let left = deadline.saturating_duration_since(Instant::now());
+    if up.recv_timeout(left) == Err(mpsc::RecvTimeoutError::Timeout) {
+        tracing::warn!("some datastores do not answer; going on without them");
+    }
+}

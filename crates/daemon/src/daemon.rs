@@ -1,0 +1,192 @@
+//! The daemon: what it holds, and what it says of itself.
+//!
+//! The rest of the daemon is methods of [`Daemon`], a file for each noun:
+//! `datastores`, `disks`, `jobs` (migrations). They block, and run on threads
+//! that may: those of the API's requests, one for each migration's events, and
+//! the keeper's (`keeper`), which counts and retries.
+//!
+//! What is true is in the store; what is here is what this process has opened.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sterna_api::{Counts, Io, Status, Warning};
+use sterna_engine::boot::BootId;
+use sterna_engine::{DiskId, Engine};
+
+use crate::claims::Claims;
+use crate::clock;
+use crate::disks::Served;
+use crate::error::Result;
+use crate::figures::Recent;
+use crate::jobs::Job;
+use crate::shelf::Shelf;
+use crate::store::{Step, Store};
+
+/// Where the daemon's things are.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    /// The state directory.
+    pub(crate) state: PathBuf,
+    /// The API's socket.
+    pub(crate) socket: PathBuf,
+    /// NBD URIs without an export.
+    pub(crate) nbd: Vec<NbdPlace>,
+}
+
+/// Where NBD clients connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NbdPlace {
+    /// A unix socket.
+    Unix(PathBuf),
+    /// A TCP address.
+    Tcp(std::net::SocketAddr),
+}
+
+impl NbdPlace {
+    /// The URI of an export here; of the place itself if the name is empty.
+    pub(crate) fn uri(&self, export: &str) -> String {
+        match self {
+            NbdPlace::Unix(path) => {
+                format!("nbd+unix:///{export}?socket={}", escape(&path.to_string_lossy()))
+            }
+            NbdPlace::Tcp(address) => format!("nbd://{address}/{export}"),
+        }
+    }
+}
+
+/// What is not plain in a path, escaped for a URI.
+fn escape(path: &str) -> String {
+    let mut text = String::new();
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z'
+            | b'A'..=b'Z'
+            | b'0'..=b'9'
+            | b'/'
+            | b'.'
+            | b'_'
+            | b'-'
+            | b'~' => {
+                text.push(char::from(byte));
+            }
+            _ => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
+}
+
+/// The daemon.
+pub(crate) struct Daemon {
+    pub(crate) store: Store,
+    pub(crate) engine: Engine,
+    pub(crate) boot: BootId,
+    pub(crate) places: Places,
+    pub(crate) started: u64,
+    pub(crate) claims: Claims,
+    pub(crate) shelves: Mutex<BTreeMap<String, Arc<Shelf>>>,
+    pub(crate) served: Mutex<HashMap<DiskId, Served>>,
+    pub(crate) recent: Mutex<HashMap<DiskId, Recent>>,
+    pub(crate) jobs: Mutex<HashMap<u64, Arc<Job>>>,
+}
+
+/// A mutex's content. What is behind our mutexes is whole between any two
+/// statements, so a panic elsewhere does not spoil it.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Daemon {
+    /// A daemon that has opened nothing yet.
+    pub(crate) fn new(
+        store: Store,
+        engine: Engine,
+        boot: BootId,
+        places: Places,
+    ) -> Self {
+        Daemon {
+            store,
+            engine,
+            boot,
+            places,
+            started: clock::now(),
+            claims: Claims::default(),
+            shelves: Mutex::default(),
+            served: Mutex::default(),
+            recent: Mutex::default(),
+            jobs: Mutex::default(),
+        }
+    }
+
+    /// The daemon in one page.
+    pub(crate) fn status(&self) -> Result<Status> {
+        let io = self.engine.io();
+        let (counts, warnings) = self.survey()?;
+        Ok(Status {
+            version: env!("CARGO_PKG_VERSION").into(),
+            pid: std::process::id(),
+            started: self.started,
+            state: self.places.state.display().to_string(),
+            socket: self.places.socket.display().to_string(),
+            nbd: self.places.nbd.iter().map(|place| place.uri("")).collect(),
+            io: Io { engine: io.name.to_string(), reason: io.reason.clone() },
+            counts,
+            warnings,
+        })
+    }
+
+    fn survey(&self) -> Result<(Counts, Vec<Warning>)> {
+        let mut counts = Counts::default();
+        let mut warnings = Vec::new();
+        let mut warn = |about: String, message: String, hint: String| {
+            warnings.push(Warning { about, message, hint });
+        };
+        for shelf in self.all_shelves() {
+            counts.datastores += 1;
+            if let Some(problem) = shelf.problem() {
+                let about = format!("datastore {}", shelf.name());
+                warn(about, problem, "it is tried again every few seconds".into());
+            }
+        }
+        for disk in self.store.disks()? {
+            counts.disks += 1;
+            match self.problem_of(disk.id) {
+                None => counts.disks_served += 1,
+                Some(problem) => {
+                    let hint = format!("see `sterna disk show {}`", disk.name);
+                    warn(format!("disk {}", disk.name), problem, hint);
+                }
+            }
+        }
+        for migration in self.store.migrations()? {
+            if migration.step.ended() {
+                continue;
+            }
+            counts.migrations += 1;
+            let Some(pause) =
+                migration.pause.filter(|_| migration.step != Step::Committed)
+            else {
+                continue;
+            };
+            counts.migrations_paused += 1;
+            if let Some(hint) = pause.hint {
+                warn(format!("migration {}", migration.id), pause.reason, hint);
+            }
+        }
+        Ok((counts, warnings))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uris_are_what_nbd_clients_take() {
+        let unix = NbdPlace::Unix("/run/a b/nbd.sock".into());
+        assert_eq!(unix.uri("db"), "nbd+unix:///db?socket=/run/a%20b/nbd.sock");
+        let tcp = NbdPlace::Tcp("[::1]:10809".parse().unwrap());
+        assert_eq!(tcp.uri("db"), "nbd://[::1]:10809/db");
+    }
+}

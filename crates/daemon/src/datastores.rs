@@ -1,0 +1,133 @@
+//! Datastores, as the API's requests see them.
+
+use sterna_api::{AddDatastore, Datastore, DatastoreKind, NAME_RULE, is_name};
+use sterna_engine::Shape;
+use sterna_engine::datastore::Location;
+
+use crate::clock;
+use crate::daemon::{Daemon, lock};
+use crate::error::{DaemonError, Result};
+use crate::shelf::Shelf;
+use crate::store::DatastoreRecord;
+
+/// Whether `text` is a shape; says what is wrong with it if not.
+pub fn check_shape(text: &str) -> Result<(), String> {
+    text.parse::<Shape>().map(drop).map_err(|error| error.to_string())
+}
+
+/// Refuses what is no name.
+pub(crate) fn check_name(what: &str, name: &str) -> Result<()> {
+    if is_name(name) {
+        return Ok(());
+    }
+    let message = format!("`{name}` cannot be the name of a {what}");
+    Err(DaemonError::invalid(message).hint(NAME_RULE))
+}
+
+/// The claim on a datastore.
+pub(crate) fn claim_of(name: &str) -> String {
+    format!("datastore {name}")
+}
+
+impl Daemon {
+    /// All datastores, by name.
+    pub(crate) fn list_datastores(&self) -> Result<Vec<Datastore>> {
+        self.all_shelves().iter().map(|shelf| self.view_datastore(shelf)).collect()
+    }
+
+    /// One datastore.
+    pub(crate) fn show_datastore(&self, name: &str) -> Result<Datastore> {
+        let shelf = self.shelf(name)?;
+        self.view_datastore(&shelf)
+    }
+
+    /// Adds a datastore that exists and can be written to.
+    pub(crate) fn add_datastore(&self, request: &AddDatastore) -> Result<Datastore> {
+        let name = &request.name;
+        check_name("datastore", name)?;
+        let location: Location =
+            request.location.parse().map_err(DaemonError::invalid)?;
+        let shape = request.shape.as_deref().map(str::parse::<Shape>).transpose();
+        let shape = shape.map_err(DaemonError::invalid)?;
+        let _claim = self.claims.alone(claim_of(name))?;
+        self.check_new(name, &location)?;
+        let record =
+            DatastoreRecord { name: name.clone(), location, shape, added: clock::now() };
+        let shelf = self.new_shelf(record.clone());
+        shelf.open().map_err(|error| {
+            let hint = "see that it exists, that it is of the kind meant and that \
+                        this daemon may write to it";
+            error.hint(hint)
+        })?;
+        self.store.add_datastore(record)?;
+        lock(&self.shelves).insert(name.clone(), shelf.clone());
+        let location = &shelf.record().location;
+        tracing::info!(datastore = name, %location, "datastore added");
+        self.view_datastore(&shelf)
+    }
+
+    /// Forgets a datastore that nothing uses.
+    pub(crate) fn remove_datastore(&self, name: &str) -> Result<Datastore> {
+        let shelf = self.shelf(name)?;
+        let _claim = self.claims.alone(claim_of(name))?;
+        let on_it = |one: &crate::store::DiskRecord| one.datastore == name;
+        if let Some(disk) = self.store.disks()?.into_iter().find(on_it) {
+            let message = format!("datastore {name} holds disk {}", disk.name);
+            let hint = "move its disks away (`sterna migrate`) or remove them first";
+            return Err(DaemonError::in_use(message).hint(hint));
+        }
+        for migration in self.store.migrations()? {
+            let used = [&migration.from.datastore, &migration.to.datastore];
+            if !migration.step.ended() && used.into_iter().any(|used| used == name) {
+                let id = migration.id;
+                let message = format!("datastore {name} is used by migration {id}");
+                let hint = format!("wait for it, or `sterna migration cancel {id}`");
+                return Err(DaemonError::in_use(message).hint(hint));
+            }
+        }
+        let gone = self.view_datastore(&shelf)?;
+        self.store.remove_datastore(name)?;
+        lock(&self.shelves).remove(name);
+        tracing::info!(datastore = name, "datastore removed");
+        Ok(gone)
+    }
+
+    fn check_new(&self, name: &str, location: &Location) -> Result<()> {
+        for known in self.store.datastores()? {
+            if known.name == name {
+                return Err(DaemonError::exists("datastore", name));
+            }
+            if known.location == *location {
+                let message = format!("{location} is datastore {} already", known.name);
+                let hint = "two datastores in one place would take each other's room";
+                return Err(DaemonError::in_use(message).hint(hint));
+            }
+        }
+        Ok(())
+    }
+
+    fn view_datastore(&self, shelf: &Shelf) -> Result<Datastore> {
+        let record = shelf.record();
+        let disks = self.store.disks()?;
+        let disks = disks.iter().filter(|disk| disk.datastore == record.name).count();
+        let space = shelf.space();
+        let mut problem = shelf.problem();
+        if problem.is_none() && space.is_none() {
+            problem = Some("it does not answer".into());
+        }
+        Ok(Datastore {
+            name: record.name.clone(),
+            kind: match record.location {
+                Location::Directory(_) => DatastoreKind::Directory,
+                Location::Device(_) => DatastoreKind::Device,
+                Location::Nbd(_) => DatastoreKind::Nbd,
+            },
+            location: record.location.to_string(),
+            shape: record.shape.as_ref().map(ToString::to_string),
+            capacity: space.map(|space| space.capacity),
+            free: space.map(|space| space.free),
+            disks: disks as u64,
+            problem,
+        })
+    }
+}

@@ -1,0 +1,279 @@
+//! Disks, as the API's requests see them.
+//!
+//! A disk comes to be in this order: image and sidecar (durable), record,
+//! served. A crash in between leaves at most an image that no disk has, which
+//! its sidecar names. It goes in the opposite order, for the same reason.
+
+use sterna_api::{CreateDisk, Disk, DiskActivity, Provision};
+use sterna_engine::datastore::{self, Datastore, Location};
+use sterna_engine::sidecar::{Identity, Role};
+use sterna_engine::{DiskId, DiskSpec, ImageSpec};
+
+use crate::claims::Claim;
+use crate::clock;
+use crate::daemon::{Daemon, lock};
+use crate::datastores::{check_name, claim_of as datastore_claim};
+use crate::error::{DaemonError, Result};
+use crate::random;
+use crate::shelf::Shelf;
+use crate::store::DiskRecord;
+
+/// Disks are made of sectors.
+pub(crate) const SECTOR: u64 = 512;
+
+/// Whether clients can use a disk; if not, why.
+pub(crate) type Served = Result<(), String>;
+
+/// The claim on a disk.
+pub(crate) fn claim_of(name: &str) -> String {
+    format!("disk {name}")
+}
+
+/// What a disk's image says of itself.
+pub(crate) fn identity(disk: &DiskRecord, generation: u64, role: Role) -> Identity {
+    let (id, name, size) = (disk.id, disk.name.clone(), disk.size);
+    Identity { id, name, size, generation, role }
+}
+
+/// A provisioning as the engine knows it.
+pub(crate) fn provision(provision: Provision) -> datastore::Provision {
+    match provision {
+        Provision::Thin => datastore::Provision::Thin,
+        Provision::Thick => datastore::Provision::Thick,
+        Provision::ThickZeroed => datastore::Provision::ThickZeroed,
+    }
+}
+
+impl Daemon {
+    /// All disks, by name.
+    pub(crate) fn list_disks(&self) -> Result<Vec<Disk>> {
+        let disks = self.store.disks()?;
+        disks.into_iter().map(|record| self.view_disk(record)).collect()
+    }
+
+    /// One disk.
+    pub(crate) fn show_disk(&self, name: &str) -> Result<Disk> {
+        self.view_disk(self.disk_record(name)?)
+    }
+
+    /// The record of a disk that exists.
+    pub(crate) fn disk_record(&self, name: &str) -> Result<DiskRecord> {
+        self.store.disk(name)?.ok_or_else(|| DaemonError::not_found("disk", name))
+    }
+
+    /// Creates an empty disk and serves it.
+    pub(crate) fn create_disk(&self, request: &CreateDisk) -> Result<Disk> {
+        let CreateDisk { name, size, datastore, provision: wanted } = request;
+        check_name("disk", name)?;
+        check_size(*size)?;
+        let _claims = self.claim_new(name, datastore)?;
+        let shelf = self.shelf(datastore)?;
+        let mut record = new_record(name, *size, datastore, *wanted)?;
+        let store = shelf.open()?;
+        let created = store
+            .create_image(&identity(&record, 1, Role::Active), provision(*wanted))
+            .map_err(|error| shelf.refused(&error))?;
+        let image = &created.image;
+        let zeroed = match wanted {
+            Provision::ThickZeroed => store.fill_zeroes(image, *size, &mut |_| true),
+            _ => Ok(()),
+        };
+        let finished = zeroed.map_err(|error| shelf.refused(&error)).and_then(|()| {
+            record.image = file_of(&store, image, &shelf)?;
+            self.begin(&record, image, &shelf)
+        });
+        if let Err(error) = finished {
+            remove_leftover(&store, image, *size);
+            return Err(error);
+        }
+        tracing::info!(disk = name, id = %record.id, size, datastore, "disk created");
+        self.view_disk(record)
+    }
+
+    /// Removes a disk that nobody uses.
+    pub(crate) fn remove_disk(&self, name: &str, keep_image: bool) -> Result<Disk> {
+        let _claim = self.claims.alone(claim_of(name))?;
+        let record = self.disk_record(name)?;
+        if let Some(migration) = self.migration_of(record.id)? {
+            let id = migration.id;
+            let message = format!("disk {name} is being moved by migration {id}");
+            let hint = format!("wait for it, or `sterna migration cancel {id}`");
+            return Err(DaemonError::in_use(message).hint(hint));
+        }
+        let gone = self.view_disk(record.clone())?;
+        let clients = gone.activity.as_ref().map_or(0, |activity| activity.connections);
+        if clients > 0 {
+            let plural = if clients == 1 { "client" } else { "clients" };
+            let message = format!("disk {name} is in use by {clients} {plural}");
+            return Err(DaemonError::in_use(message).hint("disconnect them first"));
+        }
+        if gone.served {
+            let detached = self.engine.detach(record.id);
+            detached.map_err(|error| {
+                DaemonError::internal(format!("disk {name} cannot be detached: {error}"))
+            })?;
+        }
+        self.store.remove_disk(record.id)?;
+        lock(&self.served).remove(&record.id);
+        lock(&self.recent).remove(&record.id);
+        tracing::info!(disk = name, id = %record.id, keep_image, "disk removed");
+        let shelf = self.shelf(&record.datastore)?;
+        let put_away = if keep_image {
+            // Nobody's truth any more, so that it can be imported again.
+            let retired = identity(&record, record.generation, Role::Retired);
+            shelf.open().and_then(|_| shelf.identify(&record.image, &retired))
+        } else {
+            shelf.open().and_then(|_| shelf.remove(&record.image, record.size))
+        };
+        put_away.map_err(|error| {
+            let message = format!("disk {name} is removed, but its image is as it was");
+            DaemonError::unavailable(format!("{message}: {error}"))
+                .hint(format!("put it away by hand: {}", gone.image))
+        })?;
+        Ok(gone)
+    }
+
+    /// Serves a disk's image to clients.
+    pub(crate) fn serve_disk(
+        &self,
+        record: &DiskRecord,
+        image: &ImageSpec,
+        shelf: &Shelf,
+    ) -> Result<()> {
+        let disk = DiskSpec {
+            id: record.id,
+            name: record.name.clone(),
+            size: record.size,
+            image: image.clone(),
+        };
+        let attached = self.engine.attach(disk).map_err(|error| {
+            DaemonError::unavailable(format!(
+                "disk {} cannot be served: {error}",
+                record.name
+            ))
+        });
+        let served = attached.as_ref().copied().map_err(ToString::to_string);
+        lock(&self.served).insert(record.id, served);
+        attached
+    }
+
+    /// Why a disk is not served, if so.
+    pub(crate) fn problem_of(&self, disk: DiskId) -> Option<String> {
+        match lock(&self.served).get(&disk) {
+            Some(served) => served.as_ref().err().cloned(),
+            None => Some("it is being brought up".into()),
+        }
+    }
+
+    /// What makes a new image a disk: the record, and clients.
+    pub(crate) fn begin(
+        &self,
+        record: &DiskRecord,
+        image: &ImageSpec,
+        shelf: &Shelf,
+    ) -> Result<()> {
+        self.store.add_disk(record.clone())?;
+        let served = self.serve_disk(record, image, shelf);
+        if served.is_err() {
+            lock(&self.served).remove(&record.id);
+            self.store.remove_disk(record.id)?;
+        }
+        served
+    }
+
+    /// The claims that a new disk needs; refused if the name is taken.
+    pub(crate) fn claim_new(&self, name: &str, datastore: &str) -> Result<[Claim; 2]> {
+        let claims = [
+            self.claims.alone(claim_of(name))?,
+            self.claims.shared(datastore_claim(datastore))?,
+        ];
+        match self.store.disk(name)? {
+            Some(_) => Err(DaemonError::exists("disk", name)),
+            None => Ok(claims),
+        }
+    }
+
+    pub(crate) fn view_disk(&self, record: DiskRecord) -> Result<Disk> {
+        let problem = self.problem_of(record.id);
+        let shelf = self.shelf(&record.datastore)?;
+        let stats = match problem {
+            None => self.engine.stats(record.id).ok(),
+            Some(_) => None,
+        };
+        let recent = || lock(&self.recent).get(&record.id).and_then(|it| it.figures());
+        let activity = stats.map(|stats| DiskActivity {
+            connections: u64::from(stats.connections),
+            in_flight: u64::from(stats.in_flight),
+            reads: stats.read.operations,
+            writes: stats.write.operations + stats.zeroes,
+            read_bytes: stats.read.bytes,
+            written_bytes: stats.write.bytes,
+            recent: recent(),
+        });
+        let uris = self.places.nbd.iter().map(|place| place.uri(&record.name));
+        Ok(Disk {
+            uris: uris.collect(),
+            id: record.id.to_string(),
+            size: record.size,
+            image: place_of(&shelf.record().location, &record.image),
+            allocated: shelf.allocated(&record.image, record.size),
+            provision: record.provision,
+            generation: record.generation,
+            served: problem.is_none(),
+            problem,
+            migration: self.migration_of(record.id)?.map(|migration| migration.id),
+            activity,
+            name: record.name,
+            datastore: record.datastore,
+        })
+    }
+}
+
+fn check_size(size: u64) -> Result<()> {
+    let message = match size {
+        0 => "a disk of size 0 holds nothing".to_owned(),
+        size if !size.is_multiple_of(SECTOR) => {
+            format!("a disk cannot have {size} bytes: that is no multiple of {SECTOR}")
+        }
+        _ => return Ok(()),
+    };
+    let next = size.next_multiple_of(SECTOR).max(SECTOR);
+    Err(DaemonError::invalid(message).hint(format!("the next size is {next} bytes")))
+}
+
+pub(crate) fn new_record(
+    name: &str,
+    size: u64,
+    datastore: &str,
+    provision: Provision,
+) -> Result<DiskRecord> {
+    Ok(DiskRecord {
+        id: DiskId(random::number()?),
+        name: name.into(),
+        size,
+        datastore: datastore.into(),
+        image: String::new(),
+        provision,
+        generation: 1,
+        created: clock::now(),
+    })
+}
+
+fn file_of(store: &Datastore, image: &ImageSpec, shelf: &Shelf) -> Result<String> {
+    store.file_of(image).map_err(|error| shelf.refused(&error))
+}
+
+/// Removes an image that did not become a disk.
+fn remove_leftover(store: &Datastore, image: &ImageSpec, size: u64) {
+    if let Err(error) = store.remove_image(image, size) {
+        tracing::warn!(datastore = store.name(), %error, "an image was left behind");
+    }
+}
+
+/// Where an image is, for people.
+pub(crate) fn place_of(location: &Location, file: &str) -> String {
+    match location {
+        Location::Directory(path) => path.join(file).display().to_string(),
+        Location::Device(_) | Location::Nbd(_) => location.to_string(),
+    }
+}

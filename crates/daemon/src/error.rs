@@ -1,0 +1,89 @@
+//! What the daemon says when something cannot be done.
+//!
+//! One type for the API and for `sterna serve`: a kind for programs, what
+//! happened and to what, and what to do next. Errors of other rooms become one
+//! of these where somebody knows what the user was doing.
+
+use std::fmt;
+
+use sterna_api::{ErrorBody, ErrorCode};
+
+use crate::store::StoreError;
+
+/// A refusal or a failure.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct DaemonError {
+    code: ErrorCode,
+    message: String,
+    hint: String,
+}
+
+/// What most of the daemon answers.
+pub(crate) type Result<T, E = DaemonError> = std::result::Result<T, E>;
+
+impl DaemonError {
+    /// An error of a kind: what happened, and to what.
+    pub(crate) fn new(code: ErrorCode, message: impl fmt::Display) -> Self {
+        DaemonError { code, message: message.to_string(), hint: String::new() }
+    }
+
+    /// The request makes no sense as it stands.
+    pub(crate) fn invalid(message: impl fmt::Display) -> Self {
+        Self::new(ErrorCode::Invalid, message)
+    }
+
+    /// There is no `what` of that name.
+    pub(crate) fn not_found(what: &str, name: impl fmt::Display) -> Self {
+        let error = Self::new(ErrorCode::NotFound, format!("there is no {what} {name}"));
+        error.hint(format!("see `sterna {what} list`"))
+    }
+
+    /// The name is taken.
+    pub(crate) fn exists(what: &str, name: &str) -> Self {
+        let error =
+            Self::new(ErrorCode::Exists, format!("there is a {what} {name} already"));
+        error.hint(format!("choose another name, or see `sterna {what} show {name}`"))
+    }
+
+    /// It is in use.
+    pub(crate) fn in_use(message: impl fmt::Display) -> Self {
+        Self::new(ErrorCode::InUse, message)
+    }
+
+    /// It cannot be reached or is not in order.
+    pub(crate) fn unavailable(message: impl fmt::Display) -> Self {
+        Self::new(ErrorCode::Unavailable, message)
+    }
+
+    /// The daemon itself failed.
+    pub(crate) fn internal(message: impl fmt::Display) -> Self {
+        Self::new(ErrorCode::Internal, message)
+    }
+
+    /// Adds what to do next.
+    pub(crate) fn hint(mut self, hint: impl fmt::Display) -> Self {
+        self.hint = hint.to_string();
+        self
+    }
+
+    /// What kind of trouble it is.
+    pub fn code(&self) -> ErrorCode {
+        self.code
+    }
+
+    /// The error in the API's form.
+    pub fn body(&self) -> ErrorBody {
+        ErrorBody {
+            code: self.code,
+            message: self.message.clone(),
+            hint: self.hint.clone(),
+        }
+    }
+}
+
+impl From<StoreError> for DaemonError {
+    fn from(error: StoreError) -> Self {
+        DaemonError::internal(error.with_cause()).hint(error.hint())
+    }
+}

@@ -1,0 +1,63 @@
+//! `/v1/datastores`.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use sterna_api::{AddDatastore, Datastore, ErrorBody};
+
+use super::extract::{Body, Which};
+use super::{Answer, blocking};
+use crate::daemon::Daemon;
+
+/// All datastores, by name.
+#[utoipa::path(
+    get, path = "/v1/datastores", tag = "datastores", operation_id = "list_datastores",
+    responses(
+        (status = 200, body = Vec<Datastore>),
+        (status = "default", body = ErrorBody),
+    ),
+)]
+pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Datastore>> {
+    blocking(daemon, |daemon| daemon.list_datastores()).await
+}
+
+/// Adds a datastore that exists and can be written to.
+#[utoipa::path(
+    post, path = "/v1/datastores", tag = "datastores", operation_id = "add_datastore",
+    request_body = AddDatastore,
+    responses((status = 200, body = Datastore), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn add(
+    State(daemon): State<Arc<Daemon>>,
+    Body(request): Body<AddDatastore>,
+) -> Answer<Datastore> {
+    blocking(daemon, move |daemon| daemon.add_datastore(&request)).await
+}
+
+/// One datastore.
+#[utoipa::path(
+    get, path = "/v1/datastores/{name}", tag = "datastores",
+    operation_id = "show_datastore",
+    params(("name" = String, Path, description = "The datastore's name")),
+    responses((status = 200, body = Datastore), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn show(
+    State(daemon): State<Arc<Daemon>>,
+    Which(name): Which<String>,
+) -> Answer<Datastore> {
+    blocking(daemon, move |daemon| daemon.show_datastore(&name)).await
+}
+
+/// Forgets a datastore without disks; what is on it stays.
+#[utoipa::path(
+    delete, path = "/v1/datastores/{name}", tag = "datastores",
+    operation_id = "remove_datastore",
+    params(("name" = String, Path, description = "The datastore's name")),
+    responses((status = 200, body = Datastore), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn remove(
+    State(daemon): State<Arc<Daemon>>,
+    Which(name): Which<String>,
+) -> Answer<Datastore> {
+    blocking(daemon, move |daemon| daemon.remove_datastore(&name)).await
+}

@@ -1,0 +1,84 @@
+//! `/v1/disks` and `/v1/imports`.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use serde::Deserialize;
+use sterna_api::{CreateDisk, Disk, ErrorBody, ImportDisk};
+use utoipa::IntoParams;
+
+use super::extract::{Body, Parameters, Which};
+use super::{Answer, blocking};
+use crate::daemon::Daemon;
+
+/// How to remove a disk.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Removal {
+    /// Leave the image where it is.
+    #[serde(default)]
+    keep_image: bool,
+}
+
+/// All disks, by name.
+#[utoipa::path(
+    get, path = "/v1/disks", tag = "disks", operation_id = "list_disks",
+    responses((status = 200, body = Vec<Disk>), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Disk>> {
+    blocking(daemon, |daemon| daemon.list_disks()).await
+}
+
+/// Creates an empty disk and serves it.
+#[utoipa::path(
+    post, path = "/v1/disks", tag = "disks", operation_id = "create_disk",
+    request_body = CreateDisk,
+    responses((status = 200, body = Disk), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn create(
+    State(daemon): State<Arc<Daemon>>,
+    Body(request): Body<CreateDisk>,
+) -> Answer<Disk> {
+    blocking(daemon, move |daemon| daemon.create_disk(&request)).await
+}
+
+/// Makes a raw image that exists a disk, in place, and serves it.
+#[utoipa::path(
+    post, path = "/v1/imports", tag = "disks", operation_id = "import_disk",
+    request_body = ImportDisk,
+    responses((status = 200, body = Disk), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn import(
+    State(daemon): State<Arc<Daemon>>,
+    Body(request): Body<ImportDisk>,
+) -> Answer<Disk> {
+    blocking(daemon, move |daemon| daemon.import_disk(&request)).await
+}
+
+/// One disk.
+#[utoipa::path(
+    get, path = "/v1/disks/{name}", tag = "disks", operation_id = "show_disk",
+    params(("name" = String, Path, description = "The disk's name")),
+    responses((status = 200, body = Disk), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn show(
+    State(daemon): State<Arc<Daemon>>,
+    Which(name): Which<String>,
+) -> Answer<Disk> {
+    blocking(daemon, move |daemon| daemon.show_disk(&name)).await
+}
+
+/// Removes a disk that nobody uses.
+#[utoipa::path(
+    delete, path = "/v1/disks/{name}", tag = "disks", operation_id = "remove_disk",
+    params(("name" = String, Path, description = "The disk's name"), Removal),
+    responses((status = 200, body = Disk), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn remove(
+    State(daemon): State<Arc<Daemon>>,
+    Which(name): Which<String>,
+    Parameters(removal): Parameters<Removal>,
+) -> Answer<Disk> {
+    blocking(daemon, move |daemon| daemon.remove_disk(&name, removal.keep_image)).await
+}

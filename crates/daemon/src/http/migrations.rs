@@ -1,0 +1,107 @@
+//! `/v1/migrations`.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use sterna_api::{ErrorBody, Migration, SetRate, StartMigration};
+
+use super::extract::{Body, Which};
+use super::{Answer, blocking};
+use crate::daemon::Daemon;
+
+/// All migrations, oldest first; the ended ones too.
+#[utoipa::path(
+    get, path = "/v1/migrations", tag = "migrations", operation_id = "list_migrations",
+    responses(
+        (status = 200, body = Vec<Migration>),
+        (status = "default", body = ErrorBody),
+    ),
+)]
+pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Migration>> {
+    blocking(daemon, |daemon| daemon.list_migrations()).await
+}
+
+/// Starts a migration. Answers as soon as the copy has begun.
+#[utoipa::path(
+    post, path = "/v1/migrations", tag = "migrations", operation_id = "start_migration",
+    request_body = StartMigration,
+    responses((status = 200, body = Migration), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn start(
+    State(daemon): State<Arc<Daemon>>,
+    Body(request): Body<StartMigration>,
+) -> Answer<Migration> {
+    blocking(daemon, move |daemon| daemon.start_migration(&request)).await
+}
+
+/// One migration; cheap enough to be asked ten times a second.
+#[utoipa::path(
+    get, path = "/v1/migrations/{id}", tag = "migrations",
+    operation_id = "show_migration",
+    params(("id" = u64, Path, description = "The migration's number")),
+    responses((status = 200, body = Migration), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn show(
+    State(daemon): State<Arc<Daemon>>,
+    Which(id): Which<u64>,
+) -> Answer<Migration> {
+    blocking(daemon, move |daemon| daemon.show_migration(id)).await
+}
+
+/// Changes a migration's rate.
+#[utoipa::path(
+    patch, path = "/v1/migrations/{id}", tag = "migrations",
+    operation_id = "change_migration",
+    params(("id" = u64, Path, description = "The migration's number")),
+    request_body = SetRate,
+    responses((status = 200, body = Migration), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn change(
+    State(daemon): State<Arc<Daemon>>,
+    Which(id): Which<u64>,
+    Body(request): Body<SetRate>,
+) -> Answer<Migration> {
+    blocking(daemon, move |daemon| daemon.set_migration_rate(id, request.rate)).await
+}
+
+/// Makes a migration stand still, over restarts too.
+#[utoipa::path(
+    post, path = "/v1/migrations/{id}/pause", tag = "migrations",
+    operation_id = "pause_migration",
+    params(("id" = u64, Path, description = "The migration's number")),
+    responses((status = 200, body = Migration), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn pause(
+    State(daemon): State<Arc<Daemon>>,
+    Which(id): Which<u64>,
+) -> Answer<Migration> {
+    blocking(daemon, move |daemon| daemon.pause_migration(id)).await
+}
+
+/// Makes a paused migration go on.
+#[utoipa::path(
+    post, path = "/v1/migrations/{id}/resume", tag = "migrations",
+    operation_id = "resume_migration",
+    params(("id" = u64, Path, description = "The migration's number")),
+    responses((status = 200, body = Migration), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn resume(
+    State(daemon): State<Arc<Daemon>>,
+    Which(id): Which<u64>,
+) -> Answer<Migration> {
+    blocking(daemon, move |daemon| daemon.resume_migration(id)).await
+}
+
+/// Gives a migration up; the disk stays where it is.
+#[utoipa::path(
+    post, path = "/v1/migrations/{id}/cancel", tag = "migrations",
+    operation_id = "cancel_migration",
+    params(("id" = u64, Path, description = "The migration's number")),
+    responses((status = 200, body = Migration), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn cancel(
+    State(daemon): State<Arc<Daemon>>,
+    Which(id): Which<u64>,
+) -> Answer<Migration> {
+    blocking(daemon, move |daemon| daemon.cancel_migration(id)).await
+}

@@ -1,0 +1,117 @@
+//! The API over HTTP: parse, call the daemon, convert. No decisions here.
+//!
+//! The daemon's calls block (they wait for disks), so each request is carried
+//! out on a thread that may. The OpenAPI document is made from the handlers and
+//! the API's types; the copy in the repository is held to it by a test.
+
+mod datastores;
+mod disks;
+mod extract;
+mod migrations;
+mod status;
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use sterna_api::ErrorCode;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::daemon::Daemon;
+use crate::error::DaemonError;
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Sterna",
+        description = "Moves the disks of running virtual machines between storage. \
+                       Served on a unix socket. Sizes are bytes, rates bytes per \
+                       second, moments seconds since 1970 (UTC).",
+        license(name = "Apache-2.0", identifier = "Apache-2.0"),
+    ),
+    tags(
+        (name = "datastores", description = "Places that hold disk images"),
+        (name = "disks", description = "Virtual disks"),
+        (name = "migrations", description = "Moves of disks between datastores"),
+        (name = "status", description = "The daemon itself"),
+    )
+)]
+struct Document;
+
+fn routes() -> OpenApiRouter<Arc<Daemon>> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(status::show))
+        .routes(routes!(datastores::list, datastores::add))
+        .routes(routes!(datastores::show, datastores::remove))
+        .routes(routes!(disks::list, disks::create))
+        .routes(routes!(disks::import))
+        .routes(routes!(disks::show, disks::remove))
+        .routes(routes!(migrations::list, migrations::start))
+        .routes(routes!(migrations::show, migrations::change))
+        .routes(routes!(migrations::pause))
+        .routes(routes!(migrations::resume))
+        .routes(routes!(migrations::cancel))
+}
+
+/// The OpenAPI document, as it is kept in `openapi/sterna.json`.
+pub fn openapi_document() -> String {
+    let (_, document) = routes().split_for_parts();
+    let text = document.to_pretty_json().expect("the document is plain data");
+    format!("{text}\n")
+}
+
+/// Everything that the API's socket serves.
+pub(crate) fn router(daemon: Arc<Daemon>) -> Router {
+    let (router, document) = routes().split_for_parts();
+    router
+        .route("/v1/openapi.json", get(|| async move { Json(document) }))
+        .fallback(nothing_there)
+        .method_not_allowed_fallback(nothing_there)
+        .with_state(daemon)
+}
+
+async fn nothing_there() -> Refusal {
+    let error = DaemonError::new(ErrorCode::NotFound, "the API has nothing there");
+    Refusal(error.hint("see /v1/openapi.json"))
+}
+
+/// An error on its way out.
+struct Refusal(DaemonError);
+
+impl From<DaemonError> for Refusal {
+    fn from(error: DaemonError) -> Self {
+        Refusal(error)
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let status = match self.0.code() {
+            ErrorCode::Invalid => StatusCode::BAD_REQUEST,
+            ErrorCode::NotFound => StatusCode::NOT_FOUND,
+            ErrorCode::Exists | ErrorCode::InUse => StatusCode::CONFLICT,
+            ErrorCode::NoSpace => StatusCode::INSUFFICIENT_STORAGE,
+            ErrorCode::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            ErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        (status, Json(self.0.body())).into_response()
+    }
+}
+
+/// What a handler gives.
+type Answer<T> = Result<Json<T>, Refusal>;
+
+/// Carries out what may block, on a thread that may.
+async fn blocking<T: Send + 'static>(
+    daemon: Arc<Daemon>,
+    work: impl FnOnce(&Arc<Daemon>) -> crate::error::Result<T> + Send + 'static,
+) -> Answer<T> {
+    let done = tokio::task::spawn_blocking(move || work(&daemon)).await;
+    let failed = |error| DaemonError::internal(format!("the request failed: {error}"));
+    Ok(Json(done.map_err(failed)??))
+}

@@ -1,0 +1,143 @@
+//! What the operator may ask of a migration: pause, resume, cancel, a rate.
+//!
+//! Each wish is made durable first and then told to the mirror, so that it
+//! holds over a restart between the two.
+
+use std::sync::Arc;
+
+use sterna_api::Migration;
+use sterna_core::mirror::Control;
+
+use super::Job;
+use crate::daemon::{Daemon, lock};
+use crate::error::{DaemonError, Result};
+use crate::store::{MigrationRecord, Pause, Step};
+
+impl Daemon {
+    /// Makes a migration stand still.
+    pub(crate) fn pause_migration(&self, id: u64) -> Result<Migration> {
+        let job = self.live_job(id)?;
+        let _turn = lock(&job.turn);
+        let record = self.changeable(&job)?;
+        if record.pause.is_none() {
+            let asked = "asked for".to_owned();
+            let pause = Pause { reason: asked, hint: None, compare: false };
+            self.store.set_pause(id, Some(&pause))?;
+            if job.running() {
+                self.tell(&job, Control::Pause)?;
+            }
+            tracing::info!(migration = id, "paused by the operator");
+        }
+        self.show_migration(id)
+    }
+
+    /// Makes a paused migration go on.
+    pub(crate) fn resume_migration(self: &Arc<Self>, id: u64) -> Result<Migration> {
+        let job = self.live_job(id)?;
+        let _turn = lock(&job.turn);
+        let record = self.changeable(&job)?;
+        if record.cancel {
+            let message = format!("migration {id} is to be cancelled");
+            let hint = format!("try that again: `sterna migration cancel {id}`");
+            return Err(DaemonError::in_use(message).hint(hint));
+        }
+        if job.running() {
+            self.store.set_pause(id, None)?;
+            self.tell(&job, Control::Resume)?;
+            tracing::info!(migration = id, "resumed by the operator");
+        } else {
+            if let Some(problem) = self.problem_of(record.disk) {
+                let message = format!("disk {} is not served: {problem}", record.name);
+                let hint = super::view::then_resume("put that right", id);
+                return Err(DaemonError::unavailable(message).hint(hint));
+            }
+            self.relaunch(&job, &record)?;
+        }
+        self.show_migration(id)
+    }
+
+    /// Gives a migration up.
+    pub(crate) fn cancel_migration(self: &Arc<Self>, id: u64) -> Result<Migration> {
+        let job = self.live_job(id)?;
+        let _turn = lock(&job.turn);
+        let record = self.changeable(&job)?;
+        self.store.set_cancel(id)?;
+        tracing::info!(migration = id, "cancelled by the operator");
+        if job.running() {
+            self.tell(&job, Control::Cancel)?;
+        } else {
+            self.end_cancelled(&job, &record)?;
+        }
+        self.show_migration(id)
+    }
+
+    /// Changes a migration's rate.
+    pub(crate) fn set_migration_rate(
+        &self,
+        id: u64,
+        rate: Option<u64>,
+    ) -> Result<Migration> {
+        check_rate(rate)?;
+        let job = self.live_job(id)?;
+        let _turn = lock(&job.turn);
+        self.changeable(&job)?;
+        self.store.set_rate(id, rate)?;
+        if job.running() {
+            self.tell(&job, Control::SetRate(rate))?;
+        }
+        tracing::info!(migration = id, rate, "rate changed");
+        self.show_migration(id)
+    }
+
+    fn live_job(&self, id: u64) -> Result<Arc<Job>> {
+        match self.job(id) {
+            Some(job) => Ok(job),
+            None => Err(over(&self.migration_record(id)?)),
+        }
+    }
+
+    /// The record of a migration that can still be changed.
+    fn changeable(&self, job: &Job) -> Result<MigrationRecord> {
+        let id = job.id;
+        let record = self.migration_record(id)?;
+        match record.step {
+            Step::Copying | Step::Switching if record.cancel && job.running() => {
+                let message = format!("migration {id} is being cancelled");
+                Err(DaemonError::in_use(message))
+            }
+            Step::Copying | Step::Switching => Ok(record),
+            Step::Created => {
+                let message = format!("migration {id} is just being started");
+                Err(DaemonError::in_use(message).hint("try again in a moment"))
+            }
+            _ => Err(over(&record)),
+        }
+    }
+
+    fn tell(&self, job: &Job, control: Control) -> Result<()> {
+        self.engine.control(job.engine_id(), control).map_err(|error| {
+            let message = format!("migration {} cannot be changed: {error}", job.id);
+            DaemonError::internal(message)
+                .hint(format!("see `sterna migration show {}`", job.id))
+        })
+    }
+}
+
+/// A rate that makes sense.
+pub(super) fn check_rate(rate: Option<u64>) -> Result<()> {
+    match rate {
+        Some(0) => Err(DaemonError::invalid("a rate of 0 never ends")
+            .hint("`sterna migration pause` makes a migration stand still")),
+        _ => Ok(()),
+    }
+}
+
+fn over(record: &MigrationRecord) -> DaemonError {
+    let (id, name) = (record.id, &record.name);
+    let (what, place) = match record.step {
+        Step::Cancelled => ("was cancelled", &record.from.datastore),
+        _ => ("is done", &record.to.datastore),
+    };
+    DaemonError::invalid(format!("migration {id} of disk {name} {what}"))
+        .hint(format!("the disk is on datastore {place}"))
+}

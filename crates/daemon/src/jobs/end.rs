@@ -1,0 +1,166 @@
+//! The end of a migration: the image that lost is put away, and the record gets
+//! its figures. Everything here can be done twice: a crash in between is
+//! finished after the next start.
+
+use std::sync::Arc;
+
+use sterna_api::{Application, Report};
+use sterna_engine::sidecar::{Identity, Role};
+
+use super::Job;
+use super::start::partial;
+use crate::clock;
+use crate::daemon::{Daemon, lock};
+use crate::disks::place_of;
+use crate::error::Result;
+use crate::store::{Ending, MigrationRecord, Step};
+
+impl Daemon {
+    /// The mirror is gone: puts away what it leaves, whichever side won.
+    pub(super) fn put_away(self: &Arc<Self>, job: &Job) {
+        let ended = self.migration_record(job.id).and_then(|record| {
+            if record.step == Step::Committed {
+                self.end_completed(job, &record)
+            } else {
+                self.end_cancelled(job, &record)
+            }
+        });
+        if let Err(error) = ended {
+            tracing::error!(migration = job.id, %error, "the migration's end is not recorded");
+        }
+    }
+
+    /// The destination is the truth: the source image is retired, and removed
+    /// unless it is to be kept.
+    pub(super) fn end_completed(
+        &self,
+        job: &Job,
+        record: &MigrationRecord,
+    ) -> Result<()> {
+        let put_away = self.retire_source(record);
+        let note = put_away.err().map(|error| {
+            let place = self.place_of_source(record);
+            tracing::warn!(migration = record.id, %error, place, "source image left behind");
+            format!("left behind at {place}: {error}; remove it by hand")
+        });
+        let report = self.report(job, record);
+        self.end(record, Step::Completed, note, Some(report))?;
+        tracing::info!(
+            migration = record.id,
+            disk = record.name,
+            to = record.to.datastore,
+            seconds = report.duration_s,
+            switch_over_ms = report.switch_over_ms,
+            "migration completed"
+        );
+        Ok(())
+    }
+
+    fn retire_source(&self, record: &MigrationRecord) -> Result<()> {
+        let shelf = self.shelf(&record.from.datastore)?;
+        shelf.open()?;
+        if !record.keep_source {
+            return shelf.remove(&record.from.image, record.size);
+        }
+        let retired = Identity {
+            generation: record.source_generation,
+            role: Role::Retired,
+            ..partial(record)
+        };
+        shelf.identify(&record.from.image, &retired)
+    }
+
+    /// The source is the truth, as before: the partial image is removed.
+    pub(super) fn end_cancelled(
+        self: &Arc<Self>,
+        job: &Job,
+        record: &MigrationRecord,
+    ) -> Result<()> {
+        let record = self.fence(record)?;
+        let to = self.shelf(&record.to.datastore)?;
+        let removed = to.open().and_then(|_| to.remove(&record.to.image, record.size));
+        let note = removed.err().map(|error| {
+            let place = place_of(&to.record().location, &record.to.image);
+            tracing::warn!(migration = record.id, %error, place, "partial image left behind");
+            format!("the partial image {place} was left behind: {error}; remove it by hand")
+        });
+        let report = self.report(job, &record);
+        self.end(&record, Step::Cancelled, note, Some(report))?;
+        tracing::info!(migration = record.id, disk = record.name, "migration cancelled");
+        Ok(())
+    }
+
+    /// A migration whose destination image was never finished (the daemon was
+    /// killed while it made it).
+    pub(super) fn end_unstarted(&self, record: &MigrationRecord) -> Result<()> {
+        let left = self.shelf(&record.to.datastore).and_then(|to| {
+            let store = to.open()?;
+            let images = store.images().map_err(|error| to.refused(&error))?;
+            for found in images {
+                if found.identity.is_ok_and(|identity| identity == partial(record)) {
+                    to.remove(&found.file, record.size)?;
+                }
+            }
+            Ok(())
+        });
+        if let Err(error) = left {
+            tracing::warn!(migration = record.id, %error, "a partial image may be left");
+        }
+        let note = "the daemon stopped before the copy began; start it again".to_owned();
+        self.end(record, Step::Cancelled, Some(note), None)
+    }
+
+    fn end(
+        &self,
+        record: &MigrationRecord,
+        step: Step,
+        note: Option<String>,
+        report: Option<Report>,
+    ) -> Result<()> {
+        // The map is of no use any more; if it stays, nobody will look at it.
+        let _ = std::fs::remove_file(self.map_path(record.id));
+        let application = match self.job(record.id) {
+            Some(job) => job.application(),
+            None => record.application,
+        };
+        let application = Application { now: None, ..application };
+        let ending = Ending { at: clock::now(), note, application, report };
+        self.store.migration_ends(record.id, step, &ending)?;
+        lock(&self.jobs).remove(&record.id);
+        Ok(())
+    }
+
+    fn report(&self, job: &Job, record: &MigrationRecord) -> Report {
+        let duration_s = match lock(&job.state).began {
+            Some(began) => began.elapsed().as_secs_f64(),
+            None => clock::now().saturating_sub(record.started).max(1) as f64,
+        };
+        let progress = lock(&job.state).progress;
+        let to = self.shelf(&record.to.datastore).ok();
+        let allocated = to.and_then(|to| to.allocated(&record.to.image, record.size));
+        let average_rate = match record.step {
+            Step::Committed => record.size as f64 / duration_s,
+            _ => 0.0,
+        };
+        Report {
+            duration_s,
+            average_rate,
+            allocated,
+            copied: progress.map_or(0, |progress| progress.copied.0),
+            switch_over_ms: progress
+                .and_then(|progress| progress.held)
+                .map(|held| held.as_millis_f64()),
+            undone: progress.map_or(0, |progress| progress.undone),
+            verified: progress
+                .and_then(|progress| progress.verified)
+                .map(|verified| verified.0),
+        }
+    }
+
+    fn place_of_source(&self, record: &MigrationRecord) -> String {
+        match self.shelf(&record.from.datastore) {
+            Ok(shelf) => place_of(&shelf.record().location, &record.from.image),
+            Err(_) => record.from.image.clone(),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What a mirror says, and who answers it.
+
+use std::sync::Arc;
+
+use sterna_core::mirror::{End, Notice, PauseReason};
+use sterna_engine::MigrateError;
+use sterna_engine::mirror::MigrationEvent;
+
+use super::Job;
+use super::view::hint;
+use crate::daemon::{Daemon, lock};
+use crate::store::{Pause, Step};
+
+impl Daemon {
+    /// One event of a migration's mirror, in the order in which they came.
+    pub(super) fn on_event(self: &Arc<Self>, job: &Arc<Job>, event: MigrationEvent) {
+        match event {
+            MigrationEvent::Prepare(id) => {
+                let ok = self.prepare_switch(job);
+                answered(job, self.engine.prepared(id, ok));
+            }
+            MigrationEvent::Seal(id) => {
+                let result = self.seal(job);
+                answered(job, self.engine.sealed(id, result));
+            }
+            MigrationEvent::Unseal(_) => self.unseal(job),
+            MigrationEvent::Commit(id) => {
+                let ok = self.commit(job);
+                answered(job, self.engine.committed(id, ok));
+            }
+            MigrationEvent::Notice(_, notice) => self.on_notice(job, &notice),
+            MigrationEvent::Ended(_, end, progress) => {
+                let mut state = lock(&job.state);
+                state.progress = Some(*progress);
+                drop(state);
+                let word = match end {
+                    End::Completed => "switched over",
+                    End::Cancelled => "copying has ended",
+                };
+                let held = progress.held.map(|held| held.to_string());
+                tracing::info!(migration = job.id, held, "{word}");
+            }
+            MigrationEvent::Released(_) => {
+                lock(&job.state).running = false;
+                self.put_away(job);
+            }
+        }
+    }
+
+    fn on_notice(&self, job: &Job, notice: &Notice) {
+        self.log_notice(job.id, notice);
+        let recorded = match notice {
+            Notice::Paused(reason) => self.on_pause(job, *reason),
+            Notice::Resumed => self.store.set_pause(job.id, None),
+            _ => Ok(()),
+        };
+        if let Err(error) = recorded {
+            let error = error.with_cause();
+            tracing::error!(migration = job.id, error, "a pause is not recorded");
+        }
+    }
+
+    /// Records why the mirror stands still. "Asked for" is known already, and
+    /// must not hide a better reason from before a restart.
+    fn on_pause(
+        &self,
+        job: &Job,
+        reason: PauseReason,
+    ) -> Result<(), crate::store::StoreError> {
+        let Some(record) = self.store.migration(job.id)? else { return Ok(()) };
+        let ended = record.step.ended() || record.step == Step::Committed;
+        if ended || (reason == PauseReason::Asked && record.pause.is_some()) {
+            return Ok(());
+        }
+        let hint = hint(&record, reason);
+        let pause = Pause { reason: reason.to_string(), hint, compare: false };
+        self.store.set_pause(job.id, Some(&pause))?;
+        self.store.set_application(job.id, &job.application())
+    }
+}
+
+/// An answer that nobody waits for any more is of no account: the mirror has
+/// ended meanwhile, and `Released` will say so.
+fn answered(job: &Job, answer: Result<(), MigrateError>) {
+    if let Err(error) = answer {
+        tracing::debug!(migration = job.id, %error, "an answer came too late");
+    }
+}

@@ -1,0 +1,246 @@
+//! Giving a migration its mirror: at the start, after a restart, and when the
+//! operator resumes one that has none.
+
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use sterna_api::Provision;
+use sterna_core::mirror::Notice;
+use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options, Start};
+use sterna_engine::sidecar::Role;
+use sterna_engine::{ImageSpec, MigrateError};
+
+use super::Job;
+use super::start::partial;
+use super::view::then_resume;
+use crate::daemon::{Daemon, lock};
+use crate::error::{DaemonError, Result};
+use crate::figures::Watch;
+use crate::store::{MigrationRecord, Pause};
+
+/// What resuming means when the region map or the sidecar cannot be believed.
+const COMPARE: &str = "both sides will be compared, and what differs copied";
+
+/// Why a migration cannot go on by itself.
+pub(super) struct Obstacle {
+    /// What happened.
+    pub(super) error: DaemonError,
+    /// What to do about it, before resuming.
+    pub(super) remedy: String,
+    /// Whether resuming means comparing both sides.
+    pub(super) compare: bool,
+}
+
+impl Daemon {
+    /// Starts the mirror of a migration, and a thread for what it says.
+    pub(super) fn launch(
+        self: &Arc<Self>,
+        job: &Arc<Job>,
+        record: &MigrationRecord,
+        start: Start,
+    ) -> Result<(), Obstacle> {
+        let to = &record.to.datastore;
+        let reachable = format!("see that datastore {to} works");
+        let obstacle = |error: DaemonError, remedy: &str, compare: bool| Obstacle {
+            error,
+            remedy: remedy.into(),
+            compare,
+        };
+        let destination = self.shelf(to).and_then(|shelf| shelf.image(&record.to.image));
+        let destination =
+            destination.map_err(|error| obstacle(error, &reachable, false))?;
+        let events = self.listener(job).map_err(|error| {
+            let message = format!("no thread for a migration: {error}");
+            obstacle(DaemonError::internal(message), "try again", false)
+        })?;
+        {
+            let mut state = lock(&job.state);
+            state.watch = Watch::new(record.application);
+            // Before the first event, which may be the last.
+            state.running = true;
+        }
+        let spec = self.spec(record, start, destination);
+        self.engine.migrate(&spec, events).map_err(|error| {
+            lock(&job.state).running = false;
+            let (id, name) = (record.id, &record.name);
+            let message = format!("migration {id} of disk {name} cannot run: {error}");
+            let refusal = DaemonError::unavailable(message);
+            match error {
+                MigrateError::Map(_) => obstacle(refusal, COMPARE, true),
+                _ => obstacle(refusal, &reachable, false),
+            }
+        })
+    }
+
+    /// A thread that hears what a migration's mirror says, until it is gone.
+    fn listener(
+        self: &Arc<Self>,
+        job: &Arc<Job>,
+    ) -> std::io::Result<mpsc::Sender<MigrationEvent>> {
+        let (sender, events) = mpsc::channel();
+        let (daemon, job) = (Arc::downgrade(self), job.clone());
+        let name = format!("sterna-job-{}", job.id);
+        let listen = move || {
+            for event in events {
+                // Gone: the daemon stops, and the store has all that matters.
+                let Some(daemon) = daemon.upgrade() else { return };
+                daemon.on_event(&job, event);
+            }
+        };
+        thread::Builder::new().name(name).spawn(listen)?;
+        Ok(sender)
+    }
+
+    fn spec(
+        &self,
+        record: &MigrationRecord,
+        start: Start,
+        destination: ImageSpec,
+    ) -> MigrationSpec {
+        let options = Options {
+            verify: record.verify,
+            rate: record.rate,
+            paused: record.pause.is_some(),
+            thin: record.provision == Provision::Thin,
+            write_zeroes: record.provision == Provision::ThickZeroed,
+            reads_zero: record.reads_zero,
+        };
+        MigrationSpec {
+            id: MigrationId(record.id),
+            disk: record.disk,
+            destination,
+            map: self.map_path(record.id),
+            start,
+            boot: self.boot,
+            options,
+        }
+    }
+
+    /// Lets a migration go on after a restart of the daemon. What stands in the
+    /// way becomes the reason of a pause.
+    pub(super) fn take_up(self: &Arc<Self>, job: &Arc<Job>, record: &MigrationRecord) {
+        if record.pause.as_ref().is_some_and(|pause| pause.compare) {
+            return; // Only the operator may let it go on.
+        }
+        let taken = self
+            .check_destination(record, false)
+            .and_then(|()| self.launch(job, record, Start::Resume));
+        match taken {
+            Ok(()) => tracing::info!(migration = record.id, "migration taken up again"),
+            Err(obstacle) => self.obstruct(record.id, &obstacle),
+        }
+    }
+
+    /// Lets a migration without a mirror go on because the operator says so.
+    pub(super) fn relaunch(
+        self: &Arc<Self>,
+        job: &Arc<Job>,
+        record: &MigrationRecord,
+    ) -> Result<()> {
+        let compare = record.pause.as_ref().is_some_and(|pause| pause.compare);
+        let start = if compare { Start::Suspect } else { Start::Resume };
+        let running = MigrationRecord { pause: None, ..record.clone() };
+        let launched = self
+            .check_destination(record, compare)
+            .and_then(|()| self.launch(job, &running, start));
+        match launched {
+            Ok(()) => {
+                self.store.set_pause(record.id, None)?;
+                tracing::info!(migration = record.id, compare, "resumed by the operator");
+                Ok(())
+            }
+            Err(mut obstacle) => {
+                // What could not be believed before is not believed now.
+                obstacle.compare |= compare;
+                self.obstruct(record.id, &obstacle);
+                let remedy = then_resume(&obstacle.remedy, record.id);
+                Err(obstacle.error.hint(remedy))
+            }
+        }
+    }
+
+    /// Checks that the destination image is the one of this migration, and gives
+    /// it the sidecar that it should have. With `repair` also if its sidecar is
+    /// damaged or gone: then every byte of it is going to be compared.
+    fn check_destination(
+        &self,
+        record: &MigrationRecord,
+        repair: bool,
+    ) -> Result<(), Obstacle> {
+        let to = &record.to.datastore;
+        let unreachable = |error| Obstacle {
+            error,
+            remedy: format!("see that datastore {to} works"),
+            compare: repair,
+        };
+        let shelf = self.shelf(to).map_err(unreachable)?;
+        let store = shelf.open().map_err(unreachable)?;
+        let image = shelf.image(&record.to.image).map_err(unreachable)?;
+        let expected = partial(record);
+        match store.read_sidecar(&image, record.size) {
+            Ok(found) if found == expected => Ok(()),
+            // A switch-over that was undone, or a crash between two steps: the
+            // source outranks it, and says the store.
+            Ok(found)
+                if found.id == expected.id
+                    && found.size == expected.size
+                    && found.role != Role::Retired
+                    && found.generation <= expected.generation =>
+            {
+                shelf.identify(&record.to.image, &expected).map_err(unreachable)
+            }
+            Ok(found) => Err(Obstacle {
+                error: DaemonError::unavailable(format!(
+                    "the destination image is not this migration's: it is disk {}, \
+                     generation {}, {}",
+                    found.name, found.generation, found.role
+                )),
+                remedy: format!("see who writes to datastore {to}"),
+                compare: true,
+            }),
+            Err(_) if repair => {
+                shelf.identify(&record.to.image, &expected).map_err(unreachable)
+            }
+            Err(error) => Err(Obstacle {
+                error: shelf.refused(&error),
+                remedy: format!(
+                    "see that the image on datastore {to} is the right one: {COMPARE}"
+                ),
+                compare: true,
+            }),
+        }
+    }
+
+    /// Records what stands in a migration's way.
+    fn obstruct(&self, id: u64, obstacle: &Obstacle) {
+        let reason = obstacle.error.to_string();
+        tracing::warn!(migration = id, reason, "migration paused");
+        let hint = Some(then_resume(&obstacle.remedy, id));
+        let pause = Pause { reason, hint, compare: obstacle.compare };
+        if let Err(error) = self.store.set_pause(id, Some(&pause)) {
+            tracing::error!(migration = id, error = %error.with_cause(), "not recorded");
+        }
+    }
+
+    /// What a notice of the mirror is worth in the log.
+    pub(super) fn log_notice(&self, id: u64, notice: &Notice) {
+        match notice {
+            Notice::Paused(reason) => {
+                tracing::warn!(migration = id, %reason, "migration paused");
+            }
+            Notice::Differing { regions } => {
+                tracing::warn!(migration = id, regions, "verification found differences");
+            }
+            Notice::SwitchOverUndone { held } => {
+                tracing::info!(migration = id, %held, "switch-over undone");
+            }
+            Notice::PatienceRaised(patience) => {
+                tracing::info!(migration = id, %patience, "patience raised");
+            }
+            Notice::FirstPassDone => tracing::info!(migration = id, "first pass done"),
+            Notice::Verifying => tracing::info!(migration = id, "verifying"),
+            Notice::Resumed => tracing::info!(migration = id, "migration goes on"),
+            Notice::Holding => tracing::debug!(migration = id, "guest held"),
+        }
+    }
+}

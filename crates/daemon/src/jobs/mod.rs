@@ -1,0 +1,185 @@
+//! Migrations: jobs that outlive the process.
+//!
+//! A job is a record in the store (`store::migrations` has its steps) and, while
+//! it runs, a mirror in the engine. The mirror decides; the job makes what it
+//! decides durable and says so:
+//!
+//! ```text
+//! mirror asks   the job makes durable                                  answers
+//! Prepare       the step `switching`                                   prepared
+//! Seal          the destination's sidecar: active, generation N+1      sealed
+//! Commit        one transaction: the disk is the destination, the
+//!               step is `committed`                                    committed
+//! Unseal        the source's sidecar: active, generation N+2; then the
+//!               step `copying` again                                   -
+//! ```
+//!
+//! `switching` is left only by the commit or by raising the source's generation
+//! (`fence`), whatever becomes of the switch-over: a destination that may call
+//! itself active is never left without a source that outranks it.
+//!
+//! After a restart the store is the truth, the region map says what is copied,
+//! and what cannot be trusted is compared, never guessed (`launch`).
+//!
+//! Each job has a thread for its mirror's events, so that a destination that
+//! hangs in one job's sidecar does not hold the others. Requests of the
+//! operator take turns (`Job::turn`); events need no turn, as all they change is
+//! changed by a transaction that checks the step.
+
+mod control;
+mod end;
+mod events;
+mod launch;
+mod start;
+mod switch;
+mod view;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use sterna_api::Application;
+use sterna_core::mirror::Progress;
+use sterna_engine::mirror::MigrationId;
+use sterna_engine::sidecar::{DiskId, Identity, Role};
+
+use crate::daemon::{Daemon, lock};
+use crate::error::{DaemonError, Result};
+use crate::figures::{Count, Watch};
+use crate::store::{MigrationRecord, Step};
+
+/// A migration that has not ended, as this process knows it.
+#[derive(Debug)]
+pub(crate) struct Job {
+    id: u64,
+    disk: DiskId,
+    /// Whoever changes the job at the operator's request holds this.
+    turn: Mutex<()>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Whether the engine has a mirror for it.
+    running: bool,
+    /// When this process began it, if it did.
+    began: Option<Instant>,
+    /// The last that the mirror said of itself.
+    progress: Option<Progress>,
+    watch: Watch,
+}
+
+impl Job {
+    fn new(record: &MigrationRecord, application: Application) -> Job {
+        let watch = Watch::new(application);
+        Job {
+            id: record.id,
+            disk: record.disk,
+            turn: Mutex::default(),
+            state: Mutex::new(State {
+                running: false,
+                began: None,
+                progress: None,
+                watch,
+            }),
+        }
+    }
+
+    /// Its number.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Adds a count of its disk, while it runs.
+    pub(crate) fn count(&self, count: Count) {
+        let mut state = lock(&self.state);
+        if state.running {
+            state.watch.add(count);
+        }
+    }
+
+    /// The disk that it moves.
+    pub(crate) fn disk(&self) -> DiskId {
+        self.disk
+    }
+
+    /// Its name in the engine.
+    fn engine_id(&self) -> MigrationId {
+        MigrationId(self.id)
+    }
+
+    fn running(&self) -> bool {
+        lock(&self.state).running
+    }
+
+    /// What the application has noticed so far.
+    pub(crate) fn application(&self) -> Application {
+        lock(&self.state).watch.application()
+    }
+}
+
+impl Daemon {
+    /// The record of a migration that exists.
+    fn migration_record(&self, id: u64) -> Result<MigrationRecord> {
+        self.store.migration(id)?.ok_or_else(|| DaemonError::not_found("migration", id))
+    }
+
+    /// The job of a migration that has not ended.
+    fn job(&self, id: u64) -> Option<Arc<Job>> {
+        lock(&self.jobs).get(&id).cloned()
+    }
+
+    /// All jobs.
+    pub(crate) fn all_jobs(&self) -> Vec<Arc<Job>> {
+        lock(&self.jobs).values().cloned().collect()
+    }
+
+    /// The job of a record; made if there is none yet.
+    pub(crate) fn job_of(&self, record: &MigrationRecord) -> Arc<Job> {
+        let mut jobs = lock(&self.jobs);
+        let new = || Arc::new(Job::new(record, record.application));
+        jobs.entry(record.id).or_insert_with(new).clone()
+    }
+
+    /// Lets a migration go on whose disk has just been served, after a restart.
+    pub(crate) fn go_on(
+        self: &Arc<Self>,
+        job: &Arc<Job>,
+        record: &MigrationRecord,
+    ) -> Result<()> {
+        let _turn = lock(&job.turn);
+        match record.step {
+            Step::Created => self.end_unstarted(record),
+            Step::Copying | Step::Switching if record.cancel => {
+                self.end_cancelled(job, record)
+            }
+            Step::Copying | Step::Switching if job.running() => Ok(()),
+            Step::Copying | Step::Switching => {
+                self.take_up(job, record);
+                Ok(())
+            }
+            Step::Committed => self.end_completed(job, record),
+            Step::Completed | Step::Cancelled => Ok(()),
+        }
+    }
+
+    /// What the source image of a migration should say of itself.
+    pub(crate) fn source_identity(
+        &self,
+        record: &MigrationRecord,
+        generation: u64,
+    ) -> Identity {
+        Identity { generation, role: Role::Active, ..start::partial(record) }
+    }
+
+    /// The migration of a disk that has not ended.
+    pub(crate) fn migration_of(&self, disk: DiskId) -> Result<Option<MigrationRecord>> {
+        let all = self.store.migrations()?;
+        Ok(all.into_iter().find(|one| one.disk == disk && !one.step.ended()))
+    }
+
+    /// The region map of a migration.
+    fn map_path(&self, id: u64) -> PathBuf {
+        self.places.state.join("maps").join(format!("{id}.map"))
+    }
+}

@@ -1,0 +1,230 @@
+//! Starting a migration: everything that can be refused is refused here, and
+//! then nothing has changed.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use sterna_api::{Application, Migration, StartMigration};
+use sterna_engine::datastore::{Datastore, DatastoreError};
+use sterna_engine::mirror::Start;
+use sterna_engine::sidecar::{Identity, Role};
+
+use super::control::check_rate;
+use crate::clock;
+use crate::daemon::{Daemon, lock};
+use crate::datastores::claim_of as datastore_claim;
+use crate::disks::{claim_of, provision};
+use crate::error::{DaemonError, Result};
+use crate::shelf::Shelf;
+use crate::store::{DiskRecord, Ending, MigrationRecord, Place, Step};
+
+/// A destination image that is there.
+struct Destination {
+    file: String,
+    reads_zero: bool,
+    start: Start,
+}
+
+impl Daemon {
+    /// Starts a migration; answers when the copy has begun.
+    pub(crate) fn start_migration(
+        self: &Arc<Self>,
+        request: &StartMigration,
+    ) -> Result<Migration> {
+        let began = Instant::now();
+        check_rate(request.rate)?;
+        let _disk = self.claims.alone(claim_of(&request.disk))?;
+        let _datastore = self.claims.shared(datastore_claim(&request.to))?;
+        let disk = self.disk_record(&request.disk)?;
+        let to = self.shelf(&request.to)?;
+        self.check_may_move(&disk, request)?;
+        let store = to.open()?;
+        check_room(&disk, request, &to, &store)?;
+        let before = lock(&self.recent).get(&disk.id).and_then(|recent| recent.figures());
+        let mut record = new_record(&disk, request, before);
+        record.id = self.store.add_migration(record.clone())?;
+        let job = self.job_of(&record);
+        let _turn = lock(&job.turn);
+        lock(&job.state).began = Some(began);
+        let made = make_destination(&record, &to, &store);
+        let begun = made.and_then(|made| {
+            record.to.image.clone_from(&made.file);
+            record.reads_zero = made.reads_zero;
+            self.store.migration_begins(record.id, &made.file, made.reads_zero)?;
+            record.step = Step::Copying;
+            let launched = self.launch(&job, &record, made.start);
+            launched.map_err(|obstacle| obstacle.error.hint(obstacle.remedy))
+        });
+        if let Err(error) = begun {
+            self.forget_unstarted(&record, &to, &error);
+            return Err(error);
+        }
+        tracing::info!(
+            migration = record.id,
+            disk = record.name,
+            from = record.from.datastore,
+            to = record.to.datastore,
+            "migration started"
+        );
+        self.show_migration(record.id)
+    }
+
+    fn check_may_move(&self, disk: &DiskRecord, request: &StartMigration) -> Result<()> {
+        let name = &disk.name;
+        if disk.datastore == request.to {
+            let message = format!("disk {name} is on datastore {} already", request.to);
+            return Err(DaemonError::invalid(message).hint("choose another datastore"));
+        }
+        if let Some(other) = self.migration_of(disk.id)? {
+            let id = other.id;
+            let message = format!("disk {name} is being moved by migration {id}");
+            let hint = format!(
+                "follow it: `sterna migration watch {id}`, or give it up: `sterna \
+                 migration cancel {id}`"
+            );
+            return Err(DaemonError::in_use(message).hint(hint));
+        }
+        if let Some(problem) = self.problem_of(disk.id) {
+            let message = format!("disk {name} is not served: {problem}");
+            return Err(DaemonError::unavailable(message)
+                .hint("put that right; it is tried again every few seconds"));
+        }
+        Ok(())
+    }
+
+    /// A migration that did not get as far as copying leaves only its record.
+    fn forget_unstarted(
+        &self,
+        record: &MigrationRecord,
+        to: &Shelf,
+        error: &DaemonError,
+    ) {
+        if !record.to.image.is_empty() || record.step == Step::Copying {
+            let removed = to.remove(&record.to.image, record.size);
+            if let Err(error) = removed {
+                tracing::warn!(migration = record.id, %error, "an image was left behind");
+            }
+        }
+        lock(&self.jobs).remove(&record.id);
+        let ending = Ending {
+            at: clock::now(),
+            note: Some(format!("could not be started: {error}")),
+            application: Application::default(),
+            report: None,
+        };
+        if let Err(error) = self.store.migration_ends(record.id, Step::Cancelled, &ending)
+        {
+            tracing::error!(migration = record.id, %error, "the end is not recorded");
+        }
+    }
+}
+
+fn new_record(
+    disk: &DiskRecord,
+    request: &StartMigration,
+    before: Option<sterna_api::Figures>,
+) -> MigrationRecord {
+    MigrationRecord {
+        id: 0,
+        disk: disk.id,
+        name: disk.name.clone(),
+        size: disk.size,
+        from: Place { datastore: disk.datastore.clone(), image: disk.image.clone() },
+        to: Place { datastore: request.to.clone(), image: String::new() },
+        provision: request.provision.unwrap_or(disk.provision),
+        reads_zero: false,
+        rate: request.rate,
+        verify: request.verify,
+        keep_source: request.keep_source,
+        step: Step::Created,
+        source_generation: disk.generation,
+        destination_generation: disk.generation + 1,
+        cancel: false,
+        pause: None,
+        started: clock::now(),
+        ended: None,
+        note: None,
+        application: Application { before, ..Application::default() },
+        report: None,
+    }
+}
+
+/// What a migration's destination says of itself while it is copied to.
+pub(super) fn partial(record: &MigrationRecord) -> Identity {
+    Identity {
+        id: record.disk,
+        name: record.name.clone(),
+        size: record.size,
+        generation: record.destination_generation,
+        role: Role::Partial,
+    }
+}
+
+/// Refuses a device or export that is too small, before anything is recorded. A
+/// directory says so itself when it makes the image.
+fn check_room(
+    disk: &DiskRecord,
+    request: &StartMigration,
+    to: &Shelf,
+    store: &Datastore,
+) -> Result<()> {
+    if store.holds_many() {
+        return Ok(());
+    }
+    let Some(space) = to.space() else { return Ok(()) };
+    if space.capacity >= disk.size {
+        return Ok(());
+    }
+    let message = format!(
+        "disk {} ({} bytes) does not fit on datastore {} ({} bytes)",
+        disk.name, disk.size, request.to, space.capacity
+    );
+    Err(DaemonError::new(sterna_api::ErrorCode::NoSpace, message)
+        .hint("choose a larger datastore"))
+}
+
+/// Makes the destination image; or takes an old image of the same disk, of
+/// which only what differs need be copied.
+fn make_destination(
+    record: &MigrationRecord,
+    to: &Shelf,
+    store: &Datastore,
+) -> Result<Destination> {
+    let identity = partial(record);
+    match store.create_image(&identity, provision(record.provision)) {
+        Ok(created) => {
+            let file =
+                store.file_of(&created.image).map_err(|error| to.refused(&error))?;
+            let reads_zero = created.reads_zero;
+            Ok(Destination { file, reads_zero, start: Start::Fresh })
+        }
+        Err(DatastoreError::Exists(path)) => {
+            let file =
+                path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            reuse(record, to, store, file).map_err(|reason| {
+                to.refused(&DatastoreError::Exists(path.clone())).hint(reason)
+            })
+        }
+        Err(error) => Err(to.refused(&error)),
+    }
+}
+
+/// An image that this disk once had here, kept by `--keep-source`.
+fn reuse(
+    record: &MigrationRecord,
+    to: &Shelf,
+    store: &Datastore,
+    file: &str,
+) -> Result<Destination, String> {
+    let image = store.image(file).map_err(|error| error.to_string())?;
+    let old =
+        store.read_sidecar(&image, record.size).map_err(|error| error.to_string())?;
+    let ours =
+        old.id == record.disk && old.size == record.size && old.role != Role::Active;
+    if !ours {
+        return Err(format!("it is the image of disk {} ({})", old.name, old.role));
+    }
+    to.identify(file, &partial(record)).map_err(|error| error.to_string())?;
+    tracing::info!(migration = record.id, file, "an old copy is there: comparing");
+    Ok(Destination { file: file.into(), reads_zero: false, start: Start::Suspect })
+}

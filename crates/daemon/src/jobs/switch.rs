@@ -1,0 +1,128 @@
+//! The switch-over's records. `jobs` has the table of what follows what.
+
+use std::time::Duration;
+
+use sterna_core::mirror::Fault;
+use sterna_engine::datastore::DatastoreError;
+use sterna_engine::sidecar::{Identity, Role, SidecarError};
+
+use super::Job;
+use super::start::partial;
+use crate::daemon::Daemon;
+use crate::error::Result;
+use crate::store::{CommitError, MigrationRecord, Step};
+
+/// How long to wait before the state database is asked again whether a commit
+/// that failed is gone. The guest is held meanwhile: nobody knows which side is
+/// the truth.
+const ERASE_AGAIN: Duration = Duration::from_millis(100);
+
+impl Daemon {
+    /// The intention to switch over is durable: whatever happens to the seal,
+    /// the source will be raised above it. False if that cannot be recorded.
+    pub(super) fn prepare_switch(&self, job: &Job) -> bool {
+        match self.store.migration_switches(job.id) {
+            Ok(()) => true,
+            Err(error) => {
+                let error = error.with_cause();
+                tracing::error!(migration = job.id, error, "the switch-over is off");
+                false
+            }
+        }
+    }
+
+    /// The destination says of itself that it is the truth.
+    pub(super) fn seal(&self, job: &Job) -> Result<(), Fault> {
+        let lost = |error: &dyn std::fmt::Display| {
+            tracing::warn!(migration = job.id, %error, "the destination is not sealed");
+            Fault::Lost
+        };
+        let record = self.migration_record(job.id).map_err(|error| lost(&error))?;
+        let shelf = self.shelf(&record.to.datastore).map_err(|error| lost(&error))?;
+        let store = shelf.get().map_err(|error| lost(&error))?;
+        let active = Identity { role: Role::Active, ..partial(&record) };
+        let sealed = store
+            .image(&record.to.image)
+            .and_then(|image| store.write_sidecar(&image, &active));
+        sealed.map_err(|error| {
+            lost(&error);
+            fault_of(&error)
+        })
+    }
+
+    /// A seal was undone: the source gets a generation above the destination's.
+    pub(super) fn unseal(&self, job: &Job) {
+        let fenced = self.migration_record(job.id).and_then(|record| self.fence(&record));
+        if let Err(error) = fenced {
+            // The step stays `switching`: it is done before the next start, and
+            // the store says meanwhile which side is the truth.
+            tracing::error!(migration = job.id, %error, "the source is not fenced yet");
+        }
+    }
+
+    /// Makes the source outrank whatever the destination says of itself, then
+    /// leaves the step `switching`. Its record after that.
+    pub(crate) fn fence(&self, record: &MigrationRecord) -> Result<MigrationRecord> {
+        if record.step != Step::Switching {
+            return Ok(record.clone());
+        }
+        // The destination may have generation source + 1.
+        let source_generation = record.source_generation + 2;
+        let destination_generation = source_generation + 1;
+        let active = Identity {
+            generation: source_generation,
+            role: Role::Active,
+            ..partial(record)
+        };
+        self.shelf(&record.from.datastore)?.identify(&record.from.image, &active)?;
+        let (source, destination) = (source_generation, destination_generation);
+        self.store.migration_unsealed(record.id, source, destination)?;
+        tracing::info!(migration = record.id, source_generation, "the source is fenced");
+        self.migration_record(record.id)
+    }
+
+    /// The commit. False only if the record is certainly absent.
+    pub(super) fn commit(&self, job: &Job) -> bool {
+        let error = match self.store.commit_migration(job.id) {
+            Ok(()) => return true,
+            Err(CommitError::Absent(error)) => {
+                let error = error.with_cause();
+                tracing::error!(migration = job.id, error, "the commit failed");
+                return false;
+            }
+            Err(CommitError::Unknown(error)) => error,
+        };
+        tracing::error!(
+            migration = job.id,
+            error = error.with_cause(),
+            "the commit failed and may have been written: the guest is held until \
+             the state directory answers"
+        );
+        loop {
+            match self.store.erase_commit(job.id) {
+                Ok(()) => return false,
+                Err(crate::store::StoreError::Step { .. }) => {
+                    // The step is past `switching`: the record is there.
+                    return true;
+                }
+                Err(_) => std::thread::sleep(ERASE_AGAIN),
+            }
+        }
+    }
+}
+
+/// What a failed sidecar says of the destination.
+fn fault_of(error: &DatastoreError) -> Fault {
+    let io = match error {
+        DatastoreError::Io { source, .. }
+        | DatastoreError::Sidecar { source: SidecarError::Io { source, .. }, .. } => {
+            source
+        }
+        _ => return Fault::Lost,
+    };
+    match io.raw_os_error() {
+        Some(libc::ENOSPC | libc::EDQUOT) => Fault::Full,
+        Some(errno) => Fault::Error(errno),
+        None => Fault::Lost,
+    }
+}

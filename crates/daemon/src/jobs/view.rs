@@ -1,0 +1,140 @@
+//! A migration as the API shows it, with what to do about a pause.
+
+use sterna_api::{Migration, MigrationState, Progress};
+use sterna_core::mirror::{self, PauseReason, Phase};
+
+use crate::daemon::{Daemon, lock};
+use crate::error::Result;
+use crate::store::{MigrationRecord, Step};
+
+impl Daemon {
+    /// All migrations, oldest first.
+    pub(crate) fn list_migrations(&self) -> Result<Vec<Migration>> {
+        let all = self.store.migrations()?;
+        Ok(all.into_iter().map(|record| self.view(record)).collect())
+    }
+
+    /// One migration.
+    pub(crate) fn show_migration(&self, id: u64) -> Result<Migration> {
+        Ok(self.view(self.migration_record(id)?))
+    }
+
+    /// A record and what the engine says, in the API's form.
+    pub(super) fn view(&self, record: MigrationRecord) -> Migration {
+        let mut progress = None;
+        let mut application = record.application;
+        if let Some(job) = self.job(record.id) {
+            if job.running()
+                && let Ok(now) = self.engine.progress(job.engine_id())
+            {
+                lock(&job.state).progress = Some(now);
+            }
+            let state = lock(&job.state);
+            progress = state.progress;
+            application = state.watch.application();
+        }
+        let state = state_of(&record, progress.as_ref());
+        let (mut reason, mut hint) = (record.note, None);
+        if let (MigrationState::Paused, Some(pause)) = (state, record.pause) {
+            (reason, hint) = (Some(pause.reason), pause.hint);
+        }
+        Migration {
+            id: record.id,
+            disk: record.name,
+            size: record.size,
+            from: record.from.datastore,
+            to: record.to.datastore,
+            provision: record.provision,
+            rate: record.rate,
+            verify: record.verify,
+            keep_source: record.keep_source,
+            state,
+            reason,
+            hint,
+            started: record.started,
+            ended: record.ended,
+            progress: progress.as_ref().map(convert),
+            application,
+            report: record.report,
+        }
+    }
+}
+
+/// Where a migration is: the store says what is sure, the mirror the rest.
+fn state_of(
+    record: &MigrationRecord,
+    progress: Option<&mirror::Progress>,
+) -> MigrationState {
+    match record.step {
+        Step::Completed => return MigrationState::Completed,
+        Step::Cancelled => return MigrationState::Cancelled,
+        Step::Committed => return MigrationState::CleaningUp,
+        Step::Created => return MigrationState::Created,
+        Step::Copying | Step::Switching => {}
+    }
+    if record.cancel {
+        return MigrationState::Cancelling;
+    }
+    if record.pause.is_some() {
+        return MigrationState::Paused;
+    }
+    match progress.map(|progress| progress.phase) {
+        Some(Phase::Verifying) => MigrationState::Verifying,
+        Some(Phase::SwitchingOver) => MigrationState::SwitchingOver,
+        Some(Phase::Completed) => MigrationState::CleaningUp,
+        Some(Phase::Cancelled) => MigrationState::Cancelling,
+        // A pause that is not yet recorded will be in a moment.
+        Some(Phase::Copying | Phase::Paused(_)) | None => MigrationState::Copying,
+    }
+}
+
+fn convert(progress: &mirror::Progress) -> Progress {
+    Progress {
+        total: progress.total.0,
+        synced: progress.synced.0,
+        copied: progress.copied.0,
+        verified: progress.verified.map(|bytes| bytes.0),
+        late_regions: progress.late_regions,
+        rate: progress.rate,
+        eta_s: progress.eta.map(|eta| eta.as_secs_f64()),
+        switch_over_ms: progress.held.map(|held| held.as_millis_f64()),
+        undone: progress.undone,
+        patience_ms: progress.patience.as_millis_f64(),
+    }
+}
+
+/// What to do about a pause; nothing if somebody asked for it.
+pub(super) fn hint(record: &MigrationRecord, reason: PauseReason) -> Option<String> {
+    let (from, to) = (&record.from.datastore, &record.to.datastore);
+    let first = match reason {
+        PauseReason::Asked => return None,
+        PauseReason::Destination(mirror::Fault::Full) => {
+            format!("make room on datastore {to}")
+        }
+        PauseReason::Destination(_) | PauseReason::DestinationTimedOut(_) => {
+            format!("see that datastore {to} works")
+        }
+        PauseReason::Source(_) => format!("see that datastore {from} works"),
+        PauseReason::NotConverging { .. } => {
+            format!("wait for a quieter hour, or choose a faster datastore than {to}")
+        }
+        PauseReason::SwitchOverTooLong { .. } => {
+            format!("see what keeps datastore {to} or the state directory busy")
+        }
+        PauseReason::StateStore => {
+            "see that the state directory has room and works".into()
+        }
+        PauseReason::Differing { .. } => {
+            format!("datastore {to} does not keep what is written to it: check it")
+        }
+    };
+    Some(then_resume(&first, record.id))
+}
+
+/// `first`, and then going on.
+pub(super) fn then_resume(first: &str, id: u64) -> String {
+    format!(
+        "{first}; then `sterna migration resume {id}`, or give up with `sterna \
+         migration cancel {id}`"
+    )
+}

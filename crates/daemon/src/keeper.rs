@@ -1,0 +1,89 @@
+//! What is done again and again: counting, and trying again.
+
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::daemon::{Daemon, lock};
+use crate::figures::{Count, EVERY_DISK, MIGRATING};
+
+/// How often what is offline is tried again.
+const RETRY: Duration = Duration::from_secs(5);
+/// How often what a migration's application noticed is recorded, for the case
+/// that the daemon is killed.
+const RECORD: Duration = Duration::from_secs(15);
+
+/// Starts the keeper. It ends with the daemon.
+pub(crate) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
+    let counted = Arc::downgrade(daemon);
+    let counter = thread::Builder::new().name("sterna-count".into());
+    counter.spawn(move || count_for_ever(&counted))?;
+    let retried = Arc::downgrade(daemon);
+    let retrier = thread::Builder::new().name("sterna-retry".into());
+    retrier.spawn(move || retry_for_ever(&retried))?;
+    Ok(())
+}
+
+fn count_for_ever(daemon: &Weak<Daemon>) {
+    let mut all_due = Instant::now();
+    let mut record_due = Instant::now() + RECORD;
+    loop {
+        let Some(daemon) = daemon.upgrade() else { return };
+        let now = Instant::now();
+        if now >= all_due {
+            all_due = now + EVERY_DISK - MIGRATING / 2;
+            daemon.count_disks();
+        }
+        daemon.count_migrations();
+        if now >= record_due {
+            record_due = now + RECORD;
+            daemon.record_all();
+        }
+        drop(daemon);
+        thread::sleep(MIGRATING);
+    }
+}
+
+fn retry_for_ever(daemon: &Weak<Daemon>) {
+    loop {
+        thread::sleep(RETRY);
+        let Some(daemon) = daemon.upgrade() else { return };
+        if let Err(error) = daemon.retry() {
+            tracing::warn!(%error, "cannot look for what is offline");
+        }
+    }
+}
+
+impl Daemon {
+    /// Counts every disk that is served.
+    fn count_disks(&self) {
+        let served: Vec<_> = lock(&self.served)
+            .iter()
+            .filter(|(_, served)| served.is_ok())
+            .map(|(disk, _)| *disk)
+            .collect();
+        for disk in served {
+            if let Ok(stats) = self.engine.stats(disk) {
+                let count = Count::new(Instant::now(), &stats);
+                lock(&self.recent).entry(disk).or_default().add(count);
+            }
+        }
+    }
+
+    /// Counts the disks that are migrating, for their migrations.
+    fn count_migrations(&self) {
+        for job in self.all_jobs() {
+            if let Ok(stats) = self.engine.stats(job.disk()) {
+                job.count(Count::new(Instant::now(), &stats));
+            }
+        }
+    }
+
+    /// Records what applications have noticed of migrations so far.
+    pub(crate) fn record_all(&self) {
+        for job in self.all_jobs() {
+            // What is lost here is a figure; the store says so elsewhere.
+            let _ = self.store.set_application(job.id(), &job.application());
+        }
+    }
+}

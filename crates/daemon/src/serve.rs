@@ -1,0 +1,224 @@
+//! Starting and stopping.
+
+use std::future::Future;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sterna_api::Status;
+use sterna_engine::{Config, Engine, Listener};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::daemon::{Daemon, NbdPlace, Places};
+use crate::error::{DaemonError, Result};
+use crate::lock::StateLock;
+use crate::settings::Settings;
+use crate::sockets::{self, Bound, Inherited, NbdSocket};
+use crate::store::Store;
+use crate::{boot, http, keeper};
+
+/// How long requests of the API may take to end when the daemon stops.
+const LAST_REQUESTS: Duration = Duration::from_secs(5);
+
+/// A daemon that runs.
+pub struct Running {
+    daemon: Arc<Daemon>,
+    api: UnixListener,
+    // In the order in which they are to go: sockets, then the lock.
+    _bound: Vec<Bound>,
+    _lock: StateLock,
+}
+
+/// Runs the daemon until it is told to stop (SIGTERM or SIGINT). Calls `ready`
+/// once clients can connect.
+pub async fn serve(settings: Settings, ready: impl FnOnce(&Status)) -> Result<()> {
+    let (mut terminate, mut interrupt) = signals()?;
+    let running = tokio::task::spawn_blocking(move || Running::start(settings)).await;
+    let running = running.map_err(|error| {
+        DaemonError::internal(format!("the daemon did not start: {error}"))
+    })??;
+    let status = running.status()?;
+    ready(&status);
+    let stop = async move {
+        tokio::select! {
+            _ = terminate.recv() => tracing::info!("told to stop (SIGTERM)"),
+            _ = interrupt.recv() => tracing::info!("told to stop (SIGINT)"),
+        }
+    };
+    running.run(stop).await
+}
+
+fn signals() -> Result<(tokio::signal::unix::Signal, tokio::signal::unix::Signal)> {
+    let listen = |kind| {
+        signal(kind).map_err(|error| {
+            DaemonError::internal(format!("cannot listen to signals: {error}"))
+        })
+    };
+    Ok((listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?))
+}
+
+impl Running {
+    /// Starts everything. Blocks.
+    pub fn start(settings: Settings) -> Result<Running> {
+        let inherited = sockets::inherited()?;
+        let lock = StateLock::take(&settings.state)?;
+        make_directories(&settings.state)?;
+        let boot = boot::current()?;
+        let store = Store::open(&settings.state.join("state.db"))?;
+        let config = Config { io: settings.io, ..Config::default() };
+        let engine = Engine::start(&config).map_err(|error| {
+            DaemonError::unavailable(format!("the engine does not start: {error}"))
+                .hint("try `--io threads`")
+        })?;
+        let mut bound = Vec::new();
+        let (api, nbd) = listen(&settings, inherited, &mut bound)?;
+        let places = Places {
+            state: settings.state,
+            socket: settings.socket,
+            nbd: nbd.iter().map(place_of).collect(),
+        };
+        let daemon = Arc::new(Daemon::new(store, engine, boot, places));
+        daemon.bring_all_up()?;
+        for socket in nbd {
+            let listener = match socket {
+                NbdSocket::Unix(socket, _) => Listener::Unix(socket),
+                NbdSocket::Tcp(socket, _) => Listener::Tcp(socket),
+            };
+            daemon.engine.listen(listener).map_err(|error| {
+                DaemonError::unavailable(format!("NBD cannot be served: {error}"))
+            })?;
+        }
+        keeper::start(&daemon).map_err(|error| {
+            DaemonError::internal(format!("cannot start a thread: {error}"))
+        })?;
+        let running = Running { daemon, api, _bound: bound, _lock: lock };
+        running.announce();
+        Ok(running)
+    }
+
+    /// The daemon in one page.
+    pub fn status(&self) -> Result<Status> {
+        self.daemon.status()
+    }
+
+    fn announce(&self) {
+        let places = &self.daemon.places;
+        let io = self.daemon.engine.io();
+        tracing::info!(
+            version = env!("CARGO_PKG_VERSION"),
+            state = %places.state.display(),
+            api = %places.socket.display(),
+            io = %io.name,
+            "ready"
+        );
+        for place in &places.nbd {
+            tracing::info!(uri = place.uri(""), "serving NBD");
+        }
+        if let Some(reason) = io.reason {
+            tracing::info!(reason, "no io_uring");
+        }
+    }
+
+    /// Answers the API until `stop`, then stops in good order.
+    pub async fn run(
+        self,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<()> {
+        let failed = |error: std::io::Error| {
+            DaemonError::internal(format!("the API cannot be served: {error}"))
+        };
+        self.api.set_nonblocking(true).map_err(failed)?;
+        let listener = self.api.try_clone().map_err(failed)?;
+        let listener = tokio::net::UnixListener::from_std(listener).map_err(failed)?;
+        let (stopping, stopped) = watch::channel(false);
+        let router = http::router(self.daemon.clone());
+        let mut graceful = stopped.clone();
+        let server = axum::serve(listener, router).with_graceful_shutdown(async move {
+            // An error means that the sender is gone, which is as good.
+            let _ = graceful.wait_for(|stopping| *stopping).await;
+        });
+        let server = tokio::spawn(server.into_future());
+        stop.await;
+        let _ = stopping.send(true);
+        match tokio::time::timeout(LAST_REQUESTS, server).await {
+            Ok(Ok(served)) => served.map_err(failed)?,
+            Ok(Err(error)) => tracing::warn!(%error, "the API has panicked"),
+            Err(_) => tracing::warn!("requests were still under way"),
+        }
+        let stop = move || self.stop();
+        tokio::task::spawn_blocking(stop).await.map_err(|error| {
+            DaemonError::internal(format!(
+                "the daemon did not stop in good order: {error}"
+            ))
+        })
+    }
+
+    /// Stops the engine (connections are closed, maps are written) and the
+    /// store, and gives up sockets and lock. Blocks.
+    fn stop(self) {
+        let Running { daemon, api, _bound, _lock } = self;
+        drop(api);
+        daemon.record_all();
+        // Threads that hold the daemon end on their own within moments; the
+        // engine must have stopped before the lock is given up.
+        let mut daemon = daemon;
+        for _ in 0..100 {
+            match Arc::try_unwrap(daemon) {
+                Ok(last) => {
+                    drop(last);
+                    tracing::info!("stopped");
+                    return;
+                }
+                Err(shared) => daemon = shared,
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        tracing::warn!("something still hangs; stopping without it");
+    }
+}
+
+/// The sockets of the API and of NBD: handed over by systemd, or made here.
+fn listen(
+    settings: &Settings,
+    inherited: Inherited,
+    bound: &mut Vec<Bound>,
+) -> Result<(UnixListener, Vec<NbdSocket>)> {
+    let mut bind = |path: &Path| {
+        let (socket, guard) = sockets::bind_unix(path)?;
+        bound.push(guard);
+        Ok::<_, DaemonError>(socket)
+    };
+    let api = match inherited.api {
+        Some(api) => api,
+        None => bind(&settings.socket)?,
+    };
+    let mut nbd = inherited.nbd;
+    if nbd.is_empty() {
+        let path = settings.nbd_socket.clone();
+        nbd.push(NbdSocket::Unix(bind(&path)?, path));
+    }
+    for &address in &settings.listen {
+        nbd.push(sockets::bind_tcp(address)?);
+    }
+    Ok((api, nbd))
+}
+
+fn place_of(socket: &NbdSocket) -> NbdPlace {
+    match socket {
+        NbdSocket::Unix(_, path) => NbdPlace::Unix(path.clone()),
+        NbdSocket::Tcp(_, address) => NbdPlace::Tcp(*address),
+    }
+}
+
+fn make_directories(state: &Path) -> Result<()> {
+    for name in ["maps", "sidecars"] {
+        let path = state.join(name);
+        std::fs::create_dir_all(&path).map_err(|error| {
+            DaemonError::unavailable(format!("cannot make {}: {error}", path.display()))
+                .hint("see that the state directory can be written to")
+        })?;
+    }
+    Ok(())
+}

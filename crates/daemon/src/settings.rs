@@ -1,0 +1,21 @@
+//! What the daemon is told when it is started.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+pub use sterna_engine::IoChoice;
+
+/// What `sterna serve` says.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The state directory; made (0700) if it is not there.
+    pub state: PathBuf,
+    /// The API's socket. Sockets that systemd hands over go before this.
+    pub socket: PathBuf,
+    /// The unix socket for NBD.
+    pub nbd_socket: PathBuf,
+    /// TCP addresses for NBD.
+    pub listen: Vec<SocketAddr>,
+    /// How to do I/O.
+    pub io: IoChoice,
+}

@@ -1,0 +1,170 @@
+//! A datastore as the daemon has it open, or not.
+//!
+//! A datastore that cannot be reached does not stop the daemon: it is offline,
+//! with the reason, and tried again by the keeper. What asks it for figures has
+//! little patience, since a hung server answers nobody.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sterna_engine::datastore::{Datastore, DatastoreError, Space};
+use sterna_engine::sidecar::Identity;
+use sterna_engine::{ImageSpec, Shape};
+
+use crate::daemon::{Daemon, lock};
+use crate::error::{DaemonError, Result};
+use crate::patience::Patience;
+use crate::store::DatastoreRecord;
+
+/// How long a figure may take. People wait for it.
+const FIGURE: Duration = Duration::from_secs(2);
+/// How long opening may take: a connection to another continent, not more.
+const OPENING: Duration = Duration::from_secs(10);
+
+/// A datastore, open or not.
+#[derive(Debug)]
+pub(crate) struct Shelf {
+    record: DatastoreRecord,
+    sidecars: PathBuf,
+    state: Mutex<Result<Arc<Datastore>, String>>,
+    patience: Patience,
+}
+
+impl Shelf {
+    /// A datastore that has not been opened yet.
+    pub(crate) fn closed(record: DatastoreRecord, sidecars: PathBuf) -> Shelf {
+        let state = Mutex::new(Err("it has not been opened yet".into()));
+        Shelf { record, sidecars, state, patience: Patience::default() }
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.record.name
+    }
+
+    /// What the store knows of it.
+    pub(crate) fn record(&self) -> &DatastoreRecord {
+        &self.record
+    }
+
+    /// What its images are slowed down to.
+    pub(crate) fn shape(&self) -> Shape {
+        self.record.shape.unwrap_or_default()
+    }
+
+    /// Why it cannot be used, if so.
+    pub(crate) fn problem(&self) -> Option<String> {
+        lock(&self.state).as_ref().err().cloned()
+    }
+
+    /// Opens it, if it is not open.
+    pub(crate) fn open(&self) -> Result<Arc<Datastore>> {
+        if let Ok(datastore) = &*lock(&self.state) {
+            return Ok(datastore.clone());
+        }
+        let (record, sidecars) = (self.record.clone(), self.sidecars.clone());
+        let shape = self.shape();
+        let opened = self.patience.ask(OPENING, move || {
+            Datastore::open(record.name, record.location, shape)
+                .map(|datastore| Arc::new(datastore.keep_sidecars_in(&sidecars)))
+        });
+        let opened = match opened {
+            Some(Ok(datastore)) => Ok(datastore),
+            Some(Err(error)) => Err(error.to_string()),
+            None => Err("it does not answer".to_owned()),
+        };
+        let mut state = lock(&self.state);
+        (*state).clone_from(&opened);
+        opened.map_err(|problem| self.unavailable(&problem))
+    }
+
+    /// The open datastore.
+    pub(crate) fn get(&self) -> Result<Arc<Datastore>> {
+        let state = lock(&self.state).clone();
+        state.map_err(|problem| self.unavailable(&problem))
+    }
+
+    /// What it has, if it says so in time.
+    pub(crate) fn space(&self) -> Option<Space> {
+        let datastore = self.get().ok()?;
+        self.patience.ask(FIGURE, move || datastore.space().ok())?
+    }
+
+    /// What an image takes, if it says so in time.
+    pub(crate) fn allocated(&self, file: &str, size: u64) -> Option<u64> {
+        let datastore = self.get().ok()?;
+        let file = file.to_owned();
+        self.patience.ask(FIGURE, move || {
+            datastore.allocated(&datastore.image(&file).ok()?, size)
+        })?
+    }
+
+    /// How to open an image, unchecked.
+    pub(crate) fn image(&self, file: &str) -> Result<ImageSpec> {
+        self.get()?.image(file).map_err(|error| self.refused(&error))
+    }
+
+    /// How to open an image that must be the expected one.
+    pub(crate) fn expect(&self, file: &str, expected: &Identity) -> Result<ImageSpec> {
+        self.get()?.open_image(file, expected).map_err(|error| self.refused(&error))
+    }
+
+    /// Makes an image say what it is.
+    pub(crate) fn identify(&self, file: &str, identity: &Identity) -> Result<()> {
+        let datastore = self.get()?;
+        let written = datastore
+            .image(file)
+            .and_then(|image| datastore.write_sidecar(&image, identity));
+        written.map_err(|error| self.refused(&error))
+    }
+
+    /// Removes an image.
+    pub(crate) fn remove(&self, file: &str, size: u64) -> Result<()> {
+        let datastore = self.get()?;
+        let removed =
+            datastore.image(file).and_then(|image| datastore.remove_image(&image, size));
+        removed.map_err(|error| self.refused(&error))
+    }
+
+    /// The datastore's own error, for the API. It says itself what to do.
+    pub(crate) fn refused(&self, error: &DatastoreError) -> DaemonError {
+        use DatastoreError as E;
+        let message = format!("datastore {}: {error}", self.name());
+        match error {
+            E::Full { .. } => DaemonError::new(sterna_api::ErrorCode::NoSpace, message),
+            E::Exists(_) => DaemonError::new(sterna_api::ErrorCode::Exists, message),
+            E::Occupied { .. } | E::Mounted { .. } | E::Held { .. } => {
+                DaemonError::in_use(message)
+            }
+            E::Io { .. } | E::Remote { .. } | E::Mismatch { .. } | E::Sidecar { .. } => {
+                DaemonError::unavailable(message)
+            }
+            _ => DaemonError::invalid(message),
+        }
+    }
+
+    fn unavailable(&self, problem: &str) -> DaemonError {
+        let name = self.name();
+        DaemonError::unavailable(format!("datastore {name} cannot be used: {problem}"))
+            .hint("put that right; it is tried again every few seconds")
+    }
+}
+
+impl Daemon {
+    /// All datastores, by name.
+    pub(crate) fn all_shelves(&self) -> Vec<Arc<Shelf>> {
+        lock(&self.shelves).values().cloned().collect()
+    }
+
+    /// The datastore of that name.
+    pub(crate) fn shelf(&self, name: &str) -> Result<Arc<Shelf>> {
+        let shelf = lock(&self.shelves).get(name).cloned();
+        shelf.ok_or_else(|| DaemonError::not_found("datastore", name))
+    }
+
+    /// A shelf for a record.
+    pub(crate) fn new_shelf(&self, record: DatastoreRecord) -> Arc<Shelf> {
+        Arc::new(Shelf::closed(record, self.places.state.join("sidecars")))
+    }
+}

@@ -1,0 +1,201 @@
+//! The sockets that the daemon listens on.
+//!
+//! They come from systemd (`LISTEN_FDS`, with `LISTEN_FDNAMES` telling `api`
+//! and `nbd` apart) or are made here. A unix socket that is in the way is
+//! removed only when nobody listens on it; whoever does is left alone. Sockets
+//! have mode 0600: reaching them is the permission to use them.
+
+use std::env;
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{OwnedFd, RawFd};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use crate::descriptor;
+use crate::error::{DaemonError, Result};
+
+/// The first descriptor that systemd hands over.
+const FIRST_FD: RawFd = 3;
+
+/// A listening socket for NBD.
+#[derive(Debug)]
+pub(crate) enum NbdSocket {
+    /// A unix socket, at this path.
+    Unix(UnixListener, PathBuf),
+    /// A TCP socket.
+    Tcp(TcpListener, SocketAddr),
+}
+
+/// A unix socket that removes itself, if this process made it.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    path: PathBuf,
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        // A socket left behind is found stale by the next daemon.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Makes a unix socket at `path`, mode 0600, in place of one that nobody
+/// listens on.
+pub(crate) fn bind_unix(path: &Path) -> Result<(UnixListener, Bound)> {
+    make_directory_of(path)?;
+    remove_stale(path)?;
+    // Between bind and chmod the umask decides; other users' default denies
+    // writing, and so connecting, and the directory is ours where we made it.
+    let listener =
+        UnixListener::bind(path).map_err(|error| cannot_listen(path, &error))?;
+    let bound = Bound { path: path.into() };
+    fs::set_permissions(path, Permissions::from_mode(0o600))
+        .map_err(|error| cannot_listen(path, &error))?;
+    Ok((listener, bound))
+}
+
+/// Makes a TCP socket.
+pub(crate) fn bind_tcp(address: SocketAddr) -> Result<NbdSocket> {
+    let bound = TcpListener::bind(address).and_then(|listener| {
+        let address = listener.local_addr()?;
+        Ok(NbdSocket::Tcp(listener, address))
+    });
+    bound.map_err(|error| {
+        let message = format!("cannot listen on {address}: {error}");
+        DaemonError::unavailable(message)
+            .hint("choose another address: --listen ADDR:PORT")
+    })
+}
+
+fn make_directory_of(path: &Path) -> Result<()> {
+    let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty())
+    else {
+        return Ok(());
+    };
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(parent);
+    made.map_err(|error| cannot_listen(path, &error))
+}
+
+fn remove_stale(path: &Path) -> Result<()> {
+    let kind = match fs::symlink_metadata(path) {
+        Ok(metadata) => metadata.file_type(),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(cannot_listen(path, &error)),
+    };
+    let shown = path.display();
+    if !kind.is_socket() {
+        let message = format!("cannot listen on {shown}: that is not a socket");
+        return Err(DaemonError::in_use(message).hint("choose another path"));
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).map_err(|error| cannot_listen(path, &error))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(cannot_listen(path, &error)),
+        Ok(_) => {
+            let message = format!("cannot listen on {shown}: another process does");
+            Err(DaemonError::in_use(message).hint(
+                "it is probably a running daemon; use that one, or choose another path",
+            ))
+        }
+    }
+}
+
+fn cannot_listen(path: &Path, error: &io::Error) -> DaemonError {
+    let message = format!("cannot listen on {}: {error}", path.display());
+    DaemonError::unavailable(message)
+        .hint("choose another path: --socket PATH, --nbd-socket PATH")
+}
+
+/// The sockets that systemd hands over.
+#[derive(Debug, Default)]
+pub(crate) struct Inherited {
+    /// For the API.
+    pub(crate) api: Option<UnixListener>,
+    /// For NBD.
+    pub(crate) nbd: Vec<NbdSocket>,
+}
+
+/// Takes over what systemd hands to this process; nothing if it does not. To be
+/// called once, before any thread or descriptor of our own.
+pub(crate) fn inherited() -> Result<Inherited> {
+    let ours =
+        env::var("LISTEN_PID").is_ok_and(|pid| pid == std::process::id().to_string());
+    let count = env::var("LISTEN_FDS").ok().and_then(|count| count.parse::<RawFd>().ok());
+    let Some(count) = count.filter(|_| ours) else { return Ok(Inherited::default()) };
+    let names = env::var("LISTEN_FDNAMES").unwrap_or_default();
+    let names: Vec<&str> = names.split(':').collect();
+    let mut taken = Inherited::default();
+    for at in 0..count.max(0) {
+        let name = names.get(at as usize).copied().unwrap_or_default();
+        take_over(FIRST_FD + at, name, &mut taken)?;
+    }
+    Ok(taken)
+}
+
+fn take_over(raw: RawFd, name: &str, taken: &mut Inherited) -> Result<()> {
+    let wrong = |what: String| {
+        DaemonError::invalid(format!("systemd's socket {raw} (`{name}`) {what}"))
+            .hint("in the socket unit: FileDescriptorName=api or =nbd, ListenStream=")
+    };
+    // SAFETY: the protocol of LISTEN_FDS makes this process the owner of the
+    // descriptors, and `inherited` hands each out once.
+    let fd = unsafe { descriptor::take_over(raw) };
+    let fd = fd.map_err(|error| wrong(format!("is not open: {error}")))?;
+    let unix = UnixListener::from(fd);
+    let path = unix.local_addr().ok().and_then(|it| it.as_pathname().map(Into::into));
+    match (name, path) {
+        ("api", _) if taken.api.is_some() => {
+            Err(wrong("is the second of its name".into()))
+        }
+        ("api", Some(_)) => {
+            taken.api = Some(unix);
+            Ok(())
+        }
+        ("nbd", Some(path)) => {
+            taken.nbd.push(NbdSocket::Unix(unix, path));
+            Ok(())
+        }
+        ("nbd", None) => {
+            let tcp = TcpListener::from(OwnedFd::from(unix));
+            let address = tcp
+                .local_addr()
+                .map_err(|error| wrong(format!("has no address: {error}")))?;
+            taken.nbd.push(NbdSocket::Tcp(tcp, address));
+            Ok(())
+        }
+        ("api", None) => Err(wrong("must be a unix socket".into())),
+        _ => Err(wrong("has a name that says nothing".into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run/a.sock");
+        let (live, bound) = bind_unix(&path).unwrap();
+        assert!(bind_unix(&path).is_err());
+        drop(live);
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let (_live, _second) = bind_unix(&path).unwrap();
+        std::mem::forget(bound);
+    }
+
+    #[test]
+    fn what_is_not_a_socket_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        fs::write(&path, "precious").unwrap();
+        assert!(bind_unix(&path).is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"precious");
+    }
+}

@@ -1,0 +1,71 @@
+//! The record of a datastore.
+
+use rusqlite::{Connection, Row, params};
+use sterna_engine::Shape;
+use sterna_engine::datastore::Location;
+
+use super::{Store, StoreError, cannot, from_sql, parsed, to_sql};
+
+/// A datastore, as the state knows it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DatastoreRecord {
+    /// Its name.
+    pub(crate) name: String,
+    /// Where it is.
+    pub(crate) location: Location,
+    /// Artificial limits.
+    pub(crate) shape: Option<Shape>,
+    /// When it was added (seconds since 1970).
+    pub(crate) added: u64,
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<DatastoreRecord> {
+    let shape: Option<String> = row.get("shape")?;
+    Ok(DatastoreRecord {
+        name: row.get("name")?,
+        location: parsed(row, "location")?,
+        shape: shape.map(|_| parsed(row, "shape")).transpose()?,
+        added: from_sql(row.get("added")?),
+    })
+}
+
+fn insert(connection: &Connection, one: &DatastoreRecord) -> rusqlite::Result<usize> {
+    connection.execute(
+        "INSERT INTO datastores (name, location, shape, added) VALUES (?, ?, ?, ?)",
+        params![
+            one.name,
+            one.location.to_string(),
+            one.shape.as_ref().map(ToString::to_string),
+            to_sql(one.added),
+        ],
+    )
+}
+
+impl Store {
+    /// All datastores, by name.
+    pub(crate) fn datastores(&self) -> Result<Vec<DatastoreRecord>, StoreError> {
+        self.run(|connection| {
+            let mut statement =
+                connection.prepare_cached("SELECT * FROM datastores ORDER BY name")?;
+            statement.query_map([], read)?.collect::<rusqlite::Result<_>>()
+        })?
+        .map_err(cannot("list the datastores"))
+    }
+
+    /// Adds a datastore.
+    pub(crate) fn add_datastore(&self, one: DatastoreRecord) -> Result<(), StoreError> {
+        self.run(move |connection| insert(connection, &one))?
+            .map_err(cannot("add a datastore"))?;
+        Ok(())
+    }
+
+    /// Forgets a datastore.
+    pub(crate) fn remove_datastore(&self, name: &str) -> Result<(), StoreError> {
+        let name = name.to_owned();
+        self.run(move |connection| {
+            connection.execute("DELETE FROM datastores WHERE name = ?", [name])
+        })?
+        .map_err(cannot("remove a datastore"))?;
+        Ok(())
+    }
+}

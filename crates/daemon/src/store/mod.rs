@@ -1,0 +1,181 @@
+//! The state: an SQLite database on a thread of its own.
+//!
+//! SQLite is the truth about which image is a disk's truth; a migration's
+//! commit is one transaction here. So every transaction is durable before its
+//! call returns (WAL with `synchronous=FULL`), and whether a failed commit may
+//! yet come up after a crash is something the caller is told
+//! ([`CommitError`]), not something to guess.
+//!
+//! One thread owns the connection. A call sends it a closure and waits, so
+//! callers block: they are on threads that may. Each record has a file with
+//! its type and its calls.
+
+mod commit;
+mod datastores;
+mod disks;
+mod migrations;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use rusqlite::Connection;
+
+pub(crate) use commit::CommitError;
+pub(crate) use datastores::DatastoreRecord;
+pub(crate) use disks::DiskRecord;
+pub(crate) use migrations::{Ending, MigrationRecord, Pause, Place, Step};
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StoreError {
+    /// SQLite said no.
+    #[error("cannot {what} in the state database")]
+    Sqlite {
+        /// What was attempted.
+        what: &'static str,
+        /// What SQLite said.
+        source: rusqlite::Error,
+    },
+    /// The file is somebody else's.
+    #[error("{} is not a Sterna state database", .0.display())]
+    Foreign(PathBuf),
+    /// The file is from a newer Sterna.
+    #[error(
+        "the state database has schema {found}, this Sterna knows only {known}",
+        known = schema::VERSION
+    )]
+    Newer {
+        /// The file's schema.
+        found: i64,
+    },
+    /// The record was in a step that this change cannot start from.
+    #[error("migration {id} cannot become `{wanted}` any more")]
+    Step {
+        /// The migration.
+        id: u64,
+        /// The step that was wanted.
+        wanted: Step,
+    },
+    /// The store's thread is gone.
+    #[error("the state database is closed")]
+    Closed,
+}
+
+impl StoreError {
+    /// What to do about it.
+    pub(crate) fn hint(&self) -> &'static str {
+        match self {
+            StoreError::Sqlite { .. } => {
+                "see that the state directory has room and can be written to"
+            }
+            StoreError::Foreign(_) => "choose another state directory: --state DIR",
+            StoreError::Newer { .. } => {
+                "use the newer Sterna that wrote it, or restore the backup of before"
+            }
+            StoreError::Step { .. } => "see `sterna migration list`",
+            StoreError::Closed => "the daemon is stopping; ask again when it is back",
+        }
+    }
+
+    /// The error with what SQLite said.
+    pub(crate) fn with_cause(&self) -> String {
+        match self {
+            StoreError::Sqlite { source, .. } => format!("{self}: {source}"),
+            _ => self.to_string(),
+        }
+    }
+}
+
+/// Names what was attempted, for SQLite's errors.
+fn cannot(what: &'static str) -> impl FnOnce(rusqlite::Error) -> StoreError {
+    move |source| StoreError::Sqlite { what, source }
+}
+
+/// What the store's thread is asked to do.
+type Work = Box<dyn FnOnce(&mut Connection) + Send>;
+
+/// The state. Cheap to clone; the last one closes the database.
+#[derive(Clone)]
+pub(crate) struct Store {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    work: Option<mpsc::Sender<Work>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.work.take();
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been reported as `Closed` to who asked.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Store {
+    /// Opens the database at `path`; makes it, or brings it up to date, if need
+    /// be.
+    pub(crate) fn open(path: &Path) -> Result<Store, StoreError> {
+        let mut connection = schema::open(path)?;
+        let (sender, receiver) = mpsc::channel::<Work>();
+        let run = move || {
+            for work in receiver {
+                work(&mut connection);
+            }
+        };
+        let thread = thread::Builder::new().name("sterna-store".into()).spawn(run);
+        let thread = thread.expect("a process that starts can start a thread");
+        let inner = Inner { work: Some(sender), thread: Some(thread) };
+        Ok(Store { inner: Arc::new(inner) })
+    }
+
+    /// Carries `work` out on the store's thread and waits for it.
+    fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> T + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (answer, answered) = mpsc::sync_channel(1);
+        let work: Work = Box::new(move |connection| {
+            // Who asked may have given up; the work is done all the same.
+            let _ = answer.send(work(connection));
+        });
+        let sender = self.inner.work.as_ref().ok_or(StoreError::Closed)?;
+        sender.send(work).map_err(|_| StoreError::Closed)?;
+        answered.recv().map_err(|_| StoreError::Closed)
+    }
+}
+
+/// A number as SQLite keeps it. Sizes and generations stay far below 2^63.
+fn to_sql(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A number as SQLite kept it.
+fn from_sql(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+/// A value that is kept as text, read back.
+fn parsed<T: std::str::FromStr>(
+    row: &rusqlite::Row<'_>,
+    column: &str,
+) -> rusqlite::Result<T>
+where
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    let text: String = row.get(column)?;
+    text.parse().map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(
+            row.as_ref().column_index(column).unwrap_or(0),
+            rusqlite::types::Type::Text,
+            Box::new(error),
+        )
+    })
+}

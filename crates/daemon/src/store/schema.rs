@@ -1,0 +1,156 @@
+//! The database file: whose it is, its version, and how it comes up to date.
+//!
+//! `application_id` is the magic that tells our file from any other SQLite
+//! file, `user_version` the schema's number. A newer schema is refused, an
+//! older one is brought up to date in one transaction.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+
+use super::{StoreError, cannot};
+
+/// "STRN": this file is Sterna's.
+const APPLICATION_ID: i64 = 0x5354_524E;
+
+/// The schema that this Sterna writes: the number of steps to it.
+pub(super) const VERSION: i64 = 1;
+
+/// What brings a database from each version to the next.
+const STEPS: [&str; 1] = [FIRST];
+
+const _: () = assert!(STEPS.len() as u64 == VERSION.unsigned_abs());
+
+const FIRST: &str = "
+    CREATE TABLE datastores (
+        name      TEXT PRIMARY KEY,
+        location  TEXT NOT NULL UNIQUE,
+        shape     TEXT,
+        added     INTEGER NOT NULL
+    ) STRICT;
+
+    CREATE TABLE disks (
+        id          TEXT PRIMARY KEY,          -- 32 hexadecimal digits
+        name        TEXT NOT NULL UNIQUE,
+        size        INTEGER NOT NULL,          -- bytes
+        datastore   TEXT NOT NULL REFERENCES datastores (name),
+        image       TEXT NOT NULL,             -- what its datastore calls it
+        provision   TEXT NOT NULL,
+        generation  INTEGER NOT NULL,
+        created     INTEGER NOT NULL,
+        UNIQUE (datastore, image)
+    ) STRICT;
+
+    -- A migration outlives its disk and its datastores, so it refers to none.
+    CREATE TABLE migrations (
+        id                      INTEGER PRIMARY KEY AUTOINCREMENT,
+        disk                    TEXT NOT NULL,
+        name                    TEXT NOT NULL,
+        size                    INTEGER NOT NULL,
+        from_datastore          TEXT NOT NULL,
+        from_image              TEXT NOT NULL,
+        to_datastore            TEXT NOT NULL,
+        to_image                TEXT NOT NULL,
+        provision               TEXT NOT NULL,
+        reads_zero              INTEGER NOT NULL,  -- a new destination image
+        rate                    INTEGER,           -- bytes per second
+        verify                  INTEGER NOT NULL,
+        keep_source             INTEGER NOT NULL,
+        step                    TEXT NOT NULL,
+        source_generation       INTEGER NOT NULL,
+        destination_generation  INTEGER NOT NULL,
+        attempts                INTEGER NOT NULL DEFAULT 0,  -- of switch-overs
+        cancel                  INTEGER NOT NULL,  -- asked for
+        pause                   TEXT,              -- JSON: who, why, what to do
+        started                 INTEGER NOT NULL,
+        ended                   INTEGER,
+        note                    TEXT,              -- how it ended, if not as asked
+        application             TEXT NOT NULL,     -- JSON: what was noticed
+        report                  TEXT               -- JSON: what it came to
+    ) STRICT;
+
+    -- One disk, one migration.
+    CREATE UNIQUE INDEX one_migration_per_disk ON migrations (disk)
+        WHERE step NOT IN ('completed', 'cancelled');
+";
+
+/// How long to wait for someone who looks inside with the sqlite3 tool.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// Opens the database, made or brought up to date as need be.
+pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
+    make_private(path).map_err(|error| StoreError::Sqlite {
+        what: "make a file",
+        source: rusqlite::Error::ToSqlConversionFailure(Box::new(error)),
+    })?;
+    let mut connection = Connection::open(path).map_err(cannot("open the file"))?;
+    check(&connection, path)?;
+    let set_up = connection.busy_timeout(BUSY).and_then(|()| {
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        // In WAL mode only FULL makes a commit durable before it returns.
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.pragma_update(None, "foreign_keys", true)
+    });
+    set_up.map_err(cannot("set up the connection"))?;
+    upgrade(&mut connection)?;
+    Ok(connection)
+}
+
+/// SQLite gives its other files the mode of this one.
+fn make_private(path: &Path) -> io::Result<()> {
+    if fs::exists(path)? {
+        return Ok(());
+    }
+    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    Ok(())
+}
+
+fn number(connection: &Connection, pragma: &str) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, pragma, |row| row.get(0))
+}
+
+/// Refuses files that are not ours or from the future, before writing anything.
+fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let read = number(connection, "application_id")
+        .and_then(|magic| Ok((magic, number(connection, "user_version")?)))
+        .and_then(|(magic, version)| {
+            let count = "SELECT count(*) FROM sqlite_schema";
+            let tables: i64 = connection.query_row(count, [], |row| row.get(0))?;
+            Ok((magic, version, tables))
+        });
+    let (magic, version, tables) = match read {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
+            return Err(StoreError::Foreign(path.into()));
+        }
+        read => read.map_err(cannot("read the schema"))?,
+    };
+    let empty = magic == 0 && version == 0 && tables == 0;
+    if !empty && magic != APPLICATION_ID {
+        return Err(StoreError::Foreign(path.into()));
+    }
+    if version > VERSION {
+        return Err(StoreError::Newer { found: version });
+    }
+    Ok(())
+}
+
+fn upgrade(connection: &mut Connection) -> Result<(), StoreError> {
+    let mut apply = || -> rusqlite::Result<()> {
+        let transaction =
+            connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let version = number(&transaction, "user_version")?;
+        for step in STEPS.iter().skip(usize::try_from(version).unwrap_or(0)) {
+            transaction.execute_batch(step)?;
+        }
+        if version != VERSION {
+            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+            transaction.pragma_update(None, "user_version", VERSION)?;
+        }
+        transaction.commit()
+    };
+    apply().map_err(cannot("bring the schema up to date"))
+}
