@@ -9,6 +9,9 @@ use sterna_tests::wait::seconds;
 use sterna_tests::{Checker, CheckerOptions, MIB, Stage, checker};
 
 const KILLS: u32 = 20;
+/// Two boots of the machine.
+const FIRST: &str = "11111111-1111-4111-8111-111111111111";
+const SECOND: &str = "22222222-2222-4222-8222-222222222222";
 
 /// A little generator for the moments to kill at; the seed is printed when
 /// the test fails, because it is printed always.
@@ -143,7 +146,7 @@ fn after_a_power_cut_what_differs_is_copied_and_nothing_else() {
     if !have(&["qemu-img"]) {
         return;
     }
-    let mut stage = Stage::with(|daemon| daemon.variable("STERNA_BOOT_ID", "first"));
+    let mut stage = Stage::with(|daemon| daemon.variable("STERNA_BOOT_ID", FIRST));
     stage.disk_with_data("a", 128 * MIB, 128 * MIB);
     let source = stage.daemon.image("a");
     let id = stage.daemon.migrate("a --to there --rate 40M --keep-source");
@@ -156,7 +159,7 @@ fn after_a_power_cut_what_differs_is_copied_and_nothing_else() {
     std::os::unix::fs::FileExt::write_all_at(&file, &vec![7; SPOILT as usize], 8 * MIB)
         .expect("spoil the copy");
     drop(file);
-    stage.daemon.variable("STERNA_BOOT_ID", "second");
+    stage.daemon.variable("STERNA_BOOT_ID", SECOND);
     stage.daemon.restart();
     stage.daemon.sterna(&format!("migration set {id} --rate none"));
     let done = stage.daemon.wait_for(id, "completed", seconds(60));
@@ -182,13 +185,13 @@ fn identical_images(stage: &Stage, source: &std::path::Path) {
 
 #[test]
 fn after_a_power_cut_under_load_everything_acknowledged_is_there() {
-    let mut stage = Stage::with(|daemon| daemon.variable("STERNA_BOOT_ID", "first"));
+    let mut stage = Stage::with(|daemon| daemon.variable("STERNA_BOOT_ID", FIRST));
     stage.disk("a", 128 * MIB);
     let checker = stage.checker("a", &CheckerOptions::gentle(1000).flag("--fill"));
     let id = stage.daemon.migrate("a --to there --rate 60M");
     stage.daemon.wait_for_bytes(id, 48 * MIB);
     stage.daemon.kill();
-    stage.daemon.variable("STERNA_BOOT_ID", "second");
+    stage.daemon.variable("STERNA_BOOT_ID", SECOND);
     stage.daemon.restart();
     stage.daemon.sterna(&format!("migration set {id} --rate none"));
     stage.daemon.wait_for(id, "completed", seconds(120));
