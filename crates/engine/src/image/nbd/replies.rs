@@ -102,8 +102,9 @@ impl NbdImage {
             ReplyHead::Simple { error: Some(error), .. } => part.failed(error)?,
             ReplyHead::Error { error, .. } => part.failed(error)?,
             ReplyHead::Simple { error: None, .. } => match part.command {
-                Command::Read { len, .. } if !link.limits.structured => {
-                    let want = part.wants(key, 0, len, true)?;
+                Command::Read { offset, len, .. } if !link.limits.structured => {
+                    let at = part.piece(offset, len)?;
+                    let want = part.wants(key, at, len, true)?;
                     link.inbox.expect(want);
                     return Ok(());
                 }

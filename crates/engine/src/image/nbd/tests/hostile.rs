@@ -56,7 +56,9 @@ fn shake_hands(stream: &mut UnixStream) -> Option<()> {
                 assert_eq!(handshake.push(&bytes[..count]), count);
             }
             ServerStep::Ready(_) => return Some(()),
-            ServerStep::NeedExport(_) => handshake.answer_export(Ok(Export::disk(1 << 20))),
+            ServerStep::NeedExport(_) => {
+                handshake.answer_export(Ok(Export::disk(1 << 20)))
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -110,7 +112,9 @@ fn a_read_with_a_gap_is_not_taken_for_whole() {
     });
     let mut rig = Rig::open(IoChoice::Auto, &place.uri);
     let bytes = rig.read(4096, 16384);
-    assert!(bytes[..8192].iter().all(|&b| b == 0) && bytes[8192..].iter().all(|&b| b == 7));
+    assert!(
+        bytes[..8192].iter().all(|&b| b == 0) && bytes[8192..].iter().all(|&b| b == 7)
+    );
     rig.close();
 }
 

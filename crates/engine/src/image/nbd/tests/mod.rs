@@ -65,9 +65,15 @@ const SERVERS: [&[&str]; 7] = [
     &["memory", "16M"],
     &["--no-sr", "memory", "16M"],
     &["--filter=nozero", "memory", "16M"],
-    &["--filter=fua", "memory", "16M", "fuamode=none"],
+    &["--filter=fua", "memory", "16M"],
     &["--filter=multi-conn", "memory", "16M", "multi-conn-mode=disable"],
-    &["--filter=noextents", "--filter=noparallel", "memory", "16M", "serialize=all-requests"],
+    &[
+        "--filter=noextents",
+        "--filter=noparallel",
+        "memory",
+        "16M",
+        "serialize=all-requests",
+    ],
     &[
         "--filter=blocksize-policy",
         "memory",
@@ -176,7 +182,8 @@ fn an_error_of_the_server_is_the_answer_and_the_next_request_goes_on() {
     let place = place();
     let trigger = place.directory.path().join("fail");
     let error_file = format!("error-file={}", trigger.display());
-    let arguments = ["--filter=error", "memory", "16M", "error=ENOSPC", "error-rate=100%"];
+    let arguments =
+        ["--filter=error", "memory", "16M", "error=ENOSPC", "error-rate=100%"];
     let arguments = [&arguments[..], &[error_file.as_str()]].concat();
     let _server = Server::nbdkit(&place.socket, &arguments);
     let mut rig = Rig::open(IoChoice::Auto, &place.uri);
@@ -212,7 +219,8 @@ fn fast_zeroes_are_not_promised_where_they_cannot_be() {
     let place = place();
     let _server = Server::nbdkit(&place.socket, &["--filter=nozero", "memory", "16M"]);
     let mut rig = Rig::open(IoChoice::Auto, &place.uri);
-    let op = |fast| ImageOp::Zero { offset: 0, len: 4096, unmap: false, fua: false, fast };
+    let op =
+        |fast| ImageOp::Zero { offset: 0, len: 4096, unmap: false, fua: false, fast };
     assert_eq!(rig.call(op(true)), Err(Errno(libc::EOPNOTSUPP)));
     assert_eq!(rig.call(op(false)), Ok(Done::Ok));
     rig.close();

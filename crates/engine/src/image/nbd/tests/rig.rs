@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use sterna_core::Nanos;
 
 use crate::buffer::{Pool, Slice};
-use crate::image::{self, Cx, Done, Image, ImageOp, ImageResult, ImageSpec, Ticket, file};
+use crate::image::{
+    self, Cx, Done, Image, ImageOp, ImageResult, ImageSpec, Ticket, file,
+};
 use crate::io::{self, ImageId, IoChoice, Owner};
 use crate::timer::Timers;
 
@@ -163,7 +165,8 @@ impl Server {
 
     pub(super) fn qemu_nbd(socket: &Path, image: &Path) -> Server {
         let (path, image) = (socket.to_str().unwrap(), image.to_str().unwrap());
-        let arguments = ["-k", path, "-f", "raw", "-t", "-e", "8", "--discard=unmap", image];
+        let arguments =
+            ["-k", path, "-f", "raw", "-t", "-e", "8", "--discard=unmap", image];
         Server::start("qemu-nbd", &arguments, socket)
     }
 
@@ -171,11 +174,10 @@ impl Server {
         self.stop();
     }
 
-    /// Asks the server to end and waits for it.
-    pub(super) fn terminate(mut self) {
+    /// Asks the server to end.
+    pub(super) fn terminate(&self) {
         let pid = self.child.id().to_string();
         Process::new("kill").args(["-TERM", &pid]).status().unwrap();
-        self.child.wait().unwrap();
     }
 
     fn stop(&mut self) {
