@@ -1,6 +1,6 @@
 //! `sterna datastore`: places that hold disk images.
 
-use std::path::Path;
+use std::path::{Component, Path};
 
 use clap::Subcommand;
 use sterna_api::{AddDatastore, Datastore, DatastoreKind};
@@ -76,12 +76,19 @@ pub(crate) fn run(
     }
 }
 
-/// The daemon has another working directory: paths must be whole.
+/// The daemon has another working directory: paths must be whole. Links stay
+/// what they are (/dev/disk/by-id), except where `..` has to be resolved.
 fn absolute(location: String) -> String {
     if location.contains("://") {
         return location;
     }
-    match std::path::absolute(Path::new(&location)) {
+    let path = Path::new(&location);
+    let upwards = path.components().any(|part| part == Component::ParentDir);
+    let whole = match path.canonicalize() {
+        Ok(path) if upwards => Ok(path),
+        _ => std::path::absolute(path),
+    };
+    match whole {
         Ok(path) => path.to_str().map_or(location, Into::into),
         Err(_) => location,
     }

@@ -71,7 +71,11 @@ pub(crate) fn moment(unix: u64) -> String {
 /// A moment and how long ago that is.
 pub(crate) fn moment_ago(unix: u64) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    let ago = span(now.saturating_sub(unix) as f64);
+    let ago = match now.saturating_sub(unix) {
+        0 => return format!("{} (just now)", moment(unix)),
+        seconds @ 1..60 => format!("{seconds} s"),
+        seconds => span(seconds as f64),
+    };
     format!("{} ({ago} ago)", moment(unix))
 }
 

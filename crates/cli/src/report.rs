@@ -105,8 +105,11 @@ fn add_report(pairs: &mut Pairs, report: &Report) {
     };
     let held = report.switch_over_ms.map(|ms| format!("guest held {ms:.1} ms{undone}"));
     pairs.maybe("switch-over", held);
-    let average = rate(report.average_rate);
-    pairs.add("copied", format!("{}, on average {average}", bytes(report.copied)));
+    let average = match report.average_rate {
+        0.0 => String::new(),
+        average => format!(", on average {}", rate(average)),
+    };
+    pairs.add("copied", format!("{}{average}", bytes(report.copied)));
     pairs.maybe("verified", report.verified.map(bytes));
     pairs.maybe("allocated", report.allocated.map(bytes));
 }
@@ -119,10 +122,11 @@ fn add_application(pairs: &mut Pairs, application: &Application, ended: bool) {
     let ios = |figures: &Figures| iops(figures.iops);
     let (then, word) =
         if ended { (application.during, "during") } else { (application.now, "now") };
-    if application.before.is_none() && then.is_none() {
+    let before = application.before;
+    let idle = |figures: Option<Figures>| figures.is_none_or(|it| it.p99_us.is_none());
+    if idle(before) && idle(then) {
         return;
     }
-    let before = application.before;
     pairs.add("IO/s", format!("{} before, {} {word}", one(ios, before), one(ios, then)));
     let worst = response(application.worst_p99_us);
     pairs.add(

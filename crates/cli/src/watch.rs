@@ -194,7 +194,7 @@ fn draw_bar(bar: &ProgressBar, migration: &Migration) {
 fn pace(state: MigrationState, progress: &Progress) -> String {
     let (done, total) = position(state, progress);
     let mut text = format!("{} of {}", bytes(done), bytes(total));
-    if state != MigrationState::Paused {
+    if state != MigrationState::Paused && progress.rate > 0.0 {
         text.push_str(&format!("  {}", rate(progress.rate)));
         if let Some(eta) = progress.eta_s {
             text.push_str(&format!("  {}", span(eta)));

@@ -67,6 +67,12 @@ impl DaemonError {
         self
     }
 
+    /// Says in front what it is about.
+    pub(crate) fn about(mut self, what: &str) -> Self {
+        self.message = format!("{what}: {}", self.message);
+        self
+    }
+
     /// What kind of trouble it is.
     pub fn code(&self) -> ErrorCode {
         self.code

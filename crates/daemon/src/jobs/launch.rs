@@ -18,9 +18,6 @@ use crate::error::{DaemonError, Result};
 use crate::figures::Watch;
 use crate::store::{MigrationRecord, Pause};
 
-/// What resuming means when the region map or the sidecar cannot be believed.
-const COMPARE: &str = "both sides will be compared, and what differs copied";
-
 /// Why a migration cannot go on by itself.
 pub(super) struct Obstacle {
     /// What happened.
@@ -29,6 +26,23 @@ pub(super) struct Obstacle {
     pub(super) remedy: String,
     /// Whether resuming means comparing both sides.
     pub(super) compare: bool,
+}
+
+impl Obstacle {
+    /// What to do about it.
+    fn hint(&self, id: u64) -> String {
+        let first = match self.remedy.as_str() {
+            "" => String::new(),
+            remedy => format!("{remedy}; then "),
+        };
+        if !self.compare {
+            return then_resume(&self.remedy, id);
+        }
+        format!(
+            "{first}`sterna migration resume {id}` compares both sides and copies what \
+             differs, `sterna migration cancel {id}` gives up"
+        )
+    }
 }
 
 impl Daemon {
@@ -62,11 +76,9 @@ impl Daemon {
         let spec = self.spec(record, start, destination);
         self.engine.migrate(&spec, events).map_err(|error| {
             lock(&job.state).running = false;
-            let (id, name) = (record.id, &record.name);
-            let message = format!("migration {id} of disk {name} cannot run: {error}");
-            let refusal = DaemonError::unavailable(message);
+            let refusal = DaemonError::unavailable(&error);
             match error {
-                MigrateError::Map(_) => obstacle(refusal, COMPARE, true),
+                MigrateError::Map(_) => obstacle(refusal, "", true),
                 _ => obstacle(refusal, &reachable, false),
             }
         })
@@ -153,8 +165,9 @@ impl Daemon {
                 // What could not be believed before is not believed now.
                 obstacle.compare |= compare;
                 self.obstruct(record.id, &obstacle);
-                let remedy = then_resume(&obstacle.remedy, record.id);
-                Err(obstacle.error.hint(remedy))
+                let hint = obstacle.hint(record.id);
+                let name = &record.name;
+                Err(obstacle.error.about(&format!("disk {name} cannot go on")).hint(hint))
             }
         }
     }
@@ -203,9 +216,7 @@ impl Daemon {
             }
             Err(error) => Err(Obstacle {
                 error: shelf.refused(&error),
-                remedy: format!(
-                    "see that the image on datastore {to} is the right one: {COMPARE}"
-                ),
+                remedy: format!("see that the image on datastore {to} is the right one"),
                 compare: true,
             }),
         }
@@ -215,7 +226,7 @@ impl Daemon {
     fn obstruct(&self, id: u64, obstacle: &Obstacle) {
         let reason = obstacle.error.to_string();
         tracing::warn!(migration = id, reason, "migration paused");
-        let hint = Some(then_resume(&obstacle.remedy, id));
+        let hint = Some(obstacle.hint(id));
         let pause = Pause { reason, hint, compare: obstacle.compare };
         if let Err(error) = self.store.set_pause(id, Some(&pause)) {
             tracing::error!(migration = id, error = %error.with_cause(), "not recorded");
@@ -239,7 +250,7 @@ impl Daemon {
             }
             Notice::FirstPassDone => tracing::info!(migration = id, "first pass done"),
             Notice::Verifying => tracing::info!(migration = id, "verifying"),
-            Notice::Resumed => tracing::info!(migration = id, "migration goes on"),
+            Notice::Resumed => tracing::debug!(migration = id, "migration goes on"),
             Notice::Holding => tracing::debug!(migration = id, "guest held"),
         }
     }

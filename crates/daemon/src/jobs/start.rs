@@ -53,7 +53,10 @@ impl Daemon {
             self.store.migration_begins(record.id, &made.file, made.reads_zero)?;
             record.step = Step::Copying;
             let launched = self.launch(&job, &record, made.start);
-            launched.map_err(|obstacle| obstacle.error.hint(obstacle.remedy))
+            launched.map_err(|obstacle| {
+                let about = format!("disk {} cannot be moved", record.name);
+                obstacle.error.about(&about).hint(obstacle.remedy)
+            })
         });
         if let Err(error) = begun {
             self.forget_unstarted(&record, &to, &error);

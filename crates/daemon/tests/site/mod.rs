@@ -1,0 +1,136 @@
+//! A daemon with two datastores in a directory of its own.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use sterna_api::{AddDatastore, Client, ImportDisk, Migration, StartMigration};
+use sterna_daemon::{IoChoice, Running, Settings};
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// A daemon of its own, in this process.
+pub(crate) struct Site {
+    dir: TempDir,
+    daemon: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
+}
+
+impl Site {
+    /// A daemon with the datastores `fast` and `slow`.
+    pub(crate) async fn with_datastores() -> Site {
+        let mut site = Site { dir: tempfile::tempdir().unwrap(), daemon: None };
+        site.up().await;
+        for name in ["fast", "slow"] {
+            let location = site.dir.path().join(name);
+            std::fs::create_dir(&location).unwrap();
+            let location = location.display().to_string();
+            let request = AddDatastore { name: name.into(), location, shape: None };
+            site.client().add_datastore(&request).await.unwrap();
+        }
+        site
+    }
+
+    /// Starts the daemon.
+    pub(crate) async fn up(&mut self) {
+        let settings = Settings {
+            state: self.dir.path().join("state"),
+            socket: self.dir.path().join("sterna.sock"),
+            nbd_socket: self.dir.path().join("nbd.sock"),
+            listen: Vec::new(),
+            io: IoChoice::Auto,
+        };
+        let start = || Running::start(settings).unwrap();
+        let running = tokio::task::spawn_blocking(start).await.unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let run = async move {
+            let stop = async move { drop(stopped.await) };
+            running.run(stop).await.unwrap();
+        };
+        self.daemon = Some((stop, tokio::spawn(run)));
+    }
+
+    /// Stops the daemon in good order.
+    pub(crate) async fn down(&mut self) {
+        let (stop, running) = self.daemon.take().unwrap();
+        drop(stop);
+        running.await.unwrap();
+    }
+
+    pub(crate) async fn restart(&mut self) {
+        self.down().await;
+        self.up().await;
+    }
+
+    pub(crate) async fn stop(mut self) {
+        self.down().await;
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::new(self.dir.path().join("sterna.sock"))
+    }
+
+    pub(crate) fn fast(&self, file: &str) -> PathBuf {
+        self.dir.path().join("fast").join(file)
+    }
+
+    pub(crate) fn slow(&self, file: &str) -> PathBuf {
+        self.dir.path().join("slow").join(file)
+    }
+
+    pub(crate) fn state(&self, file: &str) -> PathBuf {
+        self.dir.path().join("state").join(file)
+    }
+
+    /// The files on a datastore.
+    pub(crate) fn files(&self, datastore: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.dir.path().join(datastore)).unwrap();
+        let name = |entry: std::fs::DirEntry| entry.file_name().into_string().unwrap();
+        let mut names: Vec<String> = entries.map(|entry| name(entry.unwrap())).collect();
+        names.sort();
+        names
+    }
+
+    /// A raw image on `fast` in which no two blocks are the same.
+    pub(crate) fn image(&self, file: &str, size: u64) -> Vec<u8> {
+        let words = (0..size / 8).map(|at| at.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+        std::fs::write(self.fast(file), &bytes).unwrap();
+        bytes
+    }
+
+    /// A disk on `fast` that is full of data; gives the data.
+    pub(crate) async fn imported(&self, name: &str, size: u64) -> Vec<u8> {
+        let file = format!("{name}.raw");
+        let bytes = self.image(&file, size);
+        let (name, datastore) = (name.to_owned(), "fast".to_owned());
+        let request = ImportDisk { name, datastore, file };
+        self.client().import_disk(&request).await.unwrap();
+        bytes
+    }
+
+    /// A migration to `slow` that takes longer than any test.
+    pub(crate) async fn slow_migration(&self, disk: &str) -> u64 {
+        let request = StartMigration {
+            disk: disk.into(),
+            to: "slow".into(),
+            provision: None,
+            rate: Some(64 << 10),
+            verify: false,
+            keep_source: false,
+        };
+        self.client().migrate(&request).await.unwrap().id
+    }
+
+    /// Waits for a migration's end.
+    pub(crate) async fn ended(&self, id: u64) -> Migration {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let now = self.client().migration(id).await.unwrap();
+            if now.state.ended() {
+                return now;
+            }
+            assert!(Instant::now() < deadline, "it does not end: {now:?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
