@@ -3,12 +3,13 @@
 
 use sterna_nbd::{self as nbd, Allocation, NbdError, Session, reply, status};
 
-use crate::buffer::{Buf, Slice};
+use crate::buffer::Slice;
 use crate::disk::{Answer, Disk, Origin};
 use crate::image::{Cx, Done, ImageOp};
 use crate::io::Errno;
 
 use super::connection::Connection;
+use super::memory::Lanes;
 use super::stream::Stream;
 use super::{EXTENTS_MAX, PIECE, ZERO_PIECE};
 
@@ -55,7 +56,7 @@ pub(super) struct Write {
     /// What is being filled, and how much of it is.
     filling: Option<(Slice, usize)>,
     /// Its buffers: one if one is enough.
-    lanes: [Option<Buf>; 2],
+    lanes: Lanes,
 }
 
 impl Write {
@@ -156,22 +157,21 @@ impl Connection {
         df: bool,
     ) -> bool {
         let length = len as usize;
-        let long = length > PIECE;
-        let Some((lanes, cost)) = self.buffers(cx, length) else { return false };
-        if long {
-            let chunked = self.session.structured && !df;
-            let stream = Stream::new(offset, len, chunked, lanes);
-            let key = self.add(cookie, Kind::Stream(stream), cost);
-            self.streams.push(key);
-            self.advance_stream(cx, disk, key);
-        } else if let [Some(buf), _] = lanes {
-            let key = self.add(cookie, Kind::Read, cost);
-            self.request(
-                cx,
-                disk,
-                key,
-                ImageOp::Read { offset, buf: buf.slice(0, length) },
-            );
+        match self.account.take(&cx.buffers, length) {
+            None => return false,
+            Some(([Some(first), Some(second)], cost)) => {
+                let chunked = self.session.structured && !df;
+                let stream = Stream::new(offset, len, chunked, [first, second]);
+                let key = self.add(cookie, Kind::Stream(stream), cost);
+                self.streams.push(key);
+                self.advance_stream(cx, disk, key);
+            }
+            Some(([first, second], cost)) => {
+                let Some(buf) = first.or(second) else { return false };
+                let key = self.add(cookie, Kind::Read, cost);
+                let buf = buf.slice(0, length);
+                self.request(cx, disk, key, ImageOp::Read { offset, buf });
+            }
         }
         true
     }
@@ -184,19 +184,13 @@ impl Connection {
         len: usize,
         fua: bool,
     ) -> bool {
-        let Some((lanes, cost)) = self.buffers(cx, len) else { return false };
+        let Some((lanes, cost)) = self.account.take(&cx.buffers, len) else {
+            return false;
+        };
         let write = Write { fua, next: offset, left: len, filling: None, lanes };
         let key = self.add(cookie, Kind::Write(write), cost);
         self.phase = super::receive::Phase::Payload(key);
         true
-    }
-
-    /// All buffers that a command with so much payload ever needs.
-    fn buffers(&mut self, cx: &Cx, len: usize) -> Option<([Option<Buf>; 2], usize)> {
-        let (each, count) = if len > PIECE { (PIECE, 2) } else { (len, 1) };
-        let before = self.account.held();
-        let lanes = self.account.take(&cx.buffers, each, count)?;
-        Some((lanes, self.account.held() - before))
     }
 
     /// Payload of a write has come into its target.

@@ -149,8 +149,10 @@ impl Connection {
 
     /// The disk has answered a request of this connection.
     pub(crate) fn answer(&mut self, cx: &mut Cx, disk: &mut Disk, answer: Answer) {
-        let behind = self.exclusive.is_some_and(|key| key != answer.origin.command);
-        if behind && !self.is_closed() {
+        let key = answer.origin.command;
+        let behind = self.exclusive.is_some_and(|owner| owner != key);
+        // A long read takes its pieces itself; it knows that it must wait.
+        if behind && !self.is_closed() && !self.streams.contains(&key) {
             self.deferred.push_back(answer);
         } else {
             self.answered(cx, disk, answer);

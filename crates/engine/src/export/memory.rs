@@ -4,16 +4,28 @@
 //! threshold): a connection may take more while what it then holds is at most
 //! `SHARE` times what is still free. One connection alone gets two thirds of
 //! the budget, `n` greedy ones get `2/(2n+1)` each and leave as much for the
-//! next one that comes, whatever they do with theirs. A connection that holds
-//! nothing may take whatever there is: everyone gets at least one command on.
+//! next one that comes, whatever they do with theirs.
+//!
+//! When memory is that short, a long command of a connection that holds nothing
+//! makes do with two small buffers (`SMALL`), and those it may take whatever is
+//! free. So it takes very many greedy connections to leave nothing for one
+//! command more.
 //!
 //! Who is refused stands in line. While the first in line holds nothing, all
 //! that becomes free is kept for it (`Pool::reserved`).
 
+use super::PIECE;
 use crate::buffer::{Buf, Pool};
 
 /// See above.
 const SHARE: usize = 2;
+
+/// The smallest buffers of a long command: two of these take as much as one
+/// command of the usual size, and still carry 64 KiB at a time.
+const SMALL: usize = 64 << 10;
+
+/// The buffers of a command: two if it works through them in turn.
+pub(super) type Lanes = [Option<Buf>; 2];
 
 /// What a connection holds of its reactor's pool for commands and replies.
 #[derive(Default)]
@@ -26,25 +38,39 @@ impl Account {
         self.held
     }
 
-    /// `count` buffers of `len` bytes each (at most two), or none at all.
-    pub(super) fn take(
-        &mut self,
-        pool: &Pool,
-        len: usize,
-        count: usize,
-    ) -> Option<[Option<Buf>; 2]> {
+    /// All buffers that a command with `len` bytes of payload ever needs, and
+    /// what they cost; `None` if they cannot be had now.
+    pub(super) fn take(&mut self, pool: &Pool, len: usize) -> Option<(Lanes, usize)> {
         if pool.reserved() {
             return None;
         }
-        let cost = Pool::cost(len).checked_mul(count)?;
+        let (each, count) = if len > PIECE { (PIECE, 2) } else { (len, 1) };
+        if len <= 2 * SMALL {
+            return self.take_lanes(pool, each, count, self.held == 0);
+        }
+        let lanes = self.take_lanes(pool, each, count, false);
+        if lanes.is_none() && self.held == 0 {
+            return self.take_lanes(pool, SMALL, 2, true);
+        }
+        lanes
+    }
+
+    fn take_lanes(
+        &mut self,
+        pool: &Pool,
+        each: usize,
+        count: usize,
+        whatever_is_free: bool,
+    ) -> Option<(Lanes, usize)> {
+        let cost = Pool::cost(each).checked_mul(count)?;
         let free = pool.free().checked_sub(cost)?;
-        if self.held > 0 && self.held + cost > SHARE * free {
+        if !whatever_is_free && self.held + cost > SHARE * free {
             return None;
         }
-        let first = pool.get(len)?;
-        let second = if count > 1 { Some(pool.get(len)?) } else { None };
+        let first = pool.get(each)?;
+        let second = if count > 1 { Some(pool.get(each)?) } else { None };
         self.held += cost;
-        Some([Some(first), second])
+        Some(([Some(first), second], cost))
     }
 
     /// Gives back what `take` counted; the buffers go by themselves.
@@ -65,12 +91,23 @@ mod tests {
         let mut shares = Vec::new();
         for _ in 0..20 {
             let mut account = Account::default();
-            while let Some(taken) = account.take(&pool, 64 << 10, 1) {
+            while let Some(taken) = account.take(&pool, 64 << 10) {
                 buffers.push(taken);
             }
             shares.push(account.held());
         }
         assert!(shares[0] > 10 << 20 && shares[0] < 11 << 20);
         assert!(shares.iter().all(|&share| share >= 64 << 10), "{shares:?}");
+    }
+
+    #[test]
+    fn a_long_command_gets_on_with_little() {
+        let pool = Pool::new(1 << 20).unwrap();
+        let hog = pool.get(512 << 10).unwrap();
+        let mut account = Account::default();
+        let (lanes, cost) = account.take(&pool, 32 << 20).unwrap();
+        assert_eq!((lanes.iter().flatten().count(), cost), (2, 2 * SMALL));
+        assert!(account.take(&pool, 32 << 20).is_none(), "and waits with the next one");
+        drop(hog);
     }
 }

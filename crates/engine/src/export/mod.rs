@@ -9,26 +9,27 @@
 //! call for all its disk operations, and one send.
 //!
 //! **Pieces.** A command moves its bytes in requests of at most `PIECE`. A
-//! longer read or write works through two buffers of that size in turn, however
-//! long it is. Where the protocol lets it, each piece of a long read is a chunk
-//! of its own; else (simple replies, or the client set `DF`) its head promises
-//! the whole, and if a later piece cannot be read the connection is dropped,
-//! as there is no other way left to say so.
+//! longer read or write works through two buffers in turn, however long it is
+//! (and when memory is short, those two are small). Where the protocol lets it,
+//! each piece of a long read is a chunk of its own; else (simple replies, or the
+//! client set `DF`) its head promises the whole, and if a later piece cannot be
+//! read the connection is dropped, as there is no other way left to say so.
 //!
 //! **Memory.** Buffers come from the reactor's pool, whose size is fixed
 //! (`memory` says who may take how much). If a command cannot get its buffers,
 //! its connection stops reading its socket and waits in line.
 //!
 //! *Nobody waits for ever.* A command takes all buffers that it will ever need
-//! at once, before it starts. So nobody waits for memory while holding memory,
-//! and what is held is held for one of three things: a disk operation, which
-//! ends; a client that sends the rest of its payload; a client that takes its
-//! replies. The last two end as well, because a client that has not moved a
-//! byte for `STALL` while someone waits for memory is disconnected. A long read
-//! whose reply must be in one part owns the connection's output until it is
-//! done, and has its own two buffers to get it done with; the answers that wait
-//! behind it are not needed by it. The line is first come first served, so a
-//! large command is not overtaken for ever by small ones.
+//! at once, before it starts. So nobody waits for memory that is needed to free
+//! the memory it holds, and what is held is held for one of three things: a
+//! disk operation, which ends; a client that sends the rest of its payload; a
+//! client that takes its replies. The last two end as well, because a client
+//! that has not moved a byte for `STALL` while someone waits for memory is
+//! disconnected. A long read whose reply must be in one part owns the
+//! connection's output until it is done, and has its own two buffers to get it
+//! done with; it needs none of the answers that wait behind it. The line is
+//! first come first served, so a large command is not overtaken for ever by
+//! small ones.
 //!
 //! **A client can send anything.** What it can make us hold is bounded by the
 //! constants here and those of `sterna_nbd::limits`; a wrong request gets its

@@ -1,4 +1,4 @@
-//! Reads longer than a piece: two buffers that take turns.
+//! Reads longer than their buffers: two buffers that take turns.
 //!
 //! Pieces are read ahead and sent in order. A buffer is free again when the
 //! message with its piece has left, which shows in its count of references.
@@ -10,7 +10,6 @@ use crate::disk::Disk;
 use crate::image::{Cx, ImageOp};
 use crate::io::Errno;
 
-use super::PIECE;
 use super::command::{Command, Kind, error_head};
 use super::connection::Connection;
 
@@ -47,16 +46,8 @@ enum Next {
 }
 
 impl Stream {
-    pub(super) fn new(
-        offset: u64,
-        len: u32,
-        chunked: bool,
-        lanes: [Option<Buf>; 2],
-    ) -> Stream {
-        let lanes = lanes.map(|buf| Lane {
-            buf: buf.expect("a long read has two buffers"),
-            state: State::Idle,
-        });
+    pub(super) fn new(offset: u64, len: u32, chunked: bool, lanes: [Buf; 2]) -> Stream {
+        let lanes = lanes.map(|buf| Lane { buf, state: State::Idle });
         Stream { offset, len, read: offset, send: offset, chunked, lanes }
     }
 
@@ -92,7 +83,7 @@ impl Stream {
                     return Next::Send { offset, buf };
                 }
                 State::Idle if self.read < end && lane.buf.is_unique() => {
-                    let len = (end - self.read).min(PIECE as u64) as usize;
+                    let len = (end - self.read).min(lane.buf.capacity() as u64) as usize;
                     let (offset, buf) = (self.read, lane.buf.slice(0, len));
                     lane.state = State::Reading(offset, buf.clone());
                     self.read += len as u64;
@@ -111,12 +102,15 @@ impl Connection {
         loop {
             let owner = self.exclusive;
             let Some(command) = self.commands.get_mut(key) else { return };
+            let may_send = owner.is_none_or(|owner| owner == key);
             if command.error.is_some() {
-                return self.fail_stream(key);
+                if may_send {
+                    self.fail_stream(key);
+                }
+                return;
             }
             let (cookie, cost) = (command.cookie, command.cost);
             let Kind::Stream(stream) = &mut command.kind else { return };
-            let may_send = owner.is_none_or(|owner| owner == key);
             match stream.next(may_send) {
                 Next::Read { offset, buf } => {
                     self.request(cx, disk, key, ImageOp::Read { offset, buf });

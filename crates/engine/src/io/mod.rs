@@ -185,6 +185,9 @@ pub(crate) trait Io {
     /// and `Readable` are sure to end.
     fn cancel(&mut self, token: Token);
 
+    /// Operations submitted and not yet given back.
+    fn in_flight(&self) -> usize;
+
     /// Forgets a file that goes to another thread. Nothing of it is in flight.
     fn forget(&mut self, fd: &Fd) {
         let _ = fd;

@@ -157,6 +157,10 @@ impl Io for Threads {
         }
     }
 
+    fn in_flight(&self) -> usize {
+        self.slots.len()
+    }
+
     fn cancel(&mut self, token: Token) {
         for slot in self.slots.with_token(token) {
             let fd = match self.slots.get_mut(slot) {

@@ -217,6 +217,10 @@ impl Io for Uring {
         out.append(&mut self.early);
     }
 
+    fn in_flight(&self) -> usize {
+        self.slots.len()
+    }
+
     fn cancel(&mut self, token: Token) {
         for slot in self.slots.with_token(token) {
             self.push(

@@ -1,0 +1,479 @@
+//! Datastores on real file systems, devices and servers.
+//!
+//! What needs root (loop devices, mounts) says so and passes where it is not.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use sterna_engine::datastore::{
+    Datastore, DatastoreError, Location, Provision, SidecarPlace, can_clone,
+};
+use sterna_engine::sidecar::{Identity, Role};
+use sterna_engine::{DiskId, ImageSpec, Shape};
+use tempfile::TempDir;
+
+const MIB: u64 = 1 << 20;
+
+fn open(location: &str) -> Result<Datastore, DatastoreError> {
+    let location: Location = location.parse().unwrap();
+    Datastore::open("store", location, Shape::default())
+}
+
+fn open_directory(path: &Path) -> Datastore {
+    open(path.to_str().unwrap()).unwrap()
+}
+
+fn disk(name: &str, size: u64) -> Identity {
+    let id = DiskId(name.bytes().fold(1, |id, byte| id * 31 + u128::from(byte)));
+    Identity { id, name: name.into(), size, generation: 1, role: Role::Active }
+}
+
+fn path(image: &ImageSpec) -> &Path {
+    match image {
+        ImageSpec::File { path, .. } => path,
+        other => panic!("{other:?} is no file"),
+    }
+}
+
+fn run(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{program} {arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().into()
+}
+
+/// Whether this is root; says what is left out otherwise.
+fn is_root(test: &str) -> bool {
+    let root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    if !root {
+        eprintln!("{test} is left out: it needs root for loop devices");
+    }
+    root
+}
+
+/// A loop device over a file.
+struct Loop(String);
+
+impl Loop {
+    fn over(file: &Path, size: u64) -> Loop {
+        fs::File::create(file).unwrap().set_len(size).unwrap();
+        Loop(run("losetup", &["--find", "--show", file.to_str().unwrap()]))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        run("losetup", &["-d", &self.0]);
+    }
+}
+
+/// A file system of its own.
+struct Mount {
+    directory: TempDir,
+    at: PathBuf,
+    device: Loop,
+}
+
+impl Mount {
+    fn ext4(size: u64) -> Mount {
+        let directory = tempfile::tempdir().unwrap();
+        let device = Loop::over(&directory.path().join("fs"), size);
+        run("mkfs.ext4", &["-q", "-m", "0", &device.0]);
+        let at = directory.path().join("mnt");
+        fs::create_dir(&at).unwrap();
+        run("mount", &[&device.0, at.to_str().unwrap()]);
+        Mount { directory, at, device }
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        run("umount", &[self.at.to_str().unwrap()]);
+        let _ = &self.directory;
+    }
+}
+
+#[test]
+fn images_are_made_found_opened_and_removed() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open_directory(directory.path());
+    let provisions =
+        [("a", Provision::Thin), ("b", Provision::Thick), ("c", Provision::ThickZeroed)];
+    for (name, provision) in provisions {
+        let identity = disk(name, 3 * MIB + 512);
+        let created = store.create_image(&identity, provision).unwrap();
+        assert_eq!(created.reads_zero, provision != Provision::ThickZeroed);
+        let size = path(&created.image).metadata().unwrap().len();
+        assert_eq!(size, identity.size);
+        let allocated = store.allocated(&created.image, identity.size).unwrap();
+        assert_eq!(allocated >= identity.size, provision != Provision::Thin, "{name}");
+        let file = store.file_of(&created.image).unwrap();
+        assert_eq!(file, format!("{name}.raw"));
+        assert_eq!(store.open_image(&file, &identity).unwrap(), created.image);
+    }
+    let found = store.images().unwrap();
+    let names: Vec<_> = found.iter().map(|image| image.file.as_str()).collect();
+    assert_eq!(names, ["a.raw", "b.raw", "c.raw"]);
+    assert!(found.iter().all(|image| image.identity.is_ok()));
+    for image in found {
+        store.remove_image(&image.image, 3 * MIB + 512).unwrap();
+        store.remove_image(&image.image, 3 * MIB + 512).unwrap();
+    }
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn nothing_is_overwritten_and_no_path_leads_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open_directory(directory.path());
+    fs::write(directory.path().join("a.raw"), b"precious").unwrap();
+    let taken = store.create_image(&disk("a", MIB), Provision::Thin);
+    assert!(matches!(taken, Err(DatastoreError::Exists(_))), "{taken:?}");
+    assert_eq!(fs::read(directory.path().join("a.raw")).unwrap(), b"precious");
+    for name in ["../a", "/etc/a", ".a", "a/b", "a\0"] {
+        let result = store.create_image(&disk(name, MIB), Provision::Thin);
+        assert!(matches!(result, Err(DatastoreError::Name(_))), "{name}: {result:?}");
+        assert!(store.image(name).is_err(), "{name}");
+    }
+    for size in [0, 100, u64::MAX] {
+        let result = store.create_image(&disk("b", size), Provision::Thin);
+        assert!(matches!(result, Err(DatastoreError::Size(_))), "{size}: {result:?}");
+    }
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    let elsewhere = ImageSpec::File { path: "/etc/passwd".into(), direct: false };
+    let result = store.remove_image(&elsewhere, MIB);
+    assert!(matches!(result, Err(DatastoreError::Foreign { .. })), "{result:?}");
+}
+
+#[test]
+fn an_image_that_is_not_the_expected_one_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open_directory(directory.path());
+    let identity = disk("a", MIB);
+    let image = store.create_image(&identity, Provision::Thin).unwrap().image;
+    let refused = |expected: Identity, text: &str| {
+        let error = store.open_image("a.raw", &expected).unwrap_err().to_string();
+        assert!(error.contains(text), "{error}");
+    };
+    refused(Identity { id: DiskId(5), ..identity.clone() }, "belongs to the disk a");
+    refused(Identity { generation: 2, ..identity.clone() }, "generation 1 and not 2");
+    refused(
+        Identity { role: Role::Partial, ..identity.clone() },
+        "active and not partial",
+    );
+    let newer = Identity { generation: 2, role: Role::Retired, ..identity.clone() };
+    store.write_sidecar(&image, &newer).unwrap();
+    assert_eq!(store.read_sidecar(&image, MIB).unwrap(), newer);
+    store.open_image("a.raw", &newer).unwrap();
+    fs::OpenOptions::new().write(true).open(path(&image)).unwrap().set_len(512).unwrap();
+    refused(newer, "the disk needs 1.00 MiB");
+    fs::write(directory.path().join("a.raw.sterna"), [0x77; 512]).unwrap();
+    refused(identity.clone(), "adopt it");
+    fs::remove_file(directory.path().join("a.raw.sterna")).unwrap();
+    refused(identity, "no sidecar");
+}
+
+#[test]
+fn a_raw_file_is_adopted_where_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open_directory(directory.path());
+    let file = directory.path().join("old.img");
+    fs::write(&file, vec![5; MIB as usize]).unwrap();
+    let identity = disk("a", MIB);
+    let image = store.adopt(file.to_str().unwrap(), &identity).unwrap();
+    assert_eq!(path(&image), file);
+    assert_eq!(store.open_image("old.img", &identity).unwrap(), image);
+    // Again for the same disk; never for another one, nor what is no file.
+    store.adopt("old.img", &identity).unwrap();
+    let other = store.adopt("old.img", &disk("b", MIB));
+    assert!(matches!(other, Err(DatastoreError::Occupied { .. })), "{other:?}");
+    std::os::unix::fs::symlink("/etc/passwd", directory.path().join("link")).unwrap();
+    for name in ["link", "nothing", "../x", "/etc/passwd"] {
+        assert!(store.adopt(name, &disk("c", 512)).is_err(), "{name}");
+    }
+    assert_eq!(fs::read(file).unwrap(), vec![5; MIB as usize]);
+}
+
+#[test]
+fn zeroes_are_written_out_and_can_be_stopped() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open_directory(directory.path());
+    let size = 3 * MIB + 512;
+    let image = store.create_image(&disk("a", size), Provision::Thin).unwrap().image;
+    let mut done = 0;
+    let mut progress = |bytes| {
+        done = bytes;
+        true
+    };
+    store.fill_zeroes(&image, size, &mut progress).unwrap();
+    assert_eq!(done, size);
+    assert!(store.allocated(&image, size).unwrap() >= size);
+    assert_eq!(path(&image).metadata().unwrap().len(), size);
+    let stopped = store.fill_zeroes(&image, size, &mut |_| false);
+    assert!(matches!(stopped, Err(DatastoreError::Stopped)));
+}
+
+#[test]
+fn a_thick_image_that_does_not_fit_is_refused_at_once_and_leaves_nothing() {
+    if !is_root("a thick image that does not fit") {
+        return;
+    }
+    let mount = Mount::ext4(32 * MIB);
+    let store = open_directory(&mount.at);
+    let before = fs::read_dir(&mount.at).unwrap().count();
+    let space = store.space().unwrap();
+    let needed = (space.free / 512 + 100) * 512;
+    let result = store.create_image(&disk("a", needed), Provision::Thick);
+    assert!(matches!(result, Err(DatastoreError::Full { .. })), "{result:?}");
+    let message = result.unwrap_err().to_string();
+    assert!(message.contains("choose a thin image"), "{message}");
+    assert_eq!(fs::read_dir(&mount.at).unwrap().count(), before);
+    assert_eq!(store.space().unwrap(), space);
+    // Thin fits, and so does thick in what there is.
+    store.create_image(&disk("a", needed), Provision::Thin).unwrap();
+    store.create_image(&disk("b", 8 * MIB), Provision::Thick).unwrap();
+    assert!(store.space().unwrap().free <= space.free - 8 * MIB);
+}
+
+#[test]
+fn a_region_map_on_a_full_file_system_fails_when_it_is_made() {
+    use sterna_engine::boot::BootId;
+    use sterna_engine::mirror::{MapError, MapFile, MapKey};
+
+    if !is_root("a region map on a full file system") {
+        return;
+    }
+    let mount = Mount::ext4(16 * MIB);
+    // A map of 16 TiB in regions of 64 KiB takes 128 MiB.
+    let key = MapKey { migration: 1, disk: DiskId(1), size: 16 << 40, region: 65536 };
+    let error =
+        MapFile::create(&mount.at.join("1.map"), key, BootId([0; 16])).unwrap_err();
+    let MapError::Io { source, .. } = &error else { panic!("{error}") };
+    assert_eq!(source.kind(), std::io::ErrorKind::StorageFull);
+    let names: Vec<_> =
+        fs::read_dir(&mount.at).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(names, ["lost+found"]);
+}
+
+#[test]
+fn whether_images_can_clone_is_found_out_without_a_trace() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open_directory(directory.path());
+    let make =
+        |name| store.create_image(&disk(name, MIB), Provision::Thin).unwrap().image;
+    let (a, b) = (make("a"), make("b"));
+    let nbd = ImageSpec::Nbd("nbd://localhost/x".parse().unwrap());
+    assert!(!can_clone(&a, &nbd) && !can_clone(&nbd, &a));
+    // Whatever it is here, it is the same both ways and leaves nothing behind.
+    assert_eq!(can_clone(&a, &b), can_clone(&b, &a));
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 4);
+}
+
+#[test]
+fn xfs_can_clone() {
+    let test = "cloning on XFS";
+    if !is_root(test) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let device = Loop::over(&directory.path().join("fs"), 512 * MIB);
+    let made = Command::new("mkfs.xfs").args(["-q", &device.0]).status();
+    let at = directory.path().join("mnt");
+    fs::create_dir(&at).unwrap();
+    let mounted =
+        Command::new("mount").args([device.0.as_str(), at.to_str().unwrap()]).status();
+    if !made.is_ok_and(|s| s.success()) || !mounted.is_ok_and(|s| s.success()) {
+        eprintln!("{test} is left out: there is no XFS here");
+        return;
+    }
+    let store = open_directory(&at);
+    let make =
+        |name| store.create_image(&disk(name, MIB), Provision::Thin).unwrap().image;
+    let can = can_clone(&make("a"), &make("b"));
+    run("umount", &[at.to_str().unwrap()]);
+    assert!(can);
+}
+
+#[test]
+fn a_device_holds_one_disk_and_its_sidecar_in_the_last_block() {
+    if !is_root("a device as a datastore") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let device = Loop::over(&directory.path().join("d"), 8 * MIB);
+    let store = open(&device.0).unwrap();
+    assert_eq!(store.space().unwrap().capacity, 8 * MIB);
+    assert!(store.images().unwrap().is_empty() && !store.supports_thin());
+    let identity = disk("a", 4 * MIB);
+    let created = store.create_image(&identity, Provision::Thin).unwrap();
+    assert!(!created.reads_zero);
+    let place = store.sidecar_place(&created.image, identity.size).unwrap();
+    assert_eq!(place, SidecarPlace::Trailer(8 * MIB - 4096));
+    for generation in 2..5 {
+        let newer = Identity { generation, ..identity.clone() };
+        store.write_sidecar(&created.image, &newer).unwrap();
+        // As another daemon would find it.
+        open(&device.0).unwrap().open_image("", &newer).unwrap();
+    }
+    assert_eq!(store.space().unwrap().free, 0);
+    let found = store.images().unwrap();
+    assert_eq!(found[0].identity.as_ref().unwrap().generation, 4);
+    let other = store.create_image(&disk("b", 4 * MIB), Provision::Thin);
+    assert!(matches!(other, Err(DatastoreError::Occupied { .. })), "{other:?}");
+    store.remove_image(&created.image, identity.size).unwrap();
+    store.create_image(&disk("b", 4 * MIB), Provision::Thin).unwrap();
+    let large =
+        open(&device.0).unwrap().create_image(&disk("b", 9 * MIB), Provision::Thin);
+    assert!(matches!(large, Err(DatastoreError::TooSmall { .. })), "{large:?}");
+}
+
+#[test]
+fn a_disk_that_fills_its_device_has_its_sidecar_elsewhere() {
+    if !is_root("a full device") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let device = Loop::over(&directory.path().join("d"), 8 * MIB);
+    let identity = disk("a", 8 * MIB);
+    let store = open(&device.0).unwrap();
+    let homeless = store.create_image(&identity, Provision::Thin);
+    assert!(matches!(homeless, Err(DatastoreError::NoSidecarPlace(_))), "{homeless:?}");
+    let store = store.keep_sidecars_in(directory.path());
+    let image = store.create_image(&identity, Provision::Thin).unwrap().image;
+    let place = store.sidecar_place(&image, identity.size).unwrap();
+    assert_eq!(place, SidecarPlace::File(directory.path().join("store.sterna")));
+    // The guest writes what looks like a sidecar where one would be.
+    let forged = Identity { generation: 999, ..disk("x", MIB) }.encode().unwrap();
+    let medium = fs::OpenOptions::new().write(true).open(&device.0).unwrap();
+    medium.write_all_at(&forged, 8 * MIB - 4096).unwrap();
+    medium.sync_all().unwrap();
+    assert_eq!(store.images().unwrap()[0].identity.as_ref().unwrap(), &identity);
+    store.open_image("", &identity).unwrap();
+}
+
+#[test]
+fn a_device_in_use_is_refused_and_the_error_says_by_whom() {
+    if !is_root("a mounted device") {
+        return;
+    }
+    let mount = Mount::ext4(16 * MIB);
+    let error = open(&mount.device.0).unwrap_err();
+    assert!(matches!(error, DatastoreError::Mounted { .. }), "{error}");
+    assert!(error.to_string().contains(mount.at.to_str().unwrap()), "{error}");
+    let directory = open("/dev/shm").unwrap();
+    assert!(directory.holds_many());
+    for (location, text) in [
+        ("/dev/null", "is not a block device"),
+        ("/dev/nothing", "does not exist"),
+        ("/nothing/here", "does not exist"),
+        ("/etc/passwd", "is not a directory"),
+    ] {
+        let error = open(location).unwrap_err().to_string();
+        assert!(error.contains(text), "{error}");
+    }
+}
+
+/// An nbdkit of this test, killed when dropped.
+struct Nbdkit {
+    child: Child,
+    directory: TempDir,
+}
+
+impl Nbdkit {
+    fn start(arguments: &[&str]) -> Nbdkit {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("s");
+        let child = Command::new("nbdkit")
+            .args(["-f", "-U", socket.to_str().unwrap()])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("nbdkit is installed");
+        let server = Nbdkit { child, directory };
+        let end = Instant::now() + Duration::from_secs(20);
+        while UnixStream::connect(&socket).is_err() {
+            assert!(Instant::now() < end, "nbdkit does not listen");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        server
+    }
+
+    fn uri(&self) -> String {
+        format!("nbd+unix:///?socket={}", self.directory.path().join("s").display())
+    }
+}
+
+impl Drop for Nbdkit {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn an_export_holds_one_disk_and_its_sidecar_in_the_last_block() {
+    for (structured, arguments) in [
+        (true, ["--filter=log", "memory", "8M", "logfile=/dev/null"]),
+        (false, ["--no-sr", "--filter=nozero", "memory", "8M"]),
+    ] {
+        let server = Nbdkit::start(&arguments);
+        let store = open(&server.uri()).unwrap();
+        let identity = disk("a", 4 * MIB);
+        let created = store.create_image(&identity, Provision::Thin).unwrap();
+        // Known to be zero only if the server can say so.
+        assert_eq!(created.reads_zero, structured);
+        let allocated = store.allocated(&created.image, identity.size);
+        assert_eq!(allocated, structured.then_some(0));
+        for generation in 2..4 {
+            let newer = Identity { generation, ..identity.clone() };
+            store.write_sidecar(&created.image, &newer).unwrap();
+            open(&server.uri()).unwrap().open_image("", &newer).unwrap();
+        }
+        let other = store.create_image(&disk("b", 4 * MIB), Provision::Thin);
+        assert!(matches!(other, Err(DatastoreError::Occupied { .. })), "{other:?}");
+        store.fill_zeroes(&created.image, identity.size, &mut |_| true).unwrap();
+        store.remove_image(&created.image, identity.size).unwrap();
+        assert!(store.images().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn a_server_that_cannot_be_used_is_refused_with_what_to_do() {
+    let readonly = Nbdkit::start(&["-r", "memory", "8M"]);
+    let large = ["--filter=blocksize-policy", "memory", "8M", "blocksize-minimum=4K"];
+    let large = Nbdkit::start(&large);
+    let broken = Nbdkit::start(&["--filter=error", "memory", "8M", "error-rate=100%"]);
+    for (uri, text) in [
+        (readonly.uri(), "export it writable"),
+        (large.uri(), "export it with smaller blocks"),
+        ("nbd+unix:///?socket=/nothing".into(), "is the server running?"),
+        ("nbd://localhost:1/".into(), "is the server running?"),
+    ] {
+        let error = open(&uri).unwrap_err().to_string();
+        assert!(error.contains(text) && error.contains(&uri), "{error}");
+    }
+    let store = open(&broken.uri()).unwrap();
+    let error = store.create_image(&disk("a", MIB), Provision::Thin).unwrap_err();
+    assert!(matches!(error, DatastoreError::Remote { .. }), "{error}");
+}
+
+#[test]
+fn a_server_that_accepts_and_says_nothing_does_not_hold_anybody_up_for_long() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("s");
+    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let silent = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let start = Instant::now();
+    let uri = format!("nbd+unix:///?socket={}", socket.display());
+    let error = open(&uri).unwrap_err().to_string();
+    assert!(error.contains("did not finish the handshake"), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(8));
+    silent.join().unwrap();
+}
