@@ -2,11 +2,12 @@
 //! for a reactor's thread.
 //!
 //! Every step has a time limit, so a server that accepts and then says nothing
-//! costs a helper no longer than [`HANDSHAKE`].
+//! costs a helper no longer than [`HANDSHAKE`]. A TCP connection ends by itself
+//! when the other host is gone without a word ([`SILENCE`]).
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
@@ -20,6 +21,12 @@ use sterna_nbd::{Negotiated, Transport, Uri};
 const CONNECT: Duration = Duration::from_secs(3);
 /// How long the whole handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(5);
+
+/// How long a TCP server's host may not acknowledge what was sent, or, while
+/// nothing is sent, not answer the kernel's probes.
+const SILENCE: Duration = Duration::from_secs(15);
+/// Probes in that time.
+const PROBES: libc::c_int = 3;
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -109,6 +116,7 @@ impl Stream {
                     match TcpStream::connect_timeout(&address, CONNECT) {
                         Ok(stream) => {
                             stream.set_nodelay(true)?;
+                            notice_death(&stream)?;
                             return Ok(Stream::Tcp(stream));
                         }
                         Err(error) => last = error,
@@ -141,6 +149,32 @@ impl Stream {
             }
         }
     }
+}
+
+/// Has the kernel end the connection when the other host has died. A server
+/// that lives and only takes its time is not touched by this.
+fn notice_death(stream: &TcpStream) -> io::Result<()> {
+    // Both are small constants.
+    let (millis, seconds) = (SILENCE.as_millis() as libc::c_int, SILENCE.as_secs());
+    let pause = seconds as libc::c_int / (PROBES + 2);
+    for (level, option, value) in [
+        (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, millis),
+        (libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1),
+        (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, 2 * pause),
+        (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, pause),
+        (libc::IPPROTO_TCP, libc::TCP_KEEPCNT, PROBES),
+    ] {
+        let len = size_of::<libc::c_int>() as libc::socklen_t;
+        // SAFETY: the kernel reads one int, which lives until the call returns.
+        let result = unsafe {
+            let value = (&raw const value).cast();
+            libc::setsockopt(stream.as_raw_fd(), level, option, value, len)
+        };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
 }
 
 fn connect_unix(socket: &Path) -> io::Result<UnixStream> {

@@ -110,6 +110,16 @@ fn an_image_on_qemu_nbd_is_like_memory() {
 }
 
 #[test]
+fn an_image_over_tcp_is_like_memory() {
+    let port = 20000 + std::process::id() % 20000;
+    let arguments = ["-f", "-i", "127.0.0.1", "-p", &port.to_string(), "memory", "16M"];
+    let _server = Server::start_tcp("nbdkit", &arguments, port as u16);
+    let mut rig = Rig::open(IoChoice::Auto, &format!("nbd://127.0.0.1:{port}/"));
+    like_memory(&mut rig, 16 * MIB, 40, 21);
+    rig.close();
+}
+
+#[test]
 fn holes_are_found_where_the_server_tells_them() {
     let place = place();
     let image = file(&place, 16 << 20);

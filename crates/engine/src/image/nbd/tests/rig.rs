@@ -1,6 +1,8 @@
 //! A reactor reduced to one image, and the servers to try it on.
 
 use std::collections::HashMap;
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Process, Stdio};
 use std::time::{Duration, Instant};
@@ -142,6 +144,20 @@ impl Server {
     /// connections.
     pub(super) fn start(program: &str, arguments: &[&str], socket: &Path) -> Server {
         let _ = std::fs::remove_file(socket);
+        let listens = || UnixStream::connect(socket).is_ok();
+        Server::start_until(program, arguments, listens)
+    }
+
+    pub(super) fn start_tcp(program: &str, arguments: &[&str], port: u16) -> Server {
+        let listens = || TcpStream::connect(("127.0.0.1", port)).is_ok();
+        Server::start_until(program, arguments, listens)
+    }
+
+    fn start_until(
+        program: &str,
+        arguments: &[&str],
+        listens: impl Fn() -> bool,
+    ) -> Server {
         let child = Process::new(program)
             .args(arguments)
             .stdin(Stdio::null())
@@ -150,7 +166,7 @@ impl Server {
             .unwrap_or_else(|error| panic!("cannot start {program}: {error}"));
         let server = Server { child };
         let end = Instant::now() + LONG;
-        while std::os::unix::net::UnixStream::connect(socket).is_err() {
+        while !listens() {
             assert!(Instant::now() < end, "{program} does not listen");
             std::thread::sleep(Duration::from_millis(5));
         }
