@@ -2,6 +2,9 @@
 
 import statistics
 
+# Everything printed, once more as Markdown, for a page of figures.
+MARKDOWN = []
+
 
 def median(values):
     return statistics.median(values)
@@ -18,6 +21,10 @@ def table(title, head, rows):
     text = [[cell if isinstance(cell, str) else f"{cell:,.2f}" if cell < 100
              else f"{cell:,.0f}" for cell in row] for row in rows]
     widths = [max(len(row[at]) for row in [head, *text]) for at in range(len(head))]
+    MARKDOWN.append(f"## {title}\n")
+    MARKDOWN.extend("| " + " | ".join(row) + " |" for row in
+                    [head, ["---"] + ["---:"] * (len(head) - 1), *text])
+    MARKDOWN.append("")
     print(f"\n{title}\n")
     for row in [head, ["-" * width for width in widths], *text]:
         cells = [cell.ljust(width) if at == 0 else cell.rjust(width)
