@@ -22,6 +22,8 @@ use crate::report::summary;
 const POLL: Duration = Duration::from_millis(200);
 /// How often a line is printed where there is no terminal.
 const LINE: Duration = Duration::from_secs(5);
+/// The least time between two lines, though the state changes more often.
+const CHANGE: Duration = Duration::from_secs(1);
 /// How often `watch --json` prints the migration.
 const JSON_LINE: Duration = Duration::from_secs(1);
 
@@ -144,7 +146,8 @@ impl Screen {
         }
         let interval = if self.output.is_json() { JSON_LINE } else { LINE };
         let due = self.printed.is_none_or(|(at, state)| {
-            at.elapsed() >= interval || state != migration.state
+            let least = if state == migration.state { interval } else { CHANGE };
+            at.elapsed() >= least
         });
         if !due {
             return Ok(());

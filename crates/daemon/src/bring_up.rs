@@ -65,6 +65,7 @@ impl Daemon {
         for shelf in self.all_shelves() {
             if shelf.problem().is_some() && shelf.open().is_ok() {
                 tracing::info!(datastore = shelf.name(), "datastore online");
+                self.datastore_is_back(shelf.name())?;
             }
         }
         for disk in self.store.disks()? {
@@ -113,7 +114,7 @@ impl Daemon {
         let disk = self.disk_record(&disk.name)?;
         let expected = identity(&disk, disk.generation, Role::Active);
         let image = shelf.expect(&disk.image, &expected)?;
-        self.serve_disk(&disk, &image, &shelf)?;
+        self.serve_disk(&disk, &image)?;
         Ok(migration)
     }
 

@@ -80,7 +80,7 @@ impl Daemon {
         };
         let finished = zeroed.map_err(|error| shelf.refused(&error)).and_then(|()| {
             record.image = file_of(&store, image, &shelf)?;
-            self.begin(&record, image, &shelf)
+            self.begin(&record, image)
         });
         if let Err(error) = finished {
             remove_leftover(&store, image, *size);
@@ -138,7 +138,6 @@ impl Daemon {
         &self,
         record: &DiskRecord,
         image: &ImageSpec,
-        shelf: &Shelf,
     ) -> Result<()> {
         let disk = DiskSpec {
             id: record.id,
@@ -166,14 +165,9 @@ impl Daemon {
     }
 
     /// What makes a new image a disk: the record, and clients.
-    pub(crate) fn begin(
-        &self,
-        record: &DiskRecord,
-        image: &ImageSpec,
-        shelf: &Shelf,
-    ) -> Result<()> {
+    pub(crate) fn begin(&self, record: &DiskRecord, image: &ImageSpec) -> Result<()> {
         self.store.add_disk(record.clone())?;
-        let served = self.serve_disk(record, image, shelf);
+        let served = self.serve_disk(record, image);
         if served.is_err() {
             lock(&self.served).remove(&record.id);
             self.store.remove_disk(record.id)?;

@@ -13,12 +13,21 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::descriptor;
 use crate::error::{DaemonError, Result};
 
 /// The first descriptor that systemd hands over.
 const FIRST_FD: RawFd = 3;
+
+/// How long a socket may outlive its daemon. The ring of a daemon that was killed
+/// is taken apart by the kernel after the process is gone, and holds the sockets
+/// that it waited on until then.
+const LINGER: Duration = Duration::from_secs(2);
+/// How often such a socket is looked at.
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// A listening socket for NBD.
 #[derive(Debug)]
@@ -90,19 +99,22 @@ fn remove_stale(path: &Path) -> Result<()> {
         let message = format!("cannot listen on {shown}: that is not a socket");
         return Err(DaemonError::in_use(message).hint("choose another path"));
     }
-    match UnixStream::connect(path) {
-        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-            fs::remove_file(path).map_err(|error| cannot_listen(path, &error))
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(cannot_listen(path, &error)),
-        Ok(_) => {
-            let message = format!("cannot listen on {shown}: another process does");
-            Err(DaemonError::in_use(message).hint(
-                "it is probably a running daemon; use that one, or choose another path",
-            ))
+    let deadline = Instant::now() + LINGER;
+    loop {
+        match UnixStream::connect(path) {
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                let removed = fs::remove_file(path);
+                return removed.map_err(|error| cannot_listen(path, &error));
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(cannot_listen(path, &error)),
+            Ok(_) if Instant::now() < deadline => thread::sleep(AGAIN),
+            Ok(_) => break,
         }
     }
+    let message = format!("cannot listen on {shown}: another process does");
+    Err(DaemonError::in_use(message)
+        .hint("it is probably a running daemon; use that one, or choose another path"))
 }
 
 fn cannot_listen(path: &Path, error: &io::Error) -> DaemonError {

@@ -20,8 +20,8 @@ impl Daemon {
         let _turn = lock(&job.turn);
         let record = self.changeable(&job)?;
         if record.pause.is_none() {
-            let asked = "asked for".to_owned();
-            let pause = Pause { reason: asked, hint: None, compare: false };
+            let reason = "asked for".to_owned();
+            let pause = Pause { reason, hint: None, compare: false, unreachable: false };
             self.store.set_pause(id, Some(&pause))?;
             if job.running() {
                 self.tell(&job, Control::Pause)?;
@@ -114,7 +114,7 @@ impl Daemon {
         }
     }
 
-    fn tell(&self, job: &Job, control: Control) -> Result<()> {
+    pub(super) fn tell(&self, job: &Job, control: Control) -> Result<()> {
         self.engine.control(job.engine_id(), control).map_err(|error| {
             let message = format!("migration {} cannot be changed: {error}", job.id);
             DaemonError::internal(message)

@@ -73,7 +73,13 @@ impl Daemon {
             return Ok(());
         }
         let hint = hint(&record, reason);
-        let pause = Pause { reason: reason.to_string(), hint, compare: false };
+        // A destination that cannot be sealed looks slow to the mirror.
+        let unsealed = lock(&job.state).unsealed.take();
+        let reason = match (reason, unsealed) {
+            (PauseReason::SwitchOverTooLong { .. }, Some(why)) => why,
+            (reason, _) => reason.to_string(),
+        };
+        let pause = Pause { reason, hint, compare: false, unreachable: false };
         self.store.set_pause(job.id, Some(&pause))?;
         self.store.set_application(job.id, &job.application())
     }

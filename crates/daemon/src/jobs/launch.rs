@@ -26,6 +26,8 @@ pub(super) struct Obstacle {
     pub(super) remedy: String,
     /// Whether resuming means comparing both sides.
     pub(super) compare: bool,
+    /// Whether the datastore is offline, and nothing else is known to be wrong.
+    pub(super) unreachable: bool,
 }
 
 impl Obstacle {
@@ -59,6 +61,7 @@ impl Daemon {
             error,
             remedy: remedy.into(),
             compare,
+            unreachable: false,
         };
         let destination = self.shelf(to).and_then(|shelf| shelf.image(&record.to.image));
         let destination =
@@ -139,8 +142,30 @@ impl Daemon {
             .and_then(|()| self.launch(job, record, Start::Resume));
         match taken {
             Ok(()) => tracing::info!(migration = record.id, "migration taken up again"),
+            // What the operator asked for holds, and comes up again on resuming.
+            Err(obstacle) if record.pause.is_some() && !obstacle.compare => {
+                let error = &obstacle.error;
+                tracing::warn!(migration = record.id, %error, "it could not go on anyway");
+            }
             Err(obstacle) => self.obstruct(record.id, &obstacle),
         }
+    }
+
+    /// A datastore is back: what waited for nothing else goes on by itself.
+    pub(crate) fn datastore_is_back(self: &Arc<Self>, name: &str) -> Result<()> {
+        for record in self.store.migrations()? {
+            let waits = record.pause.as_ref().is_some_and(|pause| pause.unreachable);
+            if !waits || record.step.ended() || record.to.datastore != name {
+                continue;
+            }
+            let Some(job) = self.job(record.id) else { continue };
+            let _turn = lock(&job.turn);
+            if !job.running() && self.problem_of(record.disk).is_none() {
+                // What stands in the way now is recorded by it.
+                let _ = self.relaunch(&job, &record);
+            }
+        }
+        Ok(())
     }
 
     /// Lets a migration without a mirror go on because the operator says so.
@@ -185,6 +210,7 @@ impl Daemon {
             error,
             remedy: format!("see that datastore {to} works"),
             compare: repair,
+            unreachable: !repair,
         };
         let shelf = self.shelf(to).map_err(unreachable)?;
         let store = shelf.open().map_err(unreachable)?;
@@ -210,6 +236,7 @@ impl Daemon {
                 )),
                 remedy: format!("see who writes to datastore {to}"),
                 compare: true,
+                unreachable: false,
             }),
             Err(_) if repair => {
                 shelf.identify(&record.to.image, &expected).map_err(unreachable)
@@ -218,6 +245,7 @@ impl Daemon {
                 error: shelf.refused(&error),
                 remedy: format!("see that the image on datastore {to} is the right one"),
                 compare: true,
+                unreachable: false,
             }),
         }
     }
@@ -227,7 +255,12 @@ impl Daemon {
         let reason = obstacle.error.to_string();
         tracing::warn!(migration = id, reason, "migration paused");
         let hint = Some(obstacle.hint(id));
-        let pause = Pause { reason, hint, compare: obstacle.compare };
+        let pause = Pause {
+            reason,
+            hint,
+            compare: obstacle.compare,
+            unreachable: obstacle.unreachable,
+        };
         if let Err(error) = self.store.set_pause(id, Some(&pause)) {
             tracing::error!(migration = id, error = %error.with_cause(), "not recorded");
         }

@@ -67,6 +67,8 @@ struct State {
     /// The last that the mirror said of itself.
     progress: Option<Progress>,
     watch: Watch,
+    /// Why the destination was not sealed the last time.
+    unsealed: Option<String>,
 }
 
 impl Job {
@@ -81,6 +83,7 @@ impl Job {
                 began: None,
                 progress: None,
                 watch,
+                unsealed: None,
             }),
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use sterna_api::{Application, Migration, StartMigration};
+use sterna_core::mirror::Control;
 use sterna_engine::datastore::{Datastore, DatastoreError};
 use sterna_engine::mirror::Start;
 use sterna_engine::sidecar::{Identity, Role};
@@ -53,14 +54,18 @@ impl Daemon {
             self.store.migration_begins(record.id, &made.file, made.reads_zero)?;
             record.step = Step::Copying;
             let launched = self.launch(&job, &record, made.start);
-            launched.map_err(|obstacle| {
-                let about = format!("disk {} cannot be moved", record.name);
-                obstacle.error.about(&about).hint(obstacle.remedy)
-            })
+            launched.map_err(|obstacle| obstacle.error.hint(obstacle.remedy))
         });
+        let about = format!("disk {} cannot be moved", record.name);
         if let Err(error) = begun {
             self.forget_unstarted(&record, &to, &error);
-            return Err(error);
+            return Err(error.about(&about));
+        }
+        if let Err(error) = check_second_client(&record, &to, &store) {
+            // The mirror ends, and puts away what there is.
+            self.store.set_cancel(record.id)?;
+            self.tell(&job, Control::Cancel)?;
+            return Err(error.about(&about));
         }
         tracing::info!(
             migration = record.id,
@@ -184,6 +189,22 @@ fn check_room(
     );
     Err(DaemonError::new(sterna_api::ErrorCode::NoSpace, message)
         .hint("choose a larger datastore"))
+}
+
+/// A server that takes one client has it now, in the mirror, and could never be
+/// sealed: better to know that before the copy than after it.
+fn check_second_client(
+    record: &MigrationRecord,
+    to: &Shelf,
+    store: &Datastore,
+) -> Result<()> {
+    if store.holds_many() {
+        return Ok(());
+    }
+    let read = to.image(&record.to.image).and_then(|image| {
+        store.read_sidecar(&image, record.size).map_err(|error| to.refused(&error))
+    });
+    read.map(drop)
 }
 
 /// Makes the destination image; or takes an old image of the same disk, of

@@ -1,6 +1,6 @@
 //! The switch-over's records. `jobs` has the table of what follows what.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sterna_core::mirror::Fault;
 use sterna_engine::datastore::DatastoreError;
@@ -8,7 +8,7 @@ use sterna_engine::sidecar::{Identity, Role, SidecarError};
 
 use super::Job;
 use super::start::partial;
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, lock};
 use crate::error::Result;
 use crate::store::{CommitError, MigrationRecord, Step};
 
@@ -34,6 +34,7 @@ impl Daemon {
     /// The destination says of itself that it is the truth.
     pub(super) fn seal(&self, job: &Job) -> Result<(), Fault> {
         let lost = |error: &dyn std::fmt::Display| {
+            lock(&job.state).unsealed = Some(error.to_string());
             tracing::warn!(migration = job.id, %error, "the destination is not sealed");
             Fault::Lost
         };
@@ -41,9 +42,12 @@ impl Daemon {
         let shelf = self.shelf(&record.to.datastore).map_err(|error| lost(&error))?;
         let store = shelf.get().map_err(|error| lost(&error))?;
         let active = Identity { role: Role::Active, ..partial(&record) };
+        let since = Instant::now();
         let sealed = store
             .image(&record.to.image)
             .and_then(|image| store.write_sidecar(&image, &active));
+        let took = since.elapsed();
+        tracing::debug!(migration = job.id, ?took, "sealed");
         sealed.map_err(|error| {
             lost(&error);
             fault_of(&error)
@@ -83,8 +87,13 @@ impl Daemon {
 
     /// The commit. False only if the record is certainly absent.
     pub(super) fn commit(&self, job: &Job) -> bool {
+        let since = Instant::now();
         let error = match self.store.commit_migration(job.id) {
-            Ok(()) => return true,
+            Ok(()) => {
+                let took = since.elapsed();
+                tracing::debug!(migration = job.id, ?took, "committed");
+                return true;
+            }
             Err(CommitError::Absent(error)) => {
                 let error = error.with_cause();
                 tracing::error!(migration = job.id, error, "the commit failed");

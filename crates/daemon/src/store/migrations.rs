@@ -123,6 +123,9 @@ pub(crate) struct Pause {
     pub(crate) hint: Option<String>,
     /// The region map cannot be used: going on means comparing both sides.
     pub(crate) compare: bool,
+    /// The destination's datastore is offline: it goes on when that is back.
+    #[serde(default)]
+    pub(crate) unreachable: bool,
 }
 
 /// An image on a datastore.

@@ -110,7 +110,12 @@ fn a_disk_has_one_migration_at_a_time() {
 #[test]
 fn the_wishes_of_the_operator_are_kept() {
     let (_dir, store, id) = moving();
-    let pause = Pause { reason: "full".into(), hint: Some("free".into()), compare: true };
+    let pause = Pause {
+        reason: "full".into(),
+        hint: Some("free".into()),
+        compare: true,
+        unreachable: false,
+    };
     store.set_pause(id, Some(&pause)).unwrap();
     store.set_rate(id, None).unwrap();
     store.set_cancel(id).unwrap();
