@@ -131,8 +131,10 @@ impl fmt::Display for Shape {
 /// A span in the largest unit in which it is a whole number.
 fn exact(span: Nanos) -> String {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")];
-    let (unit, name) =
-        units.into_iter().find(|(unit, _)| span.0 % unit == 0).unwrap_or((1, "ns"));
+    let (unit, name) = units
+        .into_iter()
+        .find(|(unit, _)| span.0.is_multiple_of(*unit))
+        .unwrap_or((1, "ns"));
     format!("{}{name}", span.0 / unit)
 }
 

@@ -6,9 +6,9 @@
 //! are up to [`LINKS`] connections if the server says that they see the same
 //! bytes (`CAN_MULTI_CONN`), else one.
 //!
-//! **A lost connection is not an error.** It is opened anew, at once and then
-//! with growing pauses ([`RETRY_MIN`] to [`RETRY_MAX`]), for as long as it
-//! takes, and what was not answered is sent again; the disk sees a slow answer.
+//! **A lost connection is not an error.** It is opened anew, with growing pauses
+//! ([`RETRY_MIN`] to [`RETRY_MAX`]), for as long as it takes, and what was not
+//! answered is sent again; the disk sees a slow answer.
 //! The server must still be what it was: not smaller, and with all the
 //! abilities that are relied on. Who does not want to wait calls `abort`.
 //!

@@ -89,8 +89,13 @@ impl NbdImage {
         link.timer = Some(cx.timers.set(cx.now.plus(pause), token));
     }
 
-    /// Has a helper connect.
+    /// Has a helper connect. While the server is gone, one at a time tries: a
+    /// host that does not answer holds a helper up for seconds.
     pub(super) fn connect(&mut self, cx: &mut Cx, at: usize) {
+        let is_in = |state| self.links.iter().any(|link| link.state == state);
+        if is_in(State::Connecting) && !is_in(State::Up) {
+            return self.retry_later(cx, at);
+        }
         let link = &mut self.links[at];
         if link.state != State::Waiting {
             return;

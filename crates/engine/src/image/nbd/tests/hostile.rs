@@ -57,7 +57,7 @@ fn shake_hands(stream: &mut UnixStream) -> Option<()> {
             }
             ServerStep::Ready(_) => return Some(()),
             ServerStep::NeedExport(_) => {
-                handshake.answer_export(Ok(Export::disk(1 << 20)))
+                handshake.answer_export(Ok(Export::disk(1 << 20)));
             }
             other => panic!("{other:?}"),
         }
