@@ -1,13 +1,17 @@
 //! Serves one file over NBD on a Unix socket, for benchmarks:
-//! `serve FILE SOCKET [--io uring|threads] [--buffered] [--memory MIB] [--reactors N]`.
+//! `serve FILE SOCKET [--io uring|threads] [--buffered] [--memory MIB] [--reactors N]
+//! [--shape SHAPE]`.
 
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 
-use sterna_engine::{Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice, Listener};
+use sterna_engine::{
+    Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice, Listener, Shape,
+};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut config = Config { reactors: 1, ..Config::default() };
+    let mut shape = Shape::default();
     let (mut paths, mut direct) = (Vec::new(), true);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
@@ -22,6 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
             "--memory" => config.memory = value()?.parse::<u64>()? << 20,
             "--reactors" => config.reactors = value()?.parse()?,
+            "--shape" => shape = value()?.parse()?,
             "--buffered" => direct = false,
             _ => paths.push(PathBuf::from(argument)),
         }
@@ -32,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let size = std::fs::metadata(path)?.len();
     let engine = Engine::start(&config)?;
     let image = ImageSpec::File { path: path.clone(), direct };
-    engine.attach(DiskSpec { id: DiskId(1), name: "disk".into(), size, image })?;
+    engine.attach(DiskSpec { id: DiskId(1), name: "disk".into(), size, image, shape })?;
     if socket.exists() {
         std::fs::remove_file(socket)?;
     }

@@ -108,11 +108,6 @@ impl Pool {
     pub(crate) fn budget(&self) -> usize {
         self.0.arena.len
     }
-
-    /// Where the memory lies, for registering it with the kernel.
-    pub(crate) fn arena(&self) -> (*mut u8, usize) {
-        (self.0.arena.base.as_ptr(), self.0.arena.len)
-    }
 }
 
 /// The order of the smallest block that holds `len` bytes.
@@ -193,11 +188,6 @@ impl Slice {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
-    }
-
-    /// What this slice costs its pool: the whole block.
-    pub(crate) fn cost(&self) -> usize {
-        self.buf.capacity()
     }
 
     /// The part of this slice from `start`, `len` bytes long.

@@ -21,7 +21,6 @@ use sterna_core::Nanos;
 
 use crate::image::{Cx, Done, Image, ImageOp, ImageResult, Opened, Ticket};
 use crate::io::{Completion, Errno, ImageId};
-use crate::sidecar::DiskId;
 use crate::slab::Slab;
 use crate::stats::Counters;
 
@@ -86,8 +85,6 @@ pub(crate) struct Disk {
 pub(crate) struct Core {
     /// The disk's number on its reactor.
     pub(crate) index: u32,
-    pub(crate) id: DiskId,
-    pub(crate) name: String,
     pub(crate) size: u64,
     /// Connections that are open, kept by the reactor.
     pub(crate) connections: u32,
@@ -109,11 +106,9 @@ struct Held {
 }
 
 impl Disk {
-    pub(crate) fn new(index: u32, id: DiskId, name: String, size: u64) -> Disk {
+    pub(crate) fn new(index: u32, size: u64) -> Disk {
         let core = Core {
             index,
-            id,
-            name,
             size,
             connections: 0,
             closing: false,
@@ -132,7 +127,7 @@ impl Disk {
         let id = self.core.requests.insert(Request { origin, op, arrived: cx.now });
         match &mut self.route {
             Route::Direct => {
-                self.core.carry_out(cx, id, self.core.current, u64::from(id))
+                self.core.carry_out(cx, id, self.core.current, u64::from(id));
             }
             Route::Mirrored(driver) => {
                 driver.arrived(&mut self.core, cx, id);

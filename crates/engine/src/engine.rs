@@ -10,7 +10,8 @@ use std::thread::{self, JoinHandle};
 
 use crate::directory::{Directory, Taken};
 use crate::disk::Disk;
-use crate::image::{self, Cx, ImageSpec, OpenError};
+use crate::image::shaped::shaped;
+use crate::image::{self, Cx, ImageSpec, OpenError, Opened, Shape};
 use crate::io::{IoChoice, IoKind};
 use crate::listener::{Bound, Listener};
 use crate::mailbox::{Letter, Mailbox};
@@ -55,6 +56,8 @@ pub struct DiskSpec {
     pub size: u64,
     /// Where its bytes are.
     pub image: ImageSpec,
+    /// What its datastore is slowed down to.
+    pub shape: Shape,
 }
 
 /// Why a call failed.
@@ -162,7 +165,7 @@ impl Engine {
 
     /// Opens a disk's image and serves the disk under its name.
     pub fn attach(&self, disk: DiskSpec) -> Result<(), EngineError> {
-        let DiskSpec { id, name, size, image } = disk;
+        let DiskSpec { id, name, size, image, shape } = disk;
         if size == 0 || !size.is_multiple_of(u64::from(crate::directory::BLOCK_MIN)) {
             return Err(EngineError::BadSize(size));
         }
@@ -171,7 +174,9 @@ impl Engine {
             Taken::Id => EngineError::Attached,
             Taken::Name => EngineError::NameTaken(name.clone()),
         })?;
-        let attached = self.place(id, name, size, &image);
+        let attached = image::open(&image)
+            .map_err(EngineError::from)
+            .and_then(|image| self.place(id, &name, size, shaped(image, shape)));
         if attached.is_err() {
             directory.remove(id);
         }
@@ -181,24 +186,28 @@ impl Engine {
     fn place(
         &self,
         id: DiskId,
-        name: String,
+        name: &str,
         size: u64,
-        image: &ImageSpec,
+        image: Box<dyn Opened>,
     ) -> Result<(), EngineError> {
-        let image = image::open(image)?;
         if image.size() < size {
             return Err(EngineError::TooSmall { image: image.size(), disk: size });
         }
         let directory = &self.0.shared.directory;
         let load = directory.load(self.0.shared.mailboxes.len());
         let reactor = (0..load.len()).min_by_key(|&number| load[number]).unwrap_or(0);
-        let (place, fast_zero) = self.call(reactor, move |reactor| {
-            let place = reactor.attach(id, name, size, image);
-            let core = reactor.disk(place.index).map(|(disk, _)| &disk.core);
-            let info = core.and_then(|core| Some(core.image(core.current())?.info()));
-            (place, info.is_some_and(|info| info.fast_zero))
-        })?;
-        directory.settle(id, place, fast_zero);
+        let (place, info) =
+            self.call(reactor, move |reactor| reactor.attach(size, image))?;
+        tracing::info!(
+            name,
+            reactor,
+            image_size = info.size,
+            direct = info.direct,
+            min_block = info.min_block,
+            finds_holes = info.finds_holes,
+            "disk attached"
+        );
+        directory.settle(id, place, info.fast_zero);
         Ok(())
     }
 
@@ -212,7 +221,9 @@ impl Engine {
         let (done, gone) = mpsc::channel();
         let letter: Letter = Box::new(move |reactor| {
             // The sender is dropped with the closure at the latest.
-            let done = move || drop(done.send(()));
+            let done = move || {
+                let _ = done.send(());
+            };
             reactor.detach(place.index, Box::new(done));
         });
         self.0.shared.mailboxes[place.reactor].post(letter);

@@ -30,11 +30,10 @@ use crate::disk::{Answer, Disk};
 use crate::export::connection::Connection;
 use crate::export::handshake::{Handshake, Progress};
 use crate::export::{CONNECTIONS_MAX, HANDSHAKES_MAX};
-use crate::image::{Cx, file};
+use crate::image::{Cx, Image, ImageInfo, Opened, file};
 use crate::io::{self, Completion, Fd, IoChoice, IoKind, Op, Owner, Token};
 use crate::listener::{Accepted, Bound};
 use crate::mailbox::{Letter, Mailbox};
-use crate::sidecar::DiskId;
 use crate::slab::Slab;
 use crate::timer::Timers;
 
@@ -399,7 +398,7 @@ impl Reactor {
         let Some((_, place)) = self.shared.directory.find(&ready.name) else { return };
         let (session, leftover) = (ready.session, ready.leftover);
         let letter: Letter = Box::new(move |reactor| {
-            reactor.adopt(place.index, socket, session, &leftover)
+            reactor.adopt(place.index, socket, session, &leftover);
         });
         self.shared.mailboxes[place.reactor].post(letter);
     }
@@ -439,21 +438,20 @@ impl Reactor {
         self.watch_mailbox();
     }
 
-    /// Puts a disk on this reactor.
+    /// Puts a disk on this reactor, and says what is known of its image.
     pub(crate) fn attach(
         &mut self,
-        id: DiskId,
-        name: String,
         size: u64,
-        image: Box<dyn crate::image::Opened>,
-    ) -> Place {
+        image: Box<dyn Opened>,
+    ) -> (Place, ImageInfo) {
         let key = self.disks.next_key();
-        let mut disk = Disk::new(key, id, name, size);
+        let mut disk = Disk::new(key, size);
         let image = disk.core.add_image(&mut self.cx, image);
         disk.core.set_current(image);
+        let info = disk.core.image(image).map(Image::info).expect("just added");
         let inserted = self.disks.insert(disk);
         debug_assert_eq!(inserted, key);
-        Place { reactor: self.number, index: key }
+        (Place { reactor: self.number, index: key }, info)
     }
 
     /// A disk of this reactor, and what its methods need. Whatever they start

@@ -35,7 +35,10 @@ fn many_disks_share_the_reactors() {
             std::fs::write(&path, vec![n; 1 << 20]).unwrap();
             let image = ImageSpec::File { path, direct: true };
             let (id, name) = (DiskId(100 + u128::from(n)), format!("disk-{n}"));
-            stage.engine.attach(DiskSpec { id, name, size: MIB, image }).unwrap();
+            stage
+                .engine
+                .attach(DiskSpec { id, name, image, ..stage.disk(MIB, true) })
+                .unwrap();
         }
         let mut clients: Vec<Client> = (0..20u8)
             .map(|n| Client::connect_to(&stage.socket(), &format!("disk-{n}"), true))

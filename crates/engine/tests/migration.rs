@@ -9,7 +9,7 @@ use std::time::Duration;
 use sterna_core::mirror::{Control, End, Phase, Progress};
 use sterna_engine::boot::BootId;
 use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options, Start};
-use sterna_engine::{Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice};
+use sterna_engine::{Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice, Shape};
 
 const DISK: DiskId = DiskId(7);
 const MIB: usize = 1 << 20;
@@ -27,7 +27,8 @@ fn file(path: &Path) -> ImageSpec {
 fn attach(engine: &Engine, path: &Path, size: usize) {
     let image = file(path);
     let size = size as u64;
-    let disk = DiskSpec { id: DISK, name: "disk".into(), size, image };
+    let disk =
+        DiskSpec { id: DISK, name: "disk".into(), size, image, shape: Shape::default() };
     engine.attach(disk).expect("attaches");
 }
 
@@ -39,6 +40,7 @@ fn spec(folder: &Path, size: usize) -> MigrationSpec {
         id: MigrationId(1),
         disk: DISK,
         destination: file(&path),
+        shape: Shape::default(),
         map: folder.join("map"),
         start: Start::Fresh,
         boot: BootId([1; 16]),
@@ -77,7 +79,9 @@ fn migrate(engine: &Engine, spec: &MigrationSpec) -> (End, Progress) {
 
 /// Every other MiB is data, the others are holes.
 fn content(size: usize) -> Vec<u8> {
-    let byte = |at: usize| if at / MIB % 2 == 0 { (at / 512 % 251) as u8 + 1 } else { 0 };
+    let byte = |at: usize| {
+        if (at / MIB).is_multiple_of(2) { (at / 512 % 251) as u8 + 1 } else { 0 }
+    };
     (0..size).map(byte).collect()
 }
 

@@ -104,6 +104,7 @@ fn fio_verifies_what_it_wrote() {
                 "--rw=randwrite",
                 "--verify=crc32c",
                 "--verify_fatal=1",
+                "--verify_state_save=0",
                 &uri,
             ];
             if run("fio", &[&common[..], &arguments[..]].concat()).is_none() {

@@ -289,7 +289,7 @@ impl Connection {
                 }
             }
             (Kind::Read, ImageOp::Read { offset, buf }) => {
-                self.end_read(key, offset, buf)
+                self.end_read(key, offset, buf);
             }
             (Kind::Status { len, req_one }, ImageOp::Extents { .. }) => {
                 let (len, req_one) = (*len, *req_one);

@@ -132,7 +132,7 @@ impl Connection {
         }
         match self.phase {
             Phase::Payload(key) if tag == RECEIVE_PAYLOAD => {
-                self.payload(cx, disk, key, len)
+                self.payload(cx, disk, key, len);
             }
             _ => self.input.received(len, &cx.buffers),
         }

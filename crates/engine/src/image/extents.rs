@@ -47,7 +47,8 @@ pub(super) fn will_need(
     offset: u64,
     len: u64,
 ) -> Result<u64, Errno> {
-    let (offset, len) = (offset as i64, len as i64);
+    let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    let (offset, len) = (signed(offset), signed(len));
     // SAFETY: no pointers are involved.
     let result = unsafe {
         libc::posix_fadvise(file.as_raw_fd(), offset, len, libc::POSIX_FADV_WILLNEED)

@@ -186,6 +186,7 @@ pub(crate) trait Io {
     fn cancel(&mut self, token: Token);
 
     /// Operations submitted and not yet given back.
+    #[cfg(test)]
     fn in_flight(&self) -> usize;
 
     /// Forgets a file that goes to another thread. Nothing of it is in flight.

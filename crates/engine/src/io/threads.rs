@@ -18,7 +18,7 @@ use super::{Allocate, Completion, Errno, Fd, Io, Job, Op, Token};
 const WORKERS: usize = 64;
 
 /// Events taken from epoll at a time.
-const EVENTS: usize = 64;
+const EVENTS: u16 = 64;
 
 /// How long the end of an `Io` waits for its workers.
 const LINGER: Duration = Duration::from_secs(5);
@@ -112,11 +112,11 @@ impl Threads {
         if timeout != Some(Duration::ZERO) {
             sleep(&self.epoll, timeout);
         }
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS];
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS as usize];
         // SAFETY: the kernel writes at most `EVENTS` entries into a live array.
         let count = unsafe {
             let (epoll, events) = (self.epoll.as_raw_fd(), events.as_mut_ptr());
-            libc::epoll_wait(epoll, events, EVENTS as i32, 0)
+            libc::epoll_wait(epoll, events, EVENTS.into(), 0)
         };
         for event in &events[..usize::try_from(count).unwrap_or(0)] {
             let (fd, set) = (event.u64 as RawFd, event.events);
@@ -157,6 +157,7 @@ impl Io for Threads {
         }
     }
 
+    #[cfg(test)]
     fn in_flight(&self) -> usize {
         self.slots.len()
     }

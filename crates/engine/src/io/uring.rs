@@ -65,7 +65,7 @@ impl Work for JobWork {
 impl Uring {
     /// A ring for the calling thread.
     pub(super) fn open(_pool: &Pool) -> io::Result<Uring> {
-        let mut ring = build()?;
+        let ring = build()?;
         let params = ring.params();
         if !params.is_feature_ext_arg() || !params.is_feature_nodrop() {
             return Err(io::Error::new(
@@ -156,7 +156,7 @@ impl Uring {
         match &completion.op {
             Op::Readable { .. } => completion.result = result.map(|_| 0),
             Op::Send { message, .. } => {
-                completion.result = result.map(|_| message.len() as u64)
+                completion.result = result.map(|_| message.len() as u64);
             }
             _ => {}
         }
@@ -217,6 +217,7 @@ impl Io for Uring {
         out.append(&mut self.early);
     }
 
+    #[cfg(test)]
     fn in_flight(&self) -> usize {
         self.slots.len()
     }

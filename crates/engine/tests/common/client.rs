@@ -13,7 +13,7 @@ use sterna_nbd::{
     client::ClientConfig,
 };
 
-pub struct Client {
+pub(crate) struct Client {
     pub stream: UnixStream,
     pub session: Session,
     input: Vec<u8>,
@@ -23,7 +23,7 @@ pub struct Client {
 
 /// What came back for a command.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Reply {
+pub(crate) struct Reply {
     pub cookie: u64,
     pub result: Result<(), NbdError>,
     pub data: Vec<u8>,
@@ -31,11 +31,11 @@ pub struct Reply {
 }
 
 impl Client {
-    pub fn connect(socket: &Path, structured: bool) -> Client {
+    pub(crate) fn connect(socket: &Path, structured: bool) -> Client {
         Client::connect_to(socket, "disk", structured)
     }
 
-    pub fn connect_to(socket: &Path, export: &str, structured: bool) -> Client {
+    pub(crate) fn connect_to(socket: &Path, export: &str, structured: bool) -> Client {
         let stream = UnixStream::connect(socket).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let config = ClientConfig {
@@ -48,13 +48,13 @@ impl Client {
     }
 
     /// The bytes of a command, without its payload; its cookie is remembered.
-    pub fn encode(&mut self, command: Command) -> Vec<u8> {
+    pub(crate) fn encode(&mut self, command: Command) -> Vec<u8> {
         self.cookie += 1;
         self.sent.insert(self.cookie, command);
         command.request(self.cookie).encode().to_vec()
     }
 
-    pub fn send(&mut self, command: Command, payload: &[u8]) -> u64 {
+    pub(crate) fn send(&mut self, command: Command, payload: &[u8]) -> u64 {
         let mut bytes = self.encode(command);
         bytes.extend_from_slice(payload);
         self.stream.write_all(&bytes).unwrap();
@@ -62,20 +62,20 @@ impl Client {
     }
 
     /// One command and its reply.
-    pub fn call(&mut self, command: Command, payload: &[u8]) -> Reply {
+    pub(crate) fn call(&mut self, command: Command, payload: &[u8]) -> Reply {
         let cookie = self.send(command, payload);
         let reply = self.receive();
         assert_eq!(reply.cookie, cookie);
         reply
     }
 
-    pub fn read(&mut self, offset: u64, len: u32) -> Vec<u8> {
+    pub(crate) fn read(&mut self, offset: u64, len: u32) -> Vec<u8> {
         let reply = self.call(Command::Read { offset, len, df: false }, &[]);
         assert_eq!(reply.result, Ok(()));
         reply.data
     }
 
-    pub fn write(&mut self, offset: u64, bytes: &[u8]) {
+    pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) {
         let command = Command::Write { offset, len: bytes.len() as u32, fua: false };
         assert_eq!(self.call(command, bytes).result, Ok(()));
     }
@@ -83,14 +83,14 @@ impl Client {
     /// The next whole reply, from however many chunks. Other commands' replies
     /// may not come between the chunks of one, which this server never does
     /// unless a read is longer than a piece; see `receive_all`.
-    pub fn receive(&mut self) -> Reply {
+    pub(crate) fn receive(&mut self) -> Reply {
         let mut replies = self.receive_all(1);
         let (_, reply) = replies.drain().next().unwrap();
         reply
     }
 
     /// So many whole replies, in any order, chunks mixed.
-    pub fn receive_all(&mut self, count: usize) -> HashMap<u64, Reply> {
+    pub(crate) fn receive_all(&mut self, count: usize) -> HashMap<u64, Reply> {
         let mut partial: HashMap<u64, Reply> = HashMap::new();
         let mut done = HashMap::new();
         while done.len() < count {
@@ -176,13 +176,13 @@ impl Client {
     }
 
     /// Whether the server closes the connection, after whatever it still says.
-    pub fn is_hung_up(&mut self) -> bool {
+    pub(crate) fn is_hung_up(&mut self) -> bool {
         hung_up(&mut self.stream)
     }
 }
 
 /// Reads until the end; false if it does not come.
-pub fn hung_up(stream: &mut UnixStream) -> bool {
+pub(crate) fn hung_up(stream: &mut UnixStream) -> bool {
     let mut buffer = [0; 65536];
     loop {
         match stream.read(&mut buffer) {

@@ -4,34 +4,36 @@
 //! was under test when something fails.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-pub mod client;
+pub(crate) mod client;
 
 use std::fs::File;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use sterna_engine::{Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice, Listener};
+use sterna_engine::{
+    Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice, Listener, Shape,
+};
 use tempfile::TempDir;
 
-pub use client::{Client, Reply};
+pub(crate) use client::Client;
 
 /// The disk of a stage.
-pub const DISK: DiskId = DiskId(7);
+pub(crate) const DISK: DiskId = DiskId(7);
 
 /// An engine with one disk, `disk`, and a socket.
-pub struct Stage {
+pub(crate) struct Stage {
     pub engine: Engine,
     pub directory: TempDir,
 }
 
 impl Stage {
     /// A disk of `size` bytes over a sparse file.
-    pub fn new(io: IoChoice, size: u64) -> Stage {
+    pub(crate) fn new(io: IoChoice, size: u64) -> Stage {
         Stage::with(&Config { reactors: 2, io, ..Config::default() }, size, true)
     }
 
-    pub fn with(config: &Config, size: u64, direct: bool) -> Stage {
+    pub(crate) fn with(config: &Config, size: u64, direct: bool) -> Stage {
         // Not in /tmp, which may know no direct I/O.
         let directory = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let stage = Stage { engine: Engine::start(config).unwrap(), directory };
@@ -42,29 +44,29 @@ impl Stage {
         stage
     }
 
-    pub fn disk(&self, size: u64, direct: bool) -> DiskSpec {
+    pub(crate) fn disk(&self, size: u64, direct: bool) -> DiskSpec {
         let image = ImageSpec::File { path: self.file(), direct };
-        DiskSpec { id: DISK, name: "disk".into(), size, image }
+        DiskSpec { id: DISK, name: "disk".into(), size, image, shape: Shape::default() }
     }
 
-    pub fn file(&self) -> PathBuf {
+    pub(crate) fn file(&self) -> PathBuf {
         self.directory.path().join("disk.raw")
     }
 
-    pub fn socket(&self) -> PathBuf {
+    pub(crate) fn socket(&self) -> PathBuf {
         self.directory.path().join("nbd.sock")
     }
 
-    pub fn uri(&self) -> String {
+    pub(crate) fn uri(&self) -> String {
         format!("nbd+unix:///disk?socket={}", self.socket().display())
     }
 
-    pub fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::connect(&self.socket(), true)
     }
 
     /// Waits until so many connections of the disk are open.
-    pub fn await_connections(&self, wanted: u32) {
+    pub(crate) fn await_connections(&self, wanted: u32) {
         eventually("the connections to be as many as expected", || {
             self.engine.stats(DISK).unwrap().connections == wanted
         });
@@ -72,7 +74,7 @@ impl Stage {
 }
 
 /// Runs a test with io_uring and with threads.
-pub fn on_both(test: impl Fn(IoChoice)) {
+pub(crate) fn on_both(test: impl Fn(IoChoice)) {
     for io in [IoChoice::Uring, IoChoice::Threads] {
         eprintln!("with {io:?}:");
         test(io);
@@ -80,7 +82,7 @@ pub fn on_both(test: impl Fn(IoChoice)) {
 }
 
 /// Waits for something that must come soon.
-pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
         assert!(start.elapsed() < Duration::from_secs(20), "waited in vain for {what}");
@@ -89,10 +91,10 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 /// Numbers that look random; the same for the same seed.
-pub struct Random(pub u64);
+pub(crate) struct Random(pub u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -100,11 +102,11 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    pub fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 
-    pub fn bytes(&mut self, len: usize) -> Vec<u8> {
+    pub(crate) fn bytes(&mut self, len: usize) -> Vec<u8> {
         let mut bytes: Vec<u8> =
             (0..len.div_ceil(8)).flat_map(|_| self.next().to_le_bytes()).collect();
         bytes.truncate(len);
