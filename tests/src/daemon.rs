@@ -223,11 +223,14 @@ impl Daemon {
         }
     }
 
-    /// Waits until so many bytes are on the destination.
+    /// Waits until so many bytes are on the destination; the move must not have
+    /// ended by then.
     #[track_caller]
     pub fn wait_for_bytes(&self, id: u64, bytes: u64) -> Value {
         until(&format!("{bytes} bytes of migration {id}"), seconds(60), || {
             let migration = self.migration(id);
+            let ended = migration["ended"].is_number();
+            assert!(!ended, "the move was over too soon for this test:\n{migration:#}");
             let synced = migration["progress"]["synced"].as_u64().unwrap_or(0);
             (synced >= bytes).then_some(migration)
         })
