@@ -13,6 +13,7 @@ use std::sync::mpsc::Sender;
 use sterna_core::mirror::{Control, Fault, Progress, REGION};
 
 use crate::engine::{Engine, EngineError};
+use crate::image::shaped::shaped;
 use crate::image::{self, OpenError};
 use crate::mirror::{
     MapError, MapFile, MapKey, Message, MigrationEvent, MigrationId, MigrationSpec,
@@ -81,7 +82,7 @@ impl Engine {
         if busy {
             return Err(MigrateError::Migrating);
         }
-        let opened = image::open(&migration.destination)?;
+        let opened = shaped(image::open(&migration.destination)?, migration.shape);
         if opened.size() < size {
             return Err(MigrateError::TooSmall { image: opened.size(), disk: size });
         }

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use sterna_engine::datastore::{
-    Datastore, DatastoreError, Location, Provision, SidecarPlace, can_clone,
+    Datastore, DatastoreError, Location, Provision, SidecarPlace,
 };
 use sterna_engine::sidecar::{Identity, Role};
 use sterna_engine::{DiskId, ImageSpec, Shape};
@@ -257,45 +257,6 @@ fn a_region_map_on_a_full_file_system_fails_when_it_is_made() {
     let names: Vec<_> =
         fs::read_dir(&mount.at).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names, ["lost+found"]);
-}
-
-#[test]
-fn whether_images_can_clone_is_found_out_without_a_trace() {
-    let directory = tempfile::tempdir().unwrap();
-    let store = open_directory(directory.path());
-    let make =
-        |name| store.create_image(&disk(name, MIB), Provision::Thin).unwrap().image;
-    let (a, b) = (make("a"), make("b"));
-    let nbd = ImageSpec::Nbd("nbd://localhost/x".parse().unwrap());
-    assert!(!can_clone(&a, &nbd) && !can_clone(&nbd, &a));
-    // Whatever it is here, it is the same both ways and leaves nothing behind.
-    assert_eq!(can_clone(&a, &b), can_clone(&b, &a));
-    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 4);
-}
-
-#[test]
-fn xfs_can_clone() {
-    let test = "cloning on XFS";
-    if !is_root(test) {
-        return;
-    }
-    let directory = tempfile::tempdir().unwrap();
-    let device = Loop::over(&directory.path().join("fs"), 512 * MIB);
-    let made = Command::new("mkfs.xfs").args(["-q", &device.0]).status();
-    let at = directory.path().join("mnt");
-    fs::create_dir(&at).unwrap();
-    let mounted =
-        Command::new("mount").args([device.0.as_str(), at.to_str().unwrap()]).status();
-    if !made.is_ok_and(|s| s.success()) || !mounted.is_ok_and(|s| s.success()) {
-        eprintln!("{test} is left out: there is no XFS here");
-        return;
-    }
-    let store = open_directory(&at);
-    let make =
-        |name| store.create_image(&disk(name, MIB), Provision::Thin).unwrap().image;
-    let can = can_clone(&make("a"), &make("b"));
-    run("umount", &[at.to_str().unwrap()]);
-    assert!(can);
 }
 
 #[test]

@@ -15,7 +15,6 @@
 //! mounted or held by something, not an image of another disk. A creation that
 //! fails leaves nothing. Errors say what to do.
 
-mod clone;
 mod device;
 mod directory;
 mod error;
@@ -29,7 +28,6 @@ mod zeroes;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub use clone::can_clone;
 pub use error::DatastoreError;
 pub use location::{Location, ParseLocationError};
 

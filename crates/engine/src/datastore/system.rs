@@ -37,18 +37,3 @@ pub(super) fn allocate(file: &File, len: u64) -> io::Result<()> {
         _ => Err(io::Error::last_os_error()),
     }
 }
-
-/// Makes the first `len` bytes of `to` share those of `from`.
-pub(super) fn clone_range(from: &File, to: &File, len: u64) -> io::Result<()> {
-    let range = libc::file_clone_range {
-        src_fd: from.as_raw_fd().into(),
-        src_offset: 0,
-        src_length: len,
-        dest_offset: 0,
-    };
-    // SAFETY: the kernel reads the structure; both files are open.
-    match unsafe { libc::ioctl(to.as_raw_fd(), libc::FICLONERANGE, &raw const range) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}

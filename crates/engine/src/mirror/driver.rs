@@ -224,8 +224,8 @@ impl MirrorDriver {
 
     fn act(&mut self, core: &mut Core, cx: &mut Cx, action: Action) {
         match action {
-            Action::Source(id) => self.to_source(core, cx, id),
-            Action::Destination(id) => self.to_destination(core, cx, id),
+            Action::Source(id) => self.ask_source(core, cx, id),
+            Action::Destination(id) => self.ask_destination(core, cx, id),
             Action::Answer(id) => self.answer(core, cx, id),
             Action::Moved(id) => {
                 let number = number(id);
@@ -260,7 +260,7 @@ impl MirrorDriver {
         let _ = self.events.send(event);
     }
 
-    fn to_source(&mut self, core: &mut Core, cx: &mut Cx, id: RequestId) {
+    fn ask_source(&mut self, core: &mut Core, cx: &mut Cx, id: RequestId) {
         if let Some(at) = self.adopted.iter().position(|adopted| *adopted == id) {
             self.adopted.swap_remove(at); // It is there already.
             return;
@@ -269,7 +269,7 @@ impl MirrorDriver {
         core.carry_out(cx, number, self.source, u64::from(number));
     }
 
-    fn to_destination(&mut self, core: &mut Core, cx: &mut Cx, id: RequestId) {
+    fn ask_destination(&mut self, core: &mut Core, cx: &mut Cx, id: RequestId) {
         let Some(request) = core.request(number(id)) else { return };
         let op = match &request.op {
             // Durability is the source's matter until the switch-over's flush.

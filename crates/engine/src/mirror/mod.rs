@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use sterna_core::mirror::{End, Notice, Progress};
 
 use crate::boot::BootId;
-use crate::image::ImageSpec;
+use crate::image::{ImageSpec, Shape};
 use crate::sidecar::DiskId;
 
 pub(crate) use driver::{Message, MirrorDriver};
@@ -57,6 +57,8 @@ pub struct MigrationSpec {
     pub disk: DiskId,
     /// The image that it moves to.
     pub destination: ImageSpec,
+    /// What the destination's datastore is slowed down to.
+    pub shape: Shape,
     /// The region map's file.
     pub map: PathBuf,
     /// What is known of the destination.

@@ -105,7 +105,7 @@ mod tests {
         let one = vec![0u8; 1000];
         let mut other = one.clone();
         other[999] = 1;
-        assert_eq!(differing(&one, &one, 300), []);
-        assert_eq!(differing(&one, &other, 300), [900..1000]);
+        assert!(differing(&one, &one, 300).is_empty());
+        assert_eq!(differing(&one, &other, 300).first(), Some(&(900..1000)));
     }
 }
