@@ -114,7 +114,7 @@ impl Daemon {
         let disk = self.disk_record(&disk.name)?;
         let expected = identity(&disk, disk.generation, Role::Active);
         let image = shelf.expect(&disk.image, &expected)?;
-        self.serve_disk(&disk, &image)?;
+        self.serve_disk(&disk, &image, &shelf)?;
         Ok(migration)
     }
 

@@ -80,7 +80,7 @@ impl Daemon {
         };
         let finished = zeroed.map_err(|error| shelf.refused(&error)).and_then(|()| {
             record.image = file_of(&store, image, &shelf)?;
-            self.begin(&record, image)
+            self.begin(&record, image, &shelf)
         });
         if let Err(error) = finished {
             remove_leftover(&store, image, *size);
@@ -138,12 +138,14 @@ impl Daemon {
         &self,
         record: &DiskRecord,
         image: &ImageSpec,
+        shelf: &Shelf,
     ) -> Result<()> {
         let disk = DiskSpec {
             id: record.id,
             name: record.name.clone(),
             size: record.size,
             image: image.clone(),
+            shape: shelf.shape(),
         };
         let attached = self.engine.attach(disk).map_err(|error| {
             DaemonError::unavailable(format!(
@@ -165,9 +167,14 @@ impl Daemon {
     }
 
     /// What makes a new image a disk: the record, and clients.
-    pub(crate) fn begin(&self, record: &DiskRecord, image: &ImageSpec) -> Result<()> {
+    pub(crate) fn begin(
+        &self,
+        record: &DiskRecord,
+        image: &ImageSpec,
+        shelf: &Shelf,
+    ) -> Result<()> {
         self.store.add_disk(record.clone())?;
-        let served = self.serve_disk(record, image);
+        let served = self.serve_disk(record, image, shelf);
         if served.is_err() {
             lock(&self.served).remove(&record.id);
             self.store.remove_disk(record.id)?;

@@ -21,7 +21,7 @@ impl Daemon {
         let record = self.changeable(&job)?;
         if record.pause.is_none() {
             let reason = "asked for".to_owned();
-            let pause = Pause { reason, hint: None, compare: false, unreachable: false };
+            let pause = Pause { reason, ..Pause::default() };
             self.store.set_pause(id, Some(&pause))?;
             if job.running() {
                 self.tell(&job, Control::Pause)?;

@@ -79,7 +79,7 @@ impl Daemon {
             (PauseReason::SwitchOverTooLong { .. }, Some(why)) => why,
             (reason, _) => reason.to_string(),
         };
-        let pause = Pause { reason, hint, compare: false, unreachable: false };
+        let pause = Pause { reason, hint, ..Pause::default() };
         self.store.set_pause(job.id, Some(&pause))?;
         self.store.set_application(job.id, &job.application())
     }

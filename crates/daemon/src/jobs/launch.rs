@@ -8,7 +8,7 @@ use sterna_api::Provision;
 use sterna_core::mirror::Notice;
 use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options, Start};
 use sterna_engine::sidecar::Role;
-use sterna_engine::{ImageSpec, MigrateError};
+use sterna_engine::{ImageSpec, MigrateError, Shape};
 
 use super::Job;
 use super::start::partial;
@@ -63,8 +63,10 @@ impl Daemon {
             compare,
             unreachable: false,
         };
-        let destination = self.shelf(to).and_then(|shelf| shelf.image(&record.to.image));
-        let destination =
+        let destination = self
+            .shelf(to)
+            .and_then(|shelf| Ok((shelf.image(&record.to.image)?, shelf.shape())));
+        let (destination, shape) =
             destination.map_err(|error| obstacle(error, &reachable, false))?;
         let events = self.listener(job).map_err(|error| {
             let message = format!("no thread for a migration: {error}");
@@ -76,7 +78,7 @@ impl Daemon {
             // Before the first event, which may be the last.
             state.running = true;
         }
-        let spec = self.spec(record, start, destination);
+        let spec = self.spec(record, start, destination, shape);
         self.engine.migrate(&spec, events).map_err(|error| {
             lock(&job.state).running = false;
             let refusal = DaemonError::unavailable(&error);
@@ -111,6 +113,7 @@ impl Daemon {
         record: &MigrationRecord,
         start: Start,
         destination: ImageSpec,
+        shape: Shape,
     ) -> MigrationSpec {
         let options = Options {
             verify: record.verify,
@@ -124,6 +127,7 @@ impl Daemon {
             id: MigrationId(record.id),
             disk: record.disk,
             destination,
+            shape,
             map: self.map_path(record.id),
             start,
             boot: self.boot,

@@ -10,6 +10,7 @@ use sterna_engine::datastore::{Datastore, DatastoreError};
 use sterna_engine::mirror::Start;
 use sterna_engine::sidecar::{Identity, Role};
 
+use super::Job;
 use super::control::check_rate;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
@@ -17,7 +18,7 @@ use crate::datastores::claim_of as datastore_claim;
 use crate::disks::{claim_of, provision};
 use crate::error::{DaemonError, Result};
 use crate::shelf::Shelf;
-use crate::store::{DiskRecord, Ending, MigrationRecord, Place, Step};
+use crate::store::{DiskRecord, Ending, MigrationRecord, Pause, Place, Step};
 
 /// A destination image that is there.
 struct Destination {
@@ -47,26 +48,9 @@ impl Daemon {
         let job = self.job_of(&record);
         let _turn = lock(&job.turn);
         lock(&job.state).began = Some(began);
-        let made = make_destination(&record, &to, &store);
-        let begun = made.and_then(|made| {
-            record.to.image.clone_from(&made.file);
-            record.reads_zero = made.reads_zero;
-            self.store.migration_begins(record.id, &made.file, made.reads_zero)?;
-            record.step = Step::Copying;
-            let launched = self.launch(&job, &record, made.start);
-            launched.map_err(|obstacle| obstacle.error.hint(obstacle.remedy))
-        });
-        let about = format!("disk {} cannot be moved", record.name);
-        if let Err(error) = begun {
-            self.forget_unstarted(&record, &to, &error);
-            return Err(error.about(&about));
-        }
-        if let Err(error) = check_second_client(&record, &to, &store) {
-            // The mirror ends, and puts away what there is.
-            self.store.set_cancel(record.id)?;
-            self.tell(&job, Control::Cancel)?;
-            return Err(error.about(&about));
-        }
+        self.begin_copy(&job, &mut record, &to, &store).map_err(|error| {
+            error.about(&format!("disk {} cannot be moved", record.name))
+        })?;
         tracing::info!(
             migration = record.id,
             disk = record.name,
@@ -75,6 +59,38 @@ impl Daemon {
             "migration started"
         );
         self.show_migration(record.id)
+    }
+
+    /// Makes the destination image and the mirror. What fails is undone.
+    fn begin_copy(
+        self: &Arc<Self>,
+        job: &Arc<Job>,
+        record: &mut MigrationRecord,
+        to: &Shelf,
+        store: &Datastore,
+    ) -> Result<()> {
+        let begun = make_destination(record, to, store).and_then(|made| {
+            record.to.image.clone_from(&made.file);
+            record.reads_zero = made.reads_zero;
+            self.store.migration_begins(record.id, &made.file, made.reads_zero)?;
+            record.step = Step::Copying;
+            // It stands still until the destination is known to be usable.
+            let pause = Pause { reason: "starting".into(), ..Pause::default() };
+            let standing = MigrationRecord { pause: Some(pause), ..record.clone() };
+            let launched = self.launch(job, &standing, made.start);
+            launched.map_err(|obstacle| obstacle.error.hint(obstacle.remedy))
+        });
+        if let Err(error) = begun {
+            self.forget_unstarted(record, to, &error);
+            return Err(error);
+        }
+        if let Err(error) = check_second_client(record, to, store) {
+            // The mirror ends, and its end puts away what there is.
+            self.store.set_cancel(record.id)?;
+            self.tell(job, Control::Cancel)?;
+            return Err(error);
+        }
+        self.tell(job, Control::Resume)
     }
 
     fn check_may_move(&self, disk: &DiskRecord, request: &StartMigration) -> Result<()> {

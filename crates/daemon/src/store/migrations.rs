@@ -115,7 +115,7 @@ impl FromStr for Step {
 }
 
 /// Why a migration stands still.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pause {
     /// Why.
     pub(crate) reason: String,
