@@ -1,6 +1,7 @@
 //! The data path: reactor, datastores, exports, the mirror's driver.
 
 pub mod boot;
+mod buddy;
 mod buffer;
 pub mod datastore;
 mod directory;

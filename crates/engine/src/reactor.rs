@@ -15,25 +15,26 @@
 //! could come back to the caller: they leave answers in queues, which the loop
 //! delivers.
 
+mod entrance;
+mod letters;
+
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use sterna_core::Nanos;
-use sterna_nbd::Session;
 
 use crate::buffer::Pool;
-use crate::directory::{Directory, Place};
+use crate::directory::Directory;
 use crate::disk::{Answer, Disk};
 use crate::export::connection::Connection;
-use crate::export::handshake::{Handshake, Progress};
-use crate::export::{CONNECTIONS_MAX, HANDSHAKES_MAX};
-use crate::image::{Cx, Image, ImageInfo, Opened, file};
-use crate::io::{self, Completion, Fd, IoChoice, IoKind, Op, Owner, Token};
-use crate::listener::{Accepted, Bound};
-use crate::mailbox::{Letter, Mailbox};
+use crate::export::handshake::Handshake;
+use crate::image::{Cx, file};
+use crate::io::{self, Completion, Fd, IoChoice, IoKind, Owner, Token};
+use crate::listener::Bound;
+use crate::mailbox::Mailbox;
 use crate::slab::Slab;
 use crate::timer::Timers;
 
@@ -329,185 +330,5 @@ impl Reactor {
 fn touch(connection: &mut Connection, touched: &mut VecDeque<u32>, key: u32) {
     if !std::mem::replace(&mut connection.listed, true) {
         touched.push_back(key);
-    }
-}
-
-/// Listening, shaking hands, handing over.
-impl Reactor {
-    /// Starts to accept connections.
-    pub(crate) fn listen(&mut self, socket: Bound) {
-        let key = self.listeners.insert(socket);
-        self.listen_on(key);
-    }
-
-    fn listen_on(&mut self, key: u32) {
-        if let Some(listener) = self.listeners.get(key) {
-            let token = Token { owner: Owner::Listener(key), tag: 0 };
-            self.cx.io.submit(token, Op::Readable { fd: listener.fd().clone() });
-        }
-    }
-
-    fn accept(&mut self, key: u32) {
-        loop {
-            let Some(listener) = self.listeners.get(key) else { return };
-            match listener.accept() {
-                Accepted::Socket(socket) => self.greet(socket),
-                Accepted::Nothing => return self.listen_on(key),
-                Accepted::TryAgain(pause) => {
-                    let token = Token { owner: Owner::Listener(key), tag: 0 };
-                    self.cx.timers.set(self.cx.now.plus(pause), token);
-                    return;
-                }
-            }
-        }
-    }
-
-    /// Begins a handshake. Without a place or memory for it the socket is closed.
-    fn greet(&mut self, socket: OwnedFd) {
-        let connections = self.shared.connections.load(Ordering::Relaxed);
-        if self.stopping
-            || self.handshakes.len() >= HANDSHAKES_MAX
-            || connections >= CONNECTIONS_MAX
-        {
-            return;
-        }
-        let key = self.handshakes.next_key();
-        if let Some(handshake) = Handshake::new(&mut self.cx, key, socket) {
-            let inserted = self.handshakes.insert(handshake);
-            debug_assert_eq!(inserted, key);
-            self.handshake(key, None);
-        }
-    }
-
-    fn handshake(&mut self, key: u32, completion: Option<Completion>) {
-        let Some(handshake) = self.handshakes.get_mut(key) else { return };
-        let directory = &self.shared.directory;
-        let progress = match completion {
-            Some(completion) => handshake.completed(&mut self.cx, directory, completion),
-            None => handshake.advance(&mut self.cx, directory),
-        };
-        let ready = match progress {
-            Progress::Going => return,
-            Progress::Failed => None,
-            Progress::Ready(ready) => Some(ready),
-        };
-        let Some(handshake) = self.handshakes.remove(key) else { return };
-        let socket = handshake.into_socket(&mut self.cx);
-        let (Some(ready), Some(socket)) = (ready, socket) else { return };
-        // The disk may have gone in the meantime; then so does the client.
-        let Some((_, place)) = self.shared.directory.find(&ready.name) else { return };
-        let (session, leftover) = (ready.session, ready.leftover);
-        let letter: Letter = Box::new(move |reactor| {
-            reactor.adopt(place.index, socket, session, &leftover);
-        });
-        self.shared.mailboxes[place.reactor].post(letter);
-    }
-
-    /// Takes over a connection that has shaken hands.
-    fn adopt(&mut self, disk: u32, socket: OwnedFd, session: Session, leftover: &[u8]) {
-        let Some(home) = self.disks.get_mut(disk) else { return };
-        if home.core.closing || home.core.size != session.size {
-            return;
-        }
-        let key = self.connections.next_key();
-        let fd = Fd::from(socket);
-        let Some(connection) =
-            Connection::new(&self.cx, key, disk, fd, session, leftover)
-        else {
-            return;
-        };
-        let inserted = self.connections.insert(connection);
-        debug_assert_eq!(inserted, key);
-        home.core.connections += 1;
-        self.shared.connections.fetch_add(1, Ordering::Relaxed);
-        self.touch(key);
-    }
-}
-
-/// What letters do.
-impl Reactor {
-    fn watch_mailbox(&mut self) {
-        let token = Token { owner: Owner::Reactor, tag: MAILBOX };
-        self.cx.io.submit(token, Op::Readable { fd: self.mailbox.clone() });
-    }
-
-    fn read_letters(&mut self) {
-        for letter in self.shared.mailboxes[self.number].take() {
-            letter(self);
-        }
-        self.watch_mailbox();
-    }
-
-    /// Puts a disk on this reactor, and says what is known of its image.
-    pub(crate) fn attach(
-        &mut self,
-        size: u64,
-        image: Box<dyn Opened>,
-    ) -> (Place, ImageInfo) {
-        let key = self.disks.next_key();
-        let mut disk = Disk::new(key, size);
-        let image = disk.core.add_image(&mut self.cx, image);
-        disk.core.set_current(image);
-        let info = disk.core.image(image).map(Image::info).expect("just added");
-        let inserted = self.disks.insert(disk);
-        debug_assert_eq!(inserted, key);
-        (Place { reactor: self.number, index: key }, info)
-    }
-
-    /// A disk of this reactor, and what its methods need. Whatever they start
-    /// is delivered at the end of the turn.
-    pub(crate) fn disk(&mut self, key: u32) -> Option<(&mut Disk, &mut Cx)> {
-        Some((self.disks.get_mut(key)?, &mut self.cx))
-    }
-
-    /// Ends a disk's connections, waits for its operations, and calls `done`
-    /// when it is gone.
-    pub(crate) fn detach(&mut self, key: u32, done: Box<dyn FnOnce() + Send>) {
-        let Some(disk) = self.disks.get_mut(key) else { return done() };
-        disk.core.closing = true;
-        for connection in self.connections.keys() {
-            if let Some(found) = self.connections.get_mut(connection)
-                && found.disk == key
-            {
-                found.close();
-                self.touch(connection);
-            }
-        }
-        self.closing.push((key, done));
-    }
-
-    fn close_disks(&mut self) {
-        let mut at = 0;
-        while at < self.closing.len() {
-            let key = self.closing[at].0;
-            let gone =
-                self.disks.get_mut(key).is_none_or(|disk| disk.core.close(&mut self.cx));
-            if gone {
-                self.disks.remove(key);
-                let (_, done) = self.closing.swap_remove(at);
-                done();
-            } else {
-                at += 1;
-            }
-        }
-    }
-
-    /// Ends the reactor: no new connections, all disks detached.
-    pub(crate) fn stop(&mut self) {
-        self.stopping = true;
-        for key in self.listeners.keys() {
-            self.listeners.remove(key);
-            self.cx.io.cancel(Token { owner: Owner::Listener(key), tag: 0 });
-        }
-        for key in self.handshakes.keys() {
-            if let Some(handshake) = self.handshakes.get(key) {
-                handshake.abort();
-            }
-        }
-        for key in self.disks.keys() {
-            if !self.closing.iter().any(|(closing, _)| *closing == key) {
-                self.detach(key, Box::new(|| ()));
-            }
-        }
     }
 }

@@ -1,0 +1,111 @@
+//! The way in: listening, shaking hands, and handing over to a disk's reactor.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
+
+use sterna_nbd::Session;
+
+use super::Reactor;
+use crate::export::connection::Connection;
+use crate::export::handshake::{Handshake, Progress};
+use crate::export::{CONNECTIONS_MAX, HANDSHAKES_MAX};
+use crate::io::{Completion, Fd, Op, Owner, Token};
+use crate::listener::{Accepted, Bound};
+use crate::mailbox::Letter;
+
+impl Reactor {
+    /// Starts to accept connections.
+    pub(crate) fn listen(&mut self, socket: Bound) {
+        let key = self.listeners.insert(socket);
+        self.listen_on(key);
+    }
+
+    pub(super) fn listen_on(&mut self, key: u32) {
+        if let Some(listener) = self.listeners.get(key) {
+            let token = Token { owner: Owner::Listener(key), tag: 0 };
+            self.cx.io.submit(token, Op::Readable { fd: listener.fd().clone() });
+        }
+    }
+
+    pub(super) fn accept(&mut self, key: u32) {
+        loop {
+            let Some(listener) = self.listeners.get(key) else { return };
+            match listener.accept() {
+                Accepted::Socket(socket) => self.greet(socket),
+                Accepted::Nothing => return self.listen_on(key),
+                Accepted::TryAgain(pause) => {
+                    let token = Token { owner: Owner::Listener(key), tag: 0 };
+                    self.cx.timers.set(self.cx.now.plus(pause), token);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Begins a handshake. Without a place or memory for it the socket is closed.
+    pub(super) fn greet(&mut self, socket: OwnedFd) {
+        let connections = self.shared.connections.load(Ordering::Relaxed);
+        if self.stopping
+            || self.handshakes.len() >= HANDSHAKES_MAX
+            || connections >= CONNECTIONS_MAX
+        {
+            return;
+        }
+        let key = self.handshakes.next_key();
+        if let Some(handshake) = Handshake::new(&mut self.cx, key, socket) {
+            let inserted = self.handshakes.insert(handshake);
+            debug_assert_eq!(inserted, key);
+            self.handshake(key, None);
+        }
+    }
+
+    pub(super) fn handshake(&mut self, key: u32, completion: Option<Completion>) {
+        let Some(handshake) = self.handshakes.get_mut(key) else { return };
+        let directory = &self.shared.directory;
+        let progress = match completion {
+            Some(completion) => handshake.completed(&mut self.cx, directory, completion),
+            None => handshake.advance(&mut self.cx, directory),
+        };
+        let ready = match progress {
+            Progress::Going => return,
+            Progress::Failed => None,
+            Progress::Ready(ready) => Some(ready),
+        };
+        let Some(handshake) = self.handshakes.remove(key) else { return };
+        let socket = handshake.into_socket(&mut self.cx);
+        let (Some(ready), Some(socket)) = (ready, socket) else { return };
+        // The disk may have gone in the meantime; then so does the client.
+        let Some((_, place)) = self.shared.directory.find(&ready.name) else { return };
+        let (session, leftover) = (ready.session, ready.leftover);
+        let letter: Letter = Box::new(move |reactor| {
+            reactor.adopt(place.index, socket, session, &leftover);
+        });
+        self.shared.mailboxes[place.reactor].post(letter);
+    }
+
+    /// Takes over a connection that has shaken hands.
+    pub(super) fn adopt(
+        &mut self,
+        disk: u32,
+        socket: OwnedFd,
+        session: Session,
+        leftover: &[u8],
+    ) {
+        let Some(home) = self.disks.get_mut(disk) else { return };
+        if home.core.closing || home.core.size != session.size {
+            return;
+        }
+        let key = self.connections.next_key();
+        let fd = Fd::from(socket);
+        let Some(connection) =
+            Connection::new(&self.cx, key, disk, fd, session, leftover)
+        else {
+            return;
+        };
+        let inserted = self.connections.insert(connection);
+        debug_assert_eq!(inserted, key);
+        home.core.connections += 1;
+        self.shared.connections.fetch_add(1, Ordering::Relaxed);
+        self.touch(key);
+    }
+}

@@ -1,0 +1,94 @@
+//! What letters do: disks come and go, and the reactor ends.
+
+use super::{MAILBOX, Reactor};
+use crate::directory::Place;
+use crate::disk::Disk;
+use crate::image::{Cx, Image, ImageInfo, Opened};
+use crate::io::{Op, Owner, Token};
+
+impl Reactor {
+    pub(super) fn watch_mailbox(&mut self) {
+        let token = Token { owner: Owner::Reactor, tag: MAILBOX };
+        self.cx.io.submit(token, Op::Readable { fd: self.mailbox.clone() });
+    }
+
+    pub(super) fn read_letters(&mut self) {
+        for letter in self.shared.mailboxes[self.number].take() {
+            letter(self);
+        }
+        self.watch_mailbox();
+    }
+
+    /// Puts a disk on this reactor, and says what is known of its image.
+    pub(crate) fn attach(
+        &mut self,
+        size: u64,
+        image: Box<dyn Opened>,
+    ) -> (Place, ImageInfo) {
+        let key = self.disks.next_key();
+        let mut disk = Disk::new(key, size);
+        let image = disk.core.add_image(&mut self.cx, image);
+        disk.core.set_current(image);
+        let info = disk.core.image(image).map(Image::info).expect("just added");
+        let inserted = self.disks.insert(disk);
+        debug_assert_eq!(inserted, key);
+        (Place { reactor: self.number, index: key }, info)
+    }
+
+    /// A disk of this reactor, and what its methods need. Whatever they start
+    /// is delivered at the end of the turn.
+    pub(crate) fn disk(&mut self, key: u32) -> Option<(&mut Disk, &mut Cx)> {
+        Some((self.disks.get_mut(key)?, &mut self.cx))
+    }
+
+    /// Ends a disk's connections, waits for its operations, and calls `done`
+    /// when it is gone.
+    pub(crate) fn detach(&mut self, key: u32, done: Box<dyn FnOnce() + Send>) {
+        let Some(disk) = self.disks.get_mut(key) else { return done() };
+        disk.core.closing = true;
+        for connection in self.connections.keys() {
+            if let Some(found) = self.connections.get_mut(connection)
+                && found.disk == key
+            {
+                found.close();
+                self.touch(connection);
+            }
+        }
+        self.closing.push((key, done));
+    }
+
+    pub(super) fn close_disks(&mut self) {
+        let mut at = 0;
+        while at < self.closing.len() {
+            let key = self.closing[at].0;
+            let gone =
+                self.disks.get_mut(key).is_none_or(|disk| disk.core.close(&mut self.cx));
+            if gone {
+                self.disks.remove(key);
+                let (_, done) = self.closing.swap_remove(at);
+                done();
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    /// Ends the reactor: no new connections, all disks detached.
+    pub(crate) fn stop(&mut self) {
+        self.stopping = true;
+        for key in self.listeners.keys() {
+            self.listeners.remove(key);
+            self.cx.io.cancel(Token { owner: Owner::Listener(key), tag: 0 });
+        }
+        for key in self.handshakes.keys() {
+            if let Some(handshake) = self.handshakes.get(key) {
+                handshake.abort();
+            }
+        }
+        for key in self.disks.keys() {
+            if !self.closing.iter().any(|(closing, _)| *closing == key) {
+                self.detach(key, Box::new(|| ()));
+            }
+        }
+    }
+}
