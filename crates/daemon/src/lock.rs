@@ -1,20 +1,41 @@
 //! The lock on the state directory: one daemon for one state.
 //!
 //! Two daemons on one state would both serve the same images. The lock is an
-//! `flock` on `STATE/lock`, which the kernel drops with the process however it
-//! ends; the file also names the process, for the one who finds it taken.
+//! `flock` on `STATE/lock`, which the kernel drops with the last one who holds the
+//! file open; the file also names the process, for the one who finds it taken.
+//!
+//! **A daemon that was killed may still be writing.** What it had given to the
+//! kernel goes on without it, and a write that lands late could land on a newer
+//! one of the next daemon. So the engine's rings hold the file too
+//! (`Config::keep`): the lock is free only when the last operation has ended, and
+//! a start that finds it taken by a process that is gone waits for that.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::error::{DaemonError, Result};
 
-/// The lock; held until it is dropped.
+/// How long a daemon that was killed may take to be gone, before it counts as
+/// one that runs.
+const GOING: Duration = Duration::from_millis(500);
+
+/// How long to wait for the operations of a daemon that is gone. A device that
+/// takes longer is in trouble that somebody must look at.
+const DRAIN: Duration = Duration::from_secs(60);
+
+/// How often to look.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The lock; held until it and its `keep` are dropped.
 #[derive(Debug)]
 pub(crate) struct StateLock {
-    _file: File,
+    file: Arc<OwnedFd>,
 }
 
 impl StateLock {
@@ -38,31 +59,77 @@ impl StateLock {
             .mode(0o600)
             .open(&path)
             .map_err(|error| failed("open", &path, error))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(taken(state, &mut file)),
-            Err(TryLockError::Error(error)) => return Err(failed("lock", &path, error)),
+        let began = Instant::now();
+        while let Err(refusal) = file.try_lock() {
+            if let TryLockError::Error(error) = refusal {
+                return Err(failed("lock", &path, error));
+            }
+            let holder = Holder::of(&mut file);
+            let patience = if holder.runs { GOING } else { DRAIN };
+            if began.elapsed() >= patience {
+                return Err(holder.refusal(state));
+            }
+            thread::sleep(LOOK);
+        }
+        if began.elapsed() > GOING {
+            let waited_ms = began.elapsed().as_millis();
+            tracing::info!(waited_ms, "waited for the I/O of a daemon that was killed");
         }
         let written = file
             .set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()));
         written.map_err(|error| failed("write", &path, error))?;
-        Ok(StateLock { _file: file })
+        Ok(StateLock { file: Arc::new(file.into()) })
+    }
+
+    /// The lock's file, for whoever must hold the lock as long as the kernel works
+    /// for this process.
+    pub(crate) fn keep(&self) -> Arc<OwnedFd> {
+        self.file.clone()
     }
 }
 
-fn taken(state: &Path, file: &mut File) -> DaemonError {
-    let mut text = String::new();
-    let _ = file.read_to_string(&mut text);
-    let pid = text.trim();
-    let who = match fs::exists(format!("/proc/{pid}")) {
-        Ok(true) if !pid.is_empty() => format!("process {pid}"),
-        _ => "another process".into(),
-    };
-    let state = state.display();
-    DaemonError::in_use(format!("a daemon runs on the state {state} already: {who}"))
-        .hint("use that one, stop it first, or choose another state: --state DIR")
+/// Who has the lock, by what the file says.
+struct Holder {
+    pid: String,
+    runs: bool,
+}
+
+impl Holder {
+    fn of(file: &mut File) -> Holder {
+        let mut text = String::new();
+        let read = file.rewind().and_then(|()| file.read_to_string(&mut text));
+        let pid = text.trim().to_owned();
+        // Without a number nobody can be shown to be gone.
+        let runs = read.is_err() || pid.parse::<u32>().is_err() || is_running(&pid);
+        Holder { pid, runs }
+    }
+
+    fn refusal(&self, state: &Path) -> DaemonError {
+        let (pid, state) = (&self.pid, state.display());
+        if self.runs {
+            let who = if pid.is_empty() { "another process" } else { "process" };
+            let message =
+                format!("a daemon runs on the state {state} already: {who} {pid}");
+            return DaemonError::in_use(message.trim_end()).hint(
+                "use that one, stop it first, or choose another state: --state DIR",
+            );
+        }
+        let message = format!(
+            "I/O of the daemon that was killed (process {pid}) has not ended for {} s",
+            DRAIN.as_secs()
+        );
+        DaemonError::in_use(message)
+            .hint("see which device or server does not answer, then start again")
+    }
+}
+
+/// Whether the process is there, and not only waits for its parent to look.
+fn is_running(pid: &str) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+    let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
+    !state.is_some_and(|state| state.starts_with(['Z', 'X']))
 }
 
 #[cfg(test)]

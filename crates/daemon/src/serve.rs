@@ -67,7 +67,8 @@ impl Running {
         make_directories(&settings.state)?;
         let boot = boot::current()?;
         let store = Store::open(&settings.state.join("state.db"))?;
-        let config = Config { io: settings.io, ..Config::default() };
+        let keep = Some(lock.keep());
+        let config = Config { io: settings.io, keep, ..Config::default() };
         let engine = Engine::start(&config).map_err(|error| {
             DaemonError::unavailable(format!("the engine does not start: {error}"))
                 .hint("try `--io threads`")

@@ -183,6 +183,11 @@ impl Slice {
         self.len == 0
     }
 
+    /// What of the pool the slice keeps from others: its whole block.
+    pub(crate) fn cost(&self) -> usize {
+        self.buf.capacity()
+    }
+
     /// The part of this slice from `start`, `len` bytes long.
     pub(crate) fn part(&self, start: usize, len: usize) -> Slice {
         assert!(start.checked_add(len).is_some_and(|end| end <= self.len()));

@@ -4,6 +4,7 @@
 //! come from a reactor. A call that concerns a disk is carried out on the
 //! disk's reactor, as a letter with an answer.
 
+use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
@@ -37,11 +38,15 @@ pub struct Config {
     pub io: IoChoice,
     /// Bytes of I/O buffers over all reactors; each gets at least 8 MiB.
     pub memory: u64,
+    /// A file that stays open until the last operation has ended, even if the
+    /// process is killed before. A lock on it then shows that nothing that this
+    /// process started can still be written.
+    pub keep: Option<Arc<OwnedFd>>,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { reactors: 0, io: IoChoice::Auto, memory: 32 << 20 }
+        Config { reactors: 0, io: IoChoice::Auto, memory: 32 << 20, keep: None }
     }
 }
 
@@ -129,6 +134,7 @@ impl Engine {
             directory: Directory::default(),
             mailboxes,
             connections: AtomicUsize::new(0),
+            keep: config.keep.clone(),
         });
         let (mut choice, mut first) = (config.io, None);
         let mut inner = Inner {

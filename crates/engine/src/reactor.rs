@@ -19,7 +19,7 @@ mod entrance;
 mod letters;
 
 use std::collections::VecDeque;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -54,6 +54,7 @@ pub(crate) struct Shared {
     pub(crate) mailboxes: Vec<Mailbox>,
     /// Connections in their transmission phase, over all reactors.
     pub(crate) connections: AtomicUsize,
+    pub(crate) keep: Option<Arc<OwnedFd>>,
 }
 
 pub(crate) struct Reactor {
@@ -88,13 +89,13 @@ impl Reactor {
         memory: usize,
     ) -> std::io::Result<(Reactor, IoKind)> {
         let buffers = Pool::new(memory)?;
-        let (io, kind) = io::open(choice, &buffers)?;
+        let (io, kind) = io::open(choice, shared.keep.as_deref().map(AsFd::as_fd))?;
         let zeroes = buffers.get(file::ZEROES).ok_or(std::io::ErrorKind::OutOfMemory)?;
         let zeroes = zeroes.slice(0, file::ZEROES);
         zeroes.zero();
         let mailbox = shared.mailboxes[number].as_fd().try_clone_to_owned()?;
         let (timers, finished) = (Timers::default(), Vec::new());
-        let cx = Cx { io, timers, buffers, zeroes, now: Nanos(0), finished };
+        let cx = Cx { io, timers, buffers, zeroes, now: Nanos(0), finished, lent: 0 };
         let reactor = Reactor {
             cx,
             number,

@@ -21,7 +21,7 @@ fn a_disk_keeps_what_is_written_whatever_the_sizes() {
 
 /// Random commands of all kinds, each compared with a model in memory.
 fn random_work(io: IoChoice, structured: bool, direct: bool, steps: u32) {
-    let config = Config { reactors: 1, io, memory: 8 << 20 };
+    let config = Config { reactors: 1, io, memory: 8 << 20, keep: None };
     let stage = Stage::with(&config, 16 * MIB, direct);
     let mut client = Client::connect(&stage.socket(), structured);
     let mut model = vec![0u8; 16 << 20];
@@ -130,7 +130,11 @@ fn long_and_short_reads_at_once_do_not_mix_up() {
 #[test]
 fn the_largest_request_works_with_the_smallest_memory() {
     on_both(|io| {
-        let stage = Stage::with(&Config { reactors: 1, io, memory: 0 }, 64 * MIB, true);
+        let stage = Stage::with(
+            &Config { reactors: 1, io, memory: 0, keep: None },
+            64 * MIB,
+            true,
+        );
         let mut client = stage.client();
         let bytes = Random(1).bytes(32 << 20);
         client.write(512, &bytes);

@@ -132,6 +132,12 @@ pub enum Event {
         /// What it said.
         result: Result<(), Fault>,
     },
+    /// A mirrored write did not go to the destination: there was no memory left
+    /// to keep it in. Its regions fall behind.
+    DestinationSkipped {
+        /// Which.
+        id: RequestId,
+    },
     /// A job has ended.
     JobDone {
         /// Which.

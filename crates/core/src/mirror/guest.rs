@@ -170,6 +170,18 @@ impl<M: RegionMap> Mirror<M> {
         }
     }
 
+    /// A mirrored write went to the source alone after all.
+    pub(super) fn destination_skipped(&mut self, id: RequestId, out: &mut Vec<Action>) {
+        let flight = self.flights.get_mut(id);
+        flight.destination = Side::Done;
+        let range = flight.request.range;
+        self.regions.write_spoils(range);
+        if self.flights.get(id).source == Side::Done {
+            self.answer(id, out);
+            self.land(id);
+        }
+    }
+
     /// The guest waits for the destination no longer.
     pub(super) fn lose_patience(&mut self, id: RequestId) {
         self.flights.set_overdue(id);

@@ -148,6 +148,7 @@ impl<M: RegionMap> Mirror<M> {
             Event::DestinationDone { id, result } => {
                 self.destination_done(now, id, result, out);
             }
+            Event::DestinationSkipped { id } => self.destination_skipped(id, out),
             Event::JobDone { job, outcome } => self.job_done(now, job, &outcome, out),
             Event::Flushed(result) => self.flushed(now, result, out),
             Event::Prepared(ok) => self.prepared(now, ok, out),

@@ -36,6 +36,8 @@ pub(crate) struct Setup {
     pub(crate) discards: u64,
     /// Blocks that the copier writes and the destination silently drops.
     pub(crate) lies: u64,
+    /// Mirrored writes for which there is no memory.
+    pub(crate) skips: u64,
 }
 
 impl Setup {
@@ -57,6 +59,7 @@ impl Setup {
             controls: 0,
             discards: 5,
             lies: 0,
+            skips: 0,
         }
     }
 }
@@ -127,6 +130,7 @@ pub(crate) struct World {
     next_id: u64,
     next_value: u64,
     actions: Vec<Action>,
+    later: Vec<Event>,
     held_from: Option<Nanos>,
     longest_hold: Nanos,
     calm: bool,
@@ -163,6 +167,7 @@ impl World {
             next_id: 1,
             next_value: 1_000_000,
             actions: Vec::new(),
+            later: Vec::new(),
             held_from: None,
             longest_hold: Nanos(0),
             calm: false,
@@ -323,7 +328,8 @@ impl World {
                 let fresh = job.kind == JobKind::Copy { fresh: true };
                 let value = data[&block];
                 let lie = !self.calm && self.random.one_in(self.setup.lies);
-                if !(fresh && value == 0) && !lie {
+                let skipped = fresh && value == 0;
+                if !skipped && !lie {
                     self.destination[b] = value;
                 }
             }
@@ -478,6 +484,9 @@ impl World {
             self.act(&action);
         }
         self.actions = actions;
+        while let Some(event) = self.later.pop() {
+            self.tell(event);
+        }
         match (self.mirror.holding(), self.held_from) {
             (true, None) => self.held_from = Some(self.now),
             (false, Some(since)) => {
@@ -491,6 +500,11 @@ impl World {
     fn act(&mut self, action: &Action) {
         match *action {
             Action::Source(id) => self.start_source(id),
+            Action::Destination(id)
+                if !self.calm && self.random.one_in(self.setup.skips) =>
+            {
+                self.later.push(Event::DestinationSkipped { id });
+            }
             Action::Destination(id) => {
                 let blocks = self.guest[&id].blocks.clone().collect();
                 self.begin(Effect::Write { id, on: Side::Destination }, blocks);

@@ -60,6 +60,9 @@ pub(crate) struct Cx {
     pub(crate) now: Nanos,
     /// Answers of images, on their way to the disks that asked.
     pub(crate) finished: Vec<(Ticket, ImageResult)>,
+    /// Bytes of `buffers` that guests have been answered for, or soon will be, and
+    /// that a migration's destination still writes from.
+    pub(crate) lent: usize,
 }
 
 /// Names an operation on an image to the disk that asked for it.

@@ -247,7 +247,7 @@ mod tests {
             let buffer = buffers.get(1 << 20).unwrap().slice(0, 1 << 20);
             let (timers, finished) = (Timers::default(), Vec::new());
             let io = Box::new(NoIo);
-            let cx = Cx { io, timers, buffers, zeroes, now: Nanos(0), finished };
+            let cx = Cx { io, timers, buffers, zeroes, now: Nanos(0), finished, lent: 0 };
             let id = ImageId { disk: 1, image: 1 };
             let shape = shape.parse().unwrap();
             let image = Shaped::new(Box::new(Instant), shape, id, Nanos(0));

@@ -18,13 +18,13 @@ mod workers;
 
 use std::fmt;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::time::Duration;
 
 use std::cell::Cell;
 
-use crate::buffer::{Pool, Slice};
+use crate::buffer::Slice;
 
 pub(crate) use message::Message;
 pub(crate) use workers::{drain, eventfd, signal};
@@ -216,11 +216,17 @@ pub struct IoKind {
     pub reason: Option<String>,
 }
 
-/// Opens an `Io` for the calling thread, which must be the one that uses it.
-pub(crate) fn open(choice: IoChoice, pool: &Pool) -> io::Result<(Box<dyn Io>, IoKind)> {
+/// Opens an `Io` for the calling thread, which must be the one that uses it. The
+/// kernel holds `keep` open until the last operation has ended, even if the
+/// process is killed before (threads do that by themselves: a process's files
+/// are open as long as one of its threads is in a system call).
+pub(crate) fn open(
+    choice: IoChoice,
+    keep: Option<BorrowedFd<'_>>,
+) -> io::Result<(Box<dyn Io>, IoKind)> {
     let reason = match choice {
         IoChoice::Threads => None,
-        IoChoice::Auto | IoChoice::Uring => match uring::Uring::open(pool) {
+        IoChoice::Auto | IoChoice::Uring => match uring::Uring::open(keep) {
             Ok(io) => {
                 return Ok((Box::new(io), IoKind { name: "io_uring", reason: None }));
             }

@@ -11,7 +11,7 @@
 //! part goes in again with the rest, so a `Send` completes once.
 
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use io_uring::types::{Fd as Raw, FsyncFlags, SubmitArgs, Timespec};
@@ -20,7 +20,6 @@ use io_uring::{IoUring, opcode, squeue};
 use super::slots::Slots;
 use super::workers::{Outcome, Work, Workers};
 use super::{Completion, Errno, Io, Job, Op, Token};
-use crate::buffer::Pool;
 
 /// Submissions in one system call. More than a turn of the loop usually makes:
 /// a full ring only costs one more call.
@@ -64,7 +63,7 @@ impl Work for JobWork {
 
 impl Uring {
     /// A ring for the calling thread.
-    pub(super) fn open(_pool: &Pool) -> io::Result<Uring> {
+    pub(super) fn open(keep: Option<BorrowedFd<'_>>) -> io::Result<Uring> {
         let ring = build()?;
         let params = ring.params();
         if !params.is_feature_ext_arg() || !params.is_feature_nodrop() {
@@ -75,6 +74,11 @@ impl Uring {
         }
         // Saves the look-up of the ring at each call; kernels before 5.18 cannot.
         let _ = ring.submitter().register_ring_fd();
+        if let Some(keep) = keep {
+            // A registered file is let go of when the ring is freed, which is after
+            // the last of its requests.
+            ring.submitter().register_files(&[keep.as_raw_fd()])?;
+        }
         Ok(Uring {
             ring,
             slots: Slots::new(),

@@ -10,8 +10,12 @@
 //! on the destination). So a `RequestId` is the number with a count above it.
 //!
 //! **Memory.** The copier has a pool of its own, so it cannot take the guest's.
-//! A job that finds no room there waits for another one to end. An overdue write
-//! keeps the guest's buffer until the destination lets go of it.
+//! A job that finds no room there waits for another one to end. A mirrored write
+//! goes to the destination out of the guest's buffer, which then is not free
+//! before the destination lets go of it; so that a destination that hangs cannot
+//! keep the guests' buffers, only a part of them is lent out at any time. Past
+//! that, writes go out of a copy in the copier's pool, and if that is full as
+//! well, to the source alone.
 //!
 //! **The start.** Requests that are in flight when the migration begins are told
 //! to a paused mirror (which sends nothing to the destination), as if they had
@@ -37,7 +41,7 @@ use sterna_core::mirror::{
 use super::job::{Need, Run, Side, Step, Style, fault};
 use super::map::MapFile;
 use super::{MigrationEvent, MigrationId, Options};
-use crate::buffer::Pool;
+use crate::buffer::{Pool, Slice};
 use crate::disk::{Core, Driver};
 use crate::image::{Cx, Image, ImageOp, ImageResult};
 use crate::io::{Errno, Owner, Token};
@@ -47,11 +51,16 @@ use crate::timer::TimerId;
 /// The copier's buffers. The largest rung of the copier's ladder is 12 MiB.
 const POOL: usize = 12 << 20;
 
+/// The part of the guests' buffers that may be lent to destinations: 1/4, which
+/// leaves the guests enough to go on at full speed.
+const LENT_PART: usize = 4;
+
 /// What an answer with one of our own tickets belongs to.
 #[derive(Clone, Copy, Debug)]
 enum Own {
-    /// The destination's part of a mirrored write.
-    Mirrored(RequestId),
+    /// The destination's part of a mirrored write, with what of the guests'
+    /// buffers is lent for it.
+    Mirrored(RequestId, usize),
     /// An operation of a job.
     Job(JobId, Side),
     /// The flush of the destination.
@@ -91,6 +100,8 @@ pub(crate) struct MirrorDriver {
     events: Sender<MigrationEvent>,
     timer: Option<(sterna_core::Nanos, TimerId)>,
     actions: Vec<Action>,
+    /// What came up while an action was carried out.
+    later: VecDeque<Event>,
     needs: Vec<Need>,
     ended: Option<End>,
     released: bool,
@@ -144,6 +155,7 @@ impl MirrorDriver {
             events,
             timer: None,
             actions: Vec::new(),
+            later: VecDeque::new(),
             needs: Vec::new(),
             ended: None,
             released: false,
@@ -202,6 +214,9 @@ impl MirrorDriver {
             self.act(core, cx, action);
         }
         self.actions = actions;
+        if let Some(event) = self.later.pop_front() {
+            return self.tell(core, cx, event);
+        }
         self.set_timer(core, cx);
         if self.ended.is_some() && self.is_idle() && !self.released {
             self.released = true;
@@ -271,10 +286,16 @@ impl MirrorDriver {
 
     fn ask_destination(&mut self, core: &mut Core, cx: &mut Cx, id: RequestId) {
         let Some(request) = core.request(number(id)) else { return };
+        let mut lent = 0;
         let op = match &request.op {
             // Durability is the source's matter until the switch-over's flush.
             ImageOp::Write { offset, buf, .. } => {
-                ImageOp::Write { offset: *offset, buf: buf.clone(), fua: false }
+                let Some((buf, cost)) = self.lend(cx, buf) else {
+                    self.later.push_back(Event::DestinationSkipped { id });
+                    return;
+                };
+                lent = cost;
+                ImageOp::Write { offset: *offset, buf, fua: false }
             }
             ImageOp::Zero { offset, len, unmap, .. } => ImageOp::Zero {
                 offset: *offset,
@@ -285,7 +306,20 @@ impl MirrorDriver {
             },
             other => other.clone(),
         };
-        self.own(core, cx, Own::Mirrored(id), self.destination, op);
+        self.own(core, cx, Own::Mirrored(id, lent), self.destination, op);
+    }
+
+    /// The bytes of a guest's write for the destination, and what of the guests'
+    /// buffers they take. `None` if there is no room for them.
+    fn lend(&self, cx: &mut Cx, buf: &Slice) -> Option<(Slice, usize)> {
+        let cost = buf.cost();
+        if cx.lent + cost <= cx.buffers.budget() / LENT_PART {
+            cx.lent += cost;
+            return Some((buf.clone(), cost));
+        }
+        let copy = self.pool.get(buf.len())?.slice(0, buf.len());
+        copy.copy_from(0, &buf.bytes());
+        Some((copy, 0))
     }
 
     fn answer(&mut self, core: &mut Core, cx: &mut Cx, id: RequestId) {
@@ -417,7 +451,8 @@ impl Driver for MirrorDriver {
             return;
         };
         match self.tickets.remove(own as u32) {
-            Some(Own::Mirrored(id)) => {
+            Some(Own::Mirrored(id, lent)) => {
+                cx.lent -= lent;
                 let result = result.map(|_| ()).map_err(fault);
                 self.tell(core, cx, Event::DestinationDone { id, result });
             }

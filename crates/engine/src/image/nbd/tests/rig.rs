@@ -30,11 +30,11 @@ pub(super) struct Rig {
 impl Rig {
     pub(super) fn open(choice: IoChoice, uri: &str) -> Rig {
         let buffers = Pool::new(64 << 20).unwrap();
-        let (io, _) = io::open(choice, &buffers).unwrap();
+        let (io, _) = io::open(choice, None).unwrap();
         let zeroes = buffers.get(file::ZEROES).unwrap().slice(0, file::ZEROES);
         zeroes.zero();
         let (timers, finished) = (Timers::default(), Vec::new());
-        let mut cx = Cx { io, timers, buffers, zeroes, now: Nanos(0), finished };
+        let mut cx = Cx { io, timers, buffers, zeroes, now: Nanos(0), finished, lent: 0 };
         let spec = ImageSpec::Nbd(uri.parse().unwrap());
         let opened = image::open(&spec).unwrap();
         let image = opened.start(&mut cx, ImageId { disk: 1, image: 2 });
