@@ -66,10 +66,13 @@ pub(crate) fn run(args: ServeArgs, link: &Link, output: Output) -> anyhow::Resul
         .init();
     let socket = link.client().socket().to_owned();
     let beside = socket.with_file_name("nbd.sock");
+    let state = args.state.unwrap_or_else(|| caller().state());
+    // What others are told (an export's URI) must hold wherever they are.
     let settings = Settings {
-        state: args.state.unwrap_or_else(|| caller().state()),
-        nbd_socket: args.nbd_socket.unwrap_or(beside),
-        socket,
+        state: std::path::absolute(state).context("find the state directory")?,
+        nbd_socket: std::path::absolute(args.nbd_socket.unwrap_or(beside))
+            .context("find the NBD socket")?,
+        socket: std::path::absolute(socket).context("find the API socket")?,
         listen: args.listen,
         io: args.io.into(),
     };
