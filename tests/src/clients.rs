@@ -22,7 +22,8 @@ pub fn fio(uri: &str, settings: &str) -> Output {
     // for the end of a file name.
     let job = tempfile::NamedTempFile::new().expect("make a job file");
     let text = format!(
-        "[global]\nioengine=nbd\nuri={uri}\ngroup_reporting=1\n[job]\n{settings}\n"
+        "[global]\nioengine=nbd\nuri={uri}\ngroup_reporting=1\n\
+         verify_state_save=0\n[job]\n{settings}\n"
     );
     std::fs::write(job.path(), text).expect("write the job file");
     programs::command("fio")
@@ -42,7 +43,7 @@ pub fn fio_ok(uri: &str, settings: &str) {
 /// Two raw images must be the same to the last byte.
 #[track_caller]
 pub fn identical(a: &str, b: &str) {
-    let text = programs::run("qemu-img", ["compare", "-f", "raw", "-F", "raw", a, b]);
+    let text = programs::run("qemu-img", ["compare", "-U", "-f", "raw", "-F", "raw", a, b]);
     assert!(text.contains("identical"), "{text}");
 }
 

@@ -129,7 +129,7 @@ fn under_fio_with_verification() {
     let text = format!(
         "[global]\nioengine=nbd\nuri={uri}\n[verified]\nrw=randwrite\nbs=16k\n\
          iodepth=16\nsize={SIZE}\nrate_iops=1500\nloops=3\nverify=crc32c\n\
-         verify_fatal=1\nverify_backlog=256\n"
+         verify_fatal=1\nverify_backlog=256\nverify_state_save=0\n"
     );
     std::fs::write(&job, text).expect("write the job file");
     let fio = command("fio")
