@@ -43,7 +43,8 @@ pub fn fio_ok(uri: &str, settings: &str) {
 /// Two raw images must be the same to the last byte.
 #[track_caller]
 pub fn identical(a: &str, b: &str) {
-    let text = programs::run("qemu-img", ["compare", "-U", "-f", "raw", "-F", "raw", a, b]);
+    let text =
+        programs::run("qemu-img", ["compare", "-U", "-f", "raw", "-F", "raw", a, b]);
     assert!(text.contains("identical"), "{text}");
 }
 

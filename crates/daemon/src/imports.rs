@@ -15,7 +15,6 @@ use sterna_engine::sidecar::{Identity, Role, SidecarError};
 
 use crate::daemon::Daemon;
 use crate::datastores::check_name;
-use crate::descriptor::is_locked;
 use crate::disks::{SECTOR, identity, new_record};
 use crate::error::{DaemonError, Result};
 use crate::shelf::Shelf;
@@ -161,7 +160,7 @@ fn find_image(shelf: &Shelf, file: &str) -> Result<(String, u64)> {
         return Err(DaemonError::invalid(message).hint("give a raw file"));
     }
     let opened = File::open(&path).map_err(unreadable)?;
-    if is_locked(&opened).map_err(unreadable)? {
+    if sterna_engine::is_used(&opened).map_err(|errno| unreadable(errno.into()))? {
         let message = format!("{} is in use by another process", path.display());
         return Err(DaemonError::in_use(message)
             .hint("it is locked, probably by a running VM: stop that first"));

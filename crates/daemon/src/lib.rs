@@ -18,7 +18,6 @@ mod claims;
 mod clock;
 mod daemon;
 mod datastores;
-mod descriptor;
 mod disks;
 mod error;
 mod figures;
@@ -36,7 +35,6 @@ mod sockets;
 mod store;
 
 pub use datastores::check_shape;
-pub use descriptor::effective_user;
 pub use error::DaemonError;
 pub use http::openapi_document;
 pub use serve::{Running, serve};

@@ -9,18 +9,15 @@ use std::env;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::descriptor;
-use crate::error::{DaemonError, Result};
+use listenfd::ListenFd;
 
-/// The first descriptor that systemd hands over.
-const FIRST_FD: RawFd = 3;
+use crate::error::{DaemonError, Result};
 
 /// How long a socket may outlive its daemon. The ring of a daemon that was killed
 /// is taken apart by the kernel after the process is gone, and holds the sockets
@@ -132,57 +129,53 @@ pub(crate) struct Inherited {
     pub(crate) nbd: Vec<NbdSocket>,
 }
 
-/// Takes over what systemd hands to this process; nothing if it does not. To be
-/// called once, before any thread or descriptor of our own.
+/// Takes over what systemd hands to this process; nothing if it does not.
 pub(crate) fn inherited() -> Result<Inherited> {
-    let ours =
-        env::var("LISTEN_PID").is_ok_and(|pid| pid == std::process::id().to_string());
-    let count = env::var("LISTEN_FDS").ok().and_then(|count| count.parse::<RawFd>().ok());
-    let Some(count) = count.filter(|_| ours) else { return Ok(Inherited::default()) };
     let names = env::var("LISTEN_FDNAMES").unwrap_or_default();
     let names: Vec<&str> = names.split(':').collect();
+    let mut handed = ListenFd::from_env();
     let mut taken = Inherited::default();
-    for at in 0..count.max(0) {
-        let name = names.get(at as usize).copied().unwrap_or_default();
-        take_over(FIRST_FD + at, name, &mut taken)?;
+    for at in 0..handed.len() {
+        let name = names.get(at).copied().unwrap_or_default();
+        take_over(&mut handed, at, name, &mut taken)?;
     }
     Ok(taken)
 }
 
-fn take_over(raw: RawFd, name: &str, taken: &mut Inherited) -> Result<()> {
+fn take_over(
+    handed: &mut ListenFd,
+    at: usize,
+    name: &str,
+    taken: &mut Inherited,
+) -> Result<()> {
     let wrong = |what: String| {
-        DaemonError::invalid(format!("systemd's socket {raw} (`{name}`) {what}"))
+        DaemonError::invalid(format!("systemd's socket {} (`{name}`) {what}", at + 1))
             .hint("in the socket unit: FileDescriptorName=api or =nbd, ListenStream=")
     };
-    // SAFETY: the protocol of LISTEN_FDS makes this process the owner of the
-    // descriptors, and `inherited` hands each out once.
-    let fd = unsafe { descriptor::take_over(raw) };
-    let fd = fd.map_err(|error| wrong(format!("is not open: {error}")))?;
-    let unix = UnixListener::from(fd);
-    let path = unix.local_addr().ok().and_then(|it| it.as_pathname().map(Into::into));
-    match (name, path) {
+    let unusable = |error: io::Error| wrong(format!("cannot be used: {error}"));
+    let gone = || wrong("is not there".into());
+    // One of another kind stays where it is.
+    let unix = handed.take_unix_listener(at).ok().flatten();
+    match (name, unix) {
         ("api", _) if taken.api.is_some() => {
-            Err(wrong("is the second of its name".into()))
+            return Err(wrong("is the second of its name".into()));
         }
-        ("api", Some(_)) => {
-            taken.api = Some(unix);
-            Ok(())
-        }
-        ("nbd", Some(path)) => {
-            taken.nbd.push(NbdSocket::Unix(unix, path));
-            Ok(())
+        ("api", Some(unix)) => taken.api = Some(unix),
+        ("api", None) => return Err(wrong("must be a unix socket".into())),
+        ("nbd", Some(unix)) => {
+            let address = unix.local_addr().map_err(unusable)?;
+            let path =
+                address.as_pathname().ok_or_else(|| wrong("has no path".into()))?;
+            taken.nbd.push(NbdSocket::Unix(unix, path.to_owned()));
         }
         ("nbd", None) => {
-            let tcp = TcpListener::from(OwnedFd::from(unix));
-            let address = tcp
-                .local_addr()
-                .map_err(|error| wrong(format!("has no address: {error}")))?;
+            let tcp = handed.take_tcp_listener(at).map_err(unusable)?.ok_or_else(gone)?;
+            let address = tcp.local_addr().map_err(unusable)?;
             taken.nbd.push(NbdSocket::Tcp(tcp, address));
-            Ok(())
         }
-        ("api", None) => Err(wrong("must be a unix socket".into())),
-        _ => Err(wrong("has a name that says nothing".into())),
+        _ => return Err(wrong("has a name that says nothing".into())),
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -58,6 +58,15 @@ fn what_cannot_be_attached_is_refused_with_the_reason() {
         ..stage.disk(size, true)
     };
     let refused = |spec| stage.engine.attach(spec).unwrap_err().to_string();
+    let message = refused(spec(8, "x", MIB));
+    assert!(message.contains("another program uses it"), "{message}");
+    // The rest is about another image.
+    let other = stage.file().with_file_name("other.raw");
+    std::fs::File::create(&other).unwrap().set_len(MIB).unwrap();
+    let spec = |id, name: &str, size| DiskSpec {
+        image: ImageSpec::File { path: other.clone(), direct: true },
+        ..spec(id, name, size)
+    };
     assert_eq!(refused(spec(DISK.0, "x", MIB)), "the disk is attached already");
     assert_eq!(
         refused(spec(8, "disk", MIB)),

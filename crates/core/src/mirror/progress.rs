@@ -62,7 +62,7 @@ impl fmt::Display for PauseReason {
                 write!(f, "the destination is full (ENOSPC)")
             }
             PauseReason::Destination(Fault::Error(errno)) => {
-                write!(f, "the destination failed (errno {errno})")
+                write!(f, "the destination failed ({})", Errno(*errno))
             }
             PauseReason::Destination(Fault::Lost) => {
                 write!(f, "the connection to the destination is lost")
@@ -71,7 +71,7 @@ impl fmt::Display for PauseReason {
                 write!(f, "the destination has not answered for {after}")
             }
             PauseReason::Source(errno) => {
-                write!(f, "the source cannot be read (errno {errno})")
+                write!(f, "the source cannot be read ({})", Errno(*errno))
             }
             PauseReason::NotConverging { behind, patience } => write!(
                 f,
@@ -91,6 +91,28 @@ impl fmt::Display for PauseReason {
                 "{regions} regions read differently on the destination after copying \
                  them again"
             ),
+        }
+    }
+}
+
+/// An error of the system, by the name that operators search for.
+struct Errno(i32);
+
+impl fmt::Display for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Linux's numbers; the others are rare enough to be looked up.
+        match self.0 {
+            1 => f.write_str("EPERM: not permitted"),
+            5 => f.write_str("EIO: input/output error"),
+            6 | 19 => f.write_str("ENODEV: no such device"),
+            9 => f.write_str("EBADF: closed"),
+            12 => f.write_str("ENOMEM: out of memory"),
+            22 => f.write_str("EINVAL: invalid request"),
+            30 => f.write_str("EROFS: read-only"),
+            95 => f.write_str("EOPNOTSUPP: not supported"),
+            110 => f.write_str("ETIMEDOUT: timed out"),
+            125 => f.write_str("ECANCELED: cancelled"),
+            other => write!(f, "error {other}"),
         }
     }
 }

@@ -17,6 +17,7 @@ mod bucket;
 mod clone;
 mod extents;
 pub(crate) mod file;
+mod lock;
 pub(crate) mod nbd;
 mod open;
 mod shape;
@@ -33,6 +34,7 @@ use crate::buffer::{Pool, Slice};
 use crate::io::{Completion, Errno, ImageId, Io, Token};
 use crate::timer::Timers;
 
+pub use lock::is_used;
 pub use shape::{ParseShapeError, Shape};
 
 /// How to open an image.

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-use super::OpenError;
+use super::{OpenError, lock};
 
 /// Where the kernel does not say (before 6.1), direct I/O of regular files is
 /// held to a page: every device takes that.
@@ -36,6 +36,17 @@ pub(super) fn open(path: &Path, direct: bool) -> Result<Files, OpenError> {
             path.display(),
             "it is neither a regular file nor a block device",
         ));
+    }
+    match lock::take(&buffered) {
+        Ok(true) => {}
+        Ok(false) => {
+            return Err(OpenError::new(
+                path.display(),
+                "another program uses it (a virtual machine, qemu-nbd, another Sterna); \
+                 stop that first",
+            ));
+        }
+        Err(errno) => return Err(OpenError::new(path.display(), errno)),
     }
     let mut seek = options.open(path).map_err(failed)?;
     let size = seek.seek(SeekFrom::End(0)).map_err(failed)?;

@@ -47,6 +47,12 @@ impl From<io::Error> for Errno {
     }
 }
 
+impl From<Errno> for io::Error {
+    fn from(errno: Errno) -> Self {
+        io::Error::from_raw_os_error(errno.0)
+    }
+}
+
 impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         io::Error::from_raw_os_error(self.0).fmt(f)

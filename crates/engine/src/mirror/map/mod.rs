@@ -32,6 +32,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use sterna_core::mirror::{RegionMap, Stored};
 
@@ -42,6 +43,10 @@ use mapping::Mapping;
 
 /// Regions in a word.
 const PER_WORD: u64 = 16;
+/// A lock that was just given up can live on for a moment in a child of this
+/// process that has not yet come to its `exec`: look again for 100 ms.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
 /// Bytes of a word.
 const WORD: u64 = 8;
 /// 16 regions, all `Synced`.
@@ -381,11 +386,14 @@ fn write_out(path: &Path, header: &Header) -> io::Result<File> {
 }
 
 fn lock(file: File, path: &Path) -> Result<File, MapError> {
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(MapError::Busy(path.into())),
-        Err(TryLockError::Error(error)) => Err(failed("lock", path, error)),
+    for _ in 0..LOCK_TRIES {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::Error(error)) => return Err(failed("lock", path, error)),
+        }
     }
+    Err(MapError::Busy(path.into()))
 }
 
 fn failed(what: &'static str, path: &Path, source: io::Error) -> MapError {
