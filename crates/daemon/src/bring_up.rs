@@ -1,8 +1,8 @@
 //! Bringing disks and migrations up: at the start, and again for those that
 //! could not be.
 //!
-//! Each disk is brought up on its own, side by side: a datastore that hangs
-//! keeps its own disks waiting and no others. The order for a disk is fixed: a
+//! Each disk is brought up on its own, as soon as its own datastore is open: one
+//! that hangs keeps its own disks waiting and no others. The order for a disk is fixed: a
 //! switch-over that may have sealed the destination is fenced *before* the
 //! source is served, and the image is served only if its sidecar says that it is
 //! the expected one. What does not fit is reported, never guessed.
@@ -17,15 +17,17 @@ use crate::daemon::{Daemon, lock};
 use crate::disks::{claim_of, identity};
 use crate::error::{DaemonError, Result};
 use crate::jobs::Job;
+use crate::shelf::Shelf;
 use crate::store::{DiskRecord, MigrationRecord, Step};
 
-/// How long the start waits for disks that do not come up. Clients of the
-/// others are waiting.
-const START: Duration = Duration::from_secs(15);
+/// How long the start waits for disks that do not come up. Clients of the others
+/// are waiting; a client that finds its own disk missing (QEMU's reconnect) tries
+/// again, and until then nothing is lost.
+const STRAGGLERS: Duration = Duration::from_secs(2);
 
 impl Daemon {
     /// Opens what the store knows of. Returns when all is up, or when those that
-    /// are not have had their time.
+    /// are not have had their time; they come up later, behind the caller's back.
     pub(crate) fn bring_all_up(self: &Arc<Self>) -> Result<()> {
         for record in self.store.datastores()? {
             let shelf = self.new_shelf(record);
@@ -36,28 +38,36 @@ impl Daemon {
                 self.job_of(&migration);
             }
         }
-        let deadline = Instant::now() + START;
+        let deadline = Instant::now() + STRAGGLERS;
         let (done, up) = mpsc::channel::<()>();
+        let mut disks = self.store.disks()?;
         for shelf in self.all_shelves() {
-            let done = done.clone();
-            self.aside(move |_| {
-                if let Err(error) = shelf.open() {
-                    tracing::warn!(datastore = shelf.name(), %error, "datastore offline");
-                }
-                drop(done);
-            });
+            let on_it = disks.extract_if(.., |disk| disk.datastore == shelf.name());
+            let (on_it, done) = (on_it.collect(), done.clone());
+            self.aside(move |daemon| daemon.bring_shelf_up(&shelf, on_it, &done));
         }
         wait(done, &up, deadline);
-        let (done, up) = mpsc::channel::<()>();
-        for disk in self.store.disks()? {
+        Ok(())
+    }
+
+    /// Opens a datastore, then brings its disks up. Each holds `done` until it is
+    /// up, or cannot be.
+    fn bring_shelf_up(
+        self: &Arc<Self>,
+        shelf: &Shelf,
+        disks: Vec<DiskRecord>,
+        done: &mpsc::Sender<()>,
+    ) {
+        if let Err(error) = shelf.open() {
+            tracing::warn!(datastore = shelf.name(), %error, "datastore offline");
+        }
+        for disk in disks {
             let done = done.clone();
             self.aside(move |daemon| {
                 daemon.bring_up(&disk);
                 drop(done);
             });
         }
-        wait(done, &up, deadline);
-        Ok(())
     }
 
     /// Tries again what could not be brought up.
@@ -114,6 +124,9 @@ impl Daemon {
         let disk = self.disk_record(&disk.name)?;
         let expected = identity(&disk, disk.generation, Role::Active);
         let image = shelf.expect(&disk.image, &expected)?;
+        if let Some(record) = migration.as_ref().filter(|it| it.step == Step::Copying) {
+            self.gate.serve_bare(record, &self.map_path(record.id))?;
+        }
         self.serve_disk(&disk, &image, &shelf)?;
         Ok(migration)
     }
@@ -171,6 +184,6 @@ fn wait(done: mpsc::Sender<()>, up: &mpsc::Receiver<()>, deadline: Instant) {
     drop(done);
     let left = deadline.saturating_duration_since(Instant::now());
     if up.recv_timeout(left) == Err(mpsc::RecvTimeoutError::Timeout) {
-        tracing::warn!("some datastores do not answer; going on without them");
+        tracing::warn!("some disks are not up yet; going on without them");
     }
 }

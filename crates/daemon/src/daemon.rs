@@ -20,6 +20,7 @@ use crate::clock;
 use crate::disks::Served;
 use crate::error::Result;
 use crate::figures::Recent;
+use crate::gate::Gate;
 use crate::jobs::Job;
 use crate::shelf::Shelf;
 use crate::store::{Step, Store};
@@ -85,6 +86,7 @@ pub(crate) struct Daemon {
     pub(crate) places: Places,
     pub(crate) started: u64,
     pub(crate) claims: Claims,
+    pub(crate) gate: Gate,
     pub(crate) shelves: Mutex<BTreeMap<String, Arc<Shelf>>>,
     pub(crate) served: Mutex<HashMap<DiskId, Served>>,
     pub(crate) recent: Mutex<HashMap<DiskId, Recent>>,
@@ -112,6 +114,7 @@ impl Daemon {
             places,
             started: clock::now(),
             claims: Claims::default(),
+            gate: Gate::default(),
             shelves: Mutex::default(),
             served: Mutex::default(),
             recent: Mutex::default(),

@@ -21,6 +21,7 @@ mod datastores;
 mod disks;
 mod error;
 mod figures;
+mod gate;
 mod http;
 mod imports;
 mod jobs;

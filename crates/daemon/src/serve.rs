@@ -82,6 +82,7 @@ impl Running {
         };
         let daemon = Arc::new(Daemon::new(store, engine, boot, places));
         daemon.bring_all_up()?;
+        daemon.gate.open(|migration| daemon.map_path(migration))?;
         for socket in nbd {
             let listener = match socket {
                 NbdSocket::Unix(socket, _) => Listener::Unix(socket),

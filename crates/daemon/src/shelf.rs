@@ -28,6 +28,8 @@ pub(crate) struct Shelf {
     record: DatastoreRecord,
     sidecars: PathBuf,
     state: Mutex<Result<Arc<Datastore>, String>>,
+    /// Whoever opens it holds this; others wait for the outcome.
+    opening: Mutex<()>,
     patience: Patience,
 }
 
@@ -35,7 +37,13 @@ impl Shelf {
     /// A datastore that has not been opened yet.
     pub(crate) fn closed(record: DatastoreRecord, sidecars: PathBuf) -> Shelf {
         let state = Mutex::new(Err("it has not been opened yet".into()));
-        Shelf { record, sidecars, state, patience: Patience::default() }
+        Shelf {
+            record,
+            sidecars,
+            state,
+            opening: Mutex::default(),
+            patience: Patience::default(),
+        }
     }
 
     /// Its name.
@@ -60,8 +68,12 @@ impl Shelf {
 
     /// Opens it, if it is not open.
     pub(crate) fn open(&self) -> Result<Arc<Datastore>> {
-        if let Ok(datastore) = &*lock(&self.state) {
-            return Ok(datastore.clone());
+        if let Ok(datastore) = self.get() {
+            return Ok(datastore);
+        }
+        let _opening = lock(&self.opening);
+        if let Ok(datastore) = self.get() {
+            return Ok(datastore);
         }
         let (record, sidecars) = (self.record.clone(), self.sidecars.clone());
         let shape = self.shape();

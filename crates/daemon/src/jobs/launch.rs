@@ -79,7 +79,11 @@ impl Daemon {
             state.running = true;
         }
         let spec = self.spec(record, start, destination, shape);
-        self.engine.migrate(&spec, events).map_err(|error| {
+        let launched = self.engine.migrate(&spec, events);
+        if launched.is_ok() {
+            self.gate.mirrored(record.id);
+        }
+        launched.map_err(|error| {
             lock(&job.state).running = false;
             let refusal = DaemonError::unavailable(&error);
             match error {

@@ -182,7 +182,7 @@ impl Daemon {
     }
 
     /// The region map of a migration.
-    fn map_path(&self, id: u64) -> PathBuf {
+    pub(crate) fn map_path(&self, id: u64) -> PathBuf {
         self.places.state.join("maps").join(format!("{id}.map"))
     }
 }

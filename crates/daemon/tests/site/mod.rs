@@ -1,5 +1,8 @@
 //! A daemon with two datastores in a directory of its own.
 
+// Not every test uses all of it.
+#![allow(dead_code)]
+
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -56,6 +59,14 @@ impl Site {
         running.await.unwrap();
     }
 
+    /// Puts a datastore into the state while the daemon is down, as if it had
+    /// been added when all was well with it.
+    pub(crate) fn record_datastore(&self, name: &str, location: &str) {
+        let state = rusqlite::Connection::open(self.state("state.db")).unwrap();
+        let insert = "INSERT INTO datastores (name, location, added) VALUES (?, ?, 1)";
+        state.execute(insert, [name, location]).unwrap();
+    }
+
     pub(crate) async fn restart(&mut self) {
         self.down().await;
         self.up().await;
@@ -75,6 +86,11 @@ impl Site {
 
     pub(crate) fn slow(&self, file: &str) -> PathBuf {
         self.dir.path().join("slow").join(file)
+    }
+
+    /// Where a datastore is put that is not to be found.
+    pub(crate) fn away(&self) -> PathBuf {
+        self.dir.path().join("away")
     }
 
     pub(crate) fn state(&self, file: &str) -> PathBuf {
@@ -119,6 +135,15 @@ impl Site {
             keep_source: false,
         };
         self.client().migrate(&request).await.unwrap().id
+    }
+
+    /// Waits until a migration has copied something.
+    pub(crate) async fn under_way(&self, id: u64) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while self.client().migration(id).await.unwrap().progress.unwrap().copied == 0 {
+            assert!(Instant::now() < deadline, "nothing is copied");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     /// Waits for a migration's end.
