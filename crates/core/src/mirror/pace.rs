@@ -17,12 +17,12 @@ const LADDER: [(u64, usize); 6] = [
     (512 << 10, 4),
     (1 << 20, 4),
     (1 << 20, 8),
+    (1 << 20, 12),
     (2 << 20, 6),
-    (4 << 20, 3),
 ];
 
-/// The rung to begin with: good on most devices, and not yet greedy.
-const FIRST_RUNG: usize = 2;
+/// The rung to begin with: close to the best on most devices, and not yet greedy.
+const FIRST_RUNG: usize = 3;
 
 /// The smallest chunk; with a low limit, chunks shrink so that the copier stays
 /// smooth instead of bursting.
