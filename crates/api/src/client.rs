@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
 
 use crate::{
-    AddDatastore, CreateDisk, Datastore, Disk, ErrorBody, ImportDisk, Migration, SetRate,
-    StartMigration, Status,
+    AddDatastore, CreateDisk, Datastore, Disk, ErrorBody, ImageFate, ImportDisk,
+    Migration, RemovedDisk, SetRate, StartMigration, Status,
 };
 
 /// Why a call failed.
@@ -119,14 +119,13 @@ impl Client {
         self.call(Method::POST, "/v1/imports", request).await
     }
 
-    /// Removes a disk, and its image unless that is to be kept. Answers with
-    /// what it was.
+    /// Removes a disk. Answers with what it was, and what became of its image.
     pub async fn remove_disk(
         &self,
         name: &str,
-        keep_image: bool,
-    ) -> Result<Disk, ClientError> {
-        let path = format!("{}?keep_image={keep_image}", path("disks", name));
+        image: ImageFate,
+    ) -> Result<RemovedDisk, ClientError> {
+        let path = format!("{}?image={}", path("disks", name), image.as_str());
         self.call(Method::DELETE, &path, &()).await
     }
 

@@ -54,6 +54,9 @@ pub struct Disk {
     pub image: String,
     /// How the image was provisioned.
     pub provision: Provision,
+    /// Whether the image is the operator's own file, which was imported.
+    #[serde(default)]
+    pub imported: bool,
     /// What the image really takes, if the datastore can tell.
     pub allocated: Option<u64>,
     /// Goes up each time another image becomes the truth.
@@ -64,10 +67,46 @@ pub struct Disk {
     pub problem: Option<String>,
     /// The migration under way, if there is one.
     pub migration: Option<u64>,
-    /// Where clients reach it.
+    /// Where clients reach it; empty while it is not served.
     pub uris: Vec<String>,
     /// What goes on at it; absent when it is not served.
     pub activity: Option<DiskActivity>,
+}
+
+/// What is to become of the image of a disk that is removed.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum ImageFate {
+    /// Keep it if it was imported, else remove it.
+    #[default]
+    Auto,
+    /// Keep it, as a retired one.
+    Keep,
+    /// Remove it.
+    Delete,
+}
+
+impl ImageFate {
+    /// As it is written in a query.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ImageFate::Auto => "auto",
+            ImageFate::Keep => "keep",
+            ImageFate::Delete => "delete",
+        }
+    }
+}
+
+/// A disk that was removed, as it was.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RemovedDisk {
+    /// What it was.
+    #[serde(flatten)]
+    pub disk: Disk,
+    /// Whether its image is still there.
+    pub image_kept: bool,
 }
 
 /// Asks for a new, empty disk.

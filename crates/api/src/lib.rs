@@ -21,7 +21,9 @@ mod status;
 
 pub use client::{Client, ClientError};
 pub use datastore::{AddDatastore, Datastore, DatastoreKind};
-pub use disk::{CreateDisk, Disk, DiskActivity, ImportDisk, Provision};
+pub use disk::{
+    CreateDisk, Disk, DiskActivity, ImageFate, ImportDisk, Provision, RemovedDisk,
+};
 pub use error::{ErrorBody, ErrorCode};
 pub use figures::{Application, Figures};
 pub use migration::{

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use clap::{Subcommand, ValueEnum};
-use sterna_api::{CreateDisk, Disk, DiskActivity, ImportDisk, Provision};
+use sterna_api::{
+    CreateDisk, Disk, DiskActivity, ImageFate, ImportDisk, Provision, RemovedDisk,
+};
 use sterna_core::Bytes;
 
 use crate::args::NameArg;
@@ -43,18 +45,26 @@ pub(crate) enum DiskCommand {
     List,
     /// Show one disk
     Show(NameArg),
-    /// Remove a disk that nobody uses, and its image
+    /// Remove a disk that nobody uses, and its image unless that was imported
     #[command(visible_alias = "rm")]
     Remove {
         /// Its name
         name: String,
-        /// Leave the image where it is
-        #[arg(long)]
+        /// Leave the image where it is, as is done with imported ones
+        #[arg(long, conflicts_with = "delete_image")]
         keep_image: bool,
+        /// Remove the image, also an imported one
+        #[arg(long)]
+        delete_image: bool,
     },
     /// Print the URIs under which clients reach a disk
     Uri(NameArg),
 }
+
+/// What is said of an image that was imported.
+const YOURS: &str = "\
+The file stays yours: removing the disk keeps it. A migration makes an image of
+its own and removes this one at its end, unless --keep-source is given.";
 
 /// How much room an image takes before anything is written to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -109,7 +119,7 @@ pub(crate) fn run(
             let request = ImportDisk { name, datastore: on, file: found(file) };
             let disk =
                 link.ask(async |client| Ok(client.import_disk(&request).await?))?;
-            output.answer(&disk, |disk| made("imported", disk))
+            output.answer(&disk, |disk| format!("{}{YOURS}", made("imported", disk)))
         }
         DiskCommand::List => {
             let all = link.ask(async |client| Ok(client.disks().await?))?;
@@ -119,10 +129,15 @@ pub(crate) fn run(
             let one = link.ask(async |client| Ok(client.disk(&name).await?))?;
             output.answer(&one, |one| show(one, output))
         }
-        DiskCommand::Remove { name, keep_image } => {
-            let gone = link
-                .ask(async |client| Ok(client.remove_disk(&name, keep_image).await?))?;
-            output.answer(&gone, |gone| removed(gone, keep_image))
+        DiskCommand::Remove { name, keep_image, delete_image } => {
+            let image = match (keep_image, delete_image) {
+                (true, _) => ImageFate::Keep,
+                (_, true) => ImageFate::Delete,
+                _ => ImageFate::Auto,
+            };
+            let gone =
+                link.ask(async |client| Ok(client.remove_disk(&name, image).await?))?;
+            output.answer(&gone, removed)
         }
         DiskCommand::Uri(NameArg { name }) => uri(&name, link, output),
     }
@@ -168,9 +183,10 @@ fn made(how: &str, disk: &Disk) -> String {
     text
 }
 
-fn removed(disk: &Disk, keep_image: bool) -> String {
-    let image = if keep_image { "stays" } else { "is removed" };
-    format!("Disk {} is removed; its image {} {image}.", disk.name, disk.image)
+fn removed(gone: &RemovedDisk) -> String {
+    let Disk { name, image, .. } = &gone.disk;
+    let became = if gone.image_kept { "kept" } else { "removed" };
+    format!("Disk {name} is removed.\n  image {became}: {image}")
 }
 
 fn state(disk: &Disk) -> Cell {
@@ -220,7 +236,8 @@ fn show(disk: &Disk, output: Output) -> String {
     pairs.add("id", disk.id.as_str());
     pairs.add("size", format!("{} ({} bytes)", bytes(disk.size), disk.size));
     pairs.add("datastore", disk.datastore.as_str());
-    pairs.add("image", disk.image.as_str());
+    let imported = if disk.imported { " (imported)" } else { "" };
+    pairs.add("image", format!("{}{imported}", disk.image));
     pairs.add("provision", provision(disk.provision));
     pairs.maybe("allocated", disk.allocated.map(bytes));
     pairs.add("generation", disk.generation.to_string());

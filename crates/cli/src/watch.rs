@@ -19,7 +19,7 @@ use crate::report::summary;
 
 /// How often the daemon is asked: quick enough for the eye, slow enough to be
 /// free.
-const POLL: Duration = Duration::from_millis(200);
+const POLL: Duration = Duration::from_millis(100);
 /// How often a line is printed where there is no terminal.
 const LINE: Duration = Duration::from_secs(5);
 /// The least time between two lines, though the state changes more often.

@@ -2,7 +2,8 @@
 //!
 //! A disk comes to be in this order: image and sidecar (durable), record,
 //! served. A crash in between leaves at most an image that no disk has, which
-//! its sidecar names. It goes in the opposite order, for the same reason.
+//! its sidecar names. It goes in the opposite order
+//! (`removals`), for the same reason.
 
 use sterna_api::{CreateDisk, Disk, DiskActivity, Provision};
 use sterna_engine::datastore::{self, Datastore, Location};
@@ -90,49 +91,6 @@ impl Daemon {
         self.view_disk(record)
     }
 
-    /// Removes a disk that nobody uses.
-    pub(crate) fn remove_disk(&self, name: &str, keep_image: bool) -> Result<Disk> {
-        let _claim = self.claims.alone(claim_of(name))?;
-        let record = self.disk_record(name)?;
-        if let Some(migration) = self.migration_of(record.id)? {
-            let id = migration.id;
-            let message = format!("disk {name} is being moved by migration {id}");
-            let hint = format!("wait for it, or `sterna migration cancel {id}`");
-            return Err(DaemonError::in_use(message).hint(hint));
-        }
-        let gone = self.view_disk(record.clone())?;
-        let clients = gone.activity.as_ref().map_or(0, |activity| activity.connections);
-        if clients > 0 {
-            let plural = if clients == 1 { "client" } else { "clients" };
-            let message = format!("disk {name} is in use by {clients} {plural}");
-            return Err(DaemonError::in_use(message).hint("disconnect them first"));
-        }
-        if gone.served {
-            let detached = self.engine.detach(record.id);
-            detached.map_err(|error| {
-                DaemonError::internal(format!("disk {name} cannot be detached: {error}"))
-            })?;
-        }
-        self.store.remove_disk(record.id)?;
-        lock(&self.served).remove(&record.id);
-        lock(&self.recent).remove(&record.id);
-        tracing::info!(disk = name, id = %record.id, keep_image, "disk removed");
-        let shelf = self.shelf(&record.datastore)?;
-        let put_away = if keep_image {
-            // Nobody's truth any more, so that it can be imported again.
-            let retired = identity(&record, record.generation, Role::Retired);
-            shelf.open().and_then(|_| shelf.identify(&record.image, &retired))
-        } else {
-            shelf.open().and_then(|_| shelf.remove(&record.image, record.size))
-        };
-        put_away.map_err(|error| {
-            let message = format!("disk {name} is removed, but its image is as it was");
-            DaemonError::unavailable(format!("{message}: {error}"))
-                .hint(format!("put it away by hand: {}", gone.image))
-        })?;
-        Ok(gone)
-    }
-
     /// Serves a disk's image to clients.
     pub(crate) fn serve_disk(
         &self,
@@ -211,14 +169,15 @@ impl Daemon {
             written_bytes: stats.write.bytes,
             recent: recent(),
         });
-        let uris = self.places.nbd.iter().map(|place| place.uri(&record.name));
+        let places = self.places.nbd.iter().filter(|_| problem.is_none());
         Ok(Disk {
-            uris: uris.collect(),
+            uris: places.map(|place| place.uri(&record.name)).collect(),
             id: record.id.to_string(),
             size: record.size,
             image: place_of(&shelf.record().location, &record.image),
             allocated: shelf.allocated(&record.image, record.size),
             provision: record.provision,
+            imported: record.imported,
             generation: record.generation,
             served: problem.is_none(),
             problem,
@@ -255,6 +214,7 @@ pub(crate) fn new_record(
         datastore: datastore.into(),
         image: String::new(),
         provision,
+        imported: false,
         generation: 1,
         created: clock::now(),
     })

@@ -36,6 +36,7 @@ impl Daemon {
         let active = identity(&record, record.generation, Role::Active);
         store.adopt(&file, &active).map_err(|error| shelf.refused(&error))?;
         record.image = file;
+        record.imported = true;
         if let Err(error) = self.begin(&record, &image, &shelf) {
             // Its bytes are as they were; its sidecar says that nobody has it.
             let retired = Identity { role: Role::Retired, ..active };

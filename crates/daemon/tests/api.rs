@@ -4,7 +4,7 @@ mod site;
 
 use site::Site;
 use sterna_api::{
-    AddDatastore, ClientError, CreateDisk, ErrorCode, ImportDisk, Migration,
+    AddDatastore, ClientError, CreateDisk, ErrorCode, ImageFate, ImportDisk, Migration,
     MigrationState, Provision, StartMigration,
 };
 
@@ -46,7 +46,7 @@ async fn a_disk_comes_to_be_is_seen_and_goes() {
     assert_eq!(site.client().datastore("fast").await.unwrap().disks, 1);
     let status = site.client().status().await.unwrap();
     assert_eq!((status.counts.disks, status.counts.disks_served), (1, 1));
-    site.client().remove_disk("db", false).await.unwrap();
+    site.client().remove_disk("db", ImageFate::Auto).await.unwrap();
     assert!(!site.fast("db.raw").exists() && !site.fast("db.raw.sterna").exists());
     site.stop().await;
 }
@@ -66,7 +66,10 @@ async fn bad_input_is_refused_and_changes_nothing() {
     let too_large = CreateDisk { provision: Provision::Thick, ..disk("x", 1 << 50) };
     assert_eq!(code(client.create_disk(&too_large).await), ErrorCode::NoSpace);
     assert_eq!(code(client.disk("nobody").await), ErrorCode::NotFound);
-    assert_eq!(code(client.remove_disk("nobody", false).await), ErrorCode::NotFound);
+    assert_eq!(
+        code(client.remove_disk("nobody", ImageFate::Auto).await),
+        ErrorCode::NotFound
+    );
     assert_eq!(code(client.remove_datastore("fast").await), ErrorCode::InUse);
     let mut here = to_slow("db");
     here.to = "fast".into();
@@ -110,9 +113,31 @@ async fn an_image_is_imported_once_and_can_be_given_back() {
     let first = site.client().import_disk(&import("one")).await.unwrap();
     assert_eq!(first.size, MIB);
     assert_eq!(code(site.client().import_disk(&import("two")).await), ErrorCode::InUse);
-    site.client().remove_disk("one", true).await.unwrap();
+    site.client().remove_disk("one", ImageFate::Keep).await.unwrap();
     let again = site.client().import_disk(&import("two")).await.unwrap();
     assert_eq!((again.id, again.generation), (first.id, 2));
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_imported_file_outlives_its_disk_unless_told_otherwise() {
+    let site = Site::with_datastores().await;
+    let remove = async |name: &str, image| {
+        site.client().remove_disk(name, image).await.unwrap().image_kept
+    };
+    let bytes = site.imported("mine", MIB).await;
+    assert!(site.client().disk("mine").await.unwrap().imported);
+    assert!(remove("mine", ImageFate::Auto).await);
+    assert!(std::fs::read(site.fast("mine.raw")).unwrap() == bytes);
+    site.imported("gone", MIB).await;
+    assert!(!remove("gone", ImageFate::Delete).await);
+    assert!(!site.fast("gone.raw").exists());
+    // A migration makes another image, which is Sterna's.
+    site.imported("moved", MIB).await;
+    let id = site.client().migrate(&to_slow("moved")).await.unwrap().id;
+    assert_eq!(site.ended(id).await.state, MigrationState::Completed);
+    assert!(!remove("moved", ImageFate::Auto).await);
+    assert!(site.files("slow").is_empty());
     site.stop().await;
 }
 
@@ -140,7 +165,10 @@ async fn a_cancelled_migration_leaves_the_disk_as_it_was() {
     let bytes = site.imported("db", 8 * MIB).await;
     let id = site.slow_migration("db").await;
     assert_eq!(code(site.client().migrate(&to_slow("db")).await), ErrorCode::InUse);
-    assert_eq!(code(site.client().remove_disk("db", false).await), ErrorCode::InUse);
+    assert_eq!(
+        code(site.client().remove_disk("db", ImageFate::Auto).await),
+        ErrorCode::InUse
+    );
     assert_eq!(code(site.client().remove_datastore("slow").await), ErrorCode::InUse);
     site.client().cancel(id).await.unwrap();
     assert_eq!(site.ended(id).await.state, MigrationState::Cancelled);
@@ -213,6 +241,7 @@ async fn a_damaged_sidecar_keeps_its_disk_from_being_served() {
     std::fs::write(site.fast("db.raw.sterna"), b"garbage").unwrap();
     site.up().await;
     let broken = site.client().disk("db").await.unwrap();
+    assert!(broken.uris.is_empty());
     assert!(!broken.served && broken.problem.unwrap().contains("damaged"));
     assert!(site.client().disk("other").await.unwrap().served);
     let status = site.client().status().await.unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use serde::Deserialize;
-use sterna_api::{CreateDisk, Disk, ErrorBody, ImportDisk};
+use sterna_api::{CreateDisk, Disk, ErrorBody, ImageFate, ImportDisk, RemovedDisk};
 use utoipa::IntoParams;
 
 use super::extract::{Body, Parameters, Which};
@@ -16,9 +16,10 @@ use crate::daemon::Daemon;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Removal {
-    /// Leave the image where it is.
+    /// What is to become of the image.
     #[serde(default)]
-    keep_image: bool,
+    #[param(inline)]
+    image: ImageFate,
 }
 
 /// All disks, by name.
@@ -73,12 +74,15 @@ pub(super) async fn show(
 #[utoipa::path(
     delete, path = "/v1/disks/{name}", tag = "disks", operation_id = "remove_disk",
     params(("name" = String, Path, description = "The disk's name"), Removal),
-    responses((status = 200, body = Disk), (status = "default", body = ErrorBody)),
+    responses(
+        (status = 200, body = RemovedDisk),
+        (status = "default", body = ErrorBody),
+    ),
 )]
 pub(super) async fn remove(
     State(daemon): State<Arc<Daemon>>,
     Which(name): Which<String>,
     Parameters(removal): Parameters<Removal>,
-) -> Answer<Disk> {
-    blocking(daemon, move |daemon| daemon.remove_disk(&name, removal.keep_image)).await
+) -> Answer<RemovedDisk> {
+    blocking(daemon, move |daemon| daemon.remove_disk(&name, removal.image)).await
 }

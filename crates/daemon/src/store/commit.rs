@@ -44,8 +44,8 @@ fn commit(connection: &mut Connection, id: u64) -> Result<(), CommitError> {
     advance(&transaction, id, Step::Committed).map_err(CommitError::Absent)?;
     let moved = transaction.execute(
         "UPDATE disks SET
-             (datastore, image, provision, generation) = (
-                 SELECT to_datastore, to_image, provision, destination_generation
+             (datastore, image, provision, generation, imported) = (
+                 SELECT to_datastore, to_image, provision, destination_generation, 0
                  FROM migrations WHERE id = ?1)
          WHERE id = (SELECT disk FROM migrations WHERE id = ?1)",
         params![to_sql(id)],

@@ -21,6 +21,8 @@ pub(crate) struct DiskRecord {
     pub(crate) image: String,
     /// How the image was provisioned.
     pub(crate) provision: Provision,
+    /// The image is the operator's own file, taken as it was.
+    pub(crate) imported: bool,
     /// The image's generation.
     pub(crate) generation: u64,
     /// When it was created (seconds since 1970).
@@ -53,6 +55,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<DiskRecord> {
         datastore: row.get("datastore")?,
         image: row.get("image")?,
         provision: provision(&row.get::<_, String>("provision")?),
+        imported: row.get("imported")?,
         generation: from_sql(row.get("generation")?),
         created: from_sql(row.get("created")?),
     })
@@ -60,8 +63,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<DiskRecord> {
 
 const INSERT: &str = "
     INSERT INTO disks
-        (id, name, size, datastore, image, provision, generation, created)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
+        (id, name, size, datastore, image, provision, imported, generation, created)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 impl Store {
     /// All disks, by name.
@@ -98,6 +101,7 @@ impl Store {
                     one.datastore,
                     one.image,
                     provision_text(one.provision),
+                    one.imported,
                     to_sql(one.generation),
                     to_sql(one.created),
                 ],

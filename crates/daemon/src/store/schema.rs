@@ -18,10 +18,10 @@ use super::{StoreError, cannot};
 const APPLICATION_ID: i64 = 0x5354_524E;
 
 /// The schema that this Sterna writes: the number of steps to it.
-pub(super) const VERSION: i64 = 1;
+pub(super) const VERSION: i64 = 2;
 
 /// What brings a database from each version to the next.
-const STEPS: [&str; 1] = [FIRST];
+const STEPS: [&str; 2] = [FIRST, SECOND];
 
 const _: () = assert!(STEPS.len() as u64 == VERSION.unsigned_abs());
 
@@ -76,6 +76,17 @@ const FIRST: &str = "
     -- One disk, one migration.
     CREATE UNIQUE INDEX one_migration_per_disk ON migrations (disk)
         WHERE step NOT IN ('completed', 'cancelled');
+";
+
+const SECOND: &str = "
+    -- The image is the operator's own file.
+    ALTER TABLE disks ADD COLUMN imported INTEGER NOT NULL DEFAULT 0;
+
+    -- What the copier has done so far, over restarts of the daemon.
+    ALTER TABLE migrations ADD COLUMN copied INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE migrations ADD COLUMN copying_ms INTEGER NOT NULL DEFAULT 0;
+    -- It began with an old copy, so all of it is compared.
+    ALTER TABLE migrations ADD COLUMN compares INTEGER NOT NULL DEFAULT 0;
 ";
 
 /// How long to wait for someone who looks inside with the sqlite3 tool.

@@ -34,6 +34,7 @@ fn disk(name: &str, datastore: &str) -> DiskRecord {
         datastore: datastore.into(),
         image: format!("{name}.raw"),
         provision: Provision::ThickZeroed,
+        imported: true,
         generation: 1,
         created: 8,
     }
@@ -135,6 +136,7 @@ fn the_commit_moves_the_disk_and_the_migration_at_once() {
     let moved = store.disk("db").unwrap().unwrap();
     assert_eq!((moved.datastore.as_str(), moved.image.as_str()), ("slow", "db.raw"));
     assert_eq!((moved.generation, moved.provision), (2, Provision::Thin));
+    assert!(!moved.imported, "Sterna made the new image");
     assert_eq!(store.migration(id).unwrap().unwrap().step, Step::Committed);
 }
 

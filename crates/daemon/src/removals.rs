@@ -1,0 +1,75 @@
+//! Removals: a disk goes, and its image with it or not.
+//!
+//! Sterna removes what Sterna made. A file that was imported is the operator's
+//! own and stays, unless they say otherwise; a migration ends that, as it makes
+//! another image. The record goes before the image: a crash in between leaves an
+//! image that no disk has, never a disk without its image.
+
+use sterna_api::{ImageFate, RemovedDisk};
+use sterna_engine::sidecar::Role;
+
+use crate::daemon::{Daemon, lock};
+use crate::disks::{claim_of, identity};
+use crate::error::{DaemonError, Result};
+use crate::store::DiskRecord;
+
+impl Daemon {
+    /// Removes a disk that nobody uses.
+    pub(crate) fn remove_disk(&self, name: &str, wish: ImageFate) -> Result<RemovedDisk> {
+        let _claim = self.claims.alone(claim_of(name))?;
+        let record = self.disk_record(name)?;
+        self.check_idle(&record)?;
+        let image_kept = match wish {
+            ImageFate::Auto => record.imported,
+            ImageFate::Keep => true,
+            ImageFate::Delete => false,
+        };
+        let gone = self.view_disk(record.clone())?;
+        if gone.served {
+            let detached = self.engine.detach(record.id);
+            detached.map_err(|error| {
+                DaemonError::internal(format!("disk {name} cannot be detached: {error}"))
+            })?;
+        }
+        self.store.remove_disk(record.id)?;
+        lock(&self.served).remove(&record.id);
+        lock(&self.recent).remove(&record.id);
+        tracing::info!(disk = name, id = %record.id, image_kept, "disk removed");
+        self.put_image_away(&record, image_kept).map_err(|error| {
+            let message = format!("disk {name} is removed, but its image is as it was");
+            DaemonError::unavailable(format!("{message}: {error}"))
+                .hint(format!("put it away by hand: {}", gone.image))
+        })?;
+        Ok(RemovedDisk { disk: gone, image_kept })
+    }
+
+    /// Refuses a disk that is being moved or used.
+    fn check_idle(&self, record: &DiskRecord) -> Result<()> {
+        let name = &record.name;
+        if let Some(migration) = self.migration_of(record.id)? {
+            let id = migration.id;
+            let message = format!("disk {name} is being moved by migration {id}");
+            let hint = format!("wait for it, or `sterna migration cancel {id}`");
+            return Err(DaemonError::in_use(message).hint(hint));
+        }
+        match self.engine.stats(record.id).map_or(0, |stats| stats.connections) {
+            0 => Ok(()),
+            clients => {
+                let plural = if clients == 1 { "client" } else { "clients" };
+                let message = format!("disk {name} is in use by {clients} {plural}");
+                Err(DaemonError::in_use(message).hint("disconnect them first"))
+            }
+        }
+    }
+
+    fn put_image_away(&self, record: &DiskRecord, keep: bool) -> Result<()> {
+        let shelf = self.shelf(&record.datastore)?;
+        shelf.open()?;
+        if !keep {
+            return shelf.remove(&record.image, record.size);
+        }
+        // Nobody's truth any more, so that it can be imported again.
+        let retired = identity(record, record.generation, Role::Retired);
+        shelf.identify(&record.image, &retired)
+    }
+}
