@@ -21,6 +21,12 @@ pub enum ErrorCode {
     NoSpace,
     /// A datastore or a disk cannot be reached or is not in order.
     Unavailable,
+    /// The migration that was waited for was cancelled. Said by the command line.
+    Cancelled,
+    /// The migration that was waited for stands still. Said by the command line.
+    Paused,
+    /// The wait was ended, the migration was not. Said by the command line.
+    Interrupted,
     /// The daemon itself failed.
     Internal,
 }

@@ -137,6 +137,7 @@ mod tests {
             "sterna datastore add a /a --shape colour=red",
             "sterna serve --io psync",
             "sterna serve --listen localhost",
+            "sterna serve --listen localhost:10809",
         ] {
             assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
         }

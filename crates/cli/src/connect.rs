@@ -19,6 +19,8 @@ pub(crate) struct Link {
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Failure {
+    /// What kind of trouble it is.
+    pub(crate) code: ErrorCode,
     /// What happened, and to what.
     pub(crate) message: String,
     /// What to do next.
@@ -67,11 +69,16 @@ pub(crate) fn explain(error: &anyhow::Error) -> ErrorBody {
     if let Some(error) = error.downcast_ref::<DaemonError>() {
         return error.body();
     }
-    let (message, hint) = match error.downcast_ref::<Failure>() {
-        Some(failure) => (failure.message.clone(), failure.hint.clone()),
-        None => (format!("{error:#}"), String::new()),
-    };
-    ErrorBody { code: ErrorCode::Internal, message, hint }
+    match error.downcast_ref::<Failure>() {
+        Some(Failure { code, message, hint }) => {
+            ErrorBody { code: *code, message: message.clone(), hint: hint.clone() }
+        }
+        None => ErrorBody {
+            code: ErrorCode::Internal,
+            message: format!("{error:#}"),
+            hint: String::new(),
+        },
+    }
 }
 
 fn explain_client(error: &ClientError) -> ErrorBody {
@@ -80,8 +87,8 @@ fn explain_client(error: &ClientError) -> ErrorBody {
         ClientError::Refused(body) => body.clone(),
         ClientError::NoDaemon { .. } => body(
             ErrorCode::Unavailable,
-            "start it: `sterna serve` (or `systemctl start sterna`); if it runs \
-             with another socket, name that with --socket or STERNA_SOCKET"
+            "start it: `sterna serve`; if it runs with another socket, name that \
+             with --socket or STERNA_SOCKET"
                 .into(),
         ),
         ClientError::Forbidden { .. } => body(

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use clap::{Subcommand, ValueEnum};
 use sterna_api::{
-    CreateDisk, Disk, DiskActivity, ImageFate, ImportDisk, Provision, RemovedDisk,
+    CreateDisk, Disk, DiskActivity, ErrorCode, ImageFate, ImportDisk, Provision,
+    RemovedDisk,
 };
 use sterna_core::Bytes;
 
@@ -148,6 +149,7 @@ fn uri(name: &str, link: &Link, output: Output) -> anyhow::Result<()> {
     if !disk.served {
         let problem = disk.problem.unwrap_or_default();
         return Err(Failure {
+            code: ErrorCode::Unavailable,
             message: format!("disk {name} is not served: {problem}"),
             hint: format!("see `sterna disk show {name}`"),
         }

@@ -21,7 +21,7 @@ pub(crate) struct ServeArgs {
     state: Option<PathBuf>,
     /// Serve NBD over TCP as well; without login or encryption, so choose a
     /// network that you trust
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = parse_address)]
     listen: Vec<SocketAddr>,
     /// The unix socket for NBD [default: nbd.sock beside the API socket]
     #[arg(long, value_name = "PATH")]
@@ -29,6 +29,13 @@ pub(crate) struct ServeArgs {
     /// How to do I/O
     #[arg(long, value_enum, default_value_t)]
     io: IoArg,
+}
+
+/// Reads where to listen. A name may mean several addresses, or others tomorrow.
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "an IP address and a port are needed, as in 127.0.0.1:10809 or [::1]:10809".into()
+    })
 }
 
 /// How to do I/O.

@@ -10,7 +10,7 @@ use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use sterna_api::{Client, Migration, MigrationState, Progress};
+use sterna_api::{Client, ErrorCode, Migration, MigrationState, Progress};
 
 use crate::connect::Failure;
 use crate::format::{bytes, iops, rate, response, span};
@@ -53,6 +53,7 @@ pub(crate) async fn to_the_end(
     screen.clear();
     let Some(end) = end else {
         return Err(Failure {
+            code: ErrorCode::Interrupted,
             message: format!("no longer waiting; migration {id} goes on by itself"),
             hint: format!(
                 "`sterna migration watch {id}` follows it, `sterna migration cancel \
@@ -95,11 +96,13 @@ fn finish(end: &Migration, output: Output, show: Show) -> anyhow::Result<()> {
     match end.state {
         MigrationState::Completed => Ok(()),
         MigrationState::Cancelled => Err(Failure {
+            code: ErrorCode::Cancelled,
             message: format!("migration {id} of {} was cancelled", end.disk),
             hint: format!("disk {} is on {}, as before", end.disk, end.from),
         }
         .into()),
         _ => Err(Failure {
+            code: ErrorCode::Paused,
             message: format!(
                 "migration {id} of {} is paused: {}",
                 end.disk,

@@ -29,6 +29,7 @@ mod keeper;
 mod lock;
 mod patience;
 mod random;
+mod refusals;
 mod removals;
 mod serve;
 mod settings;

@@ -15,6 +15,7 @@ use sterna_engine::{ImageSpec, Shape};
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
 use crate::patience::Patience;
+use crate::refusals::{lost_sidecar, refusal};
 use crate::store::DatastoreRecord;
 
 /// How long a figure may take. People wait for it.
@@ -119,7 +120,10 @@ impl Shelf {
 
     /// How to open an image that must be the expected one.
     pub(crate) fn expect(&self, file: &str, expected: &Identity) -> Result<ImageSpec> {
-        self.get()?.open_image(file, expected).map_err(|error| self.refused(&error))
+        self.get()?.open_image(file, expected).map_err(|error| {
+            lost_sidecar(self.name(), &expected.name, file, &error)
+                .unwrap_or_else(|| self.refused(&error))
+        })
     }
 
     /// Makes an image say what it is.
@@ -139,21 +143,9 @@ impl Shelf {
         removed.map_err(|error| self.refused(&error))
     }
 
-    /// The datastore's own error, for the API. It says itself what to do.
+    /// The datastore's own error, for the API.
     pub(crate) fn refused(&self, error: &DatastoreError) -> DaemonError {
-        use DatastoreError as E;
-        let message = format!("datastore {}: {error}", self.name());
-        match error {
-            E::Full { .. } => DaemonError::new(sterna_api::ErrorCode::NoSpace, message),
-            E::Exists(_) => DaemonError::new(sterna_api::ErrorCode::Exists, message),
-            E::Occupied { .. } | E::Mounted { .. } | E::Held { .. } => {
-                DaemonError::in_use(message)
-            }
-            E::Io { .. } | E::Remote { .. } | E::Mismatch { .. } | E::Sidecar { .. } => {
-                DaemonError::unavailable(message)
-            }
-            _ => DaemonError::invalid(message),
-        }
+        refusal(self.name(), error)
     }
 
     fn unavailable(&self, problem: &str) -> DaemonError {

@@ -94,7 +94,11 @@ impl IntoResponse for Refusal {
         let status = match self.0.code() {
             ErrorCode::Invalid => StatusCode::BAD_REQUEST,
             ErrorCode::NotFound => StatusCode::NOT_FOUND,
-            ErrorCode::Exists | ErrorCode::InUse => StatusCode::CONFLICT,
+            ErrorCode::Exists
+            | ErrorCode::InUse
+            | ErrorCode::Cancelled
+            | ErrorCode::Paused
+            | ErrorCode::Interrupted => StatusCode::CONFLICT,
             ErrorCode::NoSpace => StatusCode::INSUFFICIENT_STORAGE,
             ErrorCode::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             ErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,

@@ -51,6 +51,7 @@ impl Daemon {
                 let hint = super::view::then_resume("put that right", id);
                 return Err(DaemonError::unavailable(message).hint(hint));
             }
+            tracing::info!(migration = id, "resumed by the operator");
             self.relaunch(&job, &record)?;
         }
         self.show_migration(id)

@@ -51,12 +51,22 @@ impl Daemon {
         self.log_notice(job.id, notice);
         let recorded = match notice {
             Notice::Paused(reason) => self.on_pause(job, *reason),
-            Notice::Resumed => self.store.set_pause(job.id, None),
+            Notice::Resumed => self.on_resume(job),
             _ => Ok(()),
         };
         if let Err(error) = recorded {
             let error = error.with_cause();
             tracing::error!(migration = job.id, error, "a pause is not recorded");
+        }
+    }
+
+    /// The mirror goes on. A pause that the operator has asked for since then
+    /// holds: it is recorded when it is asked for, which is before this is heard.
+    fn on_resume(&self, job: &Job) -> Result<(), crate::store::StoreError> {
+        let pause = self.store.migration(job.id)?.and_then(|record| record.pause);
+        match pause {
+            Some(pause) if pause.hint.is_some() => self.store.set_pause(job.id, None),
+            _ => Ok(()),
         }
     }
 
@@ -69,7 +79,7 @@ impl Daemon {
     ) -> Result<(), crate::store::StoreError> {
         let Some(record) = self.store.migration(job.id)? else { return Ok(()) };
         let ended = record.step.ended() || record.step == Step::Committed;
-        if ended || (reason == PauseReason::Asked && record.pause.is_some()) {
+        if ended || reason == PauseReason::Asked {
             return Ok(());
         }
         let hint = hint(&record, reason);

@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 
 use sterna_api::Provision;
-use sterna_core::mirror::Notice;
+use sterna_core::mirror::{Notice, PauseReason};
 use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options, Start};
 use sterna_engine::sidecar::Role;
 use sterna_engine::{ImageSpec, MigrateError, Shape};
@@ -176,7 +176,8 @@ impl Daemon {
         Ok(())
     }
 
-    /// Lets a migration without a mirror go on because the operator says so.
+    /// Lets a migration without a mirror go on: the operator says so, or its
+    /// datastore is back.
     pub(super) fn relaunch(
         self: &Arc<Self>,
         job: &Arc<Job>,
@@ -191,7 +192,11 @@ impl Daemon {
         match launched {
             Ok(()) => {
                 self.store.set_pause(record.id, None)?;
-                tracing::info!(migration = record.id, compare, "resumed by the operator");
+                tracing::info!(
+                    migration = record.id,
+                    compare,
+                    "migration taken up again"
+                );
                 Ok(())
             }
             Err(mut obstacle) => {
@@ -277,6 +282,10 @@ impl Daemon {
     /// What a notice of the mirror is worth in the log.
     pub(super) fn log_notice(&self, id: u64, notice: &Notice) {
         match notice {
+            // Whoever asked has said so.
+            Notice::Paused(PauseReason::Asked) => {
+                tracing::debug!(migration = id, "migration paused");
+            }
             Notice::Paused(reason) => {
                 tracing::warn!(migration = id, %reason, "migration paused");
             }

@@ -242,7 +242,11 @@ fn make_destination(
             let file =
                 path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             reuse(record, to, store, file).map_err(|reason| {
-                to.refused(&DatastoreError::Exists(path.clone())).hint(reason)
+                let hint = format!(
+                    "{reason}; look at it, then remove it, or make it a disk with \
+                     `sterna disk import`"
+                );
+                to.refused(&DatastoreError::Exists(path.clone())).hint(hint)
             })
         }
         Err(error) => Err(to.refused(&error)),
@@ -256,9 +260,9 @@ fn reuse(
     store: &Datastore,
     file: &str,
 ) -> Result<Destination, String> {
-    let image = store.image(file).map_err(|error| error.to_string())?;
-    let old =
-        store.read_sidecar(&image, record.size).map_err(|error| error.to_string())?;
+    let unusable = |_| "it is no old copy of this disk".to_owned();
+    let image = store.image(file).map_err(unusable)?;
+    let old = store.read_sidecar(&image, record.size).map_err(unusable)?;
     let ours =
         old.id == record.disk && old.size == record.size && old.role != Role::Active;
     if !ours {

@@ -32,16 +32,13 @@ pub enum DatastoreError {
         expected: &'static str,
     },
     /// The file would be overwritten.
-    #[error("{} exists already; remove it, adopt it, or choose another name", .0.display())]
+    #[error("{} exists already", .0.display())]
     Exists(PathBuf),
     /// The name would lead out of the datastore.
     #[error("`{0}` is not the name of a file in this datastore; give a plain file name")]
     Name(String),
     /// The image does not fit.
-    #[error(
-        "{place} has {free} left and the image needs {needed}; free some space, or choose \
-         a thin image or another datastore"
-    )]
+    #[error("{place} has {free} left and the image needs {needed}")]
     Full {
         /// The datastore's location.
         place: String,
