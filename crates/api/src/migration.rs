@@ -62,13 +62,14 @@ pub struct Progress {
     /// Bytes on the destination that equal the source's.
     pub synced: u64,
     /// Bytes written to the destination by the copier (what was copied again
-    /// counts again).
+    /// counts again), over restarts of the daemon.
     pub copied: u64,
     /// Bytes verified so far, if verification was asked for.
     pub verified: Option<u64>,
     /// Regions that are behind and must be copied again.
     pub late_regions: u64,
-    /// What the copier gets through now, bytes of the disk per second.
+    /// What the copier gets through now, bytes of the disk per second; 0 while
+    /// it is paused.
     pub rate: f64,
     /// How long the rest will take at this rate, in seconds.
     pub eta_s: Option<f64>,
@@ -85,10 +86,13 @@ pub struct Progress {
 pub struct Report {
     /// From the request to the end, pauses included, in seconds.
     pub duration_s: f64,
-    /// Bytes written to the destination.
+    /// Bytes written to the destination by the copier.
     pub copied: u64,
-    /// Bytes of the disk per second, pauses included.
+    /// Bytes copied per second of copying, without pauses and verification.
     pub average_rate: f64,
+    /// Bytes compared because an old copy was there.
+    #[serde(default)]
+    pub compared: Option<u64>,
     /// How long the guest was held at the switch-over, in milliseconds.
     pub switch_over_ms: Option<f64>,
     /// Switch-overs begun and undone.

@@ -143,13 +143,17 @@ fn list(all: &[Migration], output: Output) -> String {
 fn pace(one: &Migration) -> (String, String, String) {
     let none = || String::from("-");
     if one.state == MigrationState::Completed {
-        let average = one.report.map_or_else(none, |report| rate(report.average_rate));
+        let average = one.report.filter(|report| report.copied > 0);
+        let average = average.map_or_else(none, |report| rate(report.average_rate));
         return ("100%".into(), average, none());
     }
     match one.progress {
         Some(progress) if !one.state.ended() => (
             format!("{:.0}%", watch::percent(one.state, &progress)),
-            rate(progress.rate),
+            match one.state {
+                MigrationState::Paused => none(),
+                _ => rate(progress.rate),
+            },
             progress.eta_s.map_or_else(none, span),
         ),
         _ => (none(), none(), none()),

@@ -31,7 +31,7 @@ pub(crate) fn show(one: &Migration, output: Output) -> String {
     pairs.add("started", moment_ago(one.started));
     pairs.maybe("ended", one.ended.map(moment));
     if let Some(progress) = one.progress.as_ref().filter(|_| !one.state.ended()) {
-        add_progress(&mut pairs, progress);
+        add_progress(&mut pairs, progress, one.state);
     }
     if let Some(report) = &one.report {
         add_report(&mut pairs, report);
@@ -48,7 +48,14 @@ pub(crate) fn summary(one: &Migration, output: Output) -> String {
         MigrationState::Completed => {
             format!("{disk} moved from {} to {} in {took}.\n", one.from, one.to)
         }
-        _ => format!("{disk} stays on {}: the migration was cancelled.\n", one.from),
+        _ => {
+            let copied = one.report.map_or(0, |report| report.copied);
+            format!(
+                "{disk} stays on {}: cancelled after {took}, {} copied.\n",
+                one.from,
+                bytes(copied)
+            )
+        }
     };
     let mut pairs = Pairs::new();
     if one.state == MigrationState::Completed {
@@ -81,13 +88,14 @@ fn options(one: &Migration) -> String {
     if options.is_empty() { "none".into() } else { options.join(", ") }
 }
 
-fn add_progress(pairs: &mut Pairs, progress: &Progress) {
+fn add_progress(pairs: &mut Pairs, progress: &Progress, state: MigrationState) {
     let (synced, total) = (bytes(progress.synced), bytes(progress.total));
     pairs.add("synced", format!("{synced} of {total}"));
-    pairs.add(
-        "copied",
-        format!("{}, now {}", bytes(progress.copied), rate(progress.rate)),
-    );
+    let now = match state {
+        MigrationState::Paused => "-".into(),
+        _ => rate(progress.rate),
+    };
+    pairs.add("copied", format!("{}, now {now}", bytes(progress.copied)));
     pairs.maybe("verified", progress.verified.map(bytes));
     if progress.late_regions > 0 {
         pairs.add("behind", format!("{} regions", progress.late_regions));
@@ -109,6 +117,8 @@ fn add_report(pairs: &mut Pairs, report: &Report) {
         0.0 => String::new(),
         average => format!(", on average {}", rate(average)),
     };
+    let compared = report.compared.map(|size| format!("{}: an old copy", bytes(size)));
+    pairs.maybe("compared", compared);
     pairs.add("copied", format!("{}{average}", bytes(report.copied)));
     pairs.maybe("verified", report.verified.map(bytes));
     pairs.maybe("allocated", report.allocated.map(bytes));

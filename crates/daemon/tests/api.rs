@@ -191,9 +191,14 @@ async fn a_pause_and_a_migration_outlive_the_daemon() {
     assert_eq!(still.state, MigrationState::Paused);
     assert_eq!(still.hint, None, "somebody asked for it: nothing is to be done");
     site.client().resume(id).await.unwrap();
+    site.under_way(id).await;
     site.restart().await;
     site.client().set_rate(id, None).await.unwrap();
-    assert_eq!(site.ended(id).await.state, MigrationState::Completed);
+    let end = site.ended(id).await;
+    assert_eq!(end.state, MigrationState::Completed);
+    let report = end.report.unwrap();
+    assert!(report.copied >= 8 * MIB, "before and after the restart: {report:?}");
+    assert!(report.average_rate > 0.0 && report.compared.is_none());
     assert!(std::fs::read(site.slow("db.raw")).unwrap() == bytes);
     site.stop().await;
 }
@@ -209,7 +214,9 @@ async fn an_old_copy_is_used_again() {
     let id = site.client().migrate(&back).await.unwrap().id;
     let end = site.ended(id).await;
     assert_eq!(end.state, MigrationState::Completed, "{end:?}");
-    assert_eq!(end.report.unwrap().copied, 0, "nothing differed");
+    let report = end.report.unwrap();
+    assert_eq!((report.copied, report.average_rate), (0, 0.0), "nothing differed");
+    assert_eq!(report.compared, Some(8 * MIB));
     assert!(std::fs::read(site.fast("db.raw")).unwrap() == bytes);
     site.stop().await;
 }

@@ -9,6 +9,7 @@ use sterna_engine::sidecar::{Identity, Role};
 
 use super::Job;
 use super::start::partial;
+use super::tally::average;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::disks::place_of;
@@ -135,18 +136,19 @@ impl Daemon {
             Some(began) => began.elapsed().as_secs_f64(),
             None => clock::now().saturating_sub(record.started).max(1) as f64,
         };
-        let progress = lock(&job.state).progress;
+        let (progress, tallied) = {
+            let tally = &lock(&job.state).tally;
+            (tally.progress(), tally.now())
+        };
         let to = self.shelf(&record.to.datastore).ok();
         let allocated = to.and_then(|to| to.allocated(&record.to.image, record.size));
-        let average_rate = match record.step {
-            Step::Committed => record.size as f64 / duration_s,
-            _ => 0.0,
-        };
+        let compared = tallied.compares && record.step == Step::Committed;
         Report {
             duration_s,
-            average_rate,
+            average_rate: average(tallied),
+            compared: compared.then_some(record.size),
             allocated,
-            copied: progress.map_or(0, |progress| progress.copied.0),
+            copied: tallied.copied,
             switch_over_ms: progress
                 .and_then(|progress| progress.held)
                 .map(|held| held.as_millis_f64()),

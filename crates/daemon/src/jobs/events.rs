@@ -31,7 +31,8 @@ impl Daemon {
             MigrationEvent::Notice(_, notice) => self.on_notice(job, &notice),
             MigrationEvent::Ended(_, end, progress) => {
                 let mut state = lock(&job.state);
-                state.progress = Some(*progress);
+                state.tally.set_progress(*progress);
+                state.tally.stop();
                 drop(state);
                 let word = match end {
                     End::Completed => "switched over",
@@ -49,6 +50,7 @@ impl Daemon {
 
     fn on_notice(&self, job: &Job, notice: &Notice) {
         self.log_notice(job.id, notice);
+        lock(&job.state).tally.hear(notice);
         let recorded = match notice {
             Notice::Paused(reason) => self.on_pause(job, *reason),
             Notice::Resumed => self.on_resume(job),

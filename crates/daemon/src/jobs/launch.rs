@@ -75,6 +75,7 @@ impl Daemon {
         {
             let mut state = lock(&job.state);
             state.watch = Watch::new(record.application);
+            state.tally.mirror_starts(start == Start::Suspect, record.pause.is_none());
             // Before the first event, which may be the last.
             state.running = true;
         }

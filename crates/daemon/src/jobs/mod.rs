@@ -32,6 +32,7 @@ mod events;
 mod launch;
 mod start;
 mod switch;
+mod tally;
 mod view;
 
 use std::path::PathBuf;
@@ -39,14 +40,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use sterna_api::Application;
-use sterna_core::mirror::Progress;
 use sterna_engine::mirror::MigrationId;
 use sterna_engine::sidecar::{DiskId, Identity, Role};
 
+use self::tally::Tally;
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
 use crate::figures::{Count, Watch};
-use crate::store::{MigrationRecord, Step};
+use crate::store::{MigrationRecord, Step, Tallied};
 
 /// A migration that has not ended, as this process knows it.
 #[derive(Debug)]
@@ -64,8 +65,8 @@ struct State {
     running: bool,
     /// When this process began it, if it did.
     began: Option<Instant>,
-    /// The last that the mirror said of itself.
-    progress: Option<Progress>,
+    /// What the copier has done.
+    tally: Tally,
     watch: Watch,
     /// Why the destination was not sealed the last time.
     unsealed: Option<String>,
@@ -81,7 +82,7 @@ impl Job {
             state: Mutex::new(State {
                 running: false,
                 began: None,
-                progress: None,
+                tally: Tally::new(record.tallied),
                 watch,
                 unsealed: None,
             }),
@@ -115,6 +116,11 @@ impl Job {
         lock(&self.state).running
     }
 
+    /// What the copier has done so far.
+    pub(crate) fn tallied(&self) -> Tallied {
+        lock(&self.state).tally.now()
+    }
+
     /// What the application has noticed so far.
     pub(crate) fn application(&self) -> Application {
         lock(&self.state).watch.application()
@@ -130,6 +136,15 @@ impl Daemon {
     /// The job of a migration that has not ended.
     fn job(&self, id: u64) -> Option<Arc<Job>> {
         lock(&self.jobs).get(&id).cloned()
+    }
+
+    /// Asks a job's mirror how far it is.
+    pub(crate) fn look_at(&self, job: &Job) {
+        if job.running()
+            && let Ok(now) = self.engine.progress(job.engine_id())
+        {
+            lock(&job.state).tally.set_progress(now);
+        }
     }
 
     /// All jobs.

@@ -18,7 +18,7 @@ use crate::datastores::claim_of as datastore_claim;
 use crate::disks::{claim_of, provision};
 use crate::error::{DaemonError, Result};
 use crate::shelf::Shelf;
-use crate::store::{DiskRecord, Ending, MigrationRecord, Pause, Place, Step};
+use crate::store::{DiskRecord, Ending, MigrationRecord, Pause, Place, Step, Tallied};
 
 /// A destination image that is there.
 struct Destination {
@@ -169,6 +169,7 @@ fn new_record(
         ended: None,
         note: None,
         application: Application { before, ..Application::default() },
+        tallied: Tallied::default(),
         report: None,
     }
 }

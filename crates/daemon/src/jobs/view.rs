@@ -23,14 +23,12 @@ impl Daemon {
     pub(super) fn view(&self, record: MigrationRecord) -> Migration {
         let mut progress = None;
         let mut application = record.application;
+        let mut copied = record.tallied.copied;
         if let Some(job) = self.job(record.id) {
-            if job.running()
-                && let Ok(now) = self.engine.progress(job.engine_id())
-            {
-                lock(&job.state).progress = Some(now);
-            }
+            self.look_at(&job);
             let state = lock(&job.state);
-            progress = state.progress;
+            progress = state.tally.progress();
+            copied = state.tally.now().copied;
             application = state.watch.application();
         }
         let state = state_of(&record, progress.as_ref());
@@ -53,7 +51,7 @@ impl Daemon {
             hint,
             started: record.started,
             ended: record.ended,
-            progress: progress.as_ref().map(convert),
+            progress: progress.map(|progress| convert(&progress, copied, state)),
             application,
             report: record.report,
         }
@@ -88,15 +86,18 @@ fn state_of(
     }
 }
 
-fn convert(progress: &mirror::Progress) -> Progress {
+/// A mirror's progress, with what was copied before it. What stands still has no
+/// rate.
+fn convert(progress: &mirror::Progress, copied: u64, state: MigrationState) -> Progress {
+    let moves = state != MigrationState::Paused;
     Progress {
         total: progress.total.0,
         synced: progress.synced.0,
-        copied: progress.copied.0,
+        copied,
         verified: progress.verified.map(|bytes| bytes.0),
         late_regions: progress.late_regions,
-        rate: progress.rate,
-        eta_s: progress.eta.map(|eta| eta.as_secs_f64()),
+        rate: if moves { progress.rate } else { 0.0 },
+        eta_s: progress.eta.filter(|_| moves).map(|eta| eta.as_secs_f64()),
         switch_over_ms: progress.held.map(|held| held.as_millis_f64()),
         undone: progress.undone,
         patience_ms: progress.patience.as_millis_f64(),

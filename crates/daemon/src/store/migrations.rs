@@ -25,6 +25,7 @@ use sterna_api::{Application, Provision, Report};
 use sterna_engine::DiskId;
 
 use super::disks::{provision, provision_text};
+use super::tallies::{self, Tallied};
 use super::{Store, StoreError, cannot, from_sql, parsed, to_sql};
 
 /// Where a migration is, as far as a crash must know.
@@ -180,6 +181,8 @@ pub(crate) struct MigrationRecord {
     pub(crate) note: Option<String>,
     /// What the application noticed.
     pub(crate) application: Application,
+    /// What the copier has done.
+    pub(crate) tallied: Tallied,
     /// What it came to.
     pub(crate) report: Option<Report>,
 }
@@ -222,6 +225,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<MigrationRecord> {
         ended: row.get::<_, Option<i64>>("ended")?.map(from_sql),
         note: row.get("note")?,
         application: from_json(row, "application")?,
+        tallied: tallies::read(row)?,
         report: from_json(row, "report")?,
     })
 }

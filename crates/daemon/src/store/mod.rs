@@ -15,6 +15,7 @@ mod datastores;
 mod disks;
 mod migrations;
 mod schema;
+mod tallies;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +29,7 @@ pub(crate) use commit::CommitError;
 pub(crate) use datastores::DatastoreRecord;
 pub(crate) use disks::DiskRecord;
 pub(crate) use migrations::{Ending, MigrationRecord, Pause, Place, Step};
+pub(crate) use tallies::Tallied;
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]

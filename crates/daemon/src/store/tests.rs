@@ -62,6 +62,7 @@ fn migration(disk: &DiskRecord, to: &str) -> MigrationRecord {
         ended: None,
         note: None,
         application: Application::default(),
+        tallied: Tallied::default(),
         report: None,
     }
 }
@@ -120,6 +121,9 @@ fn the_wishes_of_the_operator_are_kept() {
     store.set_pause(id, Some(&pause)).unwrap();
     store.set_rate(id, None).unwrap();
     store.set_cancel(id).unwrap();
+    let tallied = Tallied { copied: 77, copying_ms: 8, compares: true };
+    store.set_tally(id, tallied).unwrap();
+    assert_eq!(store.migration(id).unwrap().unwrap().tallied, tallied);
     let one = store.migration(id).unwrap().unwrap();
     assert_eq!(one.pause, Some(pause));
     assert_eq!((one.rate, one.cancel), (None, true));
