@@ -9,7 +9,11 @@ use crate::datastore::DatastoreCommand;
 use crate::disk::DiskCommand;
 use crate::migrate::MigrateArgs;
 use crate::migration::MigrationCommand;
+use crate::output::WIDTH;
 use crate::serve::ServeArgs;
+
+/// The heading of what every command takes.
+const GLOBAL: &str = "Global options";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,15 +26,22 @@ Examples:
 
 /// Moves the disks of running virtual machines between storage.
 #[derive(Debug, Parser)]
-#[command(name = "sterna", version, max_term_width = 80, after_help = EXAMPLES)]
+#[command(name = "sterna", version, term_width = WIDTH, after_help = EXAMPLES)]
 pub(crate) struct Cli {
     /// Print JSON, exactly as the API gives it
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL)]
     pub(crate) json: bool,
 
-    /// The daemon's API socket [default: /run/sterna/sterna.sock for root, else
-    /// $XDG_RUNTIME_DIR/sterna/sterna.sock]
-    #[arg(long, global = true, value_name = "PATH", env = "STERNA_SOCKET")]
+    /// The daemon's API socket; else STERNA_SOCKET names it [default:
+    /// /run/sterna/sterna.sock for root, else $XDG_RUNTIME_DIR/sterna/sterna.sock]
+    #[arg(
+        long,
+        global = true,
+        value_name = "PATH",
+        env = "STERNA_SOCKET",
+        hide_env = true,
+        help_heading = GLOBAL
+    )]
     pub(crate) socket: Option<PathBuf>,
 
     #[command(subcommand)]
@@ -122,6 +133,18 @@ mod tests {
                 panic!("{line}: {error}");
             }
         }
+    }
+
+    #[test]
+    fn help_fits_a_terminal() {
+        fn check(command: &mut clap::Command) {
+            let help = command.render_long_help().to_string();
+            assert!(help.lines().all(|line| line.chars().count() <= WIDTH), "{help}");
+            command.get_subcommands_mut().for_each(check);
+        }
+        let mut command = Cli::command();
+        command.build();
+        check(&mut command);
     }
 
     #[test]

@@ -66,11 +66,7 @@ pub(crate) fn run(
             let gone =
                 link.ask(async |client| Ok(client.remove_datastore(&name).await?))?;
             output.answer(&gone, |gone| {
-                format!(
-                    "{} is forgotten; what is in {} stays.",
-                    title(gone),
-                    gone.location
-                )
+                format!("{} is forgotten.\n  what stays: {}", title(gone), gone.location)
             })
         }
     }

@@ -31,10 +31,14 @@ use clap::Parser;
 
 use crate::args::{Cli, Command};
 use crate::connect::explain;
-use crate::output::Output;
+use crate::output::{Output, WIDTH};
+use crate::table::wrap;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
     let output = Output::new(cli.json);
     match run(cli, output) {
         Ok(()) => ExitCode::SUCCESS,
@@ -43,6 +47,18 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Says what is wrong with the command line, or prints the help asked for. clap
+/// wraps help, but not errors.
+fn usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        error.exit();
+    }
+    let text = error.render().to_string();
+    eprintln!("{}", wrap(text.trim_end(), WIDTH).join("\n"));
+    // The code that clap promises is small.
+    ExitCode::from(error.exit_code() as u8)
 }
 
 fn run(cli: Cli, output: Output) -> anyhow::Result<()> {

@@ -149,10 +149,32 @@ fn add_application(pairs: &mut Pairs, application: &Application, ended: bool) {
     );
 }
 
+/// A migration to try words on.
+#[cfg(test)]
+pub(crate) fn sample(state: MigrationState) -> Migration {
+    Migration {
+        id: 4,
+        disk: "db".into(),
+        size: 10 << 30,
+        from: "fast".into(),
+        to: "slow".into(),
+        provision: sterna_api::Provision::Thin,
+        rate: None,
+        verify: true,
+        keep_source: false,
+        state,
+        reason: None,
+        hint: None,
+        started: 0,
+        ended: state.ended().then_some(47),
+        progress: None,
+        application: Application::default(),
+        report: None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use sterna_api::Provision;
-
     use super::*;
 
     #[test]
@@ -161,21 +183,6 @@ mod tests {
             Some(Figures { window_s: 5.0, iops, bytes_per_second: 0.0, p99_us })
         };
         let one = Migration {
-            id: 4,
-            disk: "db".into(),
-            size: 10 << 30,
-            from: "fast".into(),
-            to: "slow".into(),
-            provision: Provision::Thin,
-            rate: None,
-            verify: true,
-            keep_source: false,
-            state: MigrationState::Completed,
-            reason: None,
-            hint: None,
-            started: 0,
-            ended: Some(47),
-            progress: None,
             application: Application {
                 before: figures(1250.0, Some(1100.0)),
                 now: None,
@@ -189,6 +196,7 @@ mod tests {
                 switch_over_ms: Some(3.12),
                 ..Report::default()
             }),
+            ..sample(MigrationState::Completed)
         };
         let text = summary(&one, Output::new(false));
         for part in [
@@ -202,5 +210,24 @@ mod tests {
             assert!(text.contains(part), "{part} in:\n{text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn a_cancelled_one_says_so_and_how_far_it_came() {
+        let report = Report { duration_s: 12.0, copied: 5 << 20, ..Report::default() };
+        let mut one = sample(MigrationState::Cancelled);
+        one.report = Some(report);
+        let text = summary(&one, Output::new(false));
+        assert_eq!(text, "db stays on fast: cancelled after 12 s, 5.00 MiB copied.\n");
+    }
+
+    #[test]
+    fn an_old_copy_is_compared() {
+        let report = Report { compared: Some(8 << 20), ..Report::default() };
+        let mut one = sample(MigrationState::Completed);
+        one.report = Some(report);
+        let text = summary(&one, Output::new(false));
+        assert!(text.contains("compared      8.00 MiB: an old copy\n"), "{text}");
+        assert!(text.contains("copied        0 B\n"), "{text}");
     }
 }

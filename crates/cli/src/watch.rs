@@ -14,8 +14,9 @@ use sterna_api::{Client, ErrorCode, Migration, MigrationState, Progress};
 
 use crate::connect::Failure;
 use crate::format::{bytes, iops, rate, response, span};
-use crate::output::Output;
+use crate::output::{Output, WIDTH};
 use crate::report::summary;
+use crate::table::wrap;
 
 /// How often the daemon is asked: quick enough for the eye, slow enough to be
 /// free.
@@ -157,7 +158,7 @@ impl Screen {
         }
         self.printed = Some((Instant::now(), migration.state));
         if !self.output.is_json() {
-            eprintln!("{}", line(migration));
+            eprintln!("{}", lines(migration));
         } else if self.show == Show::Everything {
             self.output.line(migration)?;
         }
@@ -221,27 +222,62 @@ fn application(migration: &Migration) -> String {
     format!("application: {io_now} IO/s{ios}, p99 {p99_now}{p99}")
 }
 
-/// One line where there is no terminal.
-fn line(migration: &Migration) -> String {
+/// One line where there is no terminal; a reason may need more. What does not
+/// fit any more is left out, the figures of the application first.
+fn lines(migration: &Migration) -> String {
     let mut text = format!("{}: {}", migration.disk, migration.state);
     if let Some(reason) = &migration.reason {
         text.push_str(&format!(" ({reason})"));
     }
+    let mut more = Vec::new();
     if let Some(progress) = &migration.progress {
         let percent = percent(migration.state, progress);
-        let pace = pace(migration.state, progress);
-        text.push_str(&format!(" {percent:.0}%  {pace}"));
+        text.push_str(&format!(" {percent:.0}%"));
+        more.push(format!("  {}", pace(migration.state, progress)));
     }
     if let Some(now) = migration.application.now {
-        let p99 = response(now.p99_us);
-        text.push_str(&format!("  | {} IO/s, p99 {p99}", iops(now.iops)));
+        more.push(format!("  | {} IO/s", iops(now.iops)));
+        more.push(format!(", p99 {}", response(now.p99_us)));
     }
-    text
+    let mut lines = wrap(&text, WIDTH);
+    if let Some(last) = lines.last_mut() {
+        for part in more {
+            if last.chars().count() + part.chars().count() > WIDTH {
+                break;
+            }
+            last.push_str(&part);
+        }
+    }
+    lines.join("\n")
 }
 
 #[cfg(test)]
 mod tests {
+    use sterna_api::Figures;
+
     use super::*;
+    use crate::report::sample;
+
+    #[test]
+    fn a_line_fits_and_loses_the_least_first() {
+        let progress = Progress {
+            total: 100 << 30,
+            synced: 31 << 30,
+            rate: 59.9 * 1_048_576.0,
+            eta_s: Some(7500.0),
+            ..Progress::default()
+        };
+        let now = Figures { iops: 12_345.0, p99_us: Some(2300.0), ..Figures::default() };
+        let mut one = sample(MigrationState::Copying);
+        one.progress = Some(progress);
+        one.application.now = Some(now);
+        let text = lines(&one);
+        let whole =
+            "db: copying 31%  31.0 GiB of 100 GiB  59.9 MiB/s  2 h 05 min  | 12.3k IO/s";
+        assert_eq!(text, whole);
+        one.reason = Some("the destination ".repeat(9));
+        assert!(lines(&one).lines().all(|line| line.chars().count() <= WIDTH));
+    }
 
     #[test]
     fn the_bar_shows_what_is_being_done() {
