@@ -2,7 +2,7 @@
 //!
 //! Sterna removes what Sterna made. A file that was imported is the operator's
 //! own and stays, unless they say otherwise; a migration ends that, as it makes
-//! another image. The record goes before the image: a crash in between leaves an
+//! another image (or begins it again, if the disk comes back to that file). The record goes before the image: a crash in between leaves an
 //! image that no disk has, never a disk without its image.
 
 use sterna_api::{ImageFate, RemovedDisk};

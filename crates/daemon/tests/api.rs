@@ -217,6 +217,8 @@ async fn an_old_copy_is_used_again() {
     let report = end.report.unwrap();
     assert_eq!((report.copied, report.average_rate), (0, 0.0), "nothing differed");
     assert_eq!(report.compared, Some(8 * MIB));
+    let disk = site.client().disk("db").await.unwrap();
+    assert!(disk.imported, "it is the operator's own file again");
     assert!(std::fs::read(site.fast("db.raw")).unwrap() == bytes);
     site.stop().await;
 }

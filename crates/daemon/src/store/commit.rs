@@ -36,20 +36,34 @@ impl fmt::Display for CommitError {
     }
 }
 
+/// Remembers whether the image that the disk leaves is the operator's own.
+const LEAVE: &str = "
+    UPDATE migrations SET left_imported =
+        (SELECT imported FROM disks WHERE disks.id = migrations.disk)
+    WHERE id = ?1";
+
+/// Makes the destination the disk's image. That is Sterna's own, unless the disk
+/// comes back to an imported file that it had left there.
+const MOVE: &str = "
+    UPDATE disks SET
+        (datastore, image, provision, generation, imported) = (
+            SELECT to_datastore, to_image, provision, destination_generation,
+                EXISTS (SELECT 1 FROM migrations AS old
+                    WHERE old.disk = one.disk AND old.left_imported
+                    AND old.keep_source AND old.from_datastore = one.to_datastore
+                    AND old.from_image = one.to_image)
+            FROM migrations AS one WHERE id = ?1)
+    WHERE id = (SELECT disk FROM migrations WHERE id = ?1)";
+
 fn commit(connection: &mut Connection, id: u64) -> Result<(), CommitError> {
     let begun = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(cannot("begin the commit"));
     let transaction = begun.map_err(CommitError::Absent)?;
     advance(&transaction, id, Step::Committed).map_err(CommitError::Absent)?;
-    let moved = transaction.execute(
-        "UPDATE disks SET
-             (datastore, image, provision, generation, imported) = (
-                 SELECT to_datastore, to_image, provision, destination_generation, 0
-                 FROM migrations WHERE id = ?1)
-         WHERE id = (SELECT disk FROM migrations WHERE id = ?1)",
-        params![to_sql(id)],
-    );
+    let left = transaction.execute(LEAVE, params![to_sql(id)]);
+    left.map_err(cannot("leave the source")).map_err(CommitError::Absent)?;
+    let moved = transaction.execute(MOVE, params![to_sql(id)]);
     match moved.map_err(cannot("move the disk")).map_err(CommitError::Absent)? {
         1 => {}
         _ => {
