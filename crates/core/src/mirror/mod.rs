@@ -43,25 +43,29 @@
 //!
 //! # The parts
 //!
-//! `guest` admits, mirrors and answers guest requests; `copy` walks, copies and
-//! verifies; `pace` says how fast; `converge` raises patience when the end does
-//! not come nearer; `switch` makes the switch-over; `control` pauses, resumes and
+//! `guest` admits, mirrors and answers guest requests; `copy` walks over the disk,
+//! `outcome` sees to what jobs brought, and `verify` compares, all three with the
+//! memory of `copier`; `pace` says how fast; `converge` raises patience when the end
+//! does not come nearer; `switch` makes the switch-over; `control` pauses, resumes and
 //! cancels. `Mirror::handle` applies an event and then lets each part do what
 //! has become possible; there is no other order in which things happen.
 
 mod config;
 mod control;
 mod converge;
+mod copier;
 mod copy;
 mod event;
 mod flight;
 mod guest;
 mod jobs;
 mod map;
+mod outcome;
 mod pace;
 mod progress;
 mod regions;
 mod switch;
+mod verify;
 
 pub use config::{
     Config, DESTINATION_TIMEOUT, FLUSH_TIMEOUT, HOLD_BUDGET, PATIENCE,
@@ -75,7 +79,7 @@ pub use map::{MemoryMap, RegionMap, Stored};
 pub use progress::{PauseReason, Phase, Progress};
 
 use converge::Converge;
-use copy::Copier;
+use copier::Copier;
 use flight::Flights;
 use jobs::Jobs;
 use pace::Pace;

@@ -1,0 +1,153 @@
+//! The copier's memory: where it is, which holes it knows of, which regions keep
+//! being written and which of them are claimed, and how far the verification is.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+
+use super::{Config, JobKind};
+use crate::Nanos;
+
+/// Copies of a region that guest writes may spoil before its writes wait.
+pub(super) const ROUNDS_MAX: u8 = 3;
+
+/// Regions claimed at the same time: few, since their writes wait.
+const CLAIMS_MAX: usize = 8;
+
+/// Regions whose rounds are counted; others count as never disturbed.
+const ROUNDS_TRACKED: usize = 4096;
+
+/// The copier's memory.
+#[derive(Debug)]
+pub(super) struct Copier {
+    pub(super) cursor: u64,
+    pub(super) first_pass: bool,
+    pub(super) scan: bool,
+    pub(super) window: Range<u64>,
+    pub(super) holes: Vec<u64>,
+    pub(super) rounds: HashMap<u64, u8>,
+    pub(super) claims: BTreeSet<u64>,
+    pub(super) wake: Option<Nanos>,
+    pub(super) source_errors: u32,
+    pub(super) verify: bool,
+    pub(super) verify_cursor: u64,
+    pub(super) again: BTreeSet<u64>,
+    pub(super) differing: HashMap<u64, u8>,
+    /// Bytes written to the destination by jobs.
+    pub(super) copied: u64,
+}
+
+/// A job that could start.
+pub(super) struct Work {
+    pub(super) kind: JobKind,
+    pub(super) regions: Range<u64>,
+    pub(super) verify: bool,
+}
+
+impl Copier {
+    pub(super) fn new(config: &Config) -> Self {
+        Copier {
+            cursor: 0,
+            first_pass: true,
+            scan: config.scan,
+            window: 0..0,
+            holes: Vec::new(),
+            rounds: HashMap::new(),
+            claims: BTreeSet::new(),
+            wake: None,
+            source_errors: 0,
+            verify: config.verify,
+            verify_cursor: 0,
+            again: BTreeSet::new(),
+            differing: HashMap::new(),
+            copied: 0,
+        }
+    }
+
+    pub(super) fn wake(&self) -> Option<Nanos> {
+        self.wake
+    }
+
+    pub(super) fn has_claims(&self) -> bool {
+        !self.claims.is_empty()
+    }
+
+    pub(super) fn is_claimed(&self, region: u64) -> bool {
+        self.claims.contains(&region)
+    }
+
+    pub(super) fn release_claims(&mut self) {
+        self.claims.clear();
+    }
+
+    pub(super) fn verifying(&self) -> bool {
+        self.verify && !self.first_pass
+    }
+
+    /// Regions that are behind though the first pass has gone by them.
+    pub(super) fn late(&self, behind: u64, regions: u64) -> u64 {
+        let ahead = if self.first_pass { regions - self.cursor } else { 0 };
+        behind.saturating_sub(ahead)
+    }
+
+    /// A guest write touches `regions`: they are holes no longer.
+    pub(super) fn touch(&mut self, regions: &Range<u64>) {
+        let start = regions.start.max(self.window.start);
+        for region in start..regions.end.min(self.window.end) {
+            let bit = region - self.window.start;
+            self.holes[(bit / 64) as usize] &= !(1 << (bit % 64));
+        }
+    }
+
+    pub(super) fn is_hole(&self, region: u64) -> bool {
+        self.window.contains(&region) && {
+            let bit = region - self.window.start;
+            self.holes[(bit / 64) as usize] >> (bit % 64) & 1 == 1
+        }
+    }
+
+    pub(super) fn set_window(&mut self, window: Range<u64>) {
+        self.holes = vec![0; (window.end - window.start).div_ceil(64) as usize];
+        self.window = window;
+    }
+
+    pub(super) fn set_hole(&mut self, region: u64) {
+        let bit = region - self.window.start;
+        self.holes[(bit / 64) as usize] |= 1 << (bit % 64);
+    }
+
+    /// How far the first pass may go before the next scan.
+    pub(super) fn limit(&self, regions: u64) -> u64 {
+        if self.first_pass && self.scan { self.window.end } else { regions }
+    }
+
+    pub(super) fn rounds(&self, region: u64) -> u8 {
+        self.rounds.get(&region).copied().unwrap_or(0)
+    }
+
+    pub(super) fn add_round(&mut self, region: u64) {
+        if self.rounds.len() < ROUNDS_TRACKED || self.rounds.contains_key(&region) {
+            *self.rounds.entry(region).or_insert(0) += 1;
+        }
+    }
+
+    /// Makes the region's writes wait, if not too many are waiting already.
+    pub(super) fn claim(&mut self, region: u64) -> bool {
+        let room = self.claims.len() < CLAIMS_MAX;
+        if room {
+            self.claims.insert(region);
+        }
+        room
+    }
+
+    pub(super) fn release(&mut self, region: u64) {
+        self.claims.remove(&region);
+        self.rounds.remove(&region);
+    }
+
+    /// A region was copied: if the verification pass has gone by, compare again.
+    pub(super) fn recopied(&mut self, region: u64) {
+        if self.verify && region < self.verify_cursor {
+            self.again.insert(region);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What became of the copier's jobs.
+
+use super::jobs::InFlight;
+use super::{
+    Action, JobId, JobKind, Mirror, Outcome, PauseReason, RegionMap, State, Stored,
+};
+use crate::{ByteRange, Nanos};
+
+/// Failed source reads in a row before the migration pauses.
+const SOURCE_RETRIES: u32 = 3;
+
+impl<M: RegionMap> Mirror<M> {
+    pub(super) fn job_done(
+        &mut self,
+        now: Nanos,
+        id: JobId,
+        outcome: &Outcome,
+        out: &mut Vec<Action>,
+    ) {
+        let job = self.jobs.take(id);
+        if matches!(self.state, State::Ended(_)) {
+            return;
+        }
+        match outcome {
+            Outcome::Scanned(holes) => self.scanned(&job, holes),
+            Outcome::SourceFailed(_) if job.job.kind == JobKind::Scan => {
+                self.scanned(&job, &[]);
+            }
+            Outcome::Copied { written } => {
+                self.copier.source_errors = 0;
+                self.copier.copied += written;
+                self.pace.done(now, job.job.range.len, *written);
+                self.copied(&job);
+            }
+            Outcome::Compared { differing } => {
+                self.copier.source_errors = 0;
+                self.pace.done(now, job.job.range.len, job.job.range.len);
+                self.compared(now, &job, differing, out);
+            }
+            Outcome::SourceFailed(errno) => {
+                self.copier.source_errors += 1;
+                self.compare_again(&job);
+                if self.copier.source_errors >= SOURCE_RETRIES {
+                    self.pause(now, PauseReason::Source(*errno), out);
+                }
+            }
+            Outcome::DestinationFailed(fault) => {
+                self.compare_again(&job);
+                self.pause(now, PauseReason::Destination(*fault), out);
+            }
+        }
+    }
+
+    fn scanned(&mut self, job: &InFlight, holes: &[ByteRange]) {
+        self.copier.set_window(job.regions.clone());
+        for hole in holes {
+            let inside = self.regions.inside(*hole);
+            let start = inside.start.max(job.regions.start);
+            for region in start..inside.end.min(job.regions.end) {
+                if job.touched(region) || self.regions.is_equal(region) {
+                    continue;
+                }
+                let busy = self.regions.is_busy(region);
+                match self.regions.stored(region) {
+                    _ if busy => {}
+                    Stored::Absent if self.config.reads_zero => {
+                        self.regions.set_synced(region);
+                    }
+                    _ => self.copier.set_hole(region),
+                }
+            }
+        }
+    }
+
+    fn copied(&mut self, job: &InFlight) {
+        for region in job.regions.clone() {
+            if job.touched(region) {
+                self.copier.add_round(region);
+            } else {
+                self.regions.set_synced(region);
+                self.copier.recopied(region);
+                self.caught_up(region);
+            }
+        }
+    }
+
+    /// The region is equal; its claim ends unless it must be compared first.
+    pub(super) fn caught_up(&mut self, region: u64) {
+        if !self.copier.again.contains(&region) {
+            self.copier.release(region);
+        }
+    }
+}
