@@ -11,6 +11,7 @@
 //! is offline and tried again (`shelf`, `keeper`); its disks are reported as not
 //! served. A state that is not ours, is newer, or is in use is refused before
 //! anything is touched.
+#![forbid(unsafe_code)]
 
 mod boot;
 mod bring_up;

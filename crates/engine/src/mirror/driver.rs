@@ -32,14 +32,14 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use sterna_core::ByteRange;
 use sterna_core::mirror::{
     Action, Config, Control, End, Event, Fault, Job, JobId, Mirror, PauseReason,
-    Progress, Request, RequestId, RequestKind,
+    Progress, Request, RequestId,
 };
 
 use super::job::{Need, Run, Side, Step, Style, fault};
 use super::map::MapFile;
+use super::translate::{can_share, describe, number};
 use super::{MigrationEvent, MigrationId, Options};
 use crate::buffer::{Pool, Slice};
 use crate::disk::{Core, Driver};
@@ -476,35 +476,5 @@ impl Driver for MirrorDriver {
 
     fn as_any(&mut self) -> &mut dyn Any {
         self
-    }
-}
-
-/// Whether an image can take blocks over from another one's file.
-fn can_share(image: &dyn Image) -> bool {
-    image.file().is_some()
-}
-
-/// Which of a disk's requests a name belongs to.
-fn number(id: RequestId) -> u32 {
-    id.0 as u32
-}
-
-/// What the mirror has to know of an operation.
-fn describe(op: &ImageOp) -> (RequestKind, ByteRange) {
-    let range = |offset: u64, len: u64| ByteRange::new(offset, len);
-    match op {
-        ImageOp::Read { offset, buf } => {
-            (RequestKind::Read, range(*offset, buf.len() as u64))
-        }
-        ImageOp::Write { offset, buf, .. } => {
-            (RequestKind::Write, range(*offset, buf.len() as u64))
-        }
-        ImageOp::Zero { offset, len, .. } | ImageOp::Clone { offset, len, .. } => {
-            (RequestKind::Write, range(*offset, *len))
-        }
-        ImageOp::Flush => (RequestKind::Flush, range(0, 0)),
-        ImageOp::Extents { offset, len, .. } | ImageOp::Cache { offset, len } => {
-            (RequestKind::Read, range(*offset, *len))
-        }
     }
 }

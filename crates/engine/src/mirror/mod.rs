@@ -4,6 +4,7 @@ mod driver;
 mod job;
 pub mod map;
 mod runs;
+mod translate;
 
 use std::path::PathBuf;
 
