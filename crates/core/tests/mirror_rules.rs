@@ -313,6 +313,50 @@ fn a_commit_that_failed_gives_the_guest_back_to_the_source() {
 }
 
 #[test]
+fn a_flush_that_is_never_answered_pauses_once_and_asks_for_no_more_time() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.after(Nanos::from_secs(120)).tell(Event::Tick);
+    let phase = bench.mirror.progress().phase;
+    assert!(matches!(phase, Phase::Paused(PauseReason::DestinationTimedOut(_))));
+    assert_eq!(bench.mirror.deadline(), None);
+    bench.tell(Event::Control(Control::Cancel));
+    assert_eq!(bench.mirror.deadline(), None);
+}
+
+#[test]
+fn after_a_flush_that_failed_nothing_that_was_copied_is_believed() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.tell(Event::Flushed(Err(Fault::Error(5))));
+    assert!((0..REGIONS).all(|region| bench.stored(region) == Stored::Late));
+    bench.tell(Event::Control(Control::Resume));
+    assert!(bench.jobs().iter().all(|job| matches!(job.kind, JobKind::Copy { .. })));
+}
+
+#[test]
+fn a_destination_that_may_have_forgotten_is_compared() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.tell(Event::Flushed(Ok(())));
+    bench.tell(Event::Prepared(true));
+    assert!(bench.mirror.holding());
+    bench.tell(Event::DestinationForgot);
+    assert!(!bench.mirror.holding());
+    assert!(bench.jobs().iter().all(|job| job.kind == JobKind::Compare));
+}
+
+#[test]
+fn a_cancel_during_a_commit_that_fails_is_not_forgotten() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.reach_commit();
+    bench.tell(Event::Control(Control::Cancel));
+    bench.tell(Event::Committed(false));
+    assert!(bench.asked.contains(&Action::Ended(End::Cancelled)));
+}
+
+#[test]
 fn cancelling_leaves_the_source_as_it_was() {
     let mut bench = Bench::almost_done();
     bench.write(1, 0);

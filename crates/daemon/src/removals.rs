@@ -26,6 +26,9 @@ impl Daemon {
         };
         let gone = self.view_disk(record.clone())?;
         if gone.served {
+            // If the store then fails, the keeper brings the disk up again.
+            let going = Err("it was about to be removed".to_owned());
+            lock(&self.served).insert(record.id, going);
             let detached = self.engine.detach(record.id);
             detached.map_err(|error| {
                 DaemonError::internal(format!("disk {name} cannot be detached: {error}"))
@@ -52,9 +55,15 @@ impl Daemon {
             let hint = format!("wait for it, or `sterna migration cancel {id}`");
             return Err(DaemonError::in_use(message).hint(hint));
         }
-        match self.engine.stats(record.id).map_or(0, |stats| stats.connections) {
-            0 => Ok(()),
-            clients => {
+        let stats = self.engine.stats(record.id);
+        match stats.map_or((0, 0), |stats| (stats.connections, stats.in_flight)) {
+            (0, 0) => Ok(()),
+            (0, requests) => {
+                let message = format!("disk {name} has {requests} requests under way");
+                Err(DaemonError::in_use(message)
+                    .hint("its datastore does not answer: see that it works"))
+            }
+            (clients, _) => {
                 let plural = if clients == 1 { "client" } else { "clients" };
                 let message = format!("disk {name} is in use by {clients} {plural}");
                 Err(DaemonError::in_use(message).hint("disconnect them first"))

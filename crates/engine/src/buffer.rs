@@ -183,6 +183,11 @@ impl Slice {
         self.len == 0
     }
 
+    /// Whether nobody else refers to its block.
+    pub(crate) fn is_unique(&self) -> bool {
+        self.buf.is_unique()
+    }
+
     /// What of the pool the slice keeps from others: its whole block.
     pub(crate) fn cost(&self) -> usize {
         self.buf.capacity()

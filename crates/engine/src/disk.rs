@@ -286,6 +286,11 @@ impl Core {
         }
     }
 
+    /// Whether an image may have lost writes that it had answered; asked once.
+    pub(crate) fn has_forgotten(&mut self, number: u16) -> bool {
+        self.held(number).is_some_and(|held| held.image.has_forgotten())
+    }
+
     /// An operation of an image is done.
     pub(crate) fn image_completed(
         &mut self,

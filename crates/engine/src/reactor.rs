@@ -41,6 +41,10 @@ use crate::timer::Timers;
 /// How often those that hold memory are looked at while others wait for it.
 const LOOK: Nanos = Nanos::from_secs(5);
 
+/// Timers that fire in one turn. More wait for the next turn, which comes at once;
+/// so that one that is set again and again cannot keep the kernel from being asked.
+const FIRES_MAX: usize = 1024;
+
 /// How long the end of a reactor waits for its disks' operations.
 const LINGER: Duration = Duration::from_secs(10);
 
@@ -129,7 +133,8 @@ impl Reactor {
             for completion in completions.drain(..) {
                 self.dispatch(completion);
             }
-            while let Some(token) = self.cx.timers.due(self.cx.now) {
+            for _ in 0..FIRES_MAX {
+                let Some(token) = self.cx.timers.due(self.cx.now) else { break };
                 self.fire(token);
             }
             self.settle();

@@ -68,8 +68,12 @@ impl<M: RegionMap> Mirror<M> {
         out.push(Action::Notice(Notice::Resumed));
     }
 
-    fn cancel(&mut self, now: Nanos, out: &mut Vec<Action>) {
-        if matches!(self.state, State::Ended(_)) || self.switch.committing() {
+    pub(super) fn cancel(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        if matches!(self.state, State::Ended(_)) {
+            return;
+        }
+        if self.switch.committing() {
+            self.switch.cancel_after();
             return;
         }
         self.state = State::Ended(End::Cancelled);

@@ -63,6 +63,17 @@ impl Copier {
         }
     }
 
+    /// Begins again: nothing that was copied is believed any more.
+    pub(super) fn restart(&mut self) {
+        self.cursor = 0;
+        self.first_pass = true;
+        self.set_window(0..0);
+        self.rounds.clear();
+        self.claims.clear();
+        self.verify_cursor = 0;
+        self.again.clear();
+    }
+
     pub(super) fn wake(&self) -> Option<Nanos> {
         self.wake
     }

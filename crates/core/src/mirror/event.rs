@@ -132,6 +132,9 @@ pub enum Event {
         /// What it said.
         result: Result<(), Fault>,
     },
+    /// The destination went away and came back, and may have lost what it had not
+    /// been asked to make durable. What was equal is compared.
+    DestinationForgot,
     /// A mirrored write did not go to the destination: there was no memory left
     /// to keep it in. Its regions fall behind.
     DestinationSkipped {

@@ -55,6 +55,15 @@ pub trait RegionMap {
     /// that finds the map after this one was killed.
     fn set(&mut self, region: u64, stored: Stored);
 
+    /// Stores `stored` for every region that is stored as `Synced`.
+    fn replace_synced(&mut self, stored: Stored) {
+        for region in 0..self.regions() {
+            if self.get(region) == Stored::Synced {
+                self.set(region, stored);
+            }
+        }
+    }
+
     /// The first region from `from` on that is not stored as `Synced`.
     fn next_not_synced(&self, from: u64) -> Option<u64> {
         (from..self.regions()).find(|&region| self.get(region) != Stored::Synced)

@@ -152,6 +152,7 @@ impl<M: RegionMap> Mirror<M> {
             Event::DestinationDone { id, result } => {
                 self.destination_done(now, id, result, out);
             }
+            Event::DestinationForgot => self.destination_forgot(now, out),
             Event::DestinationSkipped { id } => self.destination_skipped(id, out),
             Event::JobDone { job, outcome } => self.job_done(now, job, &outcome, out),
             Event::Flushed(result) => self.flushed(now, result, out),
@@ -177,7 +178,7 @@ impl<M: RegionMap> Mirror<M> {
             self.flights.oldest_destination().map(|since| since.plus(timeout));
         [
             self.flights.next_deadline(),
-            self.switch.deadline(self.config.hold_budget),
+            running.then(|| self.switch.deadline(self.config.hold_budget)).flatten(),
             copying.then(|| self.copier.wake()).flatten(),
             copying.then(|| self.converge.deadline()).flatten(),
             destination.filter(|_| running),

@@ -218,6 +218,20 @@ impl<M: RegionMap> Regions<M> {
         }
     }
 
+    /// Nothing that the destination holds is believed any more: what was equal
+    /// becomes `stored`.
+    pub(super) fn distrust(&mut self, stored: Stored) {
+        self.map.replace_synced(stored);
+        for busy in self.busy.values_mut() {
+            busy.equal = false;
+        }
+        self.behind = self.count();
+        for (block, behind) in (0..).zip(&mut self.behind_in_block) {
+            let left = self.map.regions() - block * BLOCK;
+            *behind = left.min(BLOCK) as u16; // BLOCK fits.
+        }
+    }
+
     /// The destination may hold anything: the copier is about to write there, or
     /// a comparison found a difference. No write is in flight.
     pub(super) fn set_late(&mut self, region: u64) {

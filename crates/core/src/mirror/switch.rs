@@ -19,7 +19,7 @@
 
 use super::{
     Action, End, FLUSH_TIMEOUT, Fault, Mirror, Notice, PauseReason, RegionMap, Request,
-    State,
+    State, Stored,
 };
 use crate::Nanos;
 
@@ -64,6 +64,8 @@ pub(super) struct Switch {
     retry_at: Nanos,
     waits_until: Option<Nanos>,
     held: Option<Nanos>,
+    /// Cancelled while the commit was being written; holds if that fails.
+    cancel: bool,
 }
 
 impl Switch {
@@ -77,6 +79,10 @@ impl Switch {
 
     pub(super) fn committing(&self) -> bool {
         self.step == Step::Commit
+    }
+
+    pub(super) fn cancel_after(&mut self) {
+        self.cancel = true;
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -156,6 +162,10 @@ impl<M: RegionMap> Mirror<M> {
     ) {
         self.switch.answered(Asked::Flush);
         if let Err(fault) = result {
+            // The system tells once that writes were lost, and their pages may look
+            // clean: the next flush would succeed, and reading would show what was
+            // never written. So all of it is copied anew.
+            self.begin_again(Stored::Late);
             self.pause(now, PauseReason::Destination(fault), out);
             return;
         }
@@ -256,7 +266,11 @@ impl<M: RegionMap> Mirror<M> {
         if !ok {
             out.push(Action::Unseal);
             self.switch.step = Step::Seal; // Certainly not committed: undoable again.
-            self.pause(now, PauseReason::StateStore, out);
+            if std::mem::take(&mut self.switch.cancel) {
+                self.cancel(now, out);
+            } else {
+                self.pause(now, PauseReason::StateStore, out);
+            }
             return;
         }
         self.switch.step = Step::Idle;
@@ -288,6 +302,20 @@ impl<M: RegionMap> Mirror<M> {
             PauseReason::SwitchOverTooLong { budget: self.config.hold_budget }
         };
         self.pause(now, reason, out);
+    }
+
+    /// What the destination was told to keep may be gone.
+    pub(super) fn destination_forgot(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        if self.switch.committing() || matches!(self.state, State::Ended(_)) {
+            return; // The flush before the commit has made all of it durable.
+        }
+        self.begin_again(Stored::Suspect);
+        self.undo_switch(now, out);
+    }
+
+    fn begin_again(&mut self, stored: Stored) {
+        self.regions.distrust(stored);
+        self.copier.restart();
     }
 
     /// Goes back to before the switch-over and lets the guest go on at the source.

@@ -384,6 +384,13 @@ impl World {
                 if result.is_ok() {
                     self.durable = self.destination.clone();
                     self.old_map = self.mirror.map().clone();
+                } else {
+                    // What could not be made durable is gone.
+                    for (block, kept) in self.durable.iter().enumerate() {
+                        if self.random.one_in(3) {
+                            self.destination[block] = *kept;
+                        }
+                    }
                 }
                 self.tell(Event::Flushed(result));
             }

@@ -21,14 +21,14 @@ impl Daemon {
     /// The intention to switch over is durable: whatever happens to the seal,
     /// the source will be raised above it. False if that cannot be recorded.
     pub(super) fn prepare_switch(&self, job: &Job) -> bool {
-        match self.store.migration_switches(job.id) {
-            Ok(()) => true,
-            Err(error) => {
-                let error = error.with_cause();
-                tracing::error!(migration = job.id, error, "the switch-over is off");
-                false
-            }
+        // A fence that was begun and not finished: the source may say more of itself
+        // than the store knows, and the destination must outrank it.
+        let fenced = self.migration_record(job.id).and_then(|record| self.fence(&record));
+        let prepared = fenced.and_then(|_| Ok(self.store.migration_switches(job.id)?));
+        if let Err(error) = &prepared {
+            tracing::error!(migration = job.id, %error, "the switch-over is off");
         }
+        prepared.is_ok()
     }
 
     /// The destination says of itself that it is the truth.

@@ -266,10 +266,9 @@ impl FileImage {
         if let Some(flight) = self.flights.remove(key) {
             cx.finished.push((flight.ticket, result));
         }
-        for _ in 0..self.held.len() {
-            if let Some((ticket, op)) = self.held.pop_front() {
-                self.submit(cx, ticket, op);
-            }
+        // In their order, and each held back only by those before it.
+        for (ticket, op) in std::mem::take(&mut self.held) {
+            self.submit(cx, ticket, op);
         }
     }
 

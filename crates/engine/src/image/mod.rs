@@ -169,6 +169,12 @@ pub(crate) trait Image {
     /// Operations that have not been answered.
     fn in_flight(&self) -> usize;
 
+    /// Whether writes that were answered, and not flushed since, may have been lost:
+    /// the server behind the image was gone. Says so once.
+    fn has_forgotten(&mut self) -> bool {
+        false
+    }
+
     /// Answers all operations with an error as soon as the kernel has given
     /// their buffers back, instead of waiting for a server that is gone. Images
     /// whose operations end by themselves have nothing to do.

@@ -167,6 +167,10 @@ impl Image for Shaped {
         self.inner.info()
     }
 
+    fn has_forgotten(&mut self) -> bool {
+        self.inner.has_forgotten()
+    }
+
     fn in_flight(&self) -> usize {
         self.waiting.len() + self.answers.len() + self.inner.in_flight()
     }

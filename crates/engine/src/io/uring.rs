@@ -149,6 +149,12 @@ impl Uring {
                 .advance(result as usize)
                 .map(|header| send(fd.as_raw_fd(), header)),
             Some(op) if result == -libc::EINTR => Some(entry(op)),
+            // Some devices say so now and then, and mean it.
+            Some(op @ (Op::Read { .. } | Op::Write { .. } | Op::Sync { .. }))
+                if result == -libc::EAGAIN =>
+            {
+                Some(entry(op))
+            }
             _ => None,
         };
         if let Some(again) = retry {

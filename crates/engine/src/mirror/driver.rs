@@ -14,8 +14,9 @@
 //! goes to the destination out of the guest's buffer, which then is not free
 //! before the destination lets go of it; so that a destination that hangs cannot
 //! keep the guests' buffers, only a part of them is lent out at any time. Past
-//! that, writes go out of a copy in the copier's pool, and if that is full as
-//! well, to the source alone.
+//! that, writes go out of a copy in a pool of their own, and if that is full as
+//! well, to the source alone. The buffers of a long write, which its connection
+//! uses again for the next piece, are never lent: it would stand still.
 //!
 //! **The start.** Requests that are in flight when the migration begins are told
 //! to a paused mirror (which sends nothing to the destination), as if they had
@@ -27,7 +28,7 @@
 //! before that could find an old write on top of a new one.
 
 use std::any::Any;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -50,6 +51,9 @@ use crate::timer::TimerId;
 
 /// The copier's buffers. The largest rung of the copier's ladder is 12 MiB.
 const POOL: usize = 12 << 20;
+
+/// Copies of guests' writes for the destination: with the copier's pool, 16 MiB.
+const COPIES: usize = 4 << 20;
 
 /// The part of the guests' buffers that may be lent to destinations: 1/4, which
 /// leaves the guests enough to go on at full speed.
@@ -86,6 +90,9 @@ pub(crate) struct MirrorDriver {
     source: u16,
     destination: u16,
     pool: Pool,
+    copies: Pool,
+    /// Requests whose buffers are used again before the disk has answered.
+    reused: HashSet<u32>,
     runs: HashMap<JobId, Run>,
     /// Jobs that found no memory.
     waiting: VecDeque<Job>,
@@ -145,6 +152,8 @@ impl MirrorDriver {
             source,
             destination,
             pool: Pool::new(POOL)?,
+            copies: Pool::new(COPIES)?,
+            reused: HashSet::new(),
             runs: HashMap::new(),
             waiting: VecDeque::new(),
             tickets: Slab::new(),
@@ -214,6 +223,9 @@ impl MirrorDriver {
             self.act(core, cx, action);
         }
         self.actions = actions;
+        if core.has_forgotten(self.destination) {
+            self.later.push_back(Event::DestinationForgot);
+        }
         if let Some(event) = self.later.pop_front() {
             return self.tell(core, cx, event);
         }
@@ -245,6 +257,7 @@ impl MirrorDriver {
             Action::Moved(id) => {
                 let number = number(id);
                 self.names.remove(&number);
+                self.reused.remove(&number);
                 core.carry_out(cx, number, self.destination, u64::from(number));
             }
             Action::Start(job) => self.start_job(core, cx, job),
@@ -290,7 +303,8 @@ impl MirrorDriver {
         let op = match &request.op {
             // Durability is the source's matter until the switch-over's flush.
             ImageOp::Write { offset, buf, .. } => {
-                let Some((buf, cost)) = self.lend(cx, buf) else {
+                let reused = self.reused.contains(&number(id));
+                let Some((buf, cost)) = self.lend(cx, buf, reused) else {
                     self.later.push_back(Event::DestinationSkipped { id });
                     return;
                 };
@@ -311,13 +325,13 @@ impl MirrorDriver {
 
     /// The bytes of a guest's write for the destination, and what of the guests'
     /// buffers they take. `None` if there is no room for them.
-    fn lend(&self, cx: &mut Cx, buf: &Slice) -> Option<(Slice, usize)> {
+    fn lend(&self, cx: &mut Cx, buf: &Slice, reused: bool) -> Option<(Slice, usize)> {
         let cost = buf.cost();
-        if cx.lent + cost <= cx.buffers.budget() / LENT_PART {
+        if !reused && cx.lent + cost <= cx.buffers.budget() / LENT_PART {
             cx.lent += cost;
             return Some((buf.clone(), cost));
         }
-        let copy = self.pool.get(buf.len())?.slice(0, buf.len());
+        let copy = self.copies.get(buf.len())?.slice(0, buf.len());
         copy.copy_from(0, &buf.bytes());
         Some((copy, 0))
     }
@@ -325,6 +339,7 @@ impl MirrorDriver {
     fn answer(&mut self, core: &mut Core, cx: &mut Cx, id: RequestId) {
         let number = number(id);
         self.names.remove(&number);
+        self.reused.remove(&number);
         if let Some(result) = self.results.remove(&number) {
             core.answer(cx, number, result);
         }
@@ -440,6 +455,12 @@ impl MirrorDriver {
 
 impl Driver for MirrorDriver {
     fn arrived(&mut self, core: &mut Core, cx: &mut Cx, number: u32) {
+        let write = core.request(number).map(|request| &request.op);
+        if let Some(ImageOp::Write { buf, .. }) = write
+            && !buf.is_unique()
+        {
+            self.reused.insert(number); // Its connection holds on to it.
+        }
         if let Some(request) = self.name(core, number) {
             self.tell(core, cx, Event::Arrived(request));
         }

@@ -74,7 +74,7 @@ impl Abilities {
 /// An operation under way.
 pub(super) struct Flight {
     pub(super) ticket: Ticket,
-    op: ImageOp,
+    pub(super) op: ImageOp,
     /// Bytes of it that were cut into requests.
     cut: u64,
     /// Requests that are under way or wait to be sent.
@@ -180,6 +180,7 @@ impl Flight {
     pub(super) fn take_extents(&mut self, said: &[sterna_nbd::Extent]) {
         let ImageOp::Extents { offset, len, limit } = self.op else { return };
         let mut at = offset;
+        self.extents.clear(); // A lost connection may have answered in part.
         for extent in said.iter().take(limit.max(1)) {
             let range = ByteRange::new(at, extent.len);
             let (hole, zero) = (extent.state.hole, extent.state.zero);

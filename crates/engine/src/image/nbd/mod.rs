@@ -133,6 +133,13 @@ struct NbdImage {
     violations: u32,
     counters: Counters,
     closing: bool,
+    /// Writes answered so far, and at the time of the last flush's start.
+    written: u64,
+    flushing: u64,
+    /// Writes have been answered that no flush has made durable.
+    unflushed: bool,
+    /// The server was gone while there were such writes.
+    forgotten: bool,
 }
 
 impl NbdImage {
@@ -153,6 +160,10 @@ impl NbdImage {
             sequence: 0,
             violations: 0,
             counters: Counters::default(),
+            written: 0,
+            flushing: 0,
+            unflushed: false,
+            forgotten: false,
             closing: false,
         };
         image.come_up(cx, 0, connected);
@@ -163,6 +174,20 @@ impl NbdImage {
     }
 
     /// Cuts what may be cut of an operation, and answers it if it is done.
+    /// Remembers what an operation that has ended means for durability.
+    fn note(&mut self, flight: &Flight) {
+        match flight.op {
+            ImageOp::Write { .. } | ImageOp::Zero { .. } => {
+                self.written += 1;
+                self.unflushed = true;
+            }
+            ImageOp::Flush if flight.error.is_none() && self.written == self.flushing => {
+                self.unflushed = false;
+            }
+            _ => {}
+        }
+    }
+
     fn advance(&mut self, cx: &mut Cx, key: u32) {
         let Some(flight) = self.flights.get_mut(key) else { return };
         while let Some(request) = flight.next(&self.able, &cx.zeroes) {
@@ -171,6 +196,7 @@ impl NbdImage {
         if flight.parts == 0
             && let Some(flight) = self.flights.remove(key)
         {
+            self.note(&flight);
             cx.finished.push((flight.ticket, flight.answer()));
         }
     }
@@ -289,7 +315,14 @@ impl NbdImage {
 }
 
 impl Image for NbdImage {
+    fn has_forgotten(&mut self) -> bool {
+        std::mem::take(&mut self.forgotten)
+    }
+
     fn submit(&mut self, cx: &mut Cx, ticket: Ticket, op: ImageOp) {
+        if matches!(op, ImageOp::Flush) {
+            self.flushing = self.written;
+        }
         if let Some(result) = flight::at_once(&op, &self.able) {
             cx.finished.push((ticket, result));
             return;

@@ -17,6 +17,10 @@ impl NbdImage {
             return self.settle(cx, at);
         }
         link.state = State::Ending;
+        let alive = self.links.iter().any(|link| link.state == State::Up);
+        // With its last connection the server itself may be gone, and its cache.
+        self.forgotten |= self.unflushed && !alive && !self.closing;
+        let link = &mut self.links[at];
         let (receiving, sending) = (link.receiving, link.message.is_none());
         if !self.closing {
             self.counters.lost += 1;

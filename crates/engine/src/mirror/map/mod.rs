@@ -328,6 +328,16 @@ impl RegionMap for MapFile {
         self.store(index, states);
     }
 
+    fn replace_synced(&mut self, stored: Stored) {
+        for index in 0..self.header.key.words() {
+            let states = self.states(index);
+            // The lower bit of each region that is synced (10).
+            let synced = states >> 1 & !states & LOWER_BITS;
+            let others = states & !(synced << 1);
+            self.store(index, others | (synced * stored as u32));
+        }
+    }
+
     fn next_not_synced(&self, from: u64) -> Option<u64> {
         if from >= self.regions() {
             return None;
