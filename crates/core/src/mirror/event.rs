@@ -135,8 +135,8 @@ pub enum Event {
     /// The destination went away and came back, and may have lost what it had not
     /// been asked to make durable. What was equal is compared.
     DestinationForgot,
-    /// A mirrored write did not go to the destination: there was no memory left
-    /// to keep it in. Its regions fall behind.
+    /// A mirrored write never went to the destination: there was no memory to
+    /// send it from until the guest had its answer. Its regions fall behind.
     DestinationSkipped {
         /// Which.
         id: RequestId,

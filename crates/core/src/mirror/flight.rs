@@ -31,6 +31,13 @@ pub(super) struct Flight {
     deadline: Option<Nanos>,
 }
 
+impl Flight {
+    /// Whether the guest, or the switch-over, still counts on the destination.
+    fn awaits_destination(&self) -> bool {
+        self.destination == Side::Pending && !self.overdue
+    }
+}
+
 /// All requests that the mirror knows of. Bounded by what the guest may have in
 /// flight, plus the overdue writes, which the breaker in `guest` bounds.
 #[derive(Debug, Default)]
@@ -176,10 +183,14 @@ impl Flights {
         let mut ids: Vec<_> = self
             .by_id
             .iter()
-            .filter(|(_, flight)| flight.destination == Side::Pending && !flight.overdue)
+            .filter(|(_, flight)| flight.awaits_destination())
             .map(|(id, _)| *id)
             .collect();
         ids.sort_unstable(); // The map's order is not the same in every run.
         ids
+    }
+
+    pub(super) fn awaits_destination(&self, id: RequestId) -> bool {
+        self.by_id.get(&id).is_some_and(Flight::awaits_destination)
     }
 }

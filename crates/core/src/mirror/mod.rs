@@ -194,6 +194,12 @@ impl<M: RegionMap> Mirror<M> {
         self.switch.holding()
     }
 
+    /// Whether a mirrored write still has to go to the destination. If not, one
+    /// that the driver could not start yet is best left out (`DestinationSkipped`).
+    pub fn awaits_destination(&self, id: RequestId) -> bool {
+        self.flights.awaits_destination(id)
+    }
+
     /// Whether nothing is in flight any more; after `Ended`, the driver may then
     /// let go of the mirror and of the image that lost.
     pub fn is_idle(&self) -> bool {

@@ -10,13 +10,8 @@
 //! on the destination). So a `RequestId` is the number with a count above it.
 //!
 //! **Memory.** The copier has a pool of its own, so it cannot take the guest's.
-//! A job that finds no room there waits for another one to end. A mirrored write
-//! goes to the destination out of the guest's buffer, which then is not free
-//! before the destination lets go of it; so that a destination that hangs cannot
-//! keep the guests' buffers, only a part of them is lent out at any time. Past
-//! that, writes go out of a copy in a pool of their own, and if that is full as
-//! well, to the source alone. The buffers of a long write, which its connection
-//! uses again for the next piece, are never lent: it would stand still.
+//! A job that finds no room there waits for another one to end. What mirrored
+//! writes are made of is the `lender`'s matter.
 //!
 //! **The start.** Requests that are in flight when the migration begins are told
 //! to a paused mirror (which sends nothing to the destination), as if they had
@@ -28,7 +23,7 @@
 //! before that could find an old write on top of a new one.
 
 use std::any::Any;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -39,10 +34,11 @@ use sterna_core::mirror::{
 };
 
 use super::job::{Need, Run, Side, Step, Style, fault};
+use super::lender::{Lender, Loan};
 use super::map::MapFile;
 use super::translate::{can_share, describe, number};
 use super::{MigrationEvent, MigrationId, Options};
-use crate::buffer::{Pool, Slice};
+use crate::buffer::Pool;
 use crate::disk::{Core, Driver};
 use crate::image::{Cx, Image, ImageOp, ImageResult};
 use crate::io::{Errno, Owner, Token};
@@ -52,23 +48,24 @@ use crate::timer::TimerId;
 /// The copier's buffers. The largest rung of the copier's ladder is 12 MiB.
 const POOL: usize = 12 << 20;
 
-/// Copies of guests' writes for the destination: with the copier's pool, 16 MiB.
-const COPIES: usize = 4 << 20;
-
-/// The part of the guests' buffers that may be lent to destinations: 1/4, which
-/// leaves the guests enough to go on at full speed.
-const LENT_PART: usize = 4;
-
 /// What an answer with one of our own tickets belongs to.
 #[derive(Clone, Copy, Debug)]
 enum Own {
-    /// The destination's part of a mirrored write, with what of the guests'
-    /// buffers is lent for it.
-    Mirrored(RequestId, usize),
+    /// The destination's part of a mirrored write, with the memory it holds.
+    Mirrored(RequestId, Loan),
     /// An operation of a job.
     Job(JobId, Side),
     /// The flush of the destination.
     Flush,
+}
+
+/// What is known of a guest's request that has been told to the mirror.
+struct Told {
+    id: RequestId,
+    /// Its connection uses the buffer again as soon as the disk lets go of it.
+    reused: bool,
+    /// The source's answer, until the mirror says that the guest may have it.
+    result: Option<ImageResult>,
 }
 
 /// What the daemon or the operator says.
@@ -90,17 +87,13 @@ pub(crate) struct MirrorDriver {
     source: u16,
     destination: u16,
     pool: Pool,
-    copies: Pool,
-    /// Requests whose buffers are used again before the disk has answered.
-    reused: HashSet<u32>,
+    lender: Lender,
     runs: HashMap<JobId, Run>,
     /// Jobs that found no memory.
     waiting: VecDeque<Job>,
     tickets: Slab<Own>,
-    /// The source's answers, until the mirror says that the guest may have them.
-    results: HashMap<u32, ImageResult>,
-    /// Requests that have been told to the mirror, by their number.
-    names: HashMap<u32, RequestId>,
+    /// The guest's requests, by their number on the disk.
+    told: HashMap<u32, Told>,
     count: u32,
     /// Requests that were in flight before the migration: on the source already.
     adopted: Vec<RequestId>,
@@ -152,13 +145,11 @@ impl MirrorDriver {
             source,
             destination,
             pool: Pool::new(POOL)?,
-            copies: Pool::new(COPIES)?,
-            reused: HashSet::new(),
+            lender: Lender::new()?,
             runs: HashMap::new(),
             waiting: VecDeque::new(),
             tickets: Slab::new(),
-            results: HashMap::new(),
-            names: HashMap::new(),
+            told: HashMap::new(),
             count: 0,
             adopted: Vec::new(),
             events,
@@ -187,10 +178,12 @@ impl MirrorDriver {
 
     /// Gives a request of the disk its name here.
     fn name(&mut self, core: &Core, number: u32) -> Option<Request> {
-        let (kind, range) = describe(&core.request(number)?.op);
+        let op = &core.request(number)?.op;
+        let (kind, range) = describe(op);
         self.count = self.count.wrapping_add(1);
         let id = RequestId(u64::from(self.count) << 32 | u64::from(number));
-        self.names.insert(number, id);
+        let reused = matches!(op, ImageOp::Write { buf, .. } if !buf.is_unique());
+        self.told.insert(number, Told { id, reused, result: None });
         Some(Request { id, kind, range })
     }
 
@@ -256,8 +249,7 @@ impl MirrorDriver {
             Action::Answer(id) => self.answer(core, cx, id),
             Action::Moved(id) => {
                 let number = number(id);
-                self.names.remove(&number);
-                self.reused.remove(&number);
+                self.told.remove(&number);
                 core.carry_out(cx, number, self.destination, u64::from(number));
             }
             Action::Start(job) => self.start_job(core, cx, job),
@@ -298,17 +290,27 @@ impl MirrorDriver {
     }
 
     fn ask_destination(&mut self, core: &mut Core, cx: &mut Cx, id: RequestId) {
-        let Some(request) = core.request(number(id)) else { return };
-        let mut lent = 0;
+        // In order: one that comes later does not take the memory away.
+        if self.lender.is_busy() || !self.mirrored(core, cx, id) {
+            self.lender.postpone(id);
+        }
+    }
+
+    /// Starts the destination's part of a request; false if there is no memory.
+    fn mirrored(&mut self, core: &mut Core, cx: &mut Cx, id: RequestId) -> bool {
+        let number = number(id);
+        let (Some(request), Some(told)) = (core.request(number), self.told.get(&number))
+        else {
+            return true;
+        };
+        let mut loan = Loan::default();
         let op = match &request.op {
             // Durability is the source's matter until the switch-over's flush.
             ImageOp::Write { offset, buf, .. } => {
-                let reused = self.reused.contains(&number(id));
-                let Some((buf, cost)) = self.lend(cx, buf, reused) else {
-                    self.later.push_back(Event::DestinationSkipped { id });
-                    return;
+                let Some((buf, lent)) = self.lender.lend(cx, buf, told.reused) else {
+                    return false;
                 };
-                lent = cost;
+                loan = lent;
                 ImageOp::Write { offset: *offset, buf, fua: false }
             }
             ImageOp::Zero { offset, len, unmap, .. } => ImageOp::Zero {
@@ -320,27 +322,28 @@ impl MirrorDriver {
             },
             other => other.clone(),
         };
-        self.own(core, cx, Own::Mirrored(id, lent), self.destination, op);
+        self.own(core, cx, Own::Mirrored(id, loan), self.destination, op);
+        true
     }
 
-    /// The bytes of a guest's write for the destination, and what of the guests'
-    /// buffers they take. `None` if there is no room for them.
-    fn lend(&self, cx: &mut Cx, buf: &Slice, reused: bool) -> Option<(Slice, usize)> {
-        let cost = buf.cost();
-        if !reused && cx.lent + cost <= cx.buffers.budget() / LENT_PART {
-            cx.lent += cost;
-            return Some((buf.clone(), cost));
+    /// A mirrored write has ended: there may be memory for those that wait.
+    fn start_postponed(&mut self, core: &mut Core, cx: &mut Cx) {
+        while let Some(id) = self.lender.next() {
+            if !self.mirror.awaits_destination(id) {
+                self.later.push_back(Event::DestinationSkipped { id });
+            } else if !self.mirrored(core, cx, id) {
+                return;
+            }
+            self.lender.forget(id);
         }
-        let copy = self.copies.get(buf.len())?.slice(0, buf.len());
-        copy.copy_from(0, &buf.bytes());
-        Some((copy, 0))
     }
 
     fn answer(&mut self, core: &mut Core, cx: &mut Cx, id: RequestId) {
         let number = number(id);
-        self.names.remove(&number);
-        self.reused.remove(&number);
-        if let Some(result) = self.results.remove(&number) {
+        if self.lender.forget(id) {
+            self.later.push_back(Event::DestinationSkipped { id });
+        }
+        if let Some(Told { result: Some(result), .. }) = self.told.remove(&number) {
             core.answer(cx, number, result);
         }
     }
@@ -443,24 +446,18 @@ impl MirrorDriver {
         result: ImageResult,
     ) {
         // A request that went to the destination alone has no name here.
-        let Some(id) = self.names.get(&number).copied() else {
+        let Some(told) = self.told.get_mut(&number) else {
             core.answer(cx, number, result);
             return;
         };
-        let ok = result.is_ok();
-        self.results.insert(number, result);
+        let (id, ok) = (told.id, result.is_ok());
+        told.result = Some(result);
         self.tell(core, cx, Event::SourceDone { id, ok });
     }
 }
 
 impl Driver for MirrorDriver {
     fn arrived(&mut self, core: &mut Core, cx: &mut Cx, number: u32) {
-        let write = core.request(number).map(|request| &request.op);
-        if let Some(ImageOp::Write { buf, .. }) = write
-            && !buf.is_unique()
-        {
-            self.reused.insert(number); // Its connection holds on to it.
-        }
         if let Some(request) = self.name(core, number) {
             self.tell(core, cx, Event::Arrived(request));
         }
@@ -472,8 +469,9 @@ impl Driver for MirrorDriver {
             return;
         };
         match self.tickets.remove(own as u32) {
-            Some(Own::Mirrored(id, lent)) => {
-                cx.lent -= lent;
+            Some(Own::Mirrored(id, loan)) => {
+                loan.end(cx);
+                self.start_postponed(core, cx);
                 let result = result.map(|_| ()).map_err(fault);
                 self.tell(core, cx, Event::DestinationDone { id, result });
             }
