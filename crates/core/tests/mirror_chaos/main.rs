@@ -3,20 +3,25 @@
 //! A world of two images made of blocks, a guest that reads, writes and
 //! discards at random, operations that land block by block and complete in any
 //! order, faults, hangs, pauses, kills and power losses at any step. What must
-//! hold is checked at every step by `history` (what a read may return) and at
-//! the commit (both images agree to the last block).
+//! hold is checked at every read and answer by `guest` (what a read may return,
+//! how long an answer may take), and by `world` at the commit (both images agree
+//! to the last block) and at the end.
 //!
 //! `STERNA_CHAOS_SEED` runs one seed; `STERNA_CHAOS_CASES` says how many cases a
 //! test runs. A failure prints the seed.
 
+mod guest;
 mod history;
+mod images;
 mod random;
+mod setup;
 mod world;
 
 use std::panic::AssertUnwindSafe;
 
 use random::Random;
-use world::{Setup, World};
+use setup::Setup;
+use world::World;
 
 /// Cases of each kind that `cargo test` runs.
 const CASES: u64 = 400;

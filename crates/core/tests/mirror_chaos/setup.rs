@@ -1,0 +1,72 @@
+//! What a world is like: how large, how busy, and what goes wrong in it.
+//!
+//! A test says which trouble it wants and takes the rest from [`Setup::calm`],
+//! which is a migration that nothing happens to.
+
+use sterna_core::mirror::Config;
+
+use crate::random::Random;
+
+/// Large blocks, so that the copier's chunks are a part of the disk.
+pub(crate) const BLOCK: u64 = 16 << 10;
+const REGION: u64 = 4 * BLOCK;
+
+/// What a world is like. Numbers are "once in so many steps"; zero is never.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    pub(crate) blocks: u64,
+    pub(crate) chaos_steps: u64,
+    pub(crate) guest_depth: usize,
+    pub(crate) verify: bool,
+    pub(crate) reads_zero: bool,
+    pub(crate) scan: bool,
+    pub(crate) rate: Option<u64>,
+    pub(crate) destination_slow: bool,
+    pub(crate) destination_fails: u64,
+    pub(crate) source_fails: u64,
+    pub(crate) hangs: u64,
+    pub(crate) kills: u64,
+    pub(crate) power_losses: u64,
+    pub(crate) controls: u64,
+    pub(crate) discards: u64,
+    /// Blocks that the copier writes and the destination silently drops.
+    pub(crate) lies: u64,
+    /// Mirrored writes for which there is no memory.
+    pub(crate) skips: u64,
+}
+
+impl Setup {
+    pub(crate) fn calm(random: &mut Random) -> Self {
+        Setup {
+            blocks: 4 + random.below(200),
+            chaos_steps: 300 + random.below(600),
+            guest_depth: 1 + random.below(12) as usize,
+            verify: false,
+            reads_zero: random.one_in(2),
+            scan: !random.one_in(4),
+            rate: random.one_in(5).then_some(8 << 20),
+            destination_slow: false,
+            destination_fails: 0,
+            source_fails: 0,
+            hangs: 0,
+            kills: 0,
+            power_losses: 0,
+            controls: 0,
+            discards: 5,
+            lies: 0,
+            skips: 0,
+        }
+    }
+
+    /// What the mirror is told of it.
+    pub(crate) fn config(&self) -> Config {
+        Config {
+            region: REGION,
+            scan: self.scan,
+            reads_zero: self.reads_zero,
+            verify: self.verify,
+            rate: self.rate,
+            ..Config::new(self.blocks * BLOCK)
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Kills and power losses.
+//!
+//! A killed daemon leaves what is under way to chance: each block that has not
+//! landed lands or does not. A power loss takes in addition what the destination
+//! had not been made to keep, and the region map's file may be older than the
+//! images. Either way the daemon comes back with the map that is left, and with
+//! nothing else.
+
+use std::mem;
+
+use sterna_core::mirror::{End, Event, MemoryMap, Mirror, PauseReason, Phase, RegionMap};
+
+use super::World;
+use super::operation::Effect;
+
+impl World {
+    /// The daemon is killed, or the power fails. The guest reconnects and sends
+    /// again what was not answered.
+    pub(super) fn crash(&mut self, power: bool) {
+        let committed = self.land_by_chance();
+        self.guest.is_cut_off();
+        let mut map = self.mirror.map().clone();
+        if power {
+            self.lose_power(&mut map);
+        }
+        if committed {
+            assert!(!power || self.images.is_flushed());
+            self.ended = Some(End::Completed);
+            self.guest.gives_up();
+            return;
+        }
+        self.held_from = None;
+        let paused = matches!(self.mirror.progress().phase, Phase::Paused(_));
+        let config = self.setup.config();
+        self.mirror = if paused {
+            Mirror::new_paused(self.now, config, map, PauseReason::Asked)
+        } else {
+            Mirror::new(self.now, config, map)
+        };
+        self.reconnect();
+    }
+
+    /// What is under way lands, or does not. Says whether a commit did.
+    fn land_by_chance(&mut self) -> bool {
+        let mut committed = false;
+        for pick in 0..self.operations.len() {
+            let effect = &self.operations[pick].effect;
+            if matches!(effect, Effect::Commit) {
+                committed = self.random.one_in(2);
+            }
+            // What a read finds now, nobody will hear of.
+            let lands = !matches!(effect, Effect::Read { .. });
+            for block in mem::take(&mut self.operations[pick].left) {
+                if lands && self.random.one_in(2) {
+                    self.land(pick, block);
+                }
+            }
+        }
+        self.operations.clear();
+        committed
+    }
+
+    /// What was not flushed may be gone, and the map's file may be older.
+    fn lose_power(&mut self, map: &mut MemoryMap) {
+        self.images.lose(&mut self.random, 2);
+        for region in 0..map.regions() {
+            if self.random.one_in(2) {
+                map.set(region, self.old_map.get(region));
+            }
+        }
+        map.suspect_all();
+        self.images.flush();
+        self.old_map = map.clone();
+    }
+
+    /// The guest finds the daemon again, if it is still there itself.
+    fn reconnect(&mut self) {
+        if self.random.one_in(3) {
+            self.guest.is_lost(self.clock);
+        } else {
+            for request in self.guest.sends_again(self.now) {
+                self.tell(Event::Arrived(request));
+            }
+        }
+        self.tell(Event::Tick);
+    }
+}

@@ -1,0 +1,250 @@
+//! The world around the mirror: a guest, two images, time, and trouble.
+//!
+//! A world has one loop. In each step either something goes wrong, or the guest
+//! sends a request, or time passes, or something that is under way goes a step
+//! further. The mirror is told of it and what it asks for is begun. All of it is
+//! drawn from one seeded generator, so a seed is a history.
+//!
+//! After the chaos comes calm, in which every migration must end.
+
+mod crash;
+mod operation;
+
+use std::mem;
+
+use sterna_core::Nanos;
+use sterna_core::mirror::{
+    Action, Control, End, Event, MemoryMap, Mirror, PauseReason, Phase, RequestId, Stored,
+};
+
+use crate::guest::Guest;
+use crate::images::{Images, Side};
+use crate::random::Random;
+use crate::setup::Setup;
+use operation::{Effect, Operation};
+
+/// One migration, from its beginning to its end.
+pub(crate) struct World {
+    setup: Setup,
+    random: Random,
+    /// The mirror's time.
+    now: Nanos,
+    /// The histories' time: steps.
+    clock: u64,
+    mirror: Mirror<MemoryMap>,
+    guest: Guest,
+    images: Images,
+    /// The map as it was at the last flush of the destination or since.
+    old_map: MemoryMap,
+    operations: Vec<Operation>,
+    actions: Vec<Action>,
+    later: Vec<Event>,
+    held_from: Option<Nanos>,
+    longest_hold: Nanos,
+    calm: bool,
+    ended: Option<End>,
+    steps: u64,
+}
+
+impl World {
+    pub(crate) fn new(setup: Setup, mut random: Random) -> Self {
+        let config = setup.config();
+        let images = Images::new(&setup);
+        let map = MemoryMap::new(config.regions(), Stored::Absent);
+        let now = Nanos(random.below(1_000_000));
+        World {
+            now,
+            clock: 1,
+            mirror: Mirror::new_paused(now, config, map.clone(), PauseReason::Asked),
+            guest: Guest::new(&images.source),
+            images,
+            old_map: map,
+            operations: Vec::new(),
+            actions: Vec::new(),
+            later: Vec::new(),
+            held_from: None,
+            longest_hold: Nanos(0),
+            calm: false,
+            ended: None,
+            steps: 0,
+            setup,
+            random,
+        }
+    }
+
+    /// Runs chaos, then calm until the migration has ended. Gives the steps.
+    pub(crate) fn run(mut self) -> u64 {
+        // As a driver does it: what is in flight when the migration begins is told
+        // to a paused mirror.
+        for _ in 0..self.setup.guest_depth {
+            self.guest_request();
+        }
+        self.tell(Event::Control(Control::Resume));
+        while self.steps < self.setup.chaos_steps && self.ended.is_none() {
+            self.step();
+        }
+        self.calm = true;
+        // Enough for a hang of half a minute to end: a step takes 0.2 ms or so.
+        let end = self.steps + 500_000;
+        while self.ended.is_none() {
+            assert!(self.steps < end, "no end: {:?}", self.mirror.progress());
+            if let Phase::Paused(_) = self.mirror.progress().phase {
+                self.tell(Event::Control(Control::Resume));
+            }
+            self.step();
+        }
+        // Whatever is in flight is still answered.
+        while !self.operations.is_empty() || !self.guest.open().is_empty() {
+            let left = self.guest.open();
+            assert!(self.steps < end + 100_000, "requests left: {left:?}");
+            self.advance();
+            self.steps += 1;
+        }
+        self.check_truth();
+        self.steps
+    }
+
+    /// The image that is the truth now holds what the guest may read.
+    fn check_truth(&mut self) {
+        let truth = match self.ended {
+            Some(End::Completed) => &self.images.destination,
+            _ => &self.images.source,
+        };
+        for (block, value) in truth.iter().enumerate() {
+            let possible = self.guest.may_hold(block as u64);
+            assert!(
+                possible.contains(value),
+                "block {block}: {value} not in {possible:?}"
+            );
+        }
+    }
+
+    fn step(&mut self) {
+        self.steps += 1;
+        self.clock += 1;
+        if !self.calm {
+            if self.random.one_in(self.setup.kills) {
+                return self.crash(false);
+            }
+            if self.random.one_in(self.setup.power_losses) {
+                return self.crash(true);
+            }
+            if self.random.one_in(self.setup.controls) {
+                return self.control();
+            }
+        }
+        let guest_more = self.guest.open().len() < self.setup.guest_depth;
+        let appetite = if self.calm { 6 } else { 2 };
+        if guest_more && self.random.one_in(appetite) {
+            self.guest_request();
+        } else {
+            self.advance();
+        }
+    }
+
+    fn control(&mut self) {
+        let control = match self.random.below(8) {
+            0..=2 => Control::Pause,
+            3..=5 => Control::Resume,
+            6 => Control::SetRate(self.random.one_in(2).then_some(16 << 20)),
+            _ => Control::Cancel,
+        };
+        self.tell(Event::Control(control));
+    }
+
+    fn guest_request(&mut self) {
+        let random = &mut self.random;
+        let request = self.guest.send(&self.setup, random, self.now, self.clock);
+        self.tell(Event::Arrived(request));
+    }
+
+    /// Lets time pass or an operation go a step further.
+    fn advance(&mut self) {
+        let ready: Vec<usize> = (0..self.operations.len())
+            .filter(|i| self.operations[*i].not_before <= self.now)
+            .collect();
+        if ready.is_empty() || self.random.one_in(12) {
+            self.pass_time();
+        } else {
+            let pick = self.random.below(ready.len() as u64) as usize;
+            self.go_on_with(ready[pick]);
+        }
+    }
+
+    fn pass_time(&mut self) {
+        let mut to = self.now.plus(Nanos(self.random.below(4_000_000)));
+        if self.operations.iter().all(|o| o.not_before > self.now) {
+            let next = self.operations.iter().map(|o| o.not_before).min();
+            to = next.unwrap_or(to).max(to);
+        }
+        if let Some(deadline) = self.mirror.deadline()
+            && deadline <= to
+        {
+            self.now = self.now.max(deadline);
+            self.tell(Event::Tick);
+            let again = self.mirror.deadline();
+            assert!(again.is_none_or(|d| d > self.now), "a deadline that does not pass");
+            return;
+        }
+        self.now = to;
+    }
+
+    /// Tells the mirror and does what it asks for.
+    fn tell(&mut self, event: Event) {
+        let mut actions = mem::take(&mut self.actions);
+        self.mirror.handle(self.now, event, &mut actions);
+        for action in actions.drain(..) {
+            self.act(&action);
+        }
+        self.actions = actions;
+        while let Some(event) = self.later.pop() {
+            self.tell(event);
+        }
+        match (self.mirror.holding(), self.held_from) {
+            (true, None) => self.held_from = Some(self.now),
+            (false, Some(since)) => {
+                self.longest_hold = self.longest_hold.max(self.now.since(since));
+                self.held_from = None;
+            }
+            _ => {}
+        }
+    }
+
+    fn act(&mut self, action: &Action) {
+        match *action {
+            Action::Source(id) => self.start_request(id, Side::Source),
+            Action::Destination(id)
+                if !self.calm && self.random.one_in(self.setup.skips) =>
+            {
+                self.later.push(Event::DestinationSkipped { id });
+            }
+            Action::Destination(id) => self.start_request(id, Side::Destination),
+            Action::Answer(id) => self.answered(id),
+            Action::Moved(id) => self.start_request(id, Side::Moved),
+            Action::Start(job) => self.start_job(job),
+            Action::FlushDestination => self.begin(Effect::FlushDestination, vec![]),
+            Action::Prepare => self.begin(Effect::Prepare, vec![]),
+            Action::Seal => self.begin(Effect::Seal, vec![]),
+            Action::Unseal | Action::Notice(_) => {}
+            Action::Commit => {
+                self.check_commit();
+                self.begin(Effect::Commit, vec![]);
+            }
+            Action::Ended(end) => self.ended = Some(end),
+        }
+    }
+
+    /// At the commit both images agree to the last block, durably, and nothing is
+    /// under way that could change that.
+    fn check_commit(&self) {
+        let images = &self.images;
+        assert_eq!(images.source, images.destination, "the images differ at the commit");
+        assert!(images.is_flushed(), "the destination is not flushed");
+        let busy = self.operations.iter().any(|o| o.effect.forbids_commit());
+        assert!(!busy, "in flight at the commit");
+    }
+
+    fn answered(&mut self, id: RequestId) {
+        self.guest.answered(id, self.now, self.clock, self.longest_hold);
+    }
+}

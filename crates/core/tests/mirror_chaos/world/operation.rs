@@ -1,0 +1,241 @@
+//! What is under way: it begins, lands block by block in any order, and completes.
+//!
+//! An operation of a guest, of the copier or of the switch-over is one
+//! [`Operation`]. Trouble is decided when it begins: how long it takes, and whether
+//! it fails, which it does after some of its blocks have landed.
+
+use std::collections::BTreeMap;
+
+use sterna_core::Nanos;
+use sterna_core::mirror::{Event, Fault, Job, JobKind, Outcome, RequestId, RequestKind};
+
+use super::World;
+use crate::images::{Side, blocks_of, ranges};
+use crate::setup::BLOCK;
+
+/// In the number of a block that is compared: the destination's.
+const ON_DESTINATION: u64 = 1 << 32;
+
+/// Something under way that lands block by block and then completes.
+#[derive(Debug)]
+pub(super) enum Effect {
+    Read { id: RequestId, on: Side },
+    Write { id: RequestId, on: Side },
+    Flush { id: RequestId },
+    CopyRead { job: Job, data: BTreeMap<u64, u64> },
+    CopyWrite { job: Job, data: BTreeMap<u64, u64> },
+    Scan { job: Job, holes: Vec<u64> },
+    Compare { job: Job, seen: BTreeMap<u64, [Option<u64>; 2]> },
+    FlushDestination,
+    Prepare,
+    Seal,
+    Commit,
+}
+
+/// An effect, and how far it is.
+#[derive(Debug)]
+pub(super) struct Operation {
+    pub(super) effect: Effect,
+    /// Blocks (and for comparisons, sides) that have not landed yet.
+    pub(super) left: Vec<u64>,
+    /// Cannot complete before this.
+    pub(super) not_before: Nanos,
+    /// It will fail, having done no more than what is `left` now.
+    fails: bool,
+}
+
+impl Effect {
+    /// The side whose slowness, hangs and failures it shares, if any. The steps of
+    /// the switch-over count as the destination's.
+    fn at_risk(&self) -> Option<Side> {
+        match self {
+            Effect::Write { on: Side::Source, .. } | Effect::CopyRead { .. } => {
+                Some(Side::Source)
+            }
+            Effect::Read { .. }
+            | Effect::Flush { .. }
+            | Effect::Scan { .. }
+            | Effect::Compare { .. }
+            | Effect::Write { on: Side::Moved, .. } => None,
+            _ => Some(Side::Destination),
+        }
+    }
+
+    /// Whether the commit must not overtake it.
+    pub(super) fn forbids_commit(&self) -> bool {
+        matches!(
+            self,
+            Effect::Read { .. } | Effect::Write { .. } | Effect::CopyWrite { .. }
+        )
+    }
+}
+
+impl World {
+    pub(super) fn start_request(&mut self, id: RequestId, on: Side) {
+        let request = match on {
+            Side::Source => self.guest.source_started(id, self.now),
+            Side::Destination | Side::Moved => &self.guest.open()[&id],
+        };
+        let blocks = request.blocks.clone().collect();
+        let effect = match (request.kind, on) {
+            (RequestKind::Write, _) => Effect::Write { id, on },
+            (RequestKind::Flush, Side::Source) => Effect::Flush { id },
+            _ => Effect::Read { id, on },
+        };
+        self.begin(effect, blocks);
+    }
+
+    pub(super) fn start_job(&mut self, job: Job) {
+        let blocks: Vec<u64> = blocks_of(job.range).collect();
+        match job.kind {
+            JobKind::Scan => self.begin(Effect::Scan { job, holes: vec![] }, blocks),
+            JobKind::Copy { .. } => {
+                self.begin(Effect::CopyRead { job, data: BTreeMap::new() }, blocks);
+            }
+            JobKind::Zero => {
+                let data = blocks.iter().map(|block| (*block, 0)).collect();
+                self.begin(Effect::CopyWrite { job, data }, blocks);
+            }
+            JobKind::Compare => {
+                let both = blocks.iter().flat_map(|b| [*b, b | ON_DESTINATION]).collect();
+                self.begin(Effect::Compare { job, seen: BTreeMap::new() }, both);
+            }
+        }
+    }
+
+    pub(super) fn begin(&mut self, effect: Effect, mut left: Vec<u64>) {
+        let source = effect.at_risk() == Some(Side::Source);
+        let destination = effect.at_risk() == Some(Side::Destination);
+        let mut delay = self.random.below(200_000);
+        let mut fails = false;
+        if !self.calm {
+            if destination && self.setup.destination_slow {
+                delay += self.random.below(90_000_000);
+            }
+            if destination && self.random.one_in(self.setup.hangs) {
+                delay += 30_000_000_000;
+            }
+            fails = destination && self.random.one_in(self.setup.destination_fails)
+                || source && self.random.one_in(self.setup.source_fails);
+        }
+        if fails {
+            left.truncate(self.random.below(left.len() as u64 + 1) as usize);
+        }
+        let not_before = self.now.plus(Nanos(delay));
+        self.operations.push(Operation { effect, left, not_before, fails });
+    }
+
+    /// Takes an operation a step further.
+    pub(super) fn go_on_with(&mut self, pick: usize) {
+        if self.operations[pick].left.is_empty() {
+            let operation = self.operations.swap_remove(pick);
+            self.complete(operation.effect, operation.fails);
+        } else {
+            let left = self.operations[pick].left.len() as u64;
+            let at = self.random.below(left) as usize;
+            let block = self.operations[pick].left.swap_remove(at);
+            self.land(pick, block);
+        }
+    }
+
+    /// One block of an operation takes effect.
+    pub(super) fn land(&mut self, pick: usize, numbered: u64) {
+        let block = numbered & !ON_DESTINATION;
+        let b = block as usize;
+        let images = &mut self.images;
+        match &mut self.operations[pick].effect {
+            Effect::Write { id, on } => images.on(*on)[b] = self.guest.value(*id),
+            Effect::Read { id, on } => self.guest.finds(*id, block, images.on(*on)[b]),
+            Effect::CopyRead { data, .. } => {
+                data.insert(block, images.source[b]);
+            }
+            Effect::CopyWrite { job, data } => {
+                let fresh = job.kind == JobKind::Copy { fresh: true };
+                let value = data[&block];
+                let lie = !self.calm && self.random.one_in(self.setup.lies);
+                let skipped = fresh && value == 0;
+                if !skipped && !lie {
+                    images.destination[b] = value;
+                }
+            }
+            Effect::Scan { holes, .. } if images.source[b] == 0 => holes.push(block),
+            Effect::Compare { seen, .. } => {
+                let sides = seen.entry(block).or_default();
+                if numbered & ON_DESTINATION == 0 {
+                    sides[0] = Some(images.source[b]);
+                } else {
+                    sides[1] = Some(images.destination[b]);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn complete(&mut self, effect: Effect, fails: bool) {
+        let fault =
+            [Fault::Full, Fault::Error(5), Fault::Lost][self.random.below(3) as usize];
+        let result = if fails { Err(fault) } else { Ok(()) };
+        match effect {
+            Effect::Read { id, on: Side::Source } | Effect::Flush { id } => {
+                self.source_done(id, true);
+            }
+            Effect::Write { id, on: Side::Source } => self.source_done(id, !fails),
+            Effect::Write { id, on: Side::Destination } => {
+                self.tell(Event::DestinationDone { id, result });
+                self.guest.settled(id);
+            }
+            Effect::Read { id, .. } | Effect::Write { id, on: Side::Moved } => {
+                self.answered(id);
+            }
+            Effect::CopyRead { job, .. } if fails => {
+                self.job_done(job, Outcome::SourceFailed(5));
+            }
+            Effect::CopyRead { job, data } => {
+                let blocks = data.keys().copied().collect();
+                self.begin(Effect::CopyWrite { job, data }, blocks);
+            }
+            Effect::CopyWrite { job, data } => {
+                let written = data.len() as u64 * BLOCK;
+                self.job_done(
+                    job,
+                    match result {
+                        Ok(()) => Outcome::Copied { written },
+                        Err(fault) => Outcome::DestinationFailed(fault),
+                    },
+                );
+            }
+            Effect::Scan { job, holes } => {
+                self.job_done(job, Outcome::Scanned(ranges(holes)));
+            }
+            Effect::Compare { job, mut seen } => {
+                seen.retain(|_, sides| sides[0] != sides[1]);
+                let differing = ranges(seen.into_keys());
+                self.job_done(job, Outcome::Compared { differing });
+            }
+            Effect::FlushDestination => self.flush_done(result),
+            Effect::Prepare => self.tell(Event::Prepared(!fails)),
+            Effect::Seal => self.tell(Event::Sealed(result)),
+            Effect::Commit => self.tell(Event::Committed(!fails)),
+        }
+    }
+
+    fn source_done(&mut self, id: RequestId, ok: bool) {
+        self.guest.source_done(id, self.now, ok);
+        self.tell(Event::SourceDone { id, ok });
+    }
+
+    fn job_done(&mut self, job: Job, outcome: Outcome) {
+        self.tell(Event::JobDone { job: job.id, outcome });
+    }
+
+    fn flush_done(&mut self, result: Result<(), Fault>) {
+        if result.is_ok() {
+            self.images.flush();
+            self.old_map = self.mirror.map().clone();
+        } else {
+            // What could not be made durable is gone.
+            self.images.lose(&mut self.random, 3);
+        }
+        self.tell(Event::Flushed(result));
+    }
+}
