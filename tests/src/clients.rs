@@ -1,7 +1,8 @@
 //! Clients that people use.
 
-use std::path::Path;
-use std::process::Output;
+use std::process::{Child, Stdio};
+
+use tempfile::NamedTempFile;
 
 use crate::programs;
 
@@ -15,41 +16,44 @@ pub fn nbdsh(uri: &str, script: &str) -> String {
     programs::run("/usr/bin/python3", args)
 }
 
-/// fio over its NBD engine, with these lines of settings.
+/// The disk is in working order: what is written can be read.
 #[track_caller]
-pub fn fio(uri: &str, settings: &str) -> Output {
-    // In a job file, because fio takes the colon in a URI on its command line
-    // for the end of a file name.
-    let job = tempfile::NamedTempFile::new().expect("make a job file");
-    let text = format!(
-        "[global]\nioengine=nbd\nuri={uri}\ngroup_reporting=1\n\
-         verify_state_save=0\n[job]\n{settings}\n"
-    );
-    std::fs::write(job.path(), text).expect("write the job file");
-    programs::command("fio")
-        .arg("--output-format=normal")
-        .arg(job.path())
-        .output()
-        .expect("start fio")
+pub fn writes_and_reads(uri: &str) {
+    nbdsh(uri, "h.pwrite(b'x' * 512, 0); assert h.pread(512, 0) == b'x' * 512");
 }
 
-/// fio, and it must succeed.
-#[track_caller]
-pub fn fio_ok(uri: &str, settings: &str) {
-    let output = fio(uri, settings);
-    assert!(output.status.success(), "fio failed:\n{}", programs::both(&output));
+/// fio over its NBD engine, at work until [`Fio::finish`].
+pub struct Fio {
+    child: Child,
+    _job: NamedTempFile,
 }
 
-/// Two raw images must be the same to the last byte.
-#[track_caller]
-pub fn identical(a: &str, b: &str) {
-    let text =
-        programs::run("qemu-img", ["compare", "-U", "-f", "raw", "-F", "raw", a, b]);
-    assert!(text.contains("identical"), "{text}");
-}
+impl Fio {
+    /// Starts it with these lines of settings.
+    #[track_caller]
+    pub fn start(uri: &str, settings: &str) -> Fio {
+        // In a job file, because fio takes the colon in a URI on its command line
+        // for the end of a file name.
+        let job = NamedTempFile::new().expect("make a job file");
+        let text = format!(
+            "[global]\nioengine=nbd\nuri={uri}\ngroup_reporting=1\n\
+             verify_state_save=0\n[job]\n{settings}\n"
+        );
+        std::fs::write(job.path(), text).expect("write the job file");
+        let child = programs::command("fio")
+            .arg("--output-format=normal")
+            .arg(job.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("start fio");
+        Fio { child, _job: job }
+    }
 
-/// [`identical`], for files.
-#[track_caller]
-pub fn identical_files(a: &Path, b: &Path) {
-    identical(&a.display().to_string(), &b.display().to_string());
+    /// Waits for its end, which must be a success.
+    #[track_caller]
+    pub fn finish(self) {
+        let output = self.child.wait_with_output().expect("wait for fio");
+        assert!(output.status.success(), "fio failed:\n{}", programs::both(&output));
+    }
 }

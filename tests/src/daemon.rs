@@ -1,6 +1,6 @@
 //! `sterna serve`, to be started, killed and started again.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -28,14 +28,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts a daemon that keeps its state in `scratch`.
-    pub fn start(scratch: &Scratch) -> Daemon {
-        let mut daemon = Daemon::prepare(scratch);
-        daemon.restart();
-        daemon
-    }
-
-    /// A daemon that is not started yet.
+    /// A daemon that keeps its state in `scratch`, not started yet.
     pub fn prepare(scratch: &Scratch) -> Daemon {
         Daemon {
             state: scratch.path("state"),
@@ -54,9 +47,9 @@ impl Daemon {
         self.variables.push((name.into(), value.into()));
     }
 
-    /// Adds an argument of `serve` for the next start.
-    pub fn argument(&mut self, argument: &str) {
-        self.arguments.push(argument.into());
+    /// Adds arguments of `serve` (in one string) for the next start.
+    pub fn arguments(&mut self, line: &str) {
+        self.arguments.extend(line.split_whitespace().map(str::to_owned));
     }
 
     /// The command that starts it.
@@ -93,19 +86,6 @@ impl Daemon {
             (lines.count() > 0).then_some(())
         });
         self.child = Some(child);
-    }
-
-    /// Starts a daemon that must refuse to start; gives what it said.
-    #[track_caller]
-    pub fn refuses_to_start(&self) -> Answer {
-        let mut command = self.command();
-        command.stderr(Stdio::piped());
-        let mut child = command.spawn().expect("start sterna serve");
-        until("the daemon to refuse", START, || {
-            child.try_wait().expect("ask for the daemon")
-        });
-        let output = child.wait_with_output().expect("collect the output");
-        Answer::new("sterna serve".into(), &output)
     }
 
     /// Kills it as a power cut would, or the kernel short of memory.
@@ -161,14 +141,6 @@ impl Daemon {
         self.sterna(&format!("{line} --json")).ok().json()
     }
 
-    /// Adds a datastore on a fresh directory; gives the directory.
-    #[track_caller]
-    pub fn directory(&self, scratch: &Scratch, name: &str) -> PathBuf {
-        let dir = scratch.dir(name);
-        self.sterna(&format!("datastore add {name} {}", dir.display())).ok();
-        dir
-    }
-
     /// The disk's NBD URI.
     pub fn uri(&self, disk: &str) -> String {
         format!("nbd+unix:///{disk}?socket={}", self.nbd.display())
@@ -179,61 +151,16 @@ impl Daemon {
         &self.nbd
     }
 
-    /// The disk's image file, as the daemon says.
+    /// The disk, as the daemon says.
+    #[track_caller]
+    pub fn disk(&self, name: &str) -> Value {
+        self.json(&format!("disk show {name}"))
+    }
+
+    /// The disk's image file.
+    #[track_caller]
     pub fn image(&self, disk: &str) -> PathBuf {
-        let disk = self.json(&format!("disk show {disk}"));
-        PathBuf::from(disk["image"].as_str().expect("an image"))
-    }
-
-    /// Starts a migration that goes on by itself; gives its number.
-    #[track_caller]
-    pub fn migrate(&self, line: &str) -> u64 {
-        let migration = self.json(&format!("migrate {line} --detach"));
-        migration["id"].as_u64().expect("a migration has a number")
-    }
-
-    /// The migration now.
-    #[track_caller]
-    pub fn migration(&self, id: u64) -> Value {
-        self.json(&format!("migration show {id}"))
-    }
-
-    /// Waits until the migration is in this state, and gives it.
-    #[track_caller]
-    pub fn wait_for(&self, id: u64, state: &str, limit: Duration) -> Value {
-        let mut last = Value::Null;
-        let what = format!("migration {id} to be {state}");
-        let deadline = std::time::Instant::now() + limit;
-        loop {
-            let answer = self.sterna(&format!("migration show {id} --json"));
-            if answer.code == 0 {
-                last = answer.json();
-                if last["state"] == state {
-                    return last;
-                }
-                let over = last["state"] == "completed" || last["state"] == "cancelled";
-                assert!(!over, "waited for {what}, but:\n{last:#}\n{}", self.log());
-            }
-            assert!(
-                std::time::Instant::now() < deadline,
-                "waited {limit:?} for {what}; last seen:\n{last:#}\n{}",
-                self.log()
-            );
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    /// Waits until so many bytes are on the destination; the move must not have
-    /// ended by then.
-    #[track_caller]
-    pub fn wait_for_bytes(&self, id: u64, bytes: u64) -> Value {
-        until(&format!("{bytes} bytes of migration {id}"), seconds(60), || {
-            let migration = self.migration(id);
-            let ended = migration["ended"].is_number();
-            assert!(!ended, "the move was over too soon for this test:\n{migration:#}");
-            let synced = migration["progress"]["synced"].as_u64().unwrap_or(0);
-            (synced >= bytes).then_some(migration)
-        })
+        PathBuf::from(self.disk(disk)["image"].as_str().expect("an image"))
     }
 }
 
@@ -253,23 +180,4 @@ impl Drop for Daemon {
 pub fn send_signal(child: &Child, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_child(child);
     rustix::process::kill_process(pid, signal).expect("send a signal");
-}
-
-/// Makes a file of `size` bytes whose first `data` bytes are not zero and
-/// differ from block to block.
-pub fn write_image(path: &Path, size: u64, data: u64) {
-    use std::io::Write;
-    let mut file = File::create(path).expect("create an image");
-    let mut word = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut chunk = vec![0; 1 << 20];
-    for _ in 0..data.div_ceil(1 << 20) {
-        for bytes in chunk.chunks_exact_mut(8) {
-            word ^= word << 13;
-            word ^= word >> 7;
-            word ^= word << 17;
-            bytes.copy_from_slice(&word.to_le_bytes());
-        }
-        file.write_all(&chunk).expect("write an image");
-    }
-    file.set_len(size).expect("size an image");
 }

@@ -1,8 +1,8 @@
 //! Small file systems and block devices, out of files. All of it needs root.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::images::write_image;
 use crate::programs;
 
 /// A loop device over a file.
@@ -14,8 +14,7 @@ impl Loop {
     /// Makes one of `size` bytes.
     #[track_caller]
     pub fn new(file: &Path, size: u64) -> Loop {
-        let backing = std::fs::File::create(file).expect("create the backing file");
-        backing.set_len(size).expect("size the backing file");
+        write_image(file, size, 0);
         let file = file.to_str().expect("a plain path");
         let device = programs::run("losetup", ["--find", "--show", file]);
         Loop { device: device.trim().into() }
@@ -81,9 +80,4 @@ impl Drop for TinyFs {
         let mount = self.mount.as_os_str();
         let _ = programs::attempt("umount", ["--lazy".as_ref(), mount]);
     }
-}
-
-/// What a file really takes, in bytes.
-pub fn allocated(path: &Path) -> u64 {
-    std::fs::metadata(path).expect("ask for a file").blocks() * 512
 }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
+use serde_json::Value;
+
 use crate::scratch::target_dir;
 
 /// Says why a test does nothing here. Written past the test runner's capture,
@@ -59,6 +61,14 @@ pub fn run<S: AsRef<OsStr>>(name: &str, args: impl IntoIterator<Item = S>) -> St
     let (ok, text) = attempt(name, args);
     assert!(ok, "{name} failed:\n{text}");
     text
+}
+
+/// Runs a program that answers in JSON.
+#[track_caller]
+pub fn json<S: AsRef<OsStr>>(name: &str, args: impl IntoIterator<Item = S>) -> Value {
+    let text = run(name, args);
+    serde_json::from_str(&text)
+        .unwrap_or_else(|error| panic!("{name} gave no JSON ({error}):\n{text}"))
 }
 
 /// Runs a program to its end: whether it succeeded, and what it said.

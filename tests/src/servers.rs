@@ -6,21 +6,32 @@ use std::process::{Child, Stdio};
 use rustix::process::Signal;
 
 use crate::daemon::send_signal;
+use crate::images::write_image;
 use crate::programs;
+use crate::scratch::Scratch;
 use crate::wait::{seconds, until};
 
 /// An nbdkit on a file, behind filters, reachable at a unix socket.
 pub struct Nbdkit {
     socket: PathBuf,
+    file: PathBuf,
     arguments: Vec<String>,
     child: Option<Child>,
 }
 
 impl Nbdkit {
-    /// Serves `file`, with these filters and their settings
+    /// Serves a fresh file of `size` bytes, with these filters and their settings
     /// (`--filter=error error=EIO …`).
     #[track_caller]
-    pub fn start(socket: &Path, file: &Path, filters: &[&str]) -> Nbdkit {
+    pub fn on_new_file(
+        scratch: &Scratch,
+        name: &str,
+        size: u64,
+        filters: &[&str],
+    ) -> Nbdkit {
+        let socket = scratch.socket(&format!("{name}.sock"));
+        let file = scratch.path(&format!("{name}.raw"));
+        write_image(&file, size, 0);
         let (filters, settings): (Vec<&str>, Vec<&str>) =
             filters.iter().partition(|word| word.starts_with("--"));
         let mut arguments: Vec<String> =
@@ -29,7 +40,7 @@ impl Nbdkit {
         arguments.extend(filters.into_iter().map(str::to_owned));
         arguments.extend(["file".to_owned(), format!("file={}", file.display())]);
         arguments.extend(settings.into_iter().map(str::to_owned));
-        let mut server = Nbdkit { socket: socket.into(), arguments, child: None };
+        let mut server = Nbdkit { socket, file, arguments, child: None };
         server.restart();
         server
     }
@@ -37,6 +48,11 @@ impl Nbdkit {
     /// Its location, as a datastore.
     pub fn location(&self) -> String {
         format!("nbd+unix:///?socket={}", self.socket.display())
+    }
+
+    /// The file that it serves.
+    pub fn file(&self) -> &Path {
+        &self.file
     }
 
     /// It is gone, without a goodbye.

@@ -4,9 +4,8 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use sterna_tests::places::Loop;
-use sterna_tests::programs::{have, root};
-use sterna_tests::servers::Nbdkit;
+use sterna_tests::images::identical_files;
+use sterna_tests::programs::sterna;
 use sterna_tests::wait::seconds;
 use sterna_tests::{CheckerOptions, Daemon, MIB, Stage, checker};
 
@@ -53,7 +52,7 @@ fn names_are_not_given_twice() {
     stage.daemon.sterna("disk create a --size 2M --on here").fails_with(&["a"]);
     let line = format!("datastore add here {}", stage.there.display());
     stage.daemon.sterna(&line).fails_with(&["here"]);
-    assert_eq!(stage.daemon.json("disk show a")["size"], MIB);
+    assert_eq!(stage.daemon.disk("a")["size"], MIB);
 }
 
 #[test]
@@ -107,38 +106,27 @@ fn a_move_to_where_the_disk_is_is_refused() {
 fn a_second_move_of_a_disk_is_refused_and_the_first_goes_on() {
     let stage = Stage::new();
     stage.disk_with_data("a", 64 * MIB, 64 * MIB);
-    let third = stage.daemon.directory(&stage.scratch, "third");
+    let third = stage.directory("third");
     let id = stage.daemon.migrate("a --to there --rate 20M");
     stage.daemon.sterna("migrate a --to third").fails_with(&["a"]);
     stage.daemon.sterna("disk remove a").fails_with(&["a"]);
     assert_eq!(fs::read_dir(third).expect("list").count(), 0);
-    stage.daemon.wait_for(id, "completed", seconds(60));
+    stage.daemon.completed(id);
 }
 
 #[test]
 fn a_device_that_is_too_small_is_refused() {
-    if !root() || !have(&["losetup"]) {
-        return;
-    }
-    let stage = Stage::new();
-    let device = Loop::new(&stage.scratch.path("small"), 16 * MIB);
-    let line = format!("datastore add small {}", device.device().display());
-    stage.daemon.sterna(&line).ok();
+    let Some(stage) = Stage::given_root(&["losetup"]) else { return };
+    let _device = stage.block_device("small", 16 * MIB);
     stage.disk("a", 32 * MIB);
     stage.daemon.sterna("migrate a --to small").fails_with(&["small"]);
-    assert_eq!(stage.daemon.json("disk show a")["datastore"], "here");
+    assert_eq!(stage.daemon.disk("a")["datastore"], "here");
 }
 
 #[test]
 fn an_nbd_export_that_is_too_small_is_refused() {
-    if !have(&["nbdkit"]) {
-        return;
-    }
-    let stage = Stage::new();
-    let file = stage.scratch.path("small");
-    fs::File::create(&file).and_then(|file| file.set_len(16 * MIB)).expect("a file");
-    let server = Nbdkit::start(&stage.scratch.socket("nbdkit"), &file, &[]);
-    stage.daemon.sterna(&format!("datastore add small {}", server.location())).ok();
+    let Some(stage) = Stage::given(&["nbdkit"]) else { return };
+    let _server = stage.nbd_server("small", 16 * MIB, &[]);
     stage.disk("a", 32 * MIB);
     stage.daemon.sterna("migrate a --to small").fails_with(&["small"]);
 }
@@ -153,12 +141,11 @@ fn a_state_directory_has_one_daemon() {
     let state = stage.daemon.state().display().to_string();
     let flat = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.contains(&state), "it should name {state}: {said}");
-    assert_eq!(stage.daemon.json("disk show a")["served"], true);
+    assert_eq!(stage.daemon.disk("a")["served"], true);
 }
 
 fn command_for_second(daemon: &Daemon, socket: &Path) -> std::process::Output {
-    let sterna = sterna_tests::programs::sterna();
-    std::process::Command::new(sterna)
+    std::process::Command::new(sterna())
         .arg("--socket")
         .arg(socket)
         .args(["serve", "--state"])
@@ -195,10 +182,7 @@ fn damage(path: &Path) {
 
 #[test]
 fn a_damaged_region_map_is_noticed_and_never_guessed() {
-    if !have(&["qemu-img"]) {
-        return;
-    }
-    let mut stage = Stage::new();
+    let Some(mut stage) = Stage::given(&["qemu-img"]) else { return };
     stage.disk_with_data("a", 64 * MIB, 64 * MIB);
     let id = stage.daemon.migrate("a --to there --rate 10M --keep-source");
     stage.daemon.wait_for_bytes(id, 16 * MIB);
@@ -210,16 +194,15 @@ fn a_damaged_region_map_is_noticed_and_never_guessed() {
     assert!(!maps.is_empty(), "the map should be in the state directory");
     maps.iter().for_each(|map| damage(map));
     stage.daemon.restart();
-    assert_eq!(stage.daemon.json("disk show a")["served"], true);
+    assert_eq!(stage.daemon.disk("a")["served"], true);
     let paused = stage.daemon.wait_for(id, "paused", seconds(20));
     let reason = paused["reason"].as_str().unwrap_or_default().to_lowercase();
     assert!(reason.contains("map"), "{paused:#}");
     // What can be done about it: let it compare everything, or start again.
-    stage.daemon.sterna(&format!("migration cancel {id}")).ok();
-    stage.daemon.wait_for(id, "cancelled", seconds(20));
+    stage.daemon.cancel(id);
     let source = stage.daemon.image("a");
     stage.daemon.sterna("migrate a --to there --keep-source").ok();
-    sterna_tests::clients::identical_files(&source, &stage.daemon.image("a"));
+    identical_files(&source, &stage.daemon.image("a"));
 }
 
 #[test]
@@ -235,15 +218,15 @@ fn a_damaged_sidecar_is_noticed_and_never_guessed() {
     let good = fs::read(&sidecar).expect("read the sidecar");
     damage(&sidecar);
     stage.daemon.restart();
-    let shown = stage.daemon.json("disk show a");
+    let shown = stage.daemon.disk("a");
     assert_eq!(shown["served"], false, "{shown:#}");
     let problem = shown["problem"].as_str().unwrap_or_default();
     assert!(problem.contains("sidecar") || problem.contains(".sterna"), "{shown:#}");
-    assert_eq!(stage.daemon.json("disk show b")["served"], true);
+    assert_eq!(stage.daemon.disk("b")["served"], true);
     stage.daemon.stop();
     fs::write(&sidecar, good).expect("put the sidecar back");
     stage.daemon.restart();
-    checker::verify(&stage.daemon.uri("a"), &stage.scratch.path("a.checked"));
+    checker::verify(&stage.daemon.uri("a"), &stage.checked("a"));
 }
 
 #[test]
@@ -255,26 +238,17 @@ fn an_image_that_went_away_is_a_problem_of_that_disk_alone() {
     let image = stage.here.join("a.raw");
     fs::rename(&image, stage.here.join("elsewhere")).expect("move the image away");
     stage.daemon.restart();
-    let shown = stage.daemon.json("disk show a");
+    let shown = stage.daemon.disk("a");
     assert_eq!(shown["served"], false, "{shown:#}");
     assert!(shown["problem"].is_string(), "{shown:#}");
-    assert_eq!(stage.daemon.json("disk show b")["served"], true);
+    assert_eq!(stage.daemon.disk("b")["served"], true);
     assert!(!image.exists(), "no empty image may be made in its place");
 }
 
 #[test]
 fn a_full_datastore_refuses_a_thick_disk() {
-    if !root() || !have(&["losetup", "mkfs.ext4"]) {
-        return;
-    }
-    let stage = Stage::new();
-    let tiny = sterna_tests::places::TinyFs::new(
-        &stage.scratch.path("tiny.img"),
-        &stage.scratch.path("tiny"),
-        32 * MIB,
-    );
-    let line = format!("datastore add tiny {}", tiny.dir().display());
-    stage.daemon.sterna(&line).ok();
+    let Some(stage) = Stage::given_root(&["losetup", "mkfs.ext4"]) else { return };
+    let tiny = stage.tiny_fs("tiny", 32 * MIB);
     stage
         .daemon
         .sterna("disk create a --size 64M --on tiny --provision thick")

@@ -1,8 +1,9 @@
 //! The commands do what they say, in words and in JSON.
 
+use sterna_tests::images::{allocated, write_image};
 use sterna_tests::programs::sterna;
 use sterna_tests::wait::seconds;
-use sterna_tests::{MIB, Stage};
+use sterna_tests::{Answer, MIB, Stage};
 
 #[test]
 fn datastores_are_added_listed_shown_and_removed() {
@@ -31,11 +32,8 @@ fn datastores_are_added_listed_shown_and_removed() {
 fn a_shaped_datastore_remembers_its_shape() {
     let stage = Stage::new();
     let dir = stage.scratch.dir("slow");
-    let line = format!(
-        "datastore add slow {} --shape mbps=300,iops=5000,latency=1ms",
-        dir.display()
-    );
-    stage.daemon.sterna(&line).ok();
+    let shape = "mbps=300,iops=5000,latency=1ms";
+    stage.datastore("slow", format!("{} --shape {shape}", dir.display()));
     let shape = stage.daemon.json("datastore show slow")["shape"].to_string();
     for part in ["mbps=300", "iops=5000", "latency=1ms"] {
         assert!(shape.contains(part), "{shape}");
@@ -48,7 +46,7 @@ fn disks_are_created_listed_shown_and_removed() {
     let daemon = &stage.daemon;
     let made = daemon.json("disk create a --size 64M --on here");
     assert_eq!((&made["name"], made["size"].as_u64()), (&"a".into(), Some(64 * MIB)));
-    let shown = daemon.json("disk show a");
+    let shown = daemon.disk("a");
     assert_eq!(
         (shown["datastore"].as_str(), shown["served"].as_bool()),
         (Some("here"), Some(true))
@@ -78,9 +76,9 @@ fn disks_are_provisioned_as_asked() {
             "disk create {provision} --size 16M --on here --provision {provision}"
         );
         stage.daemon.sterna(&line).ok();
-        let taken = sterna_tests::places::allocated(&stage.daemon.image(provision));
+        let taken = allocated(&stage.daemon.image(provision));
         assert!((least..=most).contains(&taken), "{provision} takes {taken}");
-        let shown = stage.daemon.json(&format!("disk show {provision}"));
+        let shown = stage.daemon.disk(provision);
         assert_eq!(shown["provision"], provision);
     }
 }
@@ -89,12 +87,12 @@ fn disks_are_provisioned_as_asked() {
 fn a_raw_file_is_adopted_in_place() {
     let stage = Stage::new();
     let file = stage.here.join("old.raw");
-    sterna_tests::daemon::write_image(&file, 16 * MIB, MIB);
+    write_image(&file, 16 * MIB, MIB);
     let before = std::fs::read(&file).expect("read the image");
     let line = format!("disk import old --on here {}", file.display());
     stage.daemon.sterna(&line).ok();
     assert_eq!(stage.daemon.image("old"), file);
-    assert_eq!(stage.daemon.json("disk show old")["size"], 16 * MIB);
+    assert_eq!(stage.daemon.disk("old")["size"], 16 * MIB);
     assert!(std::fs::read(&file).expect("read the image") == before);
 }
 
@@ -105,7 +103,7 @@ fn a_migration_waits_and_reports_unless_detached() {
     let done = stage.daemon.json("migrate a --to there --verify");
     assert_eq!(done["state"], "completed", "{done:#}");
     assert!(done["report"]["switch_over_ms"].is_number(), "{done:#}");
-    assert_eq!(stage.daemon.json("disk show a")["datastore"], "there");
+    assert_eq!(stage.daemon.disk("a")["datastore"], "there");
     let words = stage.daemon.sterna("migrate a --to here").ok();
     let said = format!("{}{}", words.stdout, words.stderr);
     assert!(said.contains("ms"), "it should tell the switch-over:\n{said}");
@@ -120,16 +118,14 @@ fn migrations_are_listed_shown_paused_resumed_set_and_cancelled() {
     assert_eq!(daemon.json("migration list").as_array().map(Vec::len), Some(1));
     daemon.sterna("migration list").ok();
     daemon.sterna(&format!("migration show {id}")).ok();
-    daemon.sterna(&format!("migration pause {id}")).ok();
-    let paused = daemon.wait_for(id, "paused", seconds(10));
+    let paused = daemon.pause(id);
     assert!(paused["reason"].is_string(), "{paused:#}");
-    daemon.sterna(&format!("migration resume {id}")).ok();
+    daemon.resume(id);
     daemon.wait_for(id, "copying", seconds(10));
     daemon.sterna(&format!("migration set {id} --rate 5M")).ok();
     assert_eq!(daemon.migration(id)["rate"], 5 * MIB);
-    daemon.sterna(&format!("migration cancel {id}")).ok();
-    daemon.wait_for(id, "cancelled", seconds(10));
-    assert_eq!(daemon.json("disk show a")["datastore"], "here");
+    daemon.cancel(id);
+    assert_eq!(daemon.disk("a")["datastore"], "here");
     let left: Vec<_> = std::fs::read_dir(&stage.there).expect("list").collect();
     assert!(left.is_empty(), "a cancelled move should leave nothing: {left:?}");
     // And the disk can be moved again, watched to its end.
@@ -168,10 +164,10 @@ fn status_fits_on_a_page_and_counts() {
 fn everything_is_still_there_after_a_restart() {
     let mut stage = Stage::new();
     stage.disk("a", 8 * MIB);
-    let before = stage.daemon.json("disk show a");
+    let before = stage.daemon.disk("a");
     stage.daemon.stop();
     stage.daemon.restart();
-    let after = stage.daemon.json("disk show a");
+    let after = stage.daemon.disk("a");
     for field in ["id", "name", "size", "datastore", "image", "generation", "served"] {
         assert_eq!(before[field], after[field], "{field}");
     }
@@ -183,7 +179,7 @@ fn without_a_daemon_the_client_says_how_to_start_one() {
         .args(["status", "--socket", "/nowhere/sterna.sock"])
         .output()
         .expect("start sterna");
-    sterna_tests::Answer::new("sterna status".into(), &output)
+    Answer::new("sterna status".into(), &output)
         .fails_with(&["/nowhere/sterna.sock", "sterna serve"]);
 }
 

@@ -14,8 +14,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
-use sterna_tests::places::TinyFs;
-use sterna_tests::programs::{have, root};
 use sterna_tests::servers::Nbdkit;
 use sterna_tests::wait::seconds;
 use sterna_tests::{Checker, CheckerOptions, MIB, Stage, checker, until};
@@ -26,8 +24,7 @@ const ALLOWED_MS: f64 = 120.0;
 /// How long a hanging destination takes until it counts as hung, and a bit.
 const HANGS: Duration = seconds(40);
 
-/// A disk in use on `here`, a destination `remote` that can be made to fail,
-/// and the witness.
+/// A disk in use on `here`, and the witness.
 struct Scene {
     checker: Checker,
     witness: Checker,
@@ -35,29 +32,46 @@ struct Scene {
     stage: Stage,
 }
 
+/// The moment before something happens, and what was normal until then.
+struct Before {
+    longest_ms: f64,
+    unix_ms: u64,
+}
+
 impl Scene {
-    fn new() -> Scene {
-        let stage = Stage::new();
+    /// Sets the scene, unless there is no nbdkit for the witness.
+    fn new() -> Option<Scene> {
+        Stage::given(&["nbdkit"]).map(Scene::on)
+    }
+
+    fn on(stage: Stage) -> Scene {
         stage.disk("a", SIZE);
-        let file = stage.scratch.path("witness.raw");
-        std::fs::File::create(&file).and_then(|file| file.set_len(SIZE)).expect("a file");
-        let server = Nbdkit::start(&stage.scratch.socket("witness"), &file, &[]);
+        let server = Nbdkit::on_new_file(&stage.scratch, "witness", SIZE, &[]);
         let load = CheckerOptions::gentle(400).with("--size", 16384).flag("--fill");
-        let uri = server.location();
-        let log = stage.scratch.path("witness.checked");
-        let witness = Checker::start(&uri, &log, &load);
+        let log = stage.checked("witness");
+        let witness = Checker::start(&server.location(), &log, &load);
         let checker = stage.checker("a", &load.with("--block", 4096));
         Scene { checker, witness, _witness_server: server, stage }
     }
 
     /// An nbdkit with filters as the datastore `remote`.
+    #[track_caller]
     fn remote(&self, filters: &[&str]) -> Nbdkit {
-        let file = self.stage.scratch.path("remote.raw");
-        std::fs::File::create(&file).and_then(|file| file.set_len(SIZE)).expect("a file");
-        let server = Nbdkit::start(&self.stage.scratch.socket("nbdkit"), &file, filters);
-        let line = format!("datastore add remote {}", server.location());
-        self.stage.daemon.sterna(&line).ok();
-        server
+        self.stage.nbd_server("remote", SIZE, filters)
+    }
+
+    /// `remote` on an nbdkit whose writes (and zeroes and trims) fail like this
+    /// while the switch is there.
+    #[track_caller]
+    fn failing_remote(&self, errno: &str) -> Nbdkit {
+        let switch = self.switch().display().to_string();
+        let mut filters = vec!["--filter=error".to_owned(), format!("error={errno}")];
+        for operation in ["pwrite", "zero", "trim"] {
+            filters.push(format!("error-{operation}-rate=100%"));
+            filters.push(format!("error-{operation}-file={switch}"));
+        }
+        let filters: Vec<&str> = filters.iter().map(String::as_str).collect();
+        self.remote(&filters)
     }
 
     /// A path that switches a fault on when it is there.
@@ -75,29 +89,29 @@ impl Scene {
         id
     }
 
-    /// The fault happens now, the migration pauses, and the application goes
-    /// on undisturbed. Gives the paused migration.
+    /// The fault happens now, the migration pauses with one of these words, and
+    /// the application goes on undisturbed.
     #[track_caller]
-    fn fault(&mut self, id: u64, fault: impl FnOnce()) -> Value {
-        let normal = self.checker.longest_ms(0);
-        let began = checker::now_ms();
+    fn pauses(&mut self, id: u64, words: &[&str], fault: impl FnOnce()) {
+        let before = self.before();
         fault();
         let paused = self.stage.daemon.wait_for(id, "paused", HANGS);
         // A while longer: the pause itself must not be felt either.
         self.checker.wait_for_intervals(10);
-        self.undisturbed(normal, began);
-        let why = paused["reason"].as_str().unwrap_or_default();
-        println!("paused because {why}");
-        assert!(!why.is_empty(), "{paused:#}");
+        self.undisturbed_since(&before);
+        says(&paused, words);
         assert!(paused["hint"].is_string(), "it should say what to do: {paused:#}");
-        paused
+    }
+
+    fn before(&self) -> Before {
+        Before { longest_ms: self.checker.longest_ms(0), unix_ms: checker::now_ms() }
     }
 
     #[track_caller]
-    fn undisturbed(&self, normal: f64, since: u64) {
-        let longest = self.checker.longest_ms(since);
-        let witness = self.witness.longest_ms(since);
-        let normal = normal.max(witness);
+    fn undisturbed_since(&self, before: &Before) {
+        let longest = self.checker.longest_ms(before.unix_ms);
+        let witness = self.witness.longest_ms(before.unix_ms);
+        let normal = before.longest_ms.max(witness);
         println!(
             "longest wait {longest:.1} ms; normal {normal:.1} ms (witness {witness:.1})"
         );
@@ -109,11 +123,16 @@ impl Scene {
 
     /// The fault is over: resumed, the move ends, and everything is there.
     #[track_caller]
-    fn resume_to_the_end(self, id: u64) {
-        let daemon = &self.stage.daemon;
-        daemon.sterna(&format!("migration set {id} --rate none")).ok();
-        daemon.sterna(&format!("migration resume {id}")).ok();
-        daemon.wait_for(id, "completed", seconds(120));
+    fn resumes_to_the_end(self, id: u64) {
+        self.stage.daemon.resume(id);
+        self.ends(id);
+    }
+
+    /// The move ends by itself, and everything is there.
+    #[track_caller]
+    fn ends(self, id: u64) {
+        self.stage.daemon.hurry(id);
+        self.stage.daemon.completed(id);
         let summary = self.checker.finish_and_verify();
         assert_eq!(summary["reconnects"], 0, "{summary}");
     }
@@ -122,208 +141,150 @@ impl Scene {
 #[track_caller]
 fn says(paused: &Value, words: &[&str]) {
     let reason = paused["reason"].as_str().unwrap_or_default();
+    println!("paused because {reason}");
     let said = words.iter().any(|word| reason.contains(word));
     assert!(said, "the reason should have one of {words:?}: {reason}");
 }
 
-/// An nbdkit whose writes (and zeroes and trims) fail like this while the
-/// switch is there.
-fn failing(scene: &Scene, errno: &str) -> Nbdkit {
-    let switch = scene.switch().display().to_string();
-    let mut filters = vec!["--filter=error".to_owned(), format!("error={errno}")];
-    for operation in ["pwrite", "zero", "trim"] {
-        filters.push(format!("error-{operation}-rate=100%"));
-        filters.push(format!("error-{operation}-file={switch}"));
-    }
-    let filters: Vec<&str> = filters.iter().map(String::as_str).collect();
-    scene.remote(&filters)
+/// The remote's writes fail with this error for a while; the migration pauses with
+/// one of these words, and ends when the error does.
+#[track_caller]
+fn a_failure_of_the_remote_pauses(errno: &str, words: &[&str]) {
+    let Some(mut scene) = Scene::new() else { return };
+    let _server = scene.failing_remote(errno);
+    let id = scene.move_begins("remote");
+    let switch = scene.switch();
+    scene.pauses(id, words, || std::fs::write(&switch, "").expect("switch on"));
+    std::fs::remove_file(&switch).expect("switch off");
+    scene.resumes_to_the_end(id);
 }
 
 #[test]
 fn a_full_nbd_destination_pauses_the_move_and_nothing_else() {
-    if !have(&["nbdkit"]) {
-        return;
-    }
-    let mut scene = Scene::new();
-    let _server = failing(&scene, "ENOSPC");
-    let id = scene.move_begins("remote");
-    let switch = scene.switch();
-    let paused = scene.fault(id, || std::fs::write(&switch, "").expect("switch"));
-    says(&paused, &["full", "ENOSPC"]);
-    std::fs::remove_file(&switch).expect("switch off");
-    scene.resume_to_the_end(id);
+    a_failure_of_the_remote_pauses("ENOSPC", &["full", "ENOSPC"]);
 }
 
 #[test]
 fn a_failing_destination_pauses_the_move_and_nothing_else() {
-    if !have(&["nbdkit"]) {
-        return;
-    }
-    let mut scene = Scene::new();
-    let _server = failing(&scene, "EIO");
-    let id = scene.move_begins("remote");
-    let switch = scene.switch();
-    let paused = scene.fault(id, || std::fs::write(&switch, "").expect("switch"));
-    says(&paused, &["failed", "EIO", "errno 5"]);
-    std::fs::remove_file(&switch).expect("switch off");
-    scene.resume_to_the_end(id);
+    a_failure_of_the_remote_pauses("EIO", &["failed", "EIO", "errno 5"]);
 }
 
 #[test]
 fn a_full_file_system_pauses_the_move_and_room_resumes_it() {
-    if !root() || !have(&["losetup", "mkfs.ext4"]) {
-        return;
-    }
-    let mut scene = Scene::new();
-    let tiny = TinyFs::new(
-        &scene.stage.scratch.path("tiny.img"),
-        &scene.stage.scratch.path("tiny"),
-        SIZE + 64 * MIB,
-    );
-    let line = format!("datastore add tiny {}", tiny.dir().display());
-    scene.stage.daemon.sterna(&line).ok();
+    let programs = ["losetup", "mkfs.ext4", "nbdkit"];
+    let Some(stage) = Stage::given_root(&programs) else { return };
+    let mut scene = Scene::on(stage);
+    let tiny = scene.stage.tiny_fs("tiny", SIZE + 64 * MIB);
     // There seems to be room when the move begins; then others take it.
     let id = scene.move_begins("tiny");
     let mut ballast = PathBuf::new();
-    let paused = scene.fault(id, || ballast = tiny.fill(MIB));
-    says(&paused, &["full", "ENOSPC"]);
+    scene.pauses(id, &["full", "ENOSPC"], || ballast = tiny.fill(MIB));
     std::fs::remove_file(&ballast).expect("make room");
-    scene.resume_to_the_end(id);
+    scene.resumes_to_the_end(id);
     // The tiny file system is unmounted after its daemon has ended.
 }
 
 #[test]
 fn a_hanging_destination_is_noticed_and_the_application_is_not_kept() {
-    if !have(&["nbdkit"]) {
-        return;
-    }
-    let mut scene = Scene::new();
+    let Some(mut scene) = Scene::new() else { return };
     let server = scene.remote(&[]);
     let id = scene.move_begins("remote");
-    let paused = scene.fault(id, || server.hang());
-    says(&paused, &["not answered", "timed out", "lost"]);
+    scene.pauses(id, &["not answered", "timed out", "lost"], || server.hang());
     server.go_on();
-    scene.resume_to_the_end(id);
+    scene.resumes_to_the_end(id);
 }
 
 #[test]
 fn a_destination_that_is_gone_is_waited_for_or_resumed() {
-    if !have(&["nbdkit"]) {
-        return;
-    }
-    let mut scene = Scene::new();
+    let Some(mut scene) = Scene::new() else { return };
     let mut server = scene.remote(&[]);
     let id = scene.move_begins("remote");
-    let paused = scene.fault(id, || server.kill());
-    says(&paused, &["lost", "not answered", "timed out"]);
+    scene.pauses(id, &["lost", "not answered", "timed out"], || server.kill());
     server.restart();
-    scene.resume_to_the_end(id);
+    scene.resumes_to_the_end(id);
 }
 
 #[test]
 fn a_short_outage_of_the_destination_is_got_over() {
-    if !have(&["nbdkit"]) {
-        return;
-    }
-    let mut scene = Scene::new();
+    let Some(mut scene) = Scene::new() else { return };
     let mut server = scene.remote(&[]);
     let id = scene.move_begins("remote");
-    let (normal, began) = (scene.checker.longest_ms(0), checker::now_ms());
+    let before = scene.before();
     server.kill();
     server.restart();
     scene.checker.wait_for_intervals(10);
-    scene.undisturbed(normal, began);
+    scene.undisturbed_since(&before);
     if scene.stage.daemon.migration(id)["state"] == "paused" {
-        scene.resume_to_the_end(id);
-        return;
+        scene.resumes_to_the_end(id);
+    } else {
+        scene.ends(id);
     }
-    scene.stage.daemon.sterna(&format!("migration set {id} --rate none")).ok();
-    scene.stage.daemon.wait_for(id, "completed", seconds(120));
-    scene.checker.finish_and_verify();
 }
 
 #[test]
 fn a_slow_destination_slows_the_move_and_not_the_application() {
-    if !have(&["nbdkit"]) {
-        return;
-    }
-    let mut scene = Scene::new();
+    let Some(mut scene) = Scene::new() else { return };
     let _server = scene.remote(&["--filter=delay", "wdelay=60ms"]);
     scene.checker.wait_for_intervals(10);
-    let (normal, began) = (scene.checker.longest_ms(0), checker::now_ms());
+    let before = scene.before();
     let id = scene.stage.daemon.migrate("a --to remote");
     scene.stage.daemon.wait_for_bytes(id, SIZE / 3);
-    scene.undisturbed(normal, began);
+    scene.undisturbed_since(&before);
     // It is slower than patience, so the end needs patience raised, or a
     // gentler load: either it converges, or it says that it does not.
-    until("the move to end or to say why not", seconds(120), || {
-        let state = scene.stage.daemon.migration(id)["state"].clone();
-        (state == "completed" || state == "paused").then_some(())
+    let end = until("the move to end or to say why not", seconds(120), || {
+        let now = scene.stage.daemon.migration(id);
+        (now["state"] == "completed" || now["state"] == "paused").then_some(now)
     });
-    scene.undisturbed(normal, began);
-    let now = scene.stage.daemon.migration(id);
-    if now["state"] == "paused" {
-        says(&now, &["slow"]);
-        scene.stage.daemon.sterna(&format!("migration cancel {id}")).ok();
-        scene.stage.daemon.wait_for(id, "cancelled", seconds(20));
+    scene.undisturbed_since(&before);
+    if end["state"] == "paused" {
+        says(&end, &["slow"]);
+        scene.stage.daemon.cancel(id);
     }
     scene.checker.finish_and_verify();
 }
 
 #[test]
 fn a_destination_that_stutters_is_got_over() {
-    if !have(&["nbdkit"]) {
-        return;
-    }
-    let mut scene = Scene::new();
+    let Some(mut scene) = Scene::new() else { return };
     let server = scene.remote(&[]);
     let id = scene.move_begins("remote");
-    let (normal, began) = (scene.checker.longest_ms(0), checker::now_ms());
+    let before = scene.before();
     for _ in 0..5 {
         server.hang();
         std::thread::sleep(Duration::from_millis(300));
         server.go_on();
         scene.checker.wait_for_intervals(2);
     }
-    scene.undisturbed(normal, began);
-    scene.stage.daemon.sterna(&format!("migration set {id} --rate none")).ok();
-    scene.stage.daemon.wait_for(id, "completed", seconds(120));
-    let summary = scene.checker.finish_and_verify();
-    assert_eq!(summary["reconnects"], 0, "{summary}");
+    scene.undisturbed_since(&before);
+    scene.ends(id);
 }
 
 #[test]
 fn a_failed_move_can_be_cancelled_while_the_destination_is_gone() {
-    if !have(&["nbdkit"]) {
-        return;
-    }
-    let mut scene = Scene::new();
+    let Some(mut scene) = Scene::new() else { return };
     let mut server = scene.remote(&[]);
     let id = scene.move_begins("remote");
-    scene.fault(id, || server.kill());
-    scene.stage.daemon.sterna(&format!("migration cancel {id}")).ok();
-    scene.stage.daemon.wait_for(id, "cancelled", seconds(30));
-    assert_eq!(scene.stage.daemon.json("disk show a")["datastore"], "here");
+    scene.pauses(id, &["lost", "not answered", "timed out"], || server.kill());
+    scene.stage.daemon.cancel(id);
+    assert_eq!(scene.stage.daemon.disk("a")["datastore"], "here");
     scene.checker.finish_and_verify();
 }
 
 #[test]
 fn a_daemon_killed_while_the_destination_is_gone_serves_the_disk_again() {
-    if !have(&["nbdkit"]) {
-        return;
-    }
-    let mut scene = Scene::new();
+    let Some(mut scene) = Scene::new() else { return };
     let mut server = scene.remote(&[]);
     let id = scene.move_begins("remote");
     server.kill();
     scene.stage.daemon.kill();
     scene.stage.daemon.restart();
     scene.checker.wait_for_intervals(3);
-    scene.stage.daemon.wait_for(id, "paused", HANGS);
-    server.restart();
     let daemon = &scene.stage.daemon;
-    daemon.sterna(&format!("migration set {id} --rate none")).ok();
-    daemon.sterna(&format!("migration resume {id}")).ok();
-    daemon.wait_for(id, "completed", seconds(120));
+    daemon.wait_for(id, "paused", HANGS);
+    server.restart();
+    daemon.hurry(id);
+    daemon.resume(id);
+    daemon.completed(id);
     scene.checker.finish_and_verify();
 }

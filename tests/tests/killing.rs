@@ -1,8 +1,10 @@
 //! The daemon is killed, at whatever moment, and its migrations go on when it
 //! starts again.
 
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
+use sterna_tests::images::{allocated, identical_files};
 use sterna_tests::programs::have;
 use sterna_tests::servers::QemuClient;
 use sterna_tests::wait::seconds;
@@ -55,14 +57,14 @@ fn at_twenty_random_moments_nothing_is_lost() {
         stage.daemon.restart();
         checker.wait_for_intervals(1);
         if stage.daemon.migration(id)["state"] == "completed" {
-            assert_eq!(stage.daemon.json("disk show a")["datastore"], to);
+            assert_eq!(stage.daemon.disk("a")["datastore"], to);
             moves += 1;
             to = if to == "there" { "here" } else { "there" };
             id = stage.daemon.migrate(&format!("a --to {to} --rate 60M --verify"));
         }
     }
-    stage.daemon.sterna(&format!("migration set {id} --rate none"));
-    stage.daemon.wait_for(id, "completed", seconds(120));
+    stage.daemon.hurry(id);
+    stage.daemon.completed(id);
     println!("{} moves were completed", moves + 1);
     let summary = checker.finish_and_verify();
     assert!(summary["reconnects"].as_u64() >= Some(u64::from(KILLS)), "{summary}");
@@ -82,8 +84,8 @@ fn close_to_the_switch_over_nothing_is_lost() {
         std::thread::sleep(Duration::from_millis(moments.below(60)));
         stage.daemon.kill();
         stage.daemon.restart();
-        stage.daemon.wait_for(id, "completed", seconds(60));
-        assert_eq!(stage.daemon.json("disk show a")["datastore"], to);
+        stage.daemon.completed(id);
+        assert_eq!(stage.daemon.disk("a")["datastore"], to);
         checker.wait_for_intervals(1);
     }
     checker.finish_and_verify();
@@ -99,8 +101,8 @@ fn a_resumed_move_does_not_start_from_zero() {
     stage.daemon.restart();
     let resumed = stage.daemon.wait_for_bytes(id, 60 * MIB);
     let copied = resumed["progress"]["copied"].as_u64().expect("a number");
-    stage.daemon.sterna(&format!("migration set {id} --rate none"));
-    let done = stage.daemon.wait_for(id, "completed", seconds(60));
+    stage.daemon.hurry(id);
+    let done = stage.daemon.completed(id);
     let total = done["report"]["copied"].as_u64().expect("a number");
     assert!(
         total < 160 * MIB,
@@ -114,15 +116,14 @@ fn a_paused_move_stays_paused_over_a_restart() {
     stage.disk_with_data("a", 128 * MIB, 128 * MIB);
     let id = stage.daemon.migrate("a --to there --rate 20M");
     stage.daemon.wait_for_bytes(id, 8 * MIB);
-    stage.daemon.sterna(&format!("migration pause {id}")).ok();
-    stage.daemon.wait_for(id, "paused", seconds(10));
+    stage.daemon.pause(id);
     stage.daemon.kill();
     stage.daemon.restart();
     let shown = stage.daemon.wait_for(id, "paused", seconds(10));
     assert!(shown["reason"].is_string(), "{shown:#}");
-    stage.daemon.sterna(&format!("migration set {id} --rate none")).ok();
-    stage.daemon.sterna(&format!("migration resume {id}")).ok();
-    stage.daemon.wait_for(id, "completed", seconds(60));
+    stage.daemon.hurry(id);
+    stage.daemon.resume(id);
+    stage.daemon.completed(id);
 }
 
 #[test]
@@ -134,7 +135,7 @@ fn an_orderly_stop_in_the_middle_is_no_loss_either() {
     stage.daemon.wait_for_bytes(id, 32 * MIB);
     stage.daemon.stop();
     stage.daemon.restart();
-    stage.daemon.wait_for(id, "completed", seconds(60));
+    stage.daemon.completed(id);
     checker.finish_and_verify();
 }
 
@@ -152,18 +153,17 @@ fn after_a_power_cut_what_differs_is_copied_and_nothing_else() {
     let id = stage.daemon.migrate("a --to there --rate 40M --keep-source");
     stage.daemon.wait_for_bytes(id, 64 * MIB);
     stage.daemon.kill();
-    let before = copied_bytes(&stage);
-    // What a power cut does to writes that were not flushed: they are gone.
     let copy = stage.there.join("a.raw");
+    let before = allocated(&copy);
+    // What a power cut does to writes that were not flushed: they are gone.
     let file = std::fs::OpenOptions::new().write(true).open(&copy).expect("open");
-    std::os::unix::fs::FileExt::write_all_at(&file, &vec![7; SPOILT as usize], 8 * MIB)
-        .expect("spoil the copy");
+    file.write_all_at(&vec![7; SPOILT as usize], 8 * MIB).expect("spoil the copy");
     drop(file);
     stage.daemon.variable("STERNA_BOOT_ID", SECOND);
     stage.daemon.restart();
-    stage.daemon.sterna(&format!("migration set {id} --rate none"));
-    let done = stage.daemon.wait_for(id, "completed", seconds(60));
-    identical_images(&stage, &source);
+    stage.daemon.hurry(id);
+    let done = stage.daemon.completed(id);
+    identical_files(&source, &stage.daemon.image("a"));
     // What was on both sides was compared, not copied; what was spoilt was
     // copied, and so was the rest of the disk.
     let copied = done["report"]["copied"].as_u64().expect("a number");
@@ -172,15 +172,6 @@ fn after_a_power_cut_what_differs_is_copied_and_nothing_else() {
         copied <= before + rest + SPOILT + 16 * MIB,
         "{copied} bytes were copied: too much ({before} were on the other side)"
     );
-}
-
-/// What the copy takes by now.
-fn copied_bytes(stage: &Stage) -> u64 {
-    sterna_tests::places::allocated(&stage.there.join("a.raw"))
-}
-
-fn identical_images(stage: &Stage, source: &std::path::Path) {
-    sterna_tests::clients::identical_files(source, &stage.daemon.image("a"));
 }
 
 #[test]
@@ -193,21 +184,18 @@ fn after_a_power_cut_under_load_everything_acknowledged_is_there() {
     stage.daemon.kill();
     stage.daemon.variable("STERNA_BOOT_ID", SECOND);
     stage.daemon.restart();
-    stage.daemon.sterna(&format!("migration set {id} --rate none"));
-    stage.daemon.wait_for(id, "completed", seconds(120));
+    stage.daemon.hurry(id);
+    stage.daemon.completed(id);
     checker.finish_and_verify();
 }
 
 #[test]
 fn qemu_waits_for_the_daemon_and_its_guest_sees_nothing() {
-    if !have(&["qemu-storage-daemon"]) {
-        return;
-    }
-    let mut stage = Stage::new();
+    let Some(mut stage) = Stage::given(&["qemu-storage-daemon"]) else { return };
     stage.disk("a", 128 * MIB);
     let socket = stage.scratch.socket("qemu.sock");
     let qemu = QemuClient::start(&socket, stage.daemon.nbd_socket(), "a");
-    let log = stage.scratch.path("a.checked");
+    let log = stage.checked("a");
     let options = CheckerOptions::gentle(800).flag("--fill");
     let mut checker = Checker::start(&qemu.uri(), &log, &options);
     // Slowly: QEMU may take seconds to come back, and the move goes on meanwhile.
@@ -218,8 +206,8 @@ fn qemu_waits_for_the_daemon_and_its_guest_sees_nothing() {
         stage.daemon.restart();
         checker.wait_for_intervals(1);
     }
-    stage.daemon.sterna(&format!("migration set {id} --rate none")).ok();
-    stage.daemon.wait_for(id, "completed", seconds(60));
+    stage.daemon.hurry(id);
+    stage.daemon.completed(id);
     let summary = checker.finish();
     assert_eq!(summary["reconnects"], 0, "QEMU should have hidden it: {summary}");
     drop(qemu);

@@ -3,14 +3,11 @@
 //! The application is the checker or fio with verification; they see no error,
 //! and every acknowledged write is there afterwards.
 
-use std::process::Stdio;
-
-use sterna_tests::clients::{identical, identical_files};
-use sterna_tests::places::Loop;
-use sterna_tests::programs::{both, command, have, root};
-use sterna_tests::servers::Nbdkit;
+use serde_json::Value;
+use sterna_tests::clients::Fio;
+use sterna_tests::images::{identical, identical_files};
 use sterna_tests::wait::seconds;
-use sterna_tests::{CheckerOptions, MIB, Stage};
+use sterna_tests::{CheckerOptions, MIB, Stage, until};
 
 const SIZE: u64 = 192 * MIB;
 
@@ -24,80 +21,68 @@ fn load() -> CheckerOptions {
         .flag("--fill")
 }
 
-/// Moves disk `a` to datastore `to` under the checker's load.
+/// Moves disk `a` as `line` says while a checker is at work on it; nothing that
+/// was acknowledged may be lost. Gives the migration, and what the checker says.
 #[track_caller]
-fn move_under_load(stage: &Stage, to: &str) {
-    let mut checker = stage.checker("a", &load());
+fn moves_under(options: &CheckerOptions, stage: &Stage, line: &str) -> (Value, Value) {
+    let mut checker = stage.checker("a", options);
     checker.wait_for_intervals(5);
-    let id = stage.daemon.migrate(&format!("a --to {to} --verify"));
-    let done = stage.daemon.wait_for(id, "completed", seconds(120));
+    let id = stage.daemon.migrate(line);
+    let done = stage.daemon.completed(id);
+    checker.wait_for_intervals(5);
+    (done, checker.finish_and_verify())
+}
+
+/// Moves disk `a`, of `SIZE` bytes, to datastore `to` with everything that is
+/// promised.
+#[track_caller]
+fn moves_unnoticed(stage: &Stage, to: &str) {
+    let line = format!("a --to {to} --verify");
+    let (done, summary) = moves_under(&load(), stage, &line);
     assert_eq!(done["report"]["verified"].as_u64(), Some(SIZE), "{done:#}");
     let held = done["report"]["switch_over_ms"].as_f64().expect("a length");
     assert!(held <= 100.0, "the switch-over took {held} ms");
-    checker.wait_for_intervals(5);
-    let summary = checker.finish_and_verify();
     assert_eq!(summary["reconnects"], 0, "{summary}");
-    assert_eq!(stage.daemon.json("disk show a")["datastore"], to);
+    assert_eq!(stage.daemon.disk("a")["datastore"], to);
+}
+
+/// Moves disk `a` to datastore `to` and home again.
+#[track_caller]
+fn moves_there_and_back(stage: &Stage, to: &str) {
+    stage.disk("a", SIZE);
+    moves_unnoticed(stage, to);
+    let options = CheckerOptions::gentle(1500).flag("--fill");
+    moves_under(&options, stage, "a --to here");
 }
 
 #[test]
 fn from_a_directory_to_a_directory() {
     let stage = Stage::new();
     stage.disk("a", SIZE);
-    move_under_load(&stage, "there");
+    moves_unnoticed(&stage, "there");
     let image = stage.here.join("a.raw");
     assert!(!image.exists(), "the old image should be gone");
 }
 
 #[test]
 fn from_a_directory_to_a_directory_through_the_thread_pool() {
-    let stage = Stage::with(|daemon| {
-        daemon.argument("--io");
-        daemon.argument("threads");
-    });
+    let stage = Stage::with_threads();
     stage.disk("a", SIZE);
-    move_under_load(&stage, "there");
+    moves_unnoticed(&stage, "there");
 }
 
 #[test]
 fn from_a_directory_to_an_nbd_server_and_back() {
-    if !have(&["nbdkit"]) {
-        return;
-    }
-    let stage = Stage::new();
-    let file = stage.scratch.path("remote.raw");
-    std::fs::File::create(&file)
-        .and_then(|file| file.set_len(SIZE + MIB))
-        .expect("a file");
-    let server = Nbdkit::start(&stage.scratch.socket("nbdkit"), &file, &[]);
-    stage.daemon.sterna(&format!("datastore add remote {}", server.location())).ok();
-    stage.disk("a", SIZE);
-    move_under_load(&stage, "remote");
-    std::fs::remove_file(stage.scratch.path("a.checked")).expect("remove the log");
-    let mut checker = stage.checker("a", &CheckerOptions::gentle(1500).flag("--fill"));
-    checker.wait_for_intervals(3);
-    let id = stage.daemon.migrate("a --to here");
-    stage.daemon.wait_for(id, "completed", seconds(120));
-    checker.finish_and_verify();
+    let Some(stage) = Stage::given(&["nbdkit"]) else { return };
+    let _server = stage.nbd_server("remote", SIZE + MIB, &[]);
+    moves_there_and_back(&stage, "remote");
 }
 
 #[test]
 fn from_a_directory_to_a_block_device_and_back() {
-    if !root() || !have(&["losetup"]) {
-        return;
-    }
-    let stage = Stage::new();
-    let device = Loop::new(&stage.scratch.path("backing"), SIZE + MIB);
-    let line = format!("datastore add device {}", device.device().display());
-    stage.daemon.sterna(&line).ok();
-    stage.disk("a", SIZE);
-    move_under_load(&stage, "device");
-    std::fs::remove_file(stage.scratch.path("a.checked")).expect("remove the log");
-    let mut checker = stage.checker("a", &CheckerOptions::gentle(1500).flag("--fill"));
-    checker.wait_for_intervals(3);
-    let id = stage.daemon.migrate("a --to here");
-    stage.daemon.wait_for(id, "completed", seconds(120));
-    checker.finish_and_verify();
+    let Some(stage) = Stage::given_root(&["losetup"]) else { return };
+    let _device = stage.block_device("device", SIZE + MIB);
+    moves_there_and_back(&stage, "device");
 }
 
 #[test]
@@ -110,81 +95,55 @@ fn at_full_load_with_four_connections() {
         .with("--zeroes", 3)
         .with("--span", 96 * MIB)
         .flag("--fill");
-    let mut checker = stage.checker("a", &options);
-    checker.wait_for_intervals(3);
-    let id = stage.daemon.migrate("a --to there");
-    stage.daemon.wait_for(id, "completed", seconds(180));
-    checker.wait_for_intervals(3);
-    checker.finish_and_verify();
+    moves_under(&options, &stage, "a --to there");
 }
 
 #[test]
 fn under_fio_with_verification() {
-    if !have(&["fio"]) {
-        return;
-    }
-    let stage = Stage::new();
+    let Some(stage) = Stage::given(&["fio"]) else { return };
     let uri = stage.disk("a", SIZE);
-    let job = stage.scratch.path("job.fio");
-    let text = format!(
-        "[global]\nioengine=nbd\nuri={uri}\n[verified]\nrw=randwrite\nbs=16k\n\
-         iodepth=16\nsize={SIZE}\nrate_iops=1500\nloops=3\nverify=crc32c\n\
-         verify_fatal=1\nverify_backlog=256\nverify_state_save=0\n"
+    let settings = format!(
+        "rw=randwrite\nbs=16k\niodepth=16\nsize={SIZE}\nrate_iops=1500\nloops=3\n\
+         verify=crc32c\nverify_fatal=1\nverify_backlog=256"
     );
-    std::fs::write(&job, text).expect("write the job file");
-    let fio = command("fio")
-        .arg(&job)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("start fio");
-    sterna_tests::until("fio to write", seconds(30), || {
-        let written = stage.daemon.json("disk show a")["activity"]["writes"].as_u64();
+    let fio = Fio::start(&uri, &settings);
+    until("fio to write", seconds(30), || {
+        let written = stage.daemon.disk("a")["activity"]["writes"].as_u64();
         (written > Some(500)).then_some(())
     });
     for to in ["there", "here"] {
         let id = stage.daemon.migrate(&format!("a --to {to} --verify"));
-        stage.daemon.wait_for(id, "completed", seconds(120));
+        stage.daemon.completed(id);
     }
-    let output = fio.wait_with_output().expect("wait for fio");
-    assert!(output.status.success(), "fio failed:\n{}", both(&output));
+    fio.finish();
 }
 
 #[test]
 fn a_disk_with_an_odd_end_moves_whole() {
     let stage = Stage::new();
-    let size = 40 * MIB + 3 * 512;
-    stage.disk("a", size);
+    stage.disk("a", 40 * MIB + 3 * 512);
     let options = CheckerOptions::gentle(1000).with("--block", 512).flag("--fill");
-    let mut checker = stage.checker("a", &options);
-    checker.wait_for_intervals(3);
-    let id = stage.daemon.migrate("a --to there --verify");
-    stage.daemon.wait_for(id, "completed", seconds(60));
-    checker.finish_and_verify();
+    moves_under(&options, &stage, "a --to there --verify");
 }
 
 #[test]
 fn paused_resumed_and_verified_both_images_are_identical() {
-    if !have(&["qemu-img"]) {
-        return;
-    }
-    let stage = Stage::new();
+    let Some(stage) = Stage::given(&["qemu-img"]) else { return };
     stage.disk("a", SIZE);
     let mut checker = stage.checker("a", &load());
     let source = stage.daemon.image("a");
     let id = stage.daemon.migrate("a --to there --rate 40M --verify --keep-source");
     stage.daemon.wait_for_bytes(id, 32 * MIB);
-    stage.daemon.sterna(&format!("migration pause {id}")).ok();
-    let paused = stage.daemon.wait_for(id, "paused", seconds(10));
+    let paused = stage.daemon.pause(id);
     let before = paused["progress"]["copied"].as_u64();
     checker.wait_for_intervals(5);
     let after = stage.daemon.migration(id)["progress"]["copied"].as_u64();
     assert_eq!(before, after, "a paused move should not copy");
     // The client stops, so that both images can be compared afterwards.
     checker.finish_and_verify();
-    stage.daemon.sterna(&format!("migration set {id} --rate none")).ok();
-    stage.daemon.sterna(&format!("migration resume {id}")).ok();
-    stage.daemon.wait_for(id, "completed", seconds(120));
+    stage.daemon.hurry(id);
+    stage.daemon.resume(id);
+    stage.daemon.completed(id);
     identical_files(&source, &stage.daemon.image("a"));
     identical(&source.display().to_string(), &stage.daemon.uri("a"));
 }
@@ -196,12 +155,11 @@ fn cancelled_under_load_the_source_has_everything() {
     let mut checker = stage.checker("a", &load());
     let id = stage.daemon.migrate("a --to there --rate 40M");
     stage.daemon.wait_for_bytes(id, 32 * MIB);
-    stage.daemon.sterna(&format!("migration cancel {id}")).ok();
-    stage.daemon.wait_for(id, "cancelled", seconds(20));
+    stage.daemon.cancel(id);
     checker.wait_for_intervals(3);
     let summary = checker.finish_and_verify();
     assert_eq!(summary["reconnects"], 0, "{summary}");
-    assert_eq!(stage.daemon.json("disk show a")["datastore"], "here");
+    assert_eq!(stage.daemon.disk("a")["datastore"], "here");
     assert!(!stage.there.join("a.raw").exists(), "the copy should be gone");
 }
 
@@ -213,8 +171,8 @@ fn there_and_back_and_there_again() {
     let mut generation = 0;
     for to in ["there", "here", "there", "here"] {
         let id = stage.daemon.migrate(&format!("a --to {to}"));
-        stage.daemon.wait_for(id, "completed", seconds(60));
-        let now = stage.daemon.json("disk show a")["generation"].as_u64().expect("one");
+        stage.daemon.completed(id);
+        let now = stage.daemon.disk("a")["generation"].as_u64().expect("one");
         assert!(now > generation, "each move should raise the generation");
         generation = now;
         checker.wait_for_intervals(2);
@@ -231,18 +189,15 @@ fn two_disks_move_in_opposite_directions() {
     let (a, b) = (stage.checker("a", &options), stage.checker("b", &options));
     let first = stage.daemon.migrate("a --to there");
     let second = stage.daemon.migrate("b --to here");
-    stage.daemon.wait_for(first, "completed", seconds(60));
-    stage.daemon.wait_for(second, "completed", seconds(60));
+    stage.daemon.completed(first);
+    stage.daemon.completed(second);
     a.finish_and_verify();
     b.finish_and_verify();
 }
 
 #[test]
 fn an_idle_disk_with_no_client_moves_too() {
-    if !have(&["qemu-img"]) {
-        return;
-    }
-    let stage = Stage::new();
+    let Some(stage) = Stage::given(&["qemu-img"]) else { return };
     stage.disk_with_data("a", SIZE, 64 * MIB);
     let source = stage.daemon.image("a");
     stage.daemon.sterna("migrate a --to there --keep-source").ok();
@@ -253,15 +208,14 @@ fn an_idle_disk_with_no_client_moves_too() {
 fn to_a_shaped_datastore_at_its_pace() {
     let stage = Stage::new();
     let dir = stage.scratch.dir("slow");
-    let line =
-        format!("datastore add slow {} --shape mbps=40,latency=1ms", dir.display());
-    stage.daemon.sterna(&line).ok();
+    let location = format!("{} --shape mbps=40,latency=1ms", dir.display());
+    stage.datastore("slow", location);
     stage.disk("a", 64 * MIB);
     let options = CheckerOptions::gentle(300).with("--size", 4096).flag("--fill");
     let checker = stage.checker("a", &options);
     let began = std::time::Instant::now();
     let id = stage.daemon.migrate("a --to slow");
-    stage.daemon.wait_for(id, "completed", seconds(60));
+    stage.daemon.completed(id);
     let took = began.elapsed().as_secs_f64();
     // 67 MB at 40 MB/s are 1.7 s; a bucket may give the first moments for
     // nothing.

@@ -5,18 +5,15 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use serde_json::Value;
-use sterna_tests::clients::{fio_ok, identical, nbdsh};
-use sterna_tests::programs::{attempt, command, have, run};
+use sterna_tests::clients::{Fio, nbdsh, writes_and_reads};
+use sterna_tests::images::identical;
+use sterna_tests::programs::{attempt, command, have, json, run, sterna};
 use sterna_tests::wait::seconds;
 use sterna_tests::{CheckerOptions, Daemon, MIB, Scratch, Stage, checker, until};
 
 #[test]
 fn nbdinfo_sees_the_size_and_what_the_disk_can_do() {
-    if !have(&["nbdinfo"]) {
-        return;
-    }
-    let stage = Stage::new();
+    let Some(stage) = Stage::given(&["nbdinfo"]) else { return };
     let uri = stage.disk("a", 100 * MIB + 512);
     assert_eq!(run("nbdinfo", ["--size", &uri]).trim(), "104858112");
     for ability in ["flush", "fua", "trim", "zero", "multi-conn", "df", "cache"] {
@@ -25,8 +22,7 @@ fn nbdinfo_sees_the_size_and_what_the_disk_can_do() {
     }
     let (read_only, _) = attempt("nbdinfo", ["--is", "read-only", &uri]);
     assert!(!read_only, "the disk should be writable");
-    let info: Value = serde_json::from_str(&run("nbdinfo", ["--json", &uri]))
-        .expect("nbdinfo gives JSON");
+    let info = json("nbdinfo", ["--json", &uri]);
     assert_eq!(info["structured"], true);
     let export = &info["exports"][0];
     assert!(export["block_size_minimum"].as_u64() <= Some(512), "{export:#}");
@@ -37,14 +33,10 @@ fn nbdinfo_sees_the_size_and_what_the_disk_can_do() {
 
 #[test]
 fn every_disk_is_an_export_and_nothing_else_is() {
-    if !have(&["nbdinfo"]) {
-        return;
-    }
-    let stage = Stage::new();
+    let Some(stage) = Stage::given(&["nbdinfo"]) else { return };
     stage.disk("a", MIB);
     stage.disk("b", 2 * MIB);
-    let list = run("nbdinfo", ["--list", "--json", &stage.daemon.uri("")]);
-    let list: Value = serde_json::from_str(&list).expect("nbdinfo gives JSON");
+    let list = json("nbdinfo", ["--list", "--json", &stage.daemon.uri("")]);
     let exports = list["exports"].as_array().expect("a list").iter();
     let mut names: Vec<&str> =
         exports.filter_map(|export| export["export-name"].as_str()).collect();
@@ -59,14 +51,10 @@ fn every_disk_is_an_export_and_nothing_else_is() {
 
 #[test]
 fn the_map_tells_data_from_holes() {
-    if !have(&["nbdinfo", "qemu-io"]) {
-        return;
-    }
-    let stage = Stage::new();
+    let Some(stage) = Stage::given(&["nbdinfo", "qemu-io"]) else { return };
     let uri = stage.disk("a", 64 * MIB);
     run("qemu-io", ["-f", "raw", "-c", "write -P 1 16M 1M", &uri]);
-    let map = run("nbdinfo", ["--map", "--json", &uri]);
-    let map: Value = serde_json::from_str(&map).expect("nbdinfo gives JSON");
+    let map = json("nbdinfo", ["--map", "--json", &uri]);
     let extents: Vec<(u64, u64, u64)> = map
         .as_array()
         .expect("a list")
@@ -86,15 +74,10 @@ fn the_map_tells_data_from_holes() {
 
 #[test]
 fn nbdcopy_brings_a_disk_in_and_out_unchanged() {
-    if !have(&["nbdcopy", "qemu-img"]) {
-        return;
-    }
-    let stage = Stage::new();
-    let image = stage.scratch.path("in.raw");
-    sterna_tests::daemon::write_image(&image, 96 * MIB, 40 * MIB);
+    let Some(stage) = Stage::given(&["nbdcopy", "qemu-img"]) else { return };
+    let image = stage.image_file("in.raw", 96 * MIB, 40 * MIB);
+    let out = stage.scratch.path("out.raw").display().to_string();
     let uri = stage.disk("a", 96 * MIB);
-    let (image, out) = (image.display().to_string(), stage.scratch.path("out.raw"));
-    let out = out.display().to_string();
     run("nbdcopy", [&image, &uri]);
     run("nbdcopy", [&uri, &out]);
     identical(&image, &out);
@@ -103,13 +86,9 @@ fn nbdcopy_brings_a_disk_in_and_out_unchanged() {
 
 #[test]
 fn nbdsh_reads_what_it_wrote() {
-    if !have(&["nbdsh"]) {
-        return;
-    }
-    let stage = Stage::new();
-    let uri = stage.disk("a", 8 * MIB);
+    let Some(stage) = Stage::given(&["nbdsh"]) else { return };
     nbdsh(
-        &uri,
+        &stage.disk("a", 8 * MIB),
         r#"
 assert h.pread(4096, 0) == bytes(4096), "a new disk reads as zeroes"
 h.pwrite(b"x" * 512, 512)
@@ -136,13 +115,9 @@ assert h.pread(512, last) == b"e" * 512
 
 #[test]
 fn illegal_requests_get_their_errors_and_the_connection_goes_on() {
-    if !have(&["nbdsh"]) {
-        return;
-    }
-    let stage = Stage::new();
-    let uri = stage.disk("a", 8 * MIB);
+    let Some(stage) = Stage::given(&["nbdsh"]) else { return };
     nbdsh(
-        &uri,
+        &stage.disk("a", 8 * MIB),
         r#"
 import errno
 h.set_strict_mode(0)
@@ -189,10 +164,7 @@ fn answer_to(daemon: &Daemon, bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn garbage_and_silence_harm_nobody_else() {
-    if !have(&["nbdsh"]) {
-        return;
-    }
-    let stage = Stage::new();
+    let Some(stage) = Stage::given(&["nbdsh"]) else { return };
     let uri = stage.disk("a", 8 * MIB);
     let mut silent: Vec<UnixStream> = Vec::new();
     for _ in 0..32 {
@@ -212,33 +184,24 @@ fn garbage_and_silence_harm_nobody_else() {
         let greeting = answer_to(&stage.daemon, bytes);
         assert!(greeting.starts_with(b"NBDMAGICIHAVEOPT"), "{greeting:?}");
     }
-    nbdsh(&uri, "h.pwrite(b'x' * 512, 0); assert h.pread(512, 0) == b'x' * 512");
+    writes_and_reads(&uri);
     drop(silent);
 }
 
 #[test]
 fn qemu_img_converts_compares_and_describes() {
-    if !have(&["qemu-img"]) {
-        return;
-    }
-    let stage = Stage::new();
-    let image = stage.scratch.path("in.raw");
-    sterna_tests::daemon::write_image(&image, 64 * MIB, 20 * MIB);
-    let image = image.display().to_string();
+    let Some(stage) = Stage::given(&["qemu-img"]) else { return };
+    let image = stage.image_file("in.raw", 64 * MIB, 20 * MIB);
     let uri = stage.disk("a", 64 * MIB);
     run("qemu-img", ["convert", "-n", "-f", "raw", "-O", "raw", &image, &uri]);
     identical(&image, &uri);
-    let info = run("qemu-img", ["info", "--output=json", &uri]);
-    let info: Value = serde_json::from_str(&info).expect("qemu-img gives JSON");
+    let info = json("qemu-img", ["info", "--output=json", &uri]);
     assert_eq!(info["virtual-size"], 64 * MIB);
 }
 
 #[test]
 fn qemu_io_finds_its_patterns_again() {
-    if !have(&["qemu-io"]) {
-        return;
-    }
-    let stage = Stage::new();
+    let Some(stage) = Stage::given(&["qemu-io"]) else { return };
     let uri = stage.disk("a", 64 * MIB);
     let commands = [
         "write -P 0xab 1M 64k",
@@ -265,37 +228,30 @@ fn qemu_io_finds_its_patterns_again() {
 
 #[test]
 fn fio_verifies_every_block_it_wrote() {
-    if !have(&["fio"]) {
-        return;
-    }
-    let stage = Stage::new();
+    let Some(stage) = Stage::given(&["fio"]) else { return };
     let uri = stage.disk("a", 64 * MIB);
-    fio_ok(
-        &uri,
+    for settings in [
         "rw=randwrite\nbs=4k\niodepth=16\nsize=64m\nverify=crc32c\nverify_fatal=1\n\
          do_verify=1",
-    );
-    fio_ok(
-        &uri,
         "rw=randrw\nbssplit=512/20:4k/40:64k/30:256k/10\nblockalign=512\niodepth=32\n\
          size=64m\nverify=crc32c\nverify_fatal=1\nverify_backlog=64",
-    );
+    ] {
+        Fio::start(&uri, settings).finish();
+    }
 }
 
 #[test]
 fn the_checker_finds_every_acknowledged_write_over_four_connections() {
     let stage = Stage::new();
-    let uri = stage.disk("a", 64 * MIB);
-    let log = stage.scratch.path("log");
+    stage.disk("a", 64 * MIB);
     for block in [512, 4096] {
-        let _ = std::fs::remove_file(&log);
         let options = CheckerOptions::hard(64)
             .with("--block", block)
             .with("--connections", 4)
             .with("--trims", 5)
             .with("--zeroes", 5)
             .with("--seconds", 2);
-        checker::Checker::start(&uri, &log, &options).finish_and_verify();
+        stage.checker("a", &options).finish_and_verify();
     }
 }
 
@@ -307,15 +263,12 @@ fn a_client_that_vanishes_leaves_its_acknowledged_writes() {
     let mut client = stage.checker("a", &options);
     client.wait_for_intervals(5);
     client.kill();
-    checker::verify(&uri, &stage.scratch.path("a.checked"));
+    checker::verify(&uri, &stage.checked("a"));
 }
 
 #[test]
 fn the_thread_pool_serves_like_the_ring() {
-    let stage = Stage::with(|daemon| {
-        daemon.argument("--io");
-        daemon.argument("threads");
-    });
+    let stage = Stage::with_threads();
     let status = stage.daemon.json("status");
     assert_eq!(status["io"]["engine"], "threads", "{status:#}");
     stage.disk("a", 64 * MIB);
@@ -335,15 +288,13 @@ fn disks_are_served_over_tcp_where_that_is_asked_for() {
         return;
     }
     let port = free_port();
-    let stage = Stage::with(|daemon| {
-        daemon.argument("--listen");
-        daemon.argument(&format!("127.0.0.1:{port}"));
-    });
+    let listen = format!("--listen 127.0.0.1:{port}");
+    let stage = Stage::with(|daemon| daemon.arguments(&listen));
     stage.disk("a", 8 * MIB);
     let uri = format!("nbd://127.0.0.1:{port}/a");
     let text = stage.daemon.sterna("disk uri a").ok().stdout;
     assert!(text.contains(&uri), "`disk uri` should name {uri}:\n{text}");
-    nbdsh(&uri, "h.pwrite(b'x' * 512, 0); assert h.pread(512, 0) == b'x' * 512");
+    writes_and_reads(&uri);
 }
 
 /// Starts the daemon as systemd's socket activation does: with a listening
@@ -369,7 +320,7 @@ fn a_socket_from_systemd_is_used() {
     let mut child = command("python3")
         .args(["-c", ACTIVATE])
         .arg(&listen)
-        .arg(sterna_tests::programs::sterna())
+        .arg(sterna())
         .arg("--socket")
         .arg(&api)
         .arg("serve")
@@ -377,19 +328,19 @@ fn a_socket_from_systemd_is_used() {
         .arg(scratch.path("state"))
         .spawn()
         .expect("start python3");
-    let sterna = |line: &str| {
-        std::process::Command::new(sterna_tests::programs::sterna())
+    let does = |line: &str| {
+        std::process::Command::new(sterna())
             .args(line.split_whitespace())
             .env("STERNA_SOCKET", &api)
             .output()
             .is_ok_and(|output| output.status.success())
     };
-    until("the activated daemon", seconds(10), || sterna("status").then_some(()));
+    until("the activated daemon", seconds(10), || does("status").then_some(()));
     let dir = scratch.dir("here");
-    assert!(sterna(&format!("datastore add here {}", dir.display())));
-    assert!(sterna("disk create a --size 8M --on here"));
+    assert!(does(&format!("datastore add here {}", dir.display())));
+    assert!(does("disk create a --size 8M --on here"));
     let uri = format!("nbd+unix:///a?socket={}", listen.display());
-    nbdsh(&uri, "h.pwrite(b'x' * 512, 0); assert h.pread(512, 0) == b'x' * 512");
+    writes_and_reads(&uri);
     child.kill().expect("kill the daemon");
     child.wait().expect("wait for the daemon");
 }

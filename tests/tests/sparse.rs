@@ -1,10 +1,7 @@
 //! Thin stays thin, and thick becomes what was asked for.
 
-use sterna_tests::clients::identical;
-use sterna_tests::places::allocated;
-use sterna_tests::programs::have;
-use sterna_tests::servers::Nbdkit;
-use sterna_tests::wait::seconds;
+use sterna_tests::clients::nbdsh;
+use sterna_tests::images::{allocated, identical};
 use sterna_tests::{CheckerOptions, MIB, Stage};
 
 const SIZE: u64 = 10 << 30;
@@ -14,10 +11,7 @@ const SLACK: u64 = 16 * MIB;
 
 #[test]
 fn ten_gigabytes_with_one_of_data_take_one_on_a_directory() {
-    if !have(&["qemu-img"]) {
-        return;
-    }
-    let stage = Stage::new();
+    let Some(stage) = Stage::given(&["qemu-img"]) else { return };
     stage.disk_with_data("a", SIZE, DATA);
     let source = stage.daemon.image("a").display().to_string();
     stage.daemon.sterna("migrate a --to there --keep-source").ok();
@@ -29,18 +23,12 @@ fn ten_gigabytes_with_one_of_data_take_one_on_a_directory() {
 
 #[test]
 fn ten_gigabytes_with_one_of_data_take_one_behind_an_nbd_server() {
-    if !have(&["nbdkit", "qemu-img"]) {
-        return;
-    }
-    let stage = Stage::new();
-    let file = stage.scratch.path("remote.raw");
-    std::fs::File::create(&file).and_then(|file| file.set_len(SIZE)).expect("a file");
-    let server = Nbdkit::start(&stage.scratch.socket("nbdkit"), &file, &[]);
-    stage.daemon.sterna(&format!("datastore add remote {}", server.location())).ok();
+    let Some(stage) = Stage::given(&["nbdkit", "qemu-img"]) else { return };
+    let server = stage.nbd_server("remote", SIZE, &[]);
     stage.disk_with_data("a", SIZE, DATA);
     let source = stage.daemon.image("a").display().to_string();
     stage.daemon.sterna("migrate a --to remote --keep-source").ok();
-    let taken = allocated(&file);
+    let taken = allocated(server.file());
     assert!((DATA..=DATA + SLACK).contains(&taken), "it takes {taken} bytes");
     identical(&source, &stage.daemon.uri("a"));
 }
@@ -62,22 +50,19 @@ fn a_thin_disk_can_become_thick() {
     stage.daemon.sterna("migrate a --to there --provision thick").ok();
     let taken = allocated(&stage.daemon.image("a"));
     assert!(taken >= 64 * MIB, "a thick disk takes only {taken} bytes");
-    assert_eq!(stage.daemon.json("disk show a")["provision"], "thick");
+    assert_eq!(stage.daemon.disk("a")["provision"], "thick");
 }
 
 #[test]
 fn what_is_trimmed_during_the_move_takes_no_room_afterwards() {
-    if !have(&["nbdsh"]) {
-        return;
-    }
-    let stage = Stage::new();
+    let Some(stage) = Stage::given(&["nbdsh"]) else { return };
     let uri = stage.disk_with_data("a", 128 * MIB, 128 * MIB);
     let id = stage.daemon.migrate("a --to there --rate 40M");
     stage.daemon.wait_for_bytes(id, 48 * MIB);
     // Half of it has been copied, half of it has not.
-    sterna_tests::clients::nbdsh(&uri, "h.trim(64 << 20, 16 << 20); h.flush()");
-    stage.daemon.sterna(&format!("migration set {id} --rate none")).ok();
-    stage.daemon.wait_for(id, "completed", seconds(60));
+    nbdsh(&uri, "h.trim(64 << 20, 16 << 20); h.flush()");
+    stage.daemon.hurry(id);
+    stage.daemon.completed(id);
     let taken = allocated(&stage.daemon.image("a"));
     assert!(taken <= 64 * MIB + SLACK, "it takes {taken} bytes");
 }
@@ -89,7 +74,7 @@ fn a_disk_under_load_stays_thin() {
     let options = CheckerOptions::gentle(800).with("--span", 32 * MIB).flag("--blank");
     let checker = stage.checker("a", &options);
     let id = stage.daemon.migrate("a --to there");
-    stage.daemon.wait_for(id, "completed", seconds(60));
+    stage.daemon.completed(id);
     checker.finish_and_verify();
     let taken = allocated(&stage.daemon.image("a"));
     assert!(taken <= 32 * MIB + SLACK, "it takes {taken} bytes");

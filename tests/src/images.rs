@@ -1,0 +1,48 @@
+//! Raw images as files: made, measured and compared.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::programs;
+
+/// Makes a file of `size` bytes whose first `data` bytes are not zero and
+/// differ from block to block.
+#[track_caller]
+pub fn write_image(path: &Path, size: u64, data: u64) {
+    let mut file = File::create(path).expect("create an image");
+    let mut word = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut chunk = vec![0; 1 << 20];
+    for _ in 0..data.div_ceil(1 << 20) {
+        for bytes in chunk.chunks_exact_mut(8) {
+            word ^= word << 13;
+            word ^= word >> 7;
+            word ^= word << 17;
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        file.write_all(&chunk).expect("write an image");
+    }
+    file.set_len(size).expect("size an image");
+}
+
+/// What a file really takes, in bytes.
+#[track_caller]
+pub fn allocated(path: &Path) -> u64 {
+    std::fs::metadata(path).expect("ask for a file").blocks() * 512
+}
+
+/// Two raw images must be the same to the last byte. (They may be anything that
+/// QEMU can open: files, URIs.)
+#[track_caller]
+pub fn identical(a: &str, b: &str) {
+    let text =
+        programs::run("qemu-img", ["compare", "-U", "-f", "raw", "-F", "raw", a, b]);
+    assert!(text.contains("identical"), "{text}");
+}
+
+/// [`identical`], for files.
+#[track_caller]
+pub fn identical_files(a: &Path, b: &Path) {
+    identical(&a.display().to_string(), &b.display().to_string());
+}
