@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 
 
@@ -17,7 +18,8 @@ def job_text(target, settings):
 
 
 class Fio:
-    """A run of fio, in the background until `result`."""
+    """A run of fio, in the background until `result` or `end`; as a context, it is
+    not left behind when something fails."""
 
     def __init__(self, fio, work, target, settings):
         job = os.path.join(work, "job.fio")
@@ -26,6 +28,19 @@ class Fio:
         self.process = subprocess.Popen(
             [fio, "--output-format=json", job], stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, cwd=work)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+
+    def end(self):
+        """Ends it before its time but in good order, so that it writes its logs."""
+        self.process.send_signal(signal.SIGINT)
+        self.process.communicate()
 
     def result(self):
         out, err = self.process.communicate()

@@ -4,7 +4,7 @@ import os
 
 import load
 from movers import SternaMover
-from servers import Sterna, peak_memory
+from servers import Sterna
 from table import Bars, table
 
 SERVING_BAR = 64.0
@@ -12,10 +12,7 @@ MIGRATION_BAR = 16.0
 
 
 def run(bench):
-    source = os.path.join(bench.work, "from", "disk.raw")
-    destination = os.path.join(bench.work, "to", "disk.raw")
-    for path in (source, destination):
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+    source, destination = bench.places()
     load.fill(source, bench.size)
     # Many large requests over several connections: the worst for a server that
     # holds what it has received.
@@ -23,18 +20,17 @@ def run(bench):
             "runtime": bench.seconds, "size": bench.size}
     server = Sterna(bench.tools, bench.sockets, bench.work)
     uri = server.start(source)
-    idle = peak(server)
+    idle = server.memory()
     load.Fio(bench.tools["fio"], bench.work, uri, hard).result()
-    serving = peak(server)
+    serving = server.memory()
     server.stop()
     mover = SternaMover(bench)
     uri = mover.prepare(source, destination)
-    fio = load.Fio(bench.tools["fio"], bench.work, uri,
-                   {**hard, "runtime": 600, "numjobs": 1})
-    mover.move()
-    moving = mover.memory()
-    fio.process.send_signal(2)
-    fio.process.communicate()
+    longer = {**hard, "runtime": 600, "numjobs": 1}
+    with load.Fio(bench.tools["fio"], bench.work, uri, longer) as fio:
+        mover.move()
+        moving = mover.memory()
+        fio.end()
     mover.end()
     os.unlink(source)
     bars = Bars()
@@ -45,7 +41,3 @@ def run(bench):
            ["one migration under load", moving]])
     bars.show("Memory: the bars")
     return {"idle": idle, "serving": serving, "moving": moving, "bars": bars.rows}
-
-
-def peak(server):
-    return peak_memory(server.process.pid)

@@ -9,7 +9,7 @@ import resource
 import subprocess
 
 from qmp import Qmp
-from servers import QemuNbd, Sterna, cpu_seconds, peak_memory, wait_for
+from servers import QemuNbd, Sterna, cpu_seconds, wait_for
 
 
 class SternaMover:
@@ -36,7 +36,7 @@ class SternaMover:
         return self.server.cpu()
 
     def memory(self):
-        return peak_memory(self.server.process.pid)
+        return self.server.memory()
 
     def end(self):
         self.server.stop()
@@ -83,9 +83,6 @@ class Mirror:
 
     def cpu(self):
         return cpu_seconds(self.process.pid)
-
-    def memory(self):
-        return peak_memory(self.process.pid)
 
     def end(self):
         self.qmp.close()

@@ -48,10 +48,7 @@ def once(mover, source, destination):
 
 
 def run(bench):
-    source = os.path.join(bench.work, "from", "disk.raw")
-    destination = os.path.join(bench.work, "to", "disk.raw")
-    for path in (source, destination):
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+    source, destination = bench.places()
     out = {}
     for shape, share in (("full", 1.0), ("30 % allocated", 0.3)):
         load.fill(source, bench.size, share)
@@ -61,8 +58,7 @@ def run(bench):
         for repeat in range(bench.repeats):
             if share == 1.0:
                 limits.append(limit(bench, source, destination))
-            turn = movers[repeat % len(movers):] + movers[:repeat % len(movers)]
-            for mover in turn:
+            for mover in bench.turn(movers, repeat):
                 runs[mover.name].append(once(mover, source, destination))
         out[shape] = judge(bench, shape, bench.size * share, runs, limits)
         os.unlink(source)

@@ -64,6 +64,9 @@ class Server:
     def cpu(self):
         return cpu_seconds(self.process.pid)
 
+    def memory(self):
+        return peak_memory(self.process.pid)
+
     def stop(self):
         if self.process:
             self.process.terminate()

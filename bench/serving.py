@@ -78,10 +78,7 @@ def run(bench):
             continue
         runs = {name: [] for name, _ in contestants}
         for repeat in range(bench.repeats):
-            # Each round begins with another contestant.
-            turn = contestants[repeat % len(contestants):] + \
-                contestants[:repeat % len(contestants)]
-            for name, server in turn:
+            for name, server in bench.turn(contestants, repeat):
                 runs[name].append(once(bench, server, kind, file))
         rows.append(judge(kind[0], runs, servers, bars))
         results[kind[0]] = runs

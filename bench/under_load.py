@@ -28,20 +28,15 @@ def once(bench, mover, profile, depth, source, destination):
                 "write_lat_log": "app", "log_unix_epoch": 1, "disable_slat": 1,
                 "disable_lat": 1}
     before = WARM + bench.seconds
-    fio = load.Fio(bench.tools["fio"], bench.work, uri, settings)
     try:
-        time.sleep(1.0 + before)  # fio takes a moment to begin
-        began = time.time()
-        ended = mover.move()
-        over = time.time()
-        time.sleep(0.5)
-        # SIGINT: fio ends in good order and writes its logs.
-        fio.process.send_signal(2)
-        fio.process.communicate()
+        with load.Fio(bench.tools["fio"], bench.work, uri, settings) as fio:
+            time.sleep(1.0 + before)  # fio takes a moment to begin
+            began = time.time()
+            ended = mover.move()
+            over = time.time()
+            time.sleep(0.5)
+            fio.end()
     finally:
-        if fio.process.poll() is None:
-            fio.process.kill()
-            fio.process.communicate()
         mover.end()
     found = load.latencies(bench.work, "app")
     return {"before": load.window(found, began - bench.seconds, began),
@@ -51,10 +46,7 @@ def once(bench, mover, profile, depth, source, destination):
 
 
 def run(bench):
-    source = os.path.join(bench.work, "from", "disk.raw")
-    destination = os.path.join(bench.work, "to", "disk.raw")
-    for path in (source, destination):
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+    source, destination = bench.places()
     load.fill(source, bench.size)
     movers = [SternaMover(bench), Mirror(bench), Mirror(bench, "write-blocking")]
     out = {}
@@ -63,7 +55,7 @@ def run(bench):
         for profile in PROFILES:
             runs = {mover.name: [] for mover in movers}
             for repeat in range(bench.repeats_under_load):
-                for mover in movers[repeat % 3:] + movers[:repeat % 3]:
+                for mover in bench.turn(movers, repeat):
                     runs[mover.name].append(
                         once(bench, mover, profile, depth, source, destination))
             out[f"{profile}, {level}"] = runs
