@@ -1,7 +1,8 @@
 //! Storage servers from elsewhere, which can be made to fail.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Child;
 
 use rustix::process::Signal;
 
@@ -15,6 +16,7 @@ use crate::wait::{seconds, until};
 pub struct Nbdkit {
     socket: PathBuf,
     file: PathBuf,
+    log: PathBuf,
     arguments: Vec<String>,
     child: Option<Child>,
 }
@@ -40,7 +42,8 @@ impl Nbdkit {
         arguments.extend(filters.into_iter().map(str::to_owned));
         arguments.extend(["file".to_owned(), format!("file={}", file.display())]);
         arguments.extend(settings.into_iter().map(str::to_owned));
-        let mut server = Nbdkit { socket, file, arguments, child: None };
+        let log = scratch.path(&format!("{name}.log"));
+        let mut server = Nbdkit { socket, file, log, arguments, child: None };
         server.restart();
         server
     }
@@ -66,25 +69,20 @@ impl Nbdkit {
     #[track_caller]
     pub fn restart(&mut self) {
         let _ = std::fs::remove_file(&self.socket);
+        // Most of what it says is about the errors that it was told to make.
+        let log = File::create(&self.log).expect("make nbdkit's log");
         let mut child = programs::command("nbdkit")
             .args(&self.arguments)
-            .stderr(Stdio::piped())
+            .stderr(log)
             .spawn()
             .expect("start nbdkit");
         until("nbdkit to listen", seconds(10), || {
             if child.try_wait().expect("ask for nbdkit").is_some() {
-                let mut text = String::new();
-                let stderr = child.stderr.take();
-                let _ = std::io::Read::read_to_string(&mut stderr?, &mut text);
-                panic!("nbdkit ended: {text}");
+                let said = std::fs::read_to_string(&self.log).unwrap_or_default();
+                panic!("nbdkit ended: {said}");
             }
             self.socket.exists().then_some(())
         });
-        // What it says about injected errors is of no interest, but it must
-        // not block on saying it.
-        if let Some(mut stderr) = child.stderr.take() {
-            std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
-        }
         self.child = Some(child);
     }
 

@@ -1,6 +1,7 @@
 //! A disk is served over NBD, and the clients that people use agree that it is
 //! a disk.
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -326,6 +327,7 @@ fn a_socket_from_systemd_is_used() {
         .arg("serve")
         .arg("--state")
         .arg(scratch.path("state"))
+        .stderr(File::create(scratch.path("daemon.log")).expect("make its log"))
         .spawn()
         .expect("start python3");
     let does = |line: &str| {

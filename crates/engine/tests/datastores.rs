@@ -338,7 +338,8 @@ fn a_device_in_use_is_refused_and_the_error_says_by_whom() {
     }
 }
 
-/// An nbdkit of this test, killed when dropped.
+/// An nbdkit of this test, killed when dropped. What it says about clients that go
+/// away without a goodbye is shown only if the test fails.
 struct Nbdkit {
     child: Child,
     directory: TempDir,
@@ -352,6 +353,7 @@ impl Nbdkit {
             .args(["-f", "-U", socket.to_str().unwrap()])
             .args(arguments)
             .stdin(Stdio::null())
+            .stderr(fs::File::create(directory.path().join("said")).unwrap())
             .spawn()
             .expect("nbdkit is installed");
         let server = Nbdkit { child, directory };
@@ -372,6 +374,10 @@ impl Drop for Nbdkit {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if std::thread::panicking() {
+            let said = fs::read_to_string(self.directory.path().join("said"));
+            eprintln!("nbdkit said:\n{}", said.unwrap_or_default());
+        }
     }
 }
 

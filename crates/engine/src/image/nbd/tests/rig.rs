@@ -1,6 +1,8 @@
 //! A reactor reduced to one image, and the servers to try it on.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Read, Seek};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -135,8 +137,12 @@ impl Rig {
 }
 
 /// A server in a process of its own, killed when dropped.
+///
+/// What it says is kept aside and shown if the test fails: most of it is about
+/// clients that went away without a goodbye, which is what the tests do.
 pub(super) struct Server {
     child: Child,
+    said: File,
 }
 
 impl Server {
@@ -158,13 +164,15 @@ impl Server {
         arguments: &[&str],
         listens: impl Fn() -> bool,
     ) -> Server {
+        let said = tempfile::tempfile().unwrap();
         let child = Process::new(program)
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
+            .stderr(said.try_clone().unwrap())
             .spawn()
             .unwrap_or_else(|error| panic!("cannot start {program}: {error}"));
-        let server = Server { child };
+        let server = Server { child, said };
         let end = Instant::now() + LONG;
         while !listens() {
             assert!(Instant::now() < end, "{program} does not listen");
@@ -205,6 +213,11 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop();
+        if std::thread::panicking() {
+            let mut text = String::new();
+            let _ = self.said.rewind().and_then(|()| self.said.read_to_string(&mut text));
+            eprintln!("a server said:\n{text}");
+        }
     }
 }
 
