@@ -38,6 +38,7 @@ pub mod error;
 pub mod export;
 pub mod flags;
 pub mod head;
+mod input;
 pub mod limits;
 mod option;
 pub mod reply;

@@ -24,6 +24,8 @@ pub const DEFAULT_PORT: u16 = 10809;
 
 /// Length of the server's greeting.
 pub const GREETING_LEN: usize = 18;
+/// Length of the client's flags, which answer the greeting.
+pub const CLIENT_FLAGS_LEN: usize = 4;
 /// Length of an option's head.
 pub const OPTION_HEAD_LEN: usize = 16;
 /// Length of an option reply's head.

@@ -19,7 +19,8 @@ use crate::block_sizes::BlockSizes;
 use crate::codec::{Reader, string};
 use crate::error::OptionError;
 use crate::flags::TransmissionFlags;
-use crate::limits::{EXPORT_SIZE_MAX, INPUT_MAX, OPTION_REPLIES_MAX, OPTION_REPLY_MAX};
+use crate::input::Input;
+use crate::limits::{EXPORT_SIZE_MAX, OPTION_REPLIES_MAX, OPTION_REPLY_MAX};
 use crate::option::{InfoOption, MetaOption, OptionReplyHead, put_option};
 use crate::session::Session;
 use crate::wire;
@@ -28,7 +29,7 @@ use crate::wire;
 #[derive(Debug)]
 pub struct ClientHandshake {
     config: ClientConfig,
-    input: Vec<u8>,
+    input: Input,
     output: Vec<u8>,
     state: State,
     no_zeroes: bool,
@@ -73,7 +74,7 @@ impl ClientHandshake {
         };
         Self {
             config,
-            input: Vec::new(),
+            input: Input::default(),
             output: Vec::new(),
             state,
             no_zeroes: false,
@@ -88,16 +89,14 @@ impl ClientHandshake {
     /// [`ClientStep::Receive`].
     #[must_use]
     pub fn room(&self) -> usize {
-        INPUT_MAX.saturating_sub(self.input.len())
+        self.input.room()
     }
 
     /// Takes bytes from the server, as many as there is [`room`](Self::room) for, and
     /// says how many. The rest must be pushed again later.
     #[must_use = "bytes that were not taken must be pushed again"]
     pub fn push(&mut self, bytes: &[u8]) -> usize {
-        let taken = bytes.len().min(self.room());
-        self.input.extend_from_slice(&bytes[..taken]);
-        taken
+        self.input.push(bytes)
     }
 
     /// Advances as far as possible and says what to do next.
@@ -147,7 +146,7 @@ impl ClientHandshake {
             Some(_) => return Err(ClientError::NotNbd),
         }
         let Some(flags) = reader.u16() else { return Ok(false) };
-        self.input.drain(..wire::GREETING_LEN);
+        self.input.skip(wire::GREETING_LEN);
         let fixed = flags & wire::FLAG_FIXED_NEWSTYLE != 0;
         self.no_zeroes = flags & wire::FLAG_NO_ZEROES != 0;
         let answer = if fixed { wire::FLAG_C_FIXED_NEWSTYLE } else { 0 }
@@ -174,16 +173,13 @@ impl ClientHandshake {
         if len > OPTION_REPLY_MAX {
             return Err(Violation::ReplyTooLong(head.len).into());
         }
-        let end = wire::OPTION_REPLY_HEAD_LEN + len;
-        if self.input.len() < end {
+        let Some(data) = self.input.message(wire::OPTION_REPLY_HEAD_LEN, len) else {
             return Ok(false);
-        }
+        };
         self.replies += 1;
         if self.replies > OPTION_REPLIES_MAX {
             return Err(Violation::TooManyReplies.into());
         }
-        let data: Vec<u8> =
-            self.input.drain(..end).skip(wire::OPTION_REPLY_HEAD_LEN).collect();
         match (head.kind, OptionError::from_wire(head.kind)) {
             (_, Some(error)) => self.refused(sent, error, &data),
             (wire::REP_ACK, _) if data.is_empty() => self.accepted(sent)?,
@@ -285,7 +281,7 @@ impl ClientHandshake {
             return Ok(false);
         }
         let used = self.input.len() - reader.rest().len();
-        self.input.drain(..used);
+        self.input.skip(used);
         self.info = Info::default();
         self.finish(size, TransmissionFlags::from_bits(flags))?;
         Ok(true)
@@ -346,7 +342,7 @@ impl ClientHandshake {
         match mem::replace(&mut self.state, over) {
             State::Ready(negotiated) => ClientStep::Ready(Box::new(ClientReady {
                 negotiated: *negotiated,
-                leftover: mem::take(&mut self.input),
+                leftover: self.input.leftover(),
             })),
             other => {
                 self.state = other;

@@ -3,11 +3,11 @@
 use std::mem;
 
 use super::{Closed, ExportQuestion, Purpose, Ready, ServerStep, answer};
+use crate::codec::Reader;
 use crate::error::OptionError;
 use crate::export::{Export, ListEntry};
-use crate::limits::{
-    EXPORT_SIZE_MAX, INPUT_MAX, OPTION_DRAIN_MAX, OPTION_LEN_MAX, OPTIONS_MAX,
-};
+use crate::input::Input;
+use crate::limits::{EXPORT_SIZE_MAX, OPTION_DRAIN_MAX, OPTION_LEN_MAX, OPTIONS_MAX};
 use crate::option::{BadMeta, InfoOption, MetaOption, OptionHead, export_name};
 use crate::session::Session;
 use crate::wire;
@@ -19,7 +19,7 @@ const ALLOCATION_ID: u32 = 1;
 /// The handshake of one connection, as its server.
 #[derive(Debug)]
 pub struct ServerHandshake {
-    input: Vec<u8>,
+    input: Input,
     output: Vec<u8>,
     state: State,
     fixed: bool,
@@ -64,7 +64,7 @@ impl ServerHandshake {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            input: Vec::new(),
+            input: Input::default(),
             output: answer::greeting(),
             state: State::ClientFlags,
             fixed: false,
@@ -79,16 +79,14 @@ impl ServerHandshake {
     /// [`ServerStep::Receive`].
     #[must_use]
     pub fn room(&self) -> usize {
-        INPUT_MAX.saturating_sub(self.input.len())
+        self.input.room()
     }
 
     /// Takes bytes from the client, as many as there is [`room`](Self::room) for, and
     /// says how many. The rest must be pushed again later.
     #[must_use = "bytes that were not taken must be pushed again"]
     pub fn push(&mut self, bytes: &[u8]) -> usize {
-        let taken = bytes.len().min(self.room());
-        self.input.extend_from_slice(&bytes[..taken]);
-        taken
+        self.input.push(bytes)
     }
 
     /// Advances as far as possible and says what to do next. Asking again without
@@ -145,9 +143,8 @@ impl ServerHandshake {
     }
 
     fn client_flags(&mut self) -> bool {
-        let Some(flags) = self.take::<4>().map(u32::from_be_bytes) else {
-            return false;
-        };
+        let Some(flags) = Reader::new(&self.input).u32() else { return false };
+        self.input.skip(wire::CLIENT_FLAGS_LEN);
         if flags & !(wire::FLAG_C_FIXED_NEWSTYLE | wire::FLAG_C_NO_ZEROES) != 0 {
             return self.close(Closed::ClientFlags(flags));
         }
@@ -178,16 +175,14 @@ impl ServerHandshake {
                 return self.close(Closed::OptionTooLong { option, len });
             }
             self.options += 1;
-            self.input.drain(..wire::OPTION_HEAD_LEN);
+            self.input.skip(wire::OPTION_HEAD_LEN);
             self.state = State::Drain { option, left: data_len };
             return true;
         }
-        let end = wire::OPTION_HEAD_LEN + data_len;
-        if self.input.len() < end {
+        let Some(data) = self.input.message(wire::OPTION_HEAD_LEN, data_len) else {
             return false;
-        }
+        };
         self.options += 1;
-        let data: Vec<u8> = self.input.drain(..end).skip(wire::OPTION_HEAD_LEN).collect();
         self.serve(option, &data);
         true
     }
@@ -254,7 +249,7 @@ impl ServerHandshake {
             return true;
         };
         let dropped = self.input.len().min(*left);
-        self.input.drain(..dropped);
+        self.input.skip(dropped);
         *left -= dropped;
         if *left > 0 {
             return false;
@@ -343,7 +338,7 @@ impl ServerHandshake {
         let finished = State::Closed(Closed::Finished);
         match mem::replace(&mut self.state, finished) {
             State::Ready(mut ready) => {
-                ready.leftover = mem::take(&mut self.input);
+                ready.leftover = self.input.leftover();
                 ServerStep::Ready(ready)
             }
             other => {
@@ -363,15 +358,9 @@ impl ServerHandshake {
     }
 
     fn close(&mut self, why: Closed) -> bool {
-        self.input = Vec::new();
+        self.input = Input::default();
         self.state = State::Closed(why);
         true
-    }
-
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let bytes = *self.input.first_chunk::<N>()?;
-        self.input.drain(..N);
-        Some(bytes)
     }
 }
 
