@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::lines::Lines;
 use crate::programs;
+use crate::random::seed;
 use crate::wait::{seconds, until};
 
 /// How the checker is to behave.
@@ -192,11 +193,6 @@ pub fn verify(uri: &str, log: &Path) -> Value {
 pub fn now_ms() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Duration::as_millis(&now) as u64
-}
-
-/// The seed of this test run, if one was asked for.
-pub fn seed() -> Option<u64> {
-    std::env::var("STERNA_TEST_SEED").ok()?.parse().ok()
 }
 
 fn seed_argument() -> Vec<String> {

@@ -6,20 +6,18 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::programs;
+use crate::random::Random;
 
 /// Makes a file of `size` bytes whose first `data` bytes are not zero and
 /// differ from block to block.
 #[track_caller]
 pub fn write_image(path: &Path, size: u64, data: u64) {
     let mut file = File::create(path).expect("create an image");
-    let mut word = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     let mut chunk = vec![0; 1 << 20];
     for _ in 0..data.div_ceil(1 << 20) {
         for bytes in chunk.chunks_exact_mut(8) {
-            word ^= word << 13;
-            word ^= word >> 7;
-            word ^= word << 17;
-            bytes.copy_from_slice(&word.to_le_bytes());
+            bytes.copy_from_slice(&random.word().to_le_bytes());
         }
         file.write_all(&chunk).expect("write an image");
     }

@@ -24,6 +24,7 @@ pub mod lines;
 mod migration;
 pub mod places;
 pub mod programs;
+pub mod random;
 pub mod scratch;
 pub mod servers;
 pub mod stage;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sterna_tests::images::{allocated, identical_files};
 use sterna_tests::programs::have;
+use sterna_tests::random::Random;
 use sterna_tests::servers::QemuClient;
 use sterna_tests::wait::seconds;
 use sterna_tests::{Checker, CheckerOptions, MIB, Stage, checker};
@@ -15,28 +16,9 @@ const KILLS: u32 = 20;
 const FIRST: &str = "11111111-1111-4111-8111-111111111111";
 const SECOND: &str = "22222222-2222-4222-8222-222222222222";
 
-/// A little generator for the moments to kill at; the seed is printed when
-/// the test fails, because it is printed always.
-struct Moments(u64);
-
-impl Moments {
-    fn new() -> Moments {
-        let seed = checker::seed().unwrap_or_else(checker::now_ms);
-        println!("seed {seed} (STERNA_TEST_SEED)");
-        Moments(seed | 1)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-}
-
 #[test]
 fn at_twenty_random_moments_nothing_is_lost() {
-    let mut moments = Moments::new();
+    let mut moments = Random::of_this_run();
     let mut stage = Stage::new();
     stage.disk("a", 256 * MIB);
     let options = CheckerOptions::gentle(2000)
@@ -72,7 +54,7 @@ fn at_twenty_random_moments_nothing_is_lost() {
 
 #[test]
 fn close_to_the_switch_over_nothing_is_lost() {
-    let mut moments = Moments::new();
+    let mut moments = Random::of_this_run();
     let mut stage = Stage::new();
     stage.disk("a", 32 * MIB);
     let options = CheckerOptions::gentle(2000).flag("--fill");
