@@ -31,7 +31,7 @@ pub(crate) struct Setup {
     pub(crate) discards: u64,
     /// Blocks that the copier writes and the destination silently drops.
     pub(crate) lies: u64,
-    /// Mirrored writes for which there is no memory.
+    /// Mirrored writes that wait for memory, and may wait in vain.
     pub(crate) skips: u64,
 }
 

@@ -57,6 +57,7 @@ impl World {
             }
         }
         self.operations.clear();
+        self.postponed.clear();
         committed
     }
 

@@ -37,6 +37,8 @@ pub(crate) struct World {
     /// The map as it was at the last flush of the destination or since.
     old_map: MemoryMap,
     operations: Vec<Operation>,
+    /// Mirrored writes for which the destination's side has no memory yet.
+    postponed: Vec<RequestId>,
     actions: Vec<Action>,
     later: Vec<Event>,
     held_from: Option<Nanos>,
@@ -60,6 +62,7 @@ impl World {
             images,
             old_map: map,
             operations: Vec::new(),
+            postponed: Vec::new(),
             actions: Vec::new(),
             later: Vec::new(),
             held_from: None,
@@ -160,6 +163,9 @@ impl World {
 
     /// Lets time pass or an operation go a step further.
     fn advance(&mut self) {
+        if !self.postponed.is_empty() && self.random.one_in(4) {
+            return self.go_on_with_postponed();
+        }
         let ready: Vec<usize> = (0..self.operations.len())
             .filter(|i| self.operations[*i].not_before <= self.now)
             .collect();
@@ -216,7 +222,7 @@ impl World {
             Action::Destination(id)
                 if !self.calm && self.random.one_in(self.setup.skips) =>
             {
-                self.later.push(Event::DestinationSkipped { id });
+                self.postponed.push(id);
             }
             Action::Destination(id) => self.start_request(id, Side::Destination),
             Action::Answer(id) => self.answered(id),
@@ -244,7 +250,22 @@ impl World {
         assert!(!busy, "in flight at the commit");
     }
 
+    /// As a driver does it: what the mirror still counts on is started.
+    fn go_on_with_postponed(&mut self) {
+        let at = self.random.below(self.postponed.len() as u64) as usize;
+        let id = self.postponed.swap_remove(at);
+        if self.mirror.awaits_destination(id) {
+            self.start_request(id, Side::Destination);
+        } else {
+            self.tell(Event::DestinationSkipped { id });
+        }
+    }
+
     fn answered(&mut self, id: RequestId) {
+        if let Some(at) = self.postponed.iter().position(|postponed| *postponed == id) {
+            self.postponed.swap_remove(at);
+            self.later.push(Event::DestinationSkipped { id });
+        }
         self.guest.answered(id, self.now, self.clock, self.longest_hold);
     }
 }
