@@ -7,6 +7,7 @@ are shown, and are not what the bars are measured against.
 import json
 import os
 import shutil
+import socket
 import subprocess
 import time
 
@@ -30,13 +31,17 @@ def peak_memory(pid):
 
 
 def wait_for(path, process):
-    """Waits until a server listens."""
+    """Waits until a server takes connections."""
     for _ in range(1000):
-        if os.path.exists(path):
+        try:
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(path)
             return
-        if process.poll() is not None:
-            raise RuntimeError(f"{process.args[0]} ended with {process.returncode}")
-        time.sleep(0.01)
+        except (FileNotFoundError, ConnectionRefusedError):
+            if process.poll() is not None:
+                raise RuntimeError(f"{process.args[0]} ended with "
+                                   f"{process.returncode}") from None
+            time.sleep(0.01)
     raise RuntimeError(f"{process.args[0]} does not listen at {path}")
 
 
@@ -44,10 +49,12 @@ class Server:
     """One running server."""
 
     name = ""
-    direct = True
+    # Whether it can do O_DIRECT at all.
+    can_direct = True
 
-    def __init__(self, tools, sockets):
+    def __init__(self, tools, sockets, direct=True):
         self.tools = tools
+        self.direct = direct and self.can_direct
         self.socket = os.path.join(sockets, f"{self.name}.sock")
         self.process = None
 
@@ -78,8 +85,10 @@ class QemuNbd(Server):
     name = "qemu-nbd"
 
     def command(self, file):
+        way = (["--cache=none", "--aio=native"] if self.direct else
+               ["--cache=writeback", "--aio=io_uring"])
         return [self.tools["qemu-nbd"], "--persistent", "--shared=16", "--format=raw",
-                "--cache=none", "--aio=native", "--discard=unmap",
+                *way, "--discard=unmap",
                 "--export-name=disk", f"--socket={self.socket}", file]
 
 
@@ -89,7 +98,8 @@ class StorageDaemon(Server):
     def command(self, file):
         return [self.tools["qemu-storage-daemon"],
                 "--object", "iothread,id=t",
-                "--blockdev", "driver=file,node-name=disk,cache.direct=on,"
+                "--blockdev", "driver=file,node-name=disk,"
+                f"cache.direct={'on' if self.direct else 'off'},"
                 f"aio=io_uring,discard=unmap,filename={file}",
                 "--nbd-server", f"addr.type=unix,addr.path={self.socket},"
                 "max-connections=16",
@@ -99,7 +109,7 @@ class StorageDaemon(Server):
 
 class Nbdkit(Server):
     name = "nbdkit"
-    direct = False
+    can_direct = False
 
     def command(self, file):
         return [self.tools["nbdkit"], "--foreground", f"--unix={self.socket}",

@@ -39,6 +39,9 @@ IOPS_BARS = {
 }
 CPU_BAR = 0.8
 
+# Of the file in memory: enough that no cache of the processor holds it.
+MEMORY_SIZE = 512 << 20
+
 
 def once(bench, server, kind, file):
     """One run: IO/s and CPU seconds of the server per 100,000 I/Os."""
@@ -64,18 +67,36 @@ def once(bench, server, kind, file):
 
 
 def run(bench):
-    file = os.path.join(bench.work, "serve", "disk.raw")
+    """On the disk, as users have it; then in memory, where no disk hides what the
+    servers themselves can do."""
+    wanted = [kind for kind in KINDS if bench.only in kind[0]]
+    if not wanted:
+        raise SystemExit(f"--only {bench.only}: there is no such load; there are\n  " +
+                         "\n  ".join(kind[0] for kind in KINDS))
+    on_disk = os.path.join(bench.work, "serve", "disk.raw")
+    out = {"on disk": side_by_side(bench, "Serving", wanted, on_disk, bench.size, True)}
+    small = [kind for kind in wanted if kind[2] == "4k"]
+    if small:
+        in_memory = os.path.join(bench.memory, "disk.raw")
+        size = min(bench.size, MEMORY_SIZE)
+        out["in memory"] = side_by_side(bench, "Serving a file in memory", small,
+                                        in_memory, size, False)
+    return out
+
+
+def side_by_side(bench, title, kinds, file, size, direct):
+    """All servers on the same file, under each of the loads."""
     os.makedirs(os.path.dirname(file), exist_ok=True)
-    load.fill(file, bench.size)
+    load.fill(file, size)
     args = (bench.tools, bench.sockets)
     servers = [Sterna(*args, bench.work)]
-    servers += [kind(*args) for kind in (QemuNbd, StorageDaemon, Nbdkit)
+    servers += [kind(*args, direct) for kind in (QemuNbd, StorageDaemon, Nbdkit)
                 if bench.tools[kind.name]]
-    contestants = [("direct fio", None)] + [(server.name, server) for server in servers]
+    contestants = [(server.name, server) for server in servers]
+    if direct:
+        contestants.insert(0, ("direct fio", None))
     results, bars, rows = {}, Bars(), []
-    for kind in KINDS:
-        if bench.only and bench.only not in kind[0]:
-            continue
+    for kind in kinds:
         runs = {name: [] for name, _ in contestants}
         for repeat in range(bench.repeats):
             for name, server in bench.turn(contestants, repeat):
@@ -84,10 +105,10 @@ def run(bench):
         results[kind[0]] = runs
         print(f"  {kind[0]}: sterna {rows[-1][1]:,.0f} IO/s, {rows[-1][3]} of direct fio, "
               f"{rows[-1][4]} of the best peer", flush=True)
-    table(f"Serving, {bench.repeats} runs of {bench.seconds} s each, medians",
+    table(f"{title}, {bench.repeats} runs of {bench.seconds} s each, medians",
           ["load", "sterna IO/s", "spread", "of direct", "of best peer", "best peer",
            "CPU s/100k", "of best peer", "nbdkit (cached)"], rows)
-    bars.show("Serving: the bars")
+    bars.show(f"{title}: the bars")
     os.unlink(file)
     return {"runs": results, "bars": bars.rows}
 
@@ -96,7 +117,9 @@ def judge(kind, runs, servers, bars):
     """A row of the table, and the bars."""
     iops = {name: median([run["iops"] for run in many]) for name, many in runs.items()}
     cpu = {name: median([run["cpu"] for run in many]) for name, many in runs.items()}
-    peers = [server.name for server in servers if server.direct and server.name != "sterna"]
+    peers = [server.name for server in servers
+             if server.can_direct and server.name != "sterna"]
+    direct = f"{iops['sterna'] / iops['direct fio']:.2f}" if "direct fio" in iops else "-"
     best = max(peers, key=lambda name: iops[name])
     cheapest = min(peers, key=lambda name: cpu[name])
     ratio = iops["sterna"] / iops[best]
@@ -104,6 +127,6 @@ def judge(kind, runs, servers, bars):
     bars.at_least(f"{kind}: IO/s against {best}", ratio, IOPS_BARS.get(kind, 1.0))
     bars.at_most(f"{kind}: CPU against {cheapest}", cpu_ratio, CPU_BAR)
     return [kind, iops["sterna"], f"{spread([r['iops'] for r in runs['sterna']]):.0%}",
-            f"{iops['sterna'] / iops['direct fio']:.2f}", f"{ratio:.2f}", best,
+            direct, f"{ratio:.2f}", best,
             f"{cpu['sterna']:.2f}", f"{cpu_ratio:.2f}",
             f"{iops['sterna'] / iops['nbdkit']:.2f}" if "nbdkit" in iops else "-"]

@@ -53,6 +53,8 @@ def run(bench):
     for level, depth in DEPTHS.items():
         rows, bars = [], Bars()
         for profile in PROFILES:
+            if bench.only not in f"{profile}, {level}":
+                continue
             runs = {mover.name: [] for mover in movers}
             for repeat in range(bench.repeats_under_load):
                 for mover in bench.turn(movers, repeat):
