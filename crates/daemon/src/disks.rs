@@ -103,7 +103,7 @@ impl Daemon {
             name: record.name.clone(),
             size: record.size,
             image: image.clone(),
-            shape: shelf.shape(),
+            budget: shelf.budget(),
         };
         let attached = self.engine.attach(disk).map_err(|error| {
             DaemonError::unavailable(format!(

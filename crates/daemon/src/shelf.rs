@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use sterna_engine::datastore::{Datastore, DatastoreError, Space};
 use sterna_engine::sidecar::Identity;
-use sterna_engine::{ImageSpec, Shape};
+use sterna_engine::{Budget, ImageSpec};
 
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
@@ -27,6 +27,7 @@ const OPENING: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Shelf {
     record: DatastoreRecord,
+    budget: Arc<Budget>,
     sidecars: PathBuf,
     state: Mutex<Result<Arc<Datastore>, String>>,
     /// Whoever opens it holds this; others wait for the outcome.
@@ -38,8 +39,10 @@ impl Shelf {
     /// A datastore that has not been opened yet.
     pub(crate) fn closed(record: DatastoreRecord, sidecars: PathBuf) -> Shelf {
         let state = Mutex::new(Err("it has not been opened yet".into()));
+        let budget = Arc::new(Budget::new(record.shape.unwrap_or_default()));
         Shelf {
             record,
+            budget,
             sidecars,
             state,
             opening: Mutex::default(),
@@ -57,9 +60,9 @@ impl Shelf {
         &self.record
     }
 
-    /// What its images are slowed down to.
-    pub(crate) fn shape(&self) -> Shape {
-        self.record.shape.unwrap_or_default()
+    /// What it lets through: for all its images.
+    pub(crate) fn budget(&self) -> Arc<Budget> {
+        Arc::clone(&self.budget)
     }
 
     /// Why it cannot be used, if so.
@@ -77,9 +80,8 @@ impl Shelf {
             return Ok(datastore);
         }
         let (record, sidecars) = (self.record.clone(), self.sidecars.clone());
-        let shape = self.shape();
         let opened = self.patience.ask(OPENING, move || {
-            Datastore::open(record.name, record.location, shape)
+            Datastore::open(record.name, record.location)
                 .map(|datastore| Arc::new(datastore.keep_sidecars_in(&sidecars)))
         });
         let opened = match opened {

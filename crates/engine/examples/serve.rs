@@ -4,14 +4,15 @@
 
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use sterna_engine::{
-    Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice, Listener, Shape,
+    Budget, Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice, Listener,
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut config = Config { reactors: 1, ..Config::default() };
-    let mut shape = Shape::default();
+    let mut budget = Arc::default();
     let (mut paths, mut direct) = (Vec::new(), true);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
@@ -26,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
             "--memory" => config.memory = value()?.parse::<u64>()? << 20,
             "--reactors" => config.reactors = value()?.parse()?,
-            "--shape" => shape = value()?.parse()?,
+            "--shape" => budget = Arc::new(Budget::new(value()?.parse()?)),
             "--buffered" => direct = false,
             _ => paths.push(PathBuf::from(argument)),
         }
@@ -37,7 +38,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let size = std::fs::metadata(path)?.len();
     let engine = Engine::start(&config)?;
     let image = ImageSpec::File { path: path.clone(), direct };
-    engine.attach(DiskSpec { id: DiskId(1), name: "disk".into(), size, image, shape })?;
+    engine.attach(DiskSpec {
+        id: DiskId(1),
+        name: "disk".into(),
+        size,
+        image,
+        budget,
+    })?;
     if socket.exists() {
         std::fs::remove_file(socket)?;
     }

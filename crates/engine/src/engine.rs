@@ -8,11 +8,12 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use crate::directory::{Directory, Taken};
 use crate::disk::Disk;
 use crate::image::shaped::shaped;
-use crate::image::{self, Cx, ImageSpec, OpenError, Opened, Shape};
+use crate::image::{self, Budget, Cx, ImageSpec, OpenError, Opened};
 use crate::io::{IoChoice, IoKind};
 use crate::listener::{Bound, Listener};
 use crate::mailbox::{Letter, Mailbox};
@@ -61,8 +62,8 @@ pub struct DiskSpec {
     pub size: u64,
     /// Where its bytes are.
     pub image: ImageSpec,
-    /// What its datastore is slowed down to.
-    pub shape: Shape,
+    /// What its datastore lets through: for all images there.
+    pub budget: Arc<Budget>,
 }
 
 /// Why a call failed.
@@ -135,6 +136,7 @@ impl Engine {
             mailboxes,
             connections: AtomicUsize::new(0),
             keep: config.keep.clone(),
+            epoch: Instant::now(),
         });
         let (mut choice, mut first) = (config.io, None);
         let mut inner = Inner {
@@ -171,7 +173,7 @@ impl Engine {
 
     /// Opens a disk's image and serves the disk under its name.
     pub fn attach(&self, disk: DiskSpec) -> Result<(), EngineError> {
-        let DiskSpec { id, name, size, image, shape } = disk;
+        let DiskSpec { id, name, size, image, budget } = disk;
         if size == 0 || !size.is_multiple_of(u64::from(crate::directory::BLOCK_MIN)) {
             return Err(EngineError::BadSize(size));
         }
@@ -182,7 +184,7 @@ impl Engine {
         })?;
         let attached = image::open(&image)
             .map_err(EngineError::from)
-            .and_then(|image| self.place(id, &name, size, shaped(image, shape)));
+            .and_then(|image| self.place(id, &name, size, shaped(image, &budget)));
         if attached.is_err() {
             directory.remove(id);
         }

@@ -21,7 +21,7 @@ mod stats;
 mod timer;
 
 pub use engine::{Config, DiskSpec, Engine, EngineError};
-pub use image::{ImageSpec, OpenError, ParseShapeError, Shape, is_used};
+pub use image::{Budget, ImageSpec, OpenError, ParseShapeError, Shape, is_used};
 pub use io::{Errno, IoChoice, IoKind};
 pub use listener::Listener;
 pub use migrate::MigrateError;

@@ -82,7 +82,7 @@ impl Engine {
         if busy {
             return Err(MigrateError::Migrating);
         }
-        let opened = shaped(image::open(&migration.destination)?, migration.shape);
+        let opened = shaped(image::open(&migration.destination)?, &migration.budget);
         if opened.size() < size {
             return Err(MigrateError::TooSmall { image: opened.size(), disk: size });
         }

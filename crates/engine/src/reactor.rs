@@ -59,13 +59,15 @@ pub(crate) struct Shared {
     /// Connections in their transmission phase, over all reactors.
     pub(crate) connections: AtomicUsize,
     pub(crate) keep: Option<Arc<OwnedFd>>,
+    /// When time begins. One for all: a datastore's images on several reactors share
+    /// its budget, which is kept in moments.
+    pub(crate) epoch: Instant,
 }
 
 pub(crate) struct Reactor {
     pub(crate) cx: Cx,
     number: usize,
     shared: Arc<Shared>,
-    epoch: Instant,
     mailbox: Fd,
     disks: Slab<Disk>,
     connections: Slab<Connection>,
@@ -104,7 +106,6 @@ impl Reactor {
             cx,
             number,
             shared,
-            epoch: Instant::now(),
             mailbox: mailbox.into(),
             disks: Slab::new(),
             connections: Slab::new(),
@@ -129,7 +130,7 @@ impl Reactor {
         while !self.is_over(&mut deadline) {
             let timeout = self.timeout();
             self.cx.io.wait(timeout, &mut completions);
-            self.cx.now = Nanos::from(self.epoch.elapsed());
+            self.cx.now = Nanos::from(self.shared.epoch.elapsed());
             for completion in completions.drain(..) {
                 self.dispatch(completion);
             }
@@ -147,7 +148,7 @@ impl Reactor {
             return Some(Duration::from_millis(10));
         }
         let next = self.cx.timers.next()?;
-        let now = Nanos::from(self.epoch.elapsed());
+        let now = Nanos::from(self.shared.epoch.elapsed());
         Some(next.since(now).into())
     }
 

@@ -14,14 +14,14 @@ use sterna_engine::datastore::{
     Datastore, DatastoreError, Location, Provision, SidecarPlace,
 };
 use sterna_engine::sidecar::{Identity, Role};
-use sterna_engine::{DiskId, ImageSpec, Shape};
+use sterna_engine::{DiskId, ImageSpec};
 use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
 
 fn open(location: &str) -> Result<Datastore, DatastoreError> {
     let location: Location = location.parse().unwrap();
-    Datastore::open("store", location, Shape::default())
+    Datastore::open("store", location)
 }
 
 fn open_directory(path: &Path) -> Datastore {

@@ -3,13 +3,14 @@
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use sterna_core::mirror::{Control, End, Phase, Progress};
 use sterna_engine::boot::BootId;
 use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options, Start};
-use sterna_engine::{Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice, Shape};
+use sterna_engine::{Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice};
 
 const DISK: DiskId = DiskId(7);
 const MIB: usize = 1 << 20;
@@ -29,7 +30,7 @@ fn attach(engine: &Engine, path: &Path, size: usize) {
     let image = file(path);
     let size = size as u64;
     let disk =
-        DiskSpec { id: DISK, name: "disk".into(), size, image, shape: Shape::default() };
+        DiskSpec { id: DISK, name: "disk".into(), size, image, budget: Arc::default() };
     engine.attach(disk).expect("attaches");
 }
 
@@ -41,7 +42,7 @@ fn spec(folder: &Path, size: usize) -> MigrationSpec {
         id: MigrationId(1),
         disk: DISK,
         destination: file(&path),
-        shape: Shape::default(),
+        budget: Arc::default(),
         map: folder.join("map"),
         start: Start::Fresh,
         boot: BootId([1; 16]),

@@ -8,7 +8,7 @@ use sterna_api::Provision;
 use sterna_core::mirror::{Notice, PauseReason};
 use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options, Start};
 use sterna_engine::sidecar::Role;
-use sterna_engine::{ImageSpec, MigrateError, Shape};
+use sterna_engine::{Budget, ImageSpec, MigrateError};
 
 use super::Job;
 use super::start::partial;
@@ -65,8 +65,8 @@ impl Daemon {
         };
         let destination = self
             .shelf(to)
-            .and_then(|shelf| Ok((shelf.image(&record.to.image)?, shelf.shape())));
-        let (destination, shape) =
+            .and_then(|shelf| Ok((shelf.image(&record.to.image)?, shelf.budget())));
+        let (destination, budget) =
             destination.map_err(|error| obstacle(error, &reachable, false))?;
         let events = self.listener(job).map_err(|error| {
             let message = format!("no thread for a migration: {error}");
@@ -79,7 +79,7 @@ impl Daemon {
             // Before the first event, which may be the last.
             state.running = true;
         }
-        let spec = self.spec(record, start, destination, shape);
+        let spec = self.spec(record, start, destination, budget);
         let launched = self.engine.migrate(&spec, events);
         if launched.is_ok() {
             self.gate.mirrored(record.id);
@@ -118,7 +118,7 @@ impl Daemon {
         record: &MigrationRecord,
         start: Start,
         destination: ImageSpec,
-        shape: Shape,
+        budget: Arc<Budget>,
     ) -> MigrationSpec {
         let options = Options {
             verify: record.verify,
@@ -132,7 +132,7 @@ impl Daemon {
             id: MigrationId(record.id),
             disk: record.disk,
             destination,
-            shape,
+            budget,
             map: self.map_path(record.id),
             start,
             boot: self.boot,

@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 pub use error::DatastoreError;
 pub use location::{Location, ParseLocationError};
 
-use crate::image::{ImageSpec, Shape};
+use crate::image::ImageSpec;
 use crate::sidecar::{Identity, SidecarError};
 use device::Device;
 use directory::Directory;
@@ -98,7 +98,6 @@ pub struct FoundImage {
 pub struct Datastore {
     name: String,
     location: Location,
-    shape: Shape,
     place: Place,
 }
 
@@ -120,7 +119,6 @@ impl Datastore {
     pub fn open(
         name: impl Into<String>,
         location: Location,
-        shape: Shape,
     ) -> Result<Datastore, DatastoreError> {
         let whole = |kind| Place::Medium(Box::new(Medium::new(kind)));
         let place = match &location {
@@ -128,7 +126,7 @@ impl Datastore {
             Location::Device(path) => whole(Kind::Device(Device::open(path)?)),
             Location::Nbd(uri) => whole(Kind::Remote(Remote::open(uri)?)),
         };
-        Ok(Datastore { name: name.into(), location, shape, place })
+        Ok(Datastore { name: name.into(), location, place })
     }
 
     /// Where to keep the sidecar of a disk that fills its device or export; the
@@ -149,11 +147,6 @@ impl Datastore {
     /// Where it is.
     pub fn location(&self) -> &Location {
         &self.location
-    }
-
-    /// What its images are slowed down to.
-    pub fn shape(&self) -> Shape {
-        self.shape
     }
 
     /// What it has.

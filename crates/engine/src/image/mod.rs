@@ -14,6 +14,7 @@
 //!   Offsets and lengths are multiples of 512 unless `ImageInfo::min_block` is 1.
 
 mod bucket;
+mod budget;
 mod clone;
 mod extents;
 pub(crate) mod file;
@@ -34,6 +35,7 @@ use crate::buffer::{Pool, Slice};
 use crate::io::{Completion, Errno, ImageId, Io, Token};
 use crate::timer::Timers;
 
+pub use budget::Budget;
 pub use lock::is_used;
 pub use shape::{ParseShapeError, Shape};
 

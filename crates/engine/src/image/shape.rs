@@ -11,7 +11,8 @@ use sterna_core::Nanos;
 /// Bytes in an MB.
 const MB: u64 = 1_000_000;
 
-/// Limits of each image of a datastore, and the latency added to each request.
+/// Limits of a datastore, all its images together, and the latency added to each
+/// request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// Bytes read and written per second, together.

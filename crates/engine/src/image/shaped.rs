@@ -1,17 +1,17 @@
-//! A layer over any image that slows it down to a [`Shape`].
+//! A layer over any image that keeps it within its datastore's [`Budget`].
 //!
-//! Reads, writes and zeroes wait in one queue, in order, for two token buckets
-//! (bytes and requests; zeroes cost no bytes). Flushes and questions do not wait
-//! there: a flush covers only what has been answered. Every answer is kept back
-//! for the latency. The queue is as long as the caller lets it become: each
-//! entry is a request that it has in flight.
+//! Reads, writes and zeroes wait in one queue, in order; only the first of them
+//! takes from the budget, and starts when that says it may (zeroes cost a request
+//! and no bytes). Flushes and questions do not wait there: a flush covers only what
+//! has been answered. Every answer is kept back for the latency. The queue is as
+//! long as the caller lets it become: each entry is a request that it has in flight.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use sterna_core::Nanos;
 
-use super::bucket::Bucket;
-use super::shape::Shape;
+use super::budget::Budget;
 use super::{Cx, Image, ImageInfo, ImageOp, ImageResult, Opened, Ticket, token};
 use crate::io::{Completion, Errno, ImageId};
 use crate::timer::TimerId;
@@ -19,17 +19,17 @@ use crate::timer::TimerId;
 /// The tag of this layer's timers. The image below must not use it.
 const TAG: u32 = u32::MAX;
 
-/// `opened`, slowed down; itself, if there is nothing to slow down.
-pub(crate) fn shaped(opened: Box<dyn Opened>, shape: Shape) -> Box<dyn Opened> {
-    if shape.is_none() {
+/// `opened`, kept within the budget; itself, if that knows no bounds.
+pub(crate) fn shaped(opened: Box<dyn Opened>, budget: &Arc<Budget>) -> Box<dyn Opened> {
+    if budget.shape().is_none() {
         return opened;
     }
-    Box::new(OpenedShaped { inner: opened, shape })
+    Box::new(OpenedShaped { inner: opened, budget: Arc::clone(budget) })
 }
 
 struct OpenedShaped {
     inner: Box<dyn Opened>,
-    shape: Shape,
+    budget: Arc<Budget>,
 }
 
 impl Opened for OpenedShaped {
@@ -39,7 +39,7 @@ impl Opened for OpenedShaped {
 
     fn start(self: Box<Self>, cx: &mut Cx, id: ImageId) -> Box<dyn Image> {
         let inner = self.inner.start(cx, id);
-        Box::new(Shaped::new(inner, self.shape, id, cx.now))
+        Box::new(Shaped::new(inner, self.budget, id))
     }
 }
 
@@ -47,24 +47,25 @@ struct Shaped {
     inner: Box<dyn Image>,
     id: ImageId,
     latency: Nanos,
-    bytes: Option<Bucket>,
-    requests: Option<Bucket>,
-    /// For the buckets.
+    budget: Arc<Budget>,
+    /// For their turn.
     waiting: VecDeque<(Ticket, ImageOp)>,
+    /// From when on the first of them may start, since it has taken what it costs.
+    turn: Option<Nanos>,
     /// For the latency; the moments never decrease.
     answers: VecDeque<(Nanos, Ticket, ImageResult)>,
     timer: Option<(Nanos, TimerId)>,
 }
 
 impl Shaped {
-    fn new(inner: Box<dyn Image>, shape: Shape, id: ImageId, now: Nanos) -> Shaped {
+    fn new(inner: Box<dyn Image>, budget: Arc<Budget>, id: ImageId) -> Shaped {
         Shaped {
             inner,
             id,
-            latency: shape.latency,
-            bytes: shape.bytes_per_second.map(|rate| Bucket::new(rate, now)),
-            requests: shape.iops.map(|rate| Bucket::new(rate, now)),
+            latency: budget.shape().latency,
+            budget,
             waiting: VecDeque::new(),
+            turn: None,
             answers: VecDeque::new(),
             timer: None,
         }
@@ -84,10 +85,10 @@ impl Shaped {
     /// Starts what may start, answers what is due, and sets the timer for the
     /// rest.
     fn advance(&mut self, cx: &mut Cx) {
-        while self.gate(cx.now) <= cx.now
+        while self.first_turn(cx.now).is_some_and(|turn| turn <= cx.now)
             && let Some((ticket, op)) = self.waiting.pop_front()
         {
-            self.take(cx.now, &op);
+            self.turn = None;
             self.below(cx, |inner, cx| inner.submit(cx, ticket, op));
         }
         while self.answers.front().is_some_and(|(due, ..)| *due <= cx.now)
@@ -98,30 +99,18 @@ impl Shaped {
         self.set_timer(cx);
     }
 
-    /// From when on the next request may start.
-    fn gate(&mut self, now: Nanos) -> Nanos {
-        let buckets = [&mut self.bytes, &mut self.requests];
-        let ready = buckets.into_iter().flatten().map(|bucket| bucket.ready(now));
-        ready.max().unwrap_or(now)
-    }
-
-    fn take(&mut self, now: Nanos, op: &ImageOp) {
-        let bytes = match op {
+    /// From when on the first that waits may start.
+    fn first_turn(&mut self, now: Nanos) -> Option<Nanos> {
+        let bytes = match &self.waiting.front()?.1 {
             ImageOp::Read { buf, .. } | ImageOp::Write { buf, .. } => buf.len() as u64,
             _ => 0,
         };
-        if let Some(bucket) = &mut self.bytes {
-            bucket.take(now, bytes);
-        }
-        if let Some(bucket) = &mut self.requests {
-            bucket.take(now, 1);
-        }
+        Some(*self.turn.get_or_insert_with(|| self.budget.take(now, bytes)))
     }
 
     fn set_timer(&mut self, cx: &mut Cx) {
-        let gate = if self.waiting.is_empty() { None } else { Some(self.gate(cx.now)) };
         let due = self.answers.front().map(|(due, ..)| *due);
-        let next = gate.into_iter().chain(due).min();
+        let next = self.turn.into_iter().chain(due).min();
         if self.timer.map(|(at, _)| at) == next {
             return;
         }
@@ -177,6 +166,7 @@ impl Image for Shaped {
 
     fn abort(&mut self, cx: &mut Cx) {
         // What has not begun ends here; what has is still kept back.
+        self.turn = None;
         for (ticket, _) in std::mem::take(&mut self.waiting) {
             cx.finished.push((ticket, Err(Errno(libc::ECANCELED))));
         }
@@ -201,7 +191,7 @@ mod tests {
     use super::*;
     use crate::buffer::{Pool, Slice};
     use crate::image::{Done, file};
-    use crate::io::{Io, Op};
+    use crate::io::{Io, Op, Owner};
     use crate::timer::Timers;
 
     /// An image that answers at once.
@@ -237,10 +227,10 @@ mod tests {
         }
     }
 
-    /// A shaped image under a clock that stands until it is moved.
+    /// Images on one shaped datastore, under a clock that stands until it is moved.
     struct Rig {
         cx: Cx,
-        image: Shaped,
+        images: Vec<Shaped>,
         buffer: Slice,
     }
 
@@ -252,19 +242,26 @@ mod tests {
             let (timers, finished) = (Timers::default(), Vec::new());
             let io = Box::new(NoIo);
             let cx = Cx { io, timers, buffers, zeroes, now: Nanos(0), finished, lent: 0 };
-            let id = ImageId { disk: 1, image: 1 };
-            let shape = shape.parse().unwrap();
-            let image = Shaped::new(Box::new(Instant), shape, id, Nanos(0));
-            Rig { cx, image, buffer }
+            let budget = Arc::new(Budget::new(shape.parse().unwrap()));
+            let images = (0..2).map(|image| {
+                let id = ImageId { disk: 1, image };
+                Shaped::new(Box::new(Instant), Arc::clone(&budget), id)
+            });
+            Rig { cx, images: images.collect(), buffer }
         }
 
+        /// A read from the first image.
         fn read(&mut self, id: u64, len: usize) {
+            self.read_from(0, id, len);
+        }
+
+        fn read_from(&mut self, image: usize, id: u64, len: usize) {
             let op = ImageOp::Read { offset: 0, buf: self.buffer.part(0, len) };
-            self.submit(id, op);
+            self.images[image].submit(&mut self.cx, Ticket { disk: 1, id }, op);
         }
 
         fn submit(&mut self, id: u64, op: ImageOp) {
-            self.image.submit(&mut self.cx, Ticket { disk: 1, id }, op);
+            self.images[0].submit(&mut self.cx, Ticket { disk: 1, id }, op);
         }
 
         /// Lets time pass from timer to timer; gives each answer's moment (us).
@@ -277,10 +274,11 @@ mod tests {
                 let Some(next) = self.cx.timers.next() else { break };
                 self.cx.now = next;
                 while let Some(token) = self.cx.timers.due(next) {
-                    self.image.timer(&mut self.cx, token.tag);
+                    let Owner::Image(id) = token.owner else { continue };
+                    self.images[id.image as usize].timer(&mut self.cx, token.tag);
                 }
             }
-            assert!(self.image.idle());
+            assert!(self.images.iter().all(Shaped::idle));
             answers
         }
     }
@@ -334,7 +332,23 @@ mod tests {
         for id in 1..=3 {
             rig.read(id, 512);
         }
-        rig.image.abort(&mut rig.cx);
+        rig.images[0].abort(&mut rig.cx);
         assert_eq!(rig.run(), [(1, 0), (2, 0), (3, 0)]);
+    }
+
+    #[test]
+    fn the_images_of_a_datastore_take_turns_however_long_their_queues() {
+        // 100 IO/s: two come with the burst, then one every 10 ms. The first image
+        // has four requests when the second comes with two; those that had their
+        // turn when it came keep it.
+        let mut rig = Rig::new("iops=100");
+        for id in 1..=4 {
+            rig.read_from(0, id, 512);
+        }
+        for id in 11..=12 {
+            rig.read_from(1, id, 512);
+        }
+        let expected = [(1, 0), (2, 0), (3, 10), (11, 20), (4, 30), (12, 40)];
+        assert_eq!(rig.run(), expected.map(|(id, ms)| (id, ms * 1000)));
     }
 }

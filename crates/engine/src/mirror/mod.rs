@@ -8,11 +8,12 @@ mod runs;
 mod translate;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use sterna_core::mirror::{End, Notice, Progress};
 
 use crate::boot::BootId;
-use crate::image::{ImageSpec, Shape};
+use crate::image::{Budget, ImageSpec};
 use crate::sidecar::DiskId;
 
 pub(crate) use driver::{Message, MirrorDriver};
@@ -59,8 +60,8 @@ pub struct MigrationSpec {
     pub disk: DiskId,
     /// The image that it moves to.
     pub destination: ImageSpec,
-    /// What the destination's datastore is slowed down to.
-    pub shape: Shape,
+    /// What the destination's datastore lets through: for all images there.
+    pub budget: Arc<Budget>,
     /// The region map's file.
     pub map: PathBuf,
     /// What is known of the destination.

@@ -9,11 +9,10 @@ pub(crate) mod client;
 use std::fs::File;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sterna_engine::{
-    Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice, Listener, Shape,
-};
+use sterna_engine::{Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice, Listener};
 use tempfile::TempDir;
 
 pub(crate) use client::Client;
@@ -46,7 +45,7 @@ impl Stage {
 
     pub(crate) fn disk(&self, size: u64, direct: bool) -> DiskSpec {
         let image = ImageSpec::File { path: self.file(), direct };
-        DiskSpec { id: DISK, name: "disk".into(), size, image, shape: Shape::default() }
+        DiskSpec { id: DISK, name: "disk".into(), size, image, budget: Arc::default() }
     }
 
     pub(crate) fn file(&self) -> PathBuf {
