@@ -16,7 +16,7 @@ use tokio::net::UnixStream;
 
 use crate::{
     AddDatastore, CreateDisk, Datastore, Disk, ErrorBody, ImageFate, ImportDisk,
-    Migration, RemovedDisk, SetRate, StartMigration, Status,
+    Migration, RecoverDisks, Recovery, RemovedDisk, SetRate, StartMigration, Status,
 };
 
 /// Why a call failed.
@@ -117,6 +117,14 @@ impl Client {
     /// Makes a raw image that exists a disk.
     pub async fn import_disk(&self, request: &ImportDisk) -> Result<Disk, ClientError> {
         self.call(Method::POST, "/v1/imports", request).await
+    }
+
+    /// Makes images that are the truth of disks disks again.
+    pub async fn recover_disks(
+        &self,
+        request: &RecoverDisks,
+    ) -> Result<Recovery, ClientError> {
+        self.call(Method::POST, "/v1/recoveries", request).await
     }
 
     /// Removes a disk. Answers with what it was, and what became of its image.

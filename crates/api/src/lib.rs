@@ -17,6 +17,7 @@ mod figures;
 mod migration;
 mod name;
 pub mod paths;
+mod recovery;
 mod status;
 
 pub use client::{Client, ClientError};
@@ -30,4 +31,5 @@ pub use migration::{
     Migration, MigrationState, Progress, Report, SetRate, StartMigration,
 };
 pub use name::{NAME_RULE, is_name};
+pub use recovery::{FoundImage, ImageRole, RecoverDisks, Recovery, Sidecar};
 pub use status::{Counts, Io, Status, Warning};

@@ -109,6 +109,8 @@ mod tests {
             "sterna datastore remove fast",
             "sterna disk create a --size 10G --on fast --provision thick-zeroed",
             "sterna disk import a --on fast a.raw",
+            "sterna disk recover",
+            "sterna disk recover --on fast --dry-run",
             "sterna disk list",
             "sterna disk show a",
             "sterna disk remove a --keep-image",

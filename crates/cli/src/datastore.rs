@@ -9,6 +9,7 @@ use crate::args::NameArg;
 use crate::connect::Link;
 use crate::format::{bytes, count};
 use crate::output::Output;
+use crate::recovery;
 use crate::table::{Cell, Column, Pairs, Style, Table};
 
 #[derive(Debug, Subcommand)]
@@ -51,7 +52,9 @@ pub(crate) fn run(
             let added =
                 link.ask(async |client| Ok(client.add_datastore(&request).await?))?;
             output.answer(&added, |added| {
-                format!("{} added.\n{}", title(added), show(added, output))
+                let (title, shown) = (title(added), show(added, output));
+                let found = recovery::invitation(&added.name, link);
+                format!("{title} added.\n{shown}{found}")
             })
         }
         DatastoreCommand::List => {

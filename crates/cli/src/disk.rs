@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::{Subcommand, ValueEnum};
 use sterna_api::{
     CreateDisk, Disk, DiskActivity, ErrorCode, ImageFate, ImportDisk, Provision,
-    RemovedDisk,
+    RecoverDisks, RemovedDisk,
 };
 use sterna_core::Bytes;
 
@@ -13,6 +13,7 @@ use crate::args::NameArg;
 use crate::connect::{Failure, Link};
 use crate::format::{bytes, count, iops, rate, response};
 use crate::output::Output;
+use crate::recovery;
 use crate::table::{Cell, Column, Pairs, Style, Table};
 
 #[derive(Debug, Subcommand)]
@@ -46,6 +47,18 @@ pub(crate) enum DiskCommand {
     List,
     /// Show one disk
     Show(NameArg),
+    /// Take in again disks whose images are there, after the state was lost
+    ///
+    /// An image becomes the disk that its sidecar says if it is that disk's newest.
+    /// The others are left as they are, each with the reason.
+    Recover {
+        /// Only images on this datastore; the others are looked at all the same
+        #[arg(long, value_name = "DATASTORE")]
+        on: Option<String>,
+        /// Only say what would be done
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Remove a disk that nobody uses, and its image unless that was imported
     #[command(visible_alias = "rm")]
     Remove {
@@ -121,6 +134,12 @@ pub(crate) fn run(
             let disk =
                 link.ask(async |client| Ok(client.import_disk(&request).await?))?;
             output.answer(&disk, |disk| format!("{}{YOURS}", made("imported", disk)))
+        }
+        DiskCommand::Recover { on, dry_run } => {
+            let request = RecoverDisks { datastore: on, dry_run };
+            let done =
+                link.ask(async |client| Ok(client.recover_disks(&request).await?))?;
+            output.answer(&done, |done| recovery::show(done, output))
         }
         DiskCommand::List => {
             let all = link.ask(async |client| Ok(client.disks().await?))?;

@@ -19,6 +19,7 @@ mod format;
 mod migrate;
 mod migration;
 mod output;
+mod recovery;
 mod report;
 mod serve;
 mod status;

@@ -92,9 +92,9 @@ impl Daemon {
             Err(error) => return Err(shelf.refused(&error)),
         };
         if found.role != Role::Retired {
-            let what = match found.role {
-                Role::Partial => "is an unfinished copy of",
-                _ => "belongs to",
+            let (what, or_else) = match found.role {
+                Role::Partial => ("is an unfinished copy of", ""),
+                _ => ("belongs to", "take that disk in with `sterna disk recover`, or "),
             };
             let name = &found.name;
             let message = format!("this image {what} disk {name} of some Sterna");
@@ -103,7 +103,8 @@ impl Daemon {
                 _ => "its sidecar".into(),
             };
             return Err(DaemonError::in_use(message).hint(format!(
-                "if that Sterna is gone for good, remove {sidecar} and import again"
+                "if that Sterna is gone for good, {or_else}remove {sidecar} and import \
+                 again"
             )));
         }
         let known = self.store.disks()?.iter().any(|disk| disk.id == found.id);

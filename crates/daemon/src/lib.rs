@@ -30,6 +30,7 @@ mod keeper;
 mod lock;
 mod patience;
 mod random;
+mod recovery;
 mod refusals;
 mod removals;
 mod serve;

@@ -1,10 +1,13 @@
-//! `/v1/disks` and `/v1/imports`.
+//! `/v1/disks`, `/v1/imports` and `/v1/recoveries`.
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use serde::Deserialize;
-use sterna_api::{CreateDisk, Disk, ErrorBody, ImageFate, ImportDisk, RemovedDisk};
+use sterna_api::{
+    CreateDisk, Disk, ErrorBody, ImageFate, ImportDisk, RecoverDisks, Recovery,
+    RemovedDisk,
+};
 use utoipa::IntoParams;
 
 use super::extract::{Body, Parameters, Which};
@@ -55,6 +58,19 @@ pub(super) async fn import(
     Body(request): Body<ImportDisk>,
 ) -> Answer<Disk> {
     blocking(daemon, move |daemon| daemon.import_disk(&request)).await
+}
+
+/// Makes images that are the truth of disks disks again: after the state was lost.
+#[utoipa::path(
+    post, path = "/v1/recoveries", tag = "disks", operation_id = "recover_disks",
+    request_body = RecoverDisks,
+    responses((status = 200, body = Recovery), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn recover(
+    State(daemon): State<Arc<Daemon>>,
+    Body(request): Body<RecoverDisks>,
+) -> Answer<Recovery> {
+    blocking(daemon, move |daemon| daemon.recover_disks(&request)).await
 }
 
 /// One disk.

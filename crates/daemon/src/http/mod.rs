@@ -50,6 +50,7 @@ fn routes() -> OpenApiRouter<Arc<Daemon>> {
         .routes(routes!(datastores::show, datastores::remove))
         .routes(routes!(disks::list, disks::create))
         .routes(routes!(disks::import))
+        .routes(routes!(disks::recover))
         .routes(routes!(disks::show, disks::remove))
         .routes(routes!(migrations::list, migrations::start))
         .routes(routes!(migrations::show, migrations::change))

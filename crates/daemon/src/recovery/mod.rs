@@ -1,0 +1,166 @@
+//! Recovery: images that say of themselves whose truth they are become disks again,
+//! with the id and the name that they had. It is for a state directory that was
+//! lost, or restored from an old backup.
+//!
+//! Which images may be taken is decided by `verdict`, with all datastores in view: a
+//! datastore that cannot be looked at might hold a newer image, so while there is
+//! one nothing is recovered. An image that is taken gets a higher generation, so
+//! that the daemon that had it before, should it come back with its old state, does
+//! not serve it any more. All else is left as it is, to the last byte.
+//!
+//! **Failure cases.** A crash in between leaves an image whose sidecar says active
+//! and that no disk has, as it was before; doing it again goes on. What nobody can
+//! know is whether another daemon that is alive has an image: locks tell it on one
+//! machine, and where a file system passes them on. The operator has to.
+
+mod verdict;
+
+use std::fs::File;
+
+use sterna_api::{FoundImage, ImageRole, Provision, RecoverDisks, Recovery, Sidecar};
+use sterna_engine::ImageSpec;
+use sterna_engine::sidecar::{Identity, Role};
+
+use crate::claims::Claim;
+use crate::clock;
+use crate::daemon::Daemon;
+use crate::datastores::claim_of as datastore_claim;
+use crate::disks::{claim_of, identity, place_of};
+use crate::error::{DaemonError, Result};
+use crate::refusals::sidecar_problem;
+use crate::shelf::Shelf;
+use crate::store::DiskRecord;
+use verdict::{Found, judge};
+
+impl Daemon {
+    /// Makes disks of the images that are the truth of disks that are not known.
+    pub(crate) fn recover_disks(&self, request: &RecoverDisks) -> Result<Recovery> {
+        let on = request.datastore.as_deref();
+        on.map(|name| self.shelf(name)).transpose()?;
+        let _claims = match request.dry_run {
+            true => Vec::new(),
+            false => self.claim_all_datastores()?,
+        };
+        let found = self.find_images()?;
+        let verdicts = judge(&found, &self.store.disks()?, on);
+        let mut images = Vec::new();
+        for (one, verdict) in found.iter().zip(verdicts) {
+            if on.is_some_and(|on| on != one.datastore) {
+                continue;
+            }
+            let taken = verdict.and_then(|identity| match request.dry_run {
+                true => Ok(()),
+                false => self.take_in(one, identity).map_err(|error| error.to_string()),
+            });
+            images.push(view(one, taken));
+        }
+        Ok(Recovery { dry_run: request.dry_run, images })
+    }
+
+    /// Keeps disks and images from coming and going meanwhile.
+    fn claim_all_datastores(&self) -> Result<Vec<Claim>> {
+        let shelves = self.all_shelves();
+        let names = shelves.iter().map(|shelf| datastore_claim(shelf.name()));
+        names.map(|claim| self.claims.alone(claim)).collect()
+    }
+
+    /// The images that have a sidecar, and that neither a disk nor a migration has.
+    fn find_images(&self) -> Result<Vec<Found>> {
+        let disks = self.store.disks()?;
+        let mut migrations = self.store.migrations()?;
+        migrations.retain(|migration| !migration.step.ended());
+        let used = |one: &Found| {
+            let here = |datastore: &str, file: &str| {
+                one.datastore == datastore && one.file == file
+            };
+            let mut places = migrations.iter().flat_map(|it| [&it.from, &it.to]);
+            disks.iter().any(|disk| here(&disk.datastore, &disk.image))
+                || places.any(|place| here(&place.datastore, &place.image))
+        };
+        let mut found = Vec::new();
+        for shelf in self.all_shelves() {
+            found.extend(images_of(&shelf)?.into_iter().filter(|one| !used(one)));
+        }
+        Ok(found)
+    }
+
+    /// Makes an image a disk again.
+    fn take_in(&self, one: &Found, says: &Identity) -> Result<()> {
+        let _claim = self.claims.alone(claim_of(&says.name))?;
+        let shelf = self.shelf(&one.datastore)?;
+        let image = shelf.expect(&one.file, says)?;
+        let record = DiskRecord {
+            id: says.id,
+            name: says.name.clone(),
+            size: says.size,
+            datastore: one.datastore.clone(),
+            image: one.file.clone(),
+            // As with an import. Nobody knows any more what it was, so the image is
+            // treated as the operator's own: removing the disk keeps it.
+            provision: Provision::Thin,
+            imported: true,
+            generation: says.generation.saturating_add(1),
+            created: clock::now(),
+        };
+        let active = identity(&record, record.generation, Role::Active);
+        shelf.identify(&one.file, &active)?;
+        if let Err(error) = self.begin(&record, &image, &shelf) {
+            // As it was, for the next try.
+            let _ = shelf.identify(&one.file, says);
+            return Err(error);
+        }
+        let DiskRecord { id, name, datastore, generation, .. } = &record;
+        tracing::info!(disk = name, %id, datastore, generation, "disk recovered");
+        Ok(())
+    }
+}
+
+/// The images of a datastore that have a sidecar.
+fn images_of(shelf: &Shelf) -> Result<Vec<Found>> {
+    let unseen = |error: DaemonError| {
+        error.hint(format!(
+            "nothing is recovered before it can be looked at, as it may hold newer \
+             images; put that right, or `sterna datastore remove {}`",
+            shelf.name()
+        ))
+    };
+    let store = shelf.open().map_err(unseen)?;
+    let images = store.images().map_err(|error| unseen(shelf.refused(&error)))?;
+    let found = images.into_iter().map(|found| Found {
+        datastore: shelf.name().into(),
+        place: place_of(&shelf.record().location, &found.file),
+        locked: is_locked(&found.image),
+        says: found.identity.map_err(|error| sidecar_problem(&error)),
+        file: found.file,
+    });
+    Ok(found.collect())
+}
+
+/// Whether another program has locked the image. What cannot be asked is told when
+/// the image is opened.
+fn is_locked(image: &ImageSpec) -> bool {
+    let ImageSpec::File { path, .. } = image else { return false };
+    File::open(path)
+        .is_ok_and(|file| sterna_engine::is_used(&file).is_ok_and(|used| used))
+}
+
+fn view(one: &Found, taken: std::result::Result<(), String>) -> FoundImage {
+    let sidecar = one.says.as_ref().ok().map(|says| Sidecar {
+        disk: says.name.clone(),
+        id: says.id.to_string(),
+        size: says.size,
+        generation: says.generation,
+        role: match says.role {
+            Role::Active => ImageRole::Active,
+            Role::Partial => ImageRole::Partial,
+            Role::Retired => ImageRole::Retired,
+        },
+    });
+    FoundImage {
+        datastore: one.datastore.clone(),
+        image: one.place.clone(),
+        sidecar,
+        taken: taken.is_ok(),
+        reason: taken.err(),
+    }
+}

@@ -1,0 +1,255 @@
+//! Which of the images that were found are the truth of a disk. Pure.
+//!
+//! An image is taken if its sidecar says active, if no other image of its disk has
+//! its generation or a higher one, and if its disk's name is free. A retired image
+//! counts against others, too: it was the truth in its generation, so an active one
+//! with a lower generation is a copy that was forgotten. A partial one never was the
+//! truth and counts for nothing.
+//!
+//! What cannot be decided is not guessed: nothing is taken, and the reason says how
+//! the operator can decide it.
+
+use sterna_api::is_name;
+use sterna_engine::sidecar::{Identity, Role};
+
+use crate::store::DiskRecord;
+
+/// An image with a sidecar that no disk has.
+pub(super) struct Found {
+    pub(super) datastore: String,
+    /// What its datastore calls it.
+    pub(super) file: String,
+    /// Where it is, for people.
+    pub(super) place: String,
+    /// Another program uses it.
+    pub(super) locked: bool,
+    /// What its sidecar says, or why that cannot be read.
+    pub(super) says: Result<Identity, String>,
+}
+
+/// What an image that may be taken says of itself; or why it is left.
+pub(super) type Verdict<'a> = Result<&'a Identity, String>;
+
+/// Says of each image whether it is the truth of a disk, in view of all of them and
+/// of the disks that are known. Only those on the datastore `on` are to be taken.
+pub(super) fn judge<'a>(
+    found: &'a [Found],
+    disks: &[DiskRecord],
+    on: Option<&str>,
+) -> Vec<Verdict<'a>> {
+    let alone = |one: &'a Found| {
+        let says = one.says.as_ref().map_err(Clone::clone)?;
+        check_role(says)?;
+        check_known(says, disks)?;
+        check_newest(one, says, found)?;
+        check_name(says, disks)?;
+        match one.locked {
+            true => Err("another program uses it: stop that first".to_owned()),
+            false => Ok(says),
+        }
+    };
+    let mut verdicts: Vec<Verdict<'a>> = found.iter().map(alone).collect();
+    let wanted = |at: &usize| on.is_none_or(|on| found[*at].datastore == on);
+    let taken =
+        |at: usize| verdicts[at].as_ref().ok().map(|says| (at, says.name.as_str()));
+    let taken: Vec<(usize, &str)> =
+        (0..found.len()).filter(wanted).filter_map(taken).collect();
+    for &(at, name) in &taken {
+        let namesake = taken.iter().find(|other| other.0 != at && other.1 == name);
+        if let Some(&(other, _)) = namesake {
+            verdicts[at] = Err(format!(
+                "{} is of another disk that is called {name}, too; take one of them \
+                 in with `--on DATASTORE`, or move the sidecar of the other away",
+                found[other].place
+            ));
+        }
+    }
+    verdicts
+}
+
+/// The truth calls itself active.
+fn check_role(says: &Identity) -> Result<(), String> {
+    let name = &says.name;
+    match says.role {
+        Role::Active => Ok(()),
+        Role::Partial => Err(format!(
+            "partial: the destination of a migration of disk {name} that did not end; \
+             it holds only a part of the disk"
+        )),
+        Role::Retired => Err(format!("retired: disk {name} has left it, or was removed")),
+    }
+}
+
+/// A disk that is known has its truth already.
+fn check_known(says: &Identity, disks: &[DiskRecord]) -> Result<(), String> {
+    let Some(disk) = disks.iter().find(|disk| disk.id == says.id) else { return Ok(()) };
+    let (name, ours, theirs) = (&disk.name, disk.generation, says.generation);
+    if theirs < ours {
+        return Err(format!(
+            "out of date: it has generation {theirs} of disk {name}, which is on {} \
+             with generation {ours}",
+            disk.datastore
+        ));
+    }
+    Err(format!(
+        "it has generation {theirs} of disk {name}, which the state has on {} with \
+         generation {ours}; if this image is the right one, `sterna disk remove {name} \
+         --keep-image`, and recover again",
+        disk.datastore
+    ))
+}
+
+/// Of several images of a disk the one with the highest generation is its truth.
+fn check_newest(one: &Found, says: &Identity, found: &[Found]) -> Result<(), String> {
+    let same = |other: &&Found| !std::ptr::eq(*other, one);
+    for other in found.iter().filter(same) {
+        let Ok(theirs) = &other.says else { continue };
+        if theirs.id != says.id || theirs.role == Role::Partial {
+            continue;
+        }
+        let (name, generation, place) = (&says.name, says.generation, &other.place);
+        if theirs.generation > generation {
+            return Err(format!(
+                "out of date: it has generation {generation} of disk {name}, and \
+                 {place} has {}",
+                theirs.generation
+            ));
+        }
+        if theirs.generation == generation {
+            return Err(format!(
+                "{place} has generation {generation} of disk {name}, too, and nothing \
+                 says which is right; find out, and move the sidecar of the other away"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The disk gets its name back, so that must be one, and be free.
+fn check_name(says: &Identity, disks: &[DiskRecord]) -> Result<(), String> {
+    let name = &says.name;
+    if !is_name(name) {
+        return Err(format!("its disk is called {name:?}, which cannot be a name here"));
+    }
+    match disks.iter().any(|disk| disk.name == *name) {
+        true => Err(format!(
+            "its disk is called {name}, and there is another disk of that name; remove \
+             that one first"
+        )),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sterna_api::Provision;
+    use sterna_engine::DiskId;
+
+    use super::*;
+
+    fn image(datastore: &str, id: u128, generation: u64, role: Role) -> Found {
+        let name = format!("disk{id}");
+        let file = format!("{name}.raw");
+        Found {
+            datastore: datastore.into(),
+            place: format!("/{datastore}/{file}"),
+            file,
+            locked: false,
+            says: Ok(Identity { id: DiskId(id), name, size: 512, generation, role }),
+        }
+    }
+
+    fn known(id: u128, name: &str, generation: u64) -> DiskRecord {
+        DiskRecord {
+            id: DiskId(id),
+            name: name.into(),
+            size: 512,
+            datastore: "known".into(),
+            image: format!("{name}.raw"),
+            provision: Provision::Thin,
+            imported: false,
+            generation,
+            created: 0,
+        }
+    }
+
+    /// "taken" or the reason, image by image.
+    fn verdicts(found: &[Found], disks: &[DiskRecord], on: Option<&str>) -> Vec<String> {
+        let text =
+            |verdict: Verdict<'_>| verdict.map_or_else(|it| it, |_| "taken".into());
+        judge(found, disks, on).into_iter().map(text).collect()
+    }
+
+    #[track_caller]
+    fn expect(verdicts: &[String], expected: &[&str]) {
+        assert_eq!(verdicts.len(), expected.len());
+        for (verdict, expected) in verdicts.iter().zip(expected) {
+            assert!(verdict.contains(expected), "{verdict} and not {expected}");
+        }
+    }
+
+    #[test]
+    fn the_active_image_is_taken_whatever_else_there_is_of_its_disk() {
+        let found = [
+            image("fast", 1, 3, Role::Retired),
+            image("slow", 1, 4, Role::Active),
+            image("new", 1, 5, Role::Partial),
+        ];
+        expect(&verdicts(&found, &[], None), &["retired", "taken", "partial"]);
+    }
+
+    #[test]
+    fn of_two_active_ones_the_higher_generation_is_the_truth() {
+        let found = [image("a", 1, 2, Role::Active), image("b", 1, 3, Role::Active)];
+        expect(&verdicts(&found, &[], None), &["/b/disk1.raw has 3", "taken"]);
+        // Also if only the lower one was asked for.
+        expect(&verdicts(&found, &[], Some("a")), &["/b/disk1.raw has 3", "taken"]);
+    }
+
+    #[test]
+    fn a_tie_is_not_decided() {
+        let tie = "nothing says which is right";
+        let found = [image("a", 1, 2, Role::Active), image("b", 1, 2, Role::Active)];
+        expect(&verdicts(&found, &[], None), &[tie, tie]);
+        let found = [image("a", 1, 2, Role::Active), image("b", 1, 2, Role::Retired)];
+        expect(&verdicts(&found, &[], None), &[tie, "retired"]);
+    }
+
+    #[test]
+    fn an_image_that_its_disk_has_left_behind_is_not_the_truth() {
+        // The disk went on from a to b and from b to somewhere unknown.
+        let found = [image("a", 1, 1, Role::Active), image("b", 1, 2, Role::Retired)];
+        expect(&verdicts(&found, &[], None), &["out of date", "retired"]);
+    }
+
+    #[test]
+    fn a_disk_that_is_known_keeps_its_truth() {
+        let found = [image("a", 1, 2, Role::Active)];
+        expect(&verdicts(&found, &[known(1, "disk1", 3)], None), &["out of date"]);
+        let newer = "if this image is the right one";
+        expect(&verdicts(&found, &[known(1, "disk1", 2)], None), &[newer]);
+        expect(&verdicts(&found, &[known(1, "disk1", 1)], None), &[newer]);
+    }
+
+    #[test]
+    fn a_name_is_given_once() {
+        let mut found = [image("a", 1, 1, Role::Active), image("b", 2, 1, Role::Active)];
+        let other = known(9, "disk1", 1);
+        expect(&verdicts(&found, &[other], None), &["another disk", "taken"]);
+        for one in &mut found {
+            one.says.as_mut().unwrap().name = "db".into();
+        }
+        expect(&verdicts(&found, &[], None), &["called db, too", "called db, too"]);
+        expect(&verdicts(&found, &[], Some("a")), &["taken", "taken"]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_named_or_had_is_left() {
+        let mut found = [1, 2, 3].map(|id| image("a", id, 1, Role::Active));
+        found[0].says = Err("the sidecar is damaged".into());
+        found[1].says.as_mut().unwrap().name = "../etc".into();
+        found[2].locked = true;
+        let expected = ["damaged", "cannot be a name", "another program uses it"];
+        expect(&verdicts(&found, &[], None), &expected);
+    }
+}

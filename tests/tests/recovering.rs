@@ -1,0 +1,152 @@
+//! The state directory is lost; the images say whose they are, and their disks come
+//! back.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use sterna_tests::clients::identical_files;
+use sterna_tests::programs::have;
+use sterna_tests::wait::seconds;
+use sterna_tests::{CheckerOptions, MIB, Stage, checker};
+
+/// Kills the daemon, and starts one on an empty state.
+fn lose_the_state(stage: &mut Stage) {
+    stage.daemon.kill();
+    fs::remove_dir_all(stage.daemon.state()).expect("remove the state directory");
+    stage.daemon.restart();
+}
+
+/// Adds the datastores again; gives what was said of `there`.
+#[track_caller]
+fn add_datastores(stage: &Stage) -> String {
+    let add = |name: &str, dir: &Path| {
+        stage
+            .daemon
+            .sterna(&format!("datastore add {name} {}", dir.display()))
+            .ok()
+            .stdout
+    };
+    add("here", &stage.here);
+    add("there", &stage.there)
+}
+
+/// What `disk recover` said of the image in a file.
+#[track_caller]
+fn image<'a>(recovery: &'a Value, file: &Path) -> &'a Value {
+    let images = recovery["images"].as_array().expect("a list");
+    let found = images.iter().find(|image| image["image"] == file.display().to_string());
+    found.unwrap_or_else(|| panic!("{} should be found:\n{recovery:#}", file.display()))
+}
+
+#[track_caller]
+fn is_left(recovery: &Value, file: &Path, reason: &str) {
+    let image = image(recovery, file);
+    assert_eq!(image["taken"], false, "{image:#}");
+    assert!(image["reason"].to_string().contains(reason), "{image:#}");
+}
+
+#[test]
+fn a_lost_state_is_made_anew_from_the_images() {
+    if !have(&["qemu-img"]) {
+        return;
+    }
+    let mut stage = Stage::new();
+    // One that moves while it is written to, one that stays, one half on its way.
+    stage.disk("moved", 64 * MIB);
+    let checker = stage.checker("moved", &CheckerOptions::gentle(500).flag("--fill"));
+    stage.daemon.sterna("migrate moved --to there --keep-source").ok();
+    checker.finish();
+    stage.disk_with_data("stayed", 16 * MIB, 8 * MIB);
+    stage.disk_with_data("leaving", 64 * MIB, 64 * MIB);
+    let [stayed, leaving] = ["stayed", "leaving"].map(|disk| {
+        let copy = stage.scratch.path(disk);
+        fs::copy(stage.daemon.image(disk), &copy).expect("copy an image");
+        copy
+    });
+    let before = stage.daemon.json("disk show moved");
+    let id = stage.daemon.migrate("leaving --to there --rate 10M");
+    stage.daemon.wait_for_bytes(id, 8 * MIB);
+
+    lose_the_state(&mut stage);
+    let said = add_datastores(&stage);
+    assert!(
+        said.contains("are on it: 1.") && said.contains("sterna disk recover"),
+        "{said}"
+    );
+    let done = stage.daemon.json("disk recover");
+
+    assert_eq!(stage.daemon.json("disk list").as_array().map(Vec::len), Some(3));
+    is_left(&done, &stage.here.join("moved.raw"), "retired");
+    is_left(&done, &stage.there.join("leaving.raw"), "only a part");
+    let moved = stage.daemon.json("disk show moved");
+    assert_eq!((&moved["datastore"], &moved["id"]), (&"there".into(), &before["id"]));
+    checker::verify(&stage.daemon.uri("moved"), &stage.scratch.path("moved.checked"));
+    identical_files(&stayed, &stage.daemon.image("stayed"));
+    identical_files(&leaving, &stage.daemon.image("leaving"));
+
+    // Nothing is left to be done, and all goes on as ever: onto the half copy, too.
+    stage.daemon.sterna("datastore list").ok();
+    let again = stage.daemon.json("disk recover");
+    let images = again["images"].as_array().expect("a list");
+    assert!(images.iter().all(|image| image["taken"] == false), "{again:#}");
+    let id = stage.daemon.migrate("leaving --to there --verify");
+    stage.daemon.wait_for(id, "completed", seconds(60));
+    identical_files(&leaving, &stage.daemon.image("leaving"));
+    // A recovered image may have been somebody's own: it goes only if that is said.
+    stage.daemon.sterna("disk remove stayed").ok();
+    assert!(stage.here.join("stayed.raw").exists());
+}
+
+#[test]
+fn which_of_two_copies_is_right_is_not_guessed() {
+    let mut stage = Stage::new();
+    stage.disk_with_data("a", MIB, MIB);
+    lose_the_state(&mut stage);
+    for file in ["a.raw", "a.raw.sterna"] {
+        fs::copy(stage.here.join(file), stage.there.join(file)).expect("copy a file");
+    }
+    add_datastores(&stage);
+    let [ours, theirs] = [&stage.here, &stage.there].map(|dir| dir.join("a.raw"));
+    for line in ["disk recover", "disk recover --on here"] {
+        is_left(&stage.daemon.json(line), &ours, "nothing says which is right");
+    }
+    assert_eq!(stage.daemon.json("disk list").as_array().map(Vec::len), Some(0));
+
+    // The operator finds out, and says so.
+    let sidecar = stage.there.join("a.raw.sterna");
+    let away = stage.scratch.path("a.raw.sterna");
+    fs::copy(&sidecar, &away).expect("keep the sidecar");
+    fs::remove_file(&sidecar).expect("take the sidecar away");
+    let would = stage.daemon.json("disk recover --dry-run");
+    assert_eq!(image(&would, &ours)["taken"], true, "{would:#}");
+    assert_eq!(stage.daemon.json("disk list").as_array().map(Vec::len), Some(0));
+    let words = stage.daemon.sterna("disk recover").ok().stdout;
+    assert!(words.contains("Taken in: 1 disk."), "{words}");
+    assert_eq!(stage.daemon.json("disk show a")["datastore"], "here");
+
+    // And the copy is known for what it is from now on.
+    fs::copy(&away, &sidecar).expect("put the sidecar back");
+    is_left(&stage.daemon.json("disk recover"), &theirs, "out of date");
+}
+
+#[test]
+fn while_a_datastore_is_out_of_sight_nothing_is_recovered() {
+    let mut stage = Stage::new();
+    stage.disk("a", MIB);
+    lose_the_state(&mut stage);
+    add_datastores(&stage);
+    stage.daemon.stop();
+    let away = stage.scratch.path("away");
+    fs::rename(&stage.there, &away).expect("take a datastore away");
+    stage.daemon.restart();
+    stage.daemon.sterna("disk recover --on here").fails_with(&[
+        "datastore there",
+        "newer",
+        "datastore remove there",
+    ]);
+    fs::rename(&away, &stage.there).expect("bring it back");
+    stage.daemon.sterna("disk recover --on here").ok();
+    assert_eq!(stage.daemon.json("disk show a")["served"], true);
+    stage.daemon.sterna("disk recover --on nowhere").fails_with(&["nowhere"]);
+}
