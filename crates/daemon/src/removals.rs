@@ -2,8 +2,11 @@
 //!
 //! Sterna removes what Sterna made. A file that was imported is the operator's
 //! own and stays, unless they say otherwise; a migration ends that, as it makes
-//! another image (or begins it again, if the disk comes back to that file). The record goes before the image: a crash in between leaves an
-//! image that no disk has, never a disk without its image.
+//! another image (or begins it again, if the disk comes back to that file). An image
+//! whose sidecar says that it is another disk's by now, or newer than this state
+//! knows, is not touched: the state was restored from an old backup. The record goes
+//! before the image: a crash in between leaves an image that no disk has, never a
+//! disk without its image.
 
 use sterna_api::{ImageFate, RemovedDisk};
 use sterna_engine::sidecar::Role;
@@ -19,7 +22,7 @@ impl Daemon {
         let _claim = self.claims.alone(claim_of(name))?;
         let record = self.disk_record(name)?;
         self.check_idle(&record)?;
-        let image_kept = match wish {
+        let keep = match wish {
             ImageFate::Auto => record.imported,
             ImageFate::Keep => true,
             ImageFate::Delete => false,
@@ -37,8 +40,8 @@ impl Daemon {
         self.store.remove_disk(record.id)?;
         lock(&self.served).remove(&record.id);
         lock(&self.recent).remove(&record.id);
-        tracing::info!(disk = name, id = %record.id, image_kept, "disk removed");
-        self.put_image_away(&record, image_kept).map_err(|error| {
+        tracing::info!(disk = name, id = %record.id, keep, "disk removed");
+        let image_kept = self.put_image_away(&record, keep).map_err(|error| {
             let message = format!("disk {name} is removed, but its image is as it was");
             DaemonError::unavailable(format!("{message}: {error}"))
                 .hint(format!("put it away by hand: {}", gone.image))
@@ -71,14 +74,25 @@ impl Daemon {
         }
     }
 
-    fn put_image_away(&self, record: &DiskRecord, keep: bool) -> Result<()> {
+    /// Removes the image, or makes it nobody's; gives whether it is still there.
+    fn put_image_away(&self, record: &DiskRecord, keep: bool) -> Result<bool> {
         let shelf = self.shelf(&record.datastore)?;
-        shelf.open()?;
-        if !keep {
-            return shelf.remove(&record.image, record.size);
+        let store = shelf.open()?;
+        let image = shelf.image(&record.image)?;
+        let theirs = store.read_sidecar(&image, record.size).is_ok_and(|found| {
+            found.id != record.id || found.generation > record.generation
+        });
+        if theirs {
+            tracing::warn!(disk = record.name, "its image is another's by now: kept");
+            return Ok(true);
         }
-        // Nobody's truth any more, so that it can be imported again.
-        let retired = identity(record, record.generation, Role::Retired);
-        shelf.identify(&record.image, &retired)
+        if keep {
+            // Nobody's truth any more, so that it can be imported again.
+            let retired = identity(record, record.generation, Role::Retired);
+            shelf.identify(&record.image, &retired)?;
+        } else {
+            shelf.remove(&record.image, record.size)?;
+        }
+        Ok(keep)
     }
 }

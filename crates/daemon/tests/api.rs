@@ -260,3 +260,21 @@ async fn a_damaged_sidecar_keeps_its_disk_from_being_served() {
     assert_eq!(code(site.client().migrate(&to_slow("db")).await), ErrorCode::Unavailable);
     site.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_that_has_become_another_disks_is_not_removed_with_the_old_one() {
+    let mut site = Site::with_datastores().await;
+    let client = site.client();
+    client.create_disk(&disk("db", MIB)).await.unwrap();
+    client.create_disk(&disk("other", MIB)).await.unwrap();
+    site.down().await;
+    // As a state finds it that was restored from before the place was used again.
+    std::fs::copy(site.fast("other.raw.sterna"), site.fast("db.raw.sterna")).unwrap();
+    let sidecar = std::fs::read(site.fast("db.raw.sterna")).unwrap();
+    site.up().await;
+    assert!(!client.disk("db").await.unwrap().served);
+    let gone = client.remove_disk("db", ImageFate::Delete).await.unwrap();
+    assert!(gone.image_kept && site.fast("db.raw").exists());
+    assert!(std::fs::read(site.fast("db.raw.sterna")).unwrap() == sidecar);
+    site.stop().await;
+}
