@@ -1,5 +1,7 @@
 //! Taking a range over from another file by reference (reflink): the file system
-//! lets both share the blocks until one of them is written.
+//! lets both share the blocks until one of them is written. It does that or says
+//! that it cannot; `copy_file_range`, which would do anything to succeed, is not used
+//! (`docs/adr/0006-no-copy-file-range.md`).
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
