@@ -6,7 +6,8 @@ use std::path::Path;
 
 use serde_json::Value;
 use sterna_tests::clients::identical_files;
-use sterna_tests::programs::have;
+use sterna_tests::places::Loop;
+use sterna_tests::programs::{have, root};
 use sterna_tests::wait::seconds;
 use sterna_tests::{CheckerOptions, MIB, Stage, checker};
 
@@ -149,4 +150,61 @@ fn while_a_datastore_is_out_of_sight_nothing_is_recovered() {
     stage.daemon.sterna("disk recover --on here").ok();
     assert_eq!(stage.daemon.json("disk show a")["served"], true);
     stage.daemon.sterna("disk recover --on nowhere").fails_with(&["nowhere"]);
+}
+
+#[test]
+fn a_device_says_whose_it_is_unless_the_disk_fills_it() {
+    if !root() || !have(&["losetup"]) {
+        return;
+    }
+    let mut stage = Stage::new();
+    let devices = [("room", 8 * MIB), ("full", 16 * MIB)].map(|(name, size)| {
+        let device = Loop::new(&stage.scratch.path(name), 16 * MIB);
+        let add = format!("datastore add {name} {}", device.device().display());
+        stage.daemon.sterna(&add).ok();
+        let create = format!("disk create on-{name} --size {size} --on {name}");
+        stage.daemon.sterna(&create).ok();
+        (device, add)
+    });
+    let checker =
+        stage.checker("on-room", &CheckerOptions::gentle(500).with("--seconds", 1));
+    checker.finish();
+    lose_the_state(&mut stage);
+    for (_, add) in &devices {
+        stage.daemon.sterna(add).ok();
+    }
+    let done = stage.daemon.json("disk recover");
+    assert_eq!(done["images"].as_array().map(Vec::len), Some(1), "{done:#}");
+    assert_eq!(image(&done, devices[0].0.device())["taken"], true, "{done:#}");
+    assert_eq!(stage.daemon.json("disk show on-room")["size"], 8 * MIB);
+    checker::verify(&stage.daemon.uri("on-room"), &stage.scratch.path("on-room.checked"));
+    // The daemon goes before its devices do.
+    stage.daemon.stop();
+}
+
+#[test]
+fn a_state_from_an_old_backup_is_brought_up_to_date() {
+    let mut stage = Stage::new();
+    stage.disk_with_data("a", 16 * MIB, 16 * MIB);
+    let data = fs::read(stage.daemon.image("a")).expect("read an image");
+    stage.daemon.stop();
+    let backup = stage.scratch.path("backup.db");
+    fs::copy(stage.daemon.state().join("state.db"), &backup).expect("back the state up");
+    stage.daemon.restart();
+    stage.daemon.sterna("migrate a --to there --keep-source").ok();
+    stage.disk("later", MIB);
+    stage.daemon.stop();
+    fs::copy(&backup, stage.daemon.state().join("state.db")).expect("restore it");
+    stage.daemon.restart();
+
+    // It believes that the disk is where it was, and does not serve it from there.
+    assert_eq!(stage.daemon.json("disk show a")["served"], false);
+    let done = stage.daemon.json("disk recover");
+    assert_eq!(image(&done, &stage.here.join("later.raw"))["taken"], true, "{done:#}");
+    let moved = stage.there.join("a.raw");
+    is_left(&done, &moved, "sterna disk remove a --keep-image");
+    stage.daemon.sterna("disk remove a --keep-image").ok();
+    stage.daemon.sterna("disk recover").ok();
+    assert_eq!(stage.daemon.image("a"), moved);
+    assert!(fs::read(&moved).expect("read an image") == data);
 }

@@ -346,3 +346,28 @@ fn a_socket_from_systemd_is_used() {
     child.kill().expect("kill the daemon");
     child.wait().expect("wait for the daemon");
 }
+
+#[test]
+fn two_disks_on_a_shaped_datastore_share_its_shape() {
+    if !have(&["nbdsh"]) {
+        return;
+    }
+    let stage = Stage::new();
+    let dir = stage.scratch.dir("slow");
+    let line = format!("datastore add slow {} --shape iops=100", dir.display());
+    stage.daemon.sterna(&line).ok();
+    for disk in ["a", "b"] {
+        stage.daemon.sterna(&format!("disk create {disk} --size 1M --on slow")).ok();
+    }
+    let script = format!(
+        "other = nbd.NBD(); other.connect_uri('{}')\n\
+         for _ in range(75): h.pread(512, 0); other.pread(512, 0)",
+        stage.daemon.uri("b")
+    );
+    let began = std::time::Instant::now();
+    nbdsh(&stage.daemon.uri("a"), &script);
+    let took = began.elapsed().as_secs_f64();
+    // 150 reads at 100 a second, less the first two, which the burst pays for. Each
+    // disk by itself would have needed half of it.
+    assert!(took > 1.47, "150 reads at 100 a second took only {took:.2} s");
+}
