@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use sterna_tests::clients::identical_files;
+use sterna_tests::images::identical_files;
 use sterna_tests::places::Loop;
 use sterna_tests::programs::{have, root};
 use sterna_tests::wait::seconds;
