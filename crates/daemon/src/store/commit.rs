@@ -13,7 +13,7 @@ use std::fmt;
 
 use rusqlite::{Connection, TransactionBehavior, ffi, params};
 
-use super::migrations::advance;
+use super::steps::advance;
 use super::{Step, Store, StoreError, cannot, to_sql};
 
 /// Why a commit has no good answer.

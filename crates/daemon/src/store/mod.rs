@@ -15,6 +15,7 @@ mod datastores;
 mod disks;
 mod migrations;
 mod schema;
+mod steps;
 mod tallies;
 #[cfg(test)]
 mod tests;
@@ -23,12 +24,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 pub(crate) use commit::CommitError;
 pub(crate) use datastores::DatastoreRecord;
 pub(crate) use disks::DiskRecord;
-pub(crate) use migrations::{Ending, MigrationRecord, Pause, Place, Step};
+pub(crate) use migrations::{MigrationRecord, Pause, Place};
+pub(crate) use steps::{Ending, Step};
 pub(crate) use tallies::Tallied;
 
 /// Why a call failed.
@@ -165,10 +169,7 @@ fn from_sql(number: i64) -> u64 {
 }
 
 /// A value that is kept as text, read back.
-fn parsed<T: std::str::FromStr>(
-    row: &rusqlite::Row<'_>,
-    column: &str,
-) -> rusqlite::Result<T>
+fn parsed<T: std::str::FromStr>(row: &Row<'_>, column: &str) -> rusqlite::Result<T>
 where
     T::Err: std::error::Error + Send + Sync + 'static,
 {
@@ -180,4 +181,19 @@ where
             Box::new(error),
         )
     })
+}
+
+/// A value that is kept as JSON, read back.
+fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
+    let text: Option<String> = row.get(column)?;
+    serde_json::from_str(text.as_deref().unwrap_or("null")).map_err(|error| {
+        let at = row.as_ref().column_index(column).unwrap_or(0);
+        let text = rusqlite::types::Type::Text;
+        rusqlite::Error::FromSqlConversionFailure(at, text, Box::new(error))
+    })
+}
+
+/// A value as it is kept in JSON.
+fn to_json<T: Serialize>(value: &T) -> String {
+    serde_json::to_string(value).expect("records are plain data")
 }

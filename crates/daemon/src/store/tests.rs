@@ -4,7 +4,6 @@ use sterna_api::{Application, Figures, Provision, Report};
 use sterna_engine::DiskId;
 use tempfile::TempDir;
 
-use super::migrations::Ending;
 use super::*;
 
 fn open(dir: &TempDir) -> Store {
