@@ -37,13 +37,9 @@ pub(crate) fn lost_sidecar(
 /// What is wrong with a sidecar whose image may be right.
 fn unreadable(error: &DatastoreError) -> Option<(&str, String)> {
     let DatastoreError::Sidecar { place, source } = error else { return None };
-    let what = match source {
-        SidecarError::Missing => "there is no sidecar".into(),
-        SidecarError::Foreign => "what is there is not a sidecar".into(),
-        SidecarError::Damaged(how) => format!("the sidecar is damaged ({how})"),
-        _ => return None,
-    };
-    Some((place, what))
+    use SidecarError as E;
+    let lost = matches!(source, E::Missing | E::Foreign | E::Damaged(_));
+    lost.then(|| (place.as_str(), source.to_string()))
 }
 
 fn code(error: &DatastoreError) -> ErrorCode {
