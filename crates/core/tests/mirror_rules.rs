@@ -2,9 +2,9 @@
 //! design names.
 
 use sterna_core::mirror::{
-    Action, Config, Control, End, Event, Fault, HOLD_BUDGET, Job, JobKind, MemoryMap,
-    Mirror, Notice, Outcome, PATIENCE, PauseReason, Phase, RegionMap, Request, RequestId,
-    RequestKind, Stored,
+    Action, Commit, Config, Control, End, Event, Fault, HOLD_BUDGET, Job, JobKind,
+    MemoryMap, Mirror, Notice, Outcome, PATIENCE, PauseReason, Phase, RegionMap, Request,
+    RequestId, RequestKind, Stored,
 };
 use sterna_core::{ByteRange, Nanos};
 
@@ -253,7 +253,7 @@ fn a_switch_over_holds_requests_and_hands_them_to_the_destination() {
     bench.after(Nanos::from_millis(3));
     let moved = Action::Moved(RequestId(1));
     assert_eq!(
-        bench.tell(Event::Committed(true)),
+        bench.tell(Event::Committed(Commit::Durable)),
         [moved, Action::Ended(End::Completed)]
     );
     assert_eq!(bench.mirror.progress().held, Some(Nanos::from_millis(3)));
@@ -298,7 +298,10 @@ fn a_commit_that_was_asked_for_is_never_undone() {
     assert_eq!(bench.tell(Event::Control(Control::Cancel)), []);
     assert_eq!(bench.tell(Event::Control(Control::Pause)), []);
     assert!(bench.mirror.holding());
-    assert_eq!(bench.tell(Event::Committed(true)), [Action::Ended(End::Completed)]);
+    assert_eq!(
+        bench.tell(Event::Committed(Commit::Durable)),
+        [Action::Ended(End::Completed)]
+    );
 }
 
 #[test]
@@ -307,9 +310,43 @@ fn a_commit_that_failed_gives_the_guest_back_to_the_source() {
     bench.tell(Event::Tick);
     bench.reach_commit();
     bench.write(1, 0);
-    bench.tell(Event::Committed(false));
+    bench.tell(Event::Committed(Commit::Failed));
     assert!(bench.asked.contains(&Action::Unseal) && bench.asked.contains(&source(1)));
     assert_eq!(bench.mirror.progress().phase, Phase::Paused(PauseReason::StateStore));
+}
+
+#[test]
+fn a_commit_that_is_refused_gives_the_guest_back_and_is_tried_again() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.reach_commit();
+    bench.write(1, 0);
+    bench.tell(Event::Committed(Commit::Refused));
+    assert!(bench.asked.contains(&Action::Unseal) && bench.asked.contains(&source(1)));
+    bench.source_done(1);
+    bench.destination_done(1);
+    bench.after(Nanos::from_secs(5)).tell(Event::Tick);
+    bench.reach_commit();
+    assert_eq!(
+        bench.tell(Event::Committed(Commit::Durable)),
+        [Action::Ended(End::Completed)]
+    );
+}
+
+#[test]
+fn a_pause_during_a_commit_that_is_refused_holds_unless_it_was_taken_back() {
+    for taken_back in [false, true] {
+        let mut bench = Bench::with(Stored::Synced, Bench::config());
+        bench.tell(Event::Tick);
+        bench.reach_commit();
+        bench.tell(Event::Control(Control::Pause));
+        if taken_back {
+            bench.tell(Event::Control(Control::Resume));
+        }
+        bench.tell(Event::Committed(Commit::Refused));
+        let paused = bench.mirror.progress().phase == Phase::Paused(PauseReason::Asked);
+        assert_eq!(paused, !taken_back);
+    }
 }
 
 #[test]
@@ -352,7 +389,7 @@ fn a_cancel_during_a_commit_that_fails_is_not_forgotten() {
     bench.tell(Event::Tick);
     bench.reach_commit();
     bench.tell(Event::Control(Control::Cancel));
-    bench.tell(Event::Committed(false));
+    bench.tell(Event::Committed(Commit::Failed));
     assert!(bench.asked.contains(&Action::Ended(End::Cancelled)));
 }
 

@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Mutex;
 use std::sync::mpsc::Sender;
 
-use sterna_core::mirror::{Control, Fault, Progress, REGION};
+use sterna_core::mirror::{Commit, Control, Fault, Progress, REGION};
 
 use crate::engine::{Engine, EngineError};
 use crate::image::shaped::shaped;
@@ -129,9 +129,9 @@ impl Engine {
         self.tell(id, Message::Sealed(result))
     }
 
-    /// The daemon's answer to `Commit`: the record is durable, or certainly absent.
-    pub fn committed(&self, id: MigrationId, ok: bool) -> Result<(), MigrateError> {
-        self.tell(id, Message::Committed(ok))
+    /// The daemon's answer to `Commit`.
+    pub fn committed(&self, id: MigrationId, commit: Commit) -> Result<(), MigrateError> {
+        self.tell(id, Message::Committed(commit))
     }
 
     /// A migration in figures.

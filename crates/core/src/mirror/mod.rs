@@ -72,8 +72,8 @@ pub use config::{
     PATIENCE_RAISE_MAX, PATIENCE_STEP, REGION,
 };
 pub use event::{
-    Action, Control, End, Event, Fault, Job, JobId, JobKind, Notice, Outcome, Request,
-    RequestId, RequestKind,
+    Action, Commit, Control, End, Event, Fault, Job, JobId, JobKind, Notice, Outcome,
+    Request, RequestId, RequestKind,
 };
 pub use map::{MemoryMap, RegionMap, Stored};
 pub use progress::{PauseReason, Phase, Progress};
@@ -158,7 +158,7 @@ impl<M: RegionMap> Mirror<M> {
             Event::Flushed(result) => self.flushed(now, result, out),
             Event::Prepared(ok) => self.prepared(now, ok, out),
             Event::Sealed(result) => self.sealed(now, result, out),
-            Event::Committed(ok) => self.committed(now, ok, out),
+            Event::Committed(commit) => self.committed(now, commit, out),
             Event::Control(control) => self.control(now, control, out),
             Event::Tick => {}
         }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use sterna_core::mirror::{
-    Action, Config, Control, End, Event, Fault, HOLD_BUDGET, Job, JobKind, MemoryMap,
-    Mirror, Outcome, PATIENCE, PATIENCE_RAISE_MAX, PauseReason, Phase, RegionMap,
-    Request, RequestId, RequestKind, Stored,
+    Action, Commit, Config, Control, End, Event, Fault, HOLD_BUDGET, Job, JobKind,
+    MemoryMap, Mirror, Outcome, PATIENCE, PATIENCE_RAISE_MAX, PauseReason, Phase,
+    RegionMap, Request, RequestId, RequestKind, Stored,
 };
 use sterna_core::{ByteRange, Nanos};
 
@@ -396,7 +396,12 @@ impl World {
             }
             Effect::Prepare => self.tell(Event::Prepared(!fails)),
             Effect::Seal => self.tell(Event::Sealed(result)),
-            Effect::Commit => self.tell(Event::Committed(!fails)),
+            Effect::Commit => {
+                let failed = [Commit::Refused, Commit::Failed];
+                let failed = failed[self.random.below(2) as usize];
+                let commit = if fails { failed } else { Commit::Durable };
+                self.tell(Event::Committed(commit));
+            }
         }
     }
 

@@ -7,8 +7,9 @@
 //! ([`CommitError`]), not something to guess.
 //!
 //! One thread owns the connection. A call sends it a closure and waits, so
-//! callers block: they are on threads that may. Each record has a file with
-//! its type and its calls.
+//! callers block: they are on threads that may. The commit alone, for which a
+//! guest is held, waits for no other call: it has a connection of its own
+//! (`commit`). Each record has a file with its type and its calls.
 
 mod commit;
 mod datastores;
@@ -29,6 +30,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub(crate) use commit::CommitError;
+use commit::Commits;
 pub(crate) use datastores::DatastoreRecord;
 pub(crate) use disks::DiskRecord;
 pub(crate) use migrations::{MigrationRecord, Pause, Place};
@@ -111,6 +113,7 @@ pub(crate) struct Store {
 }
 
 struct Inner {
+    commits: Commits,
     work: Option<mpsc::Sender<Work>>,
     thread: Option<thread::JoinHandle<()>>,
 }
@@ -130,6 +133,7 @@ impl Store {
     /// be.
     pub(crate) fn open(path: &Path) -> Result<Store, StoreError> {
         let mut connection = schema::open(path)?;
+        let commits = Commits::open(path)?;
         let (sender, receiver) = mpsc::channel::<Work>();
         let run = move || {
             for work in receiver {
@@ -138,7 +142,7 @@ impl Store {
         };
         let thread = thread::Builder::new().name("sterna-store".into()).spawn(run);
         let thread = thread.expect("a process that starts can start a thread");
-        let inner = Inner { work: Some(sender), thread: Some(thread) };
+        let inner = Inner { commits, work: Some(sender), thread: Some(thread) };
         Ok(Store { inner: Arc::new(inner) })
     }
 

@@ -34,7 +34,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use sterna_core::mirror::{
-    Action, Config, Control, End, Event, Fault, Job, JobId, Mirror, PauseReason,
+    Action, Commit, Config, Control, End, Event, Fault, Job, JobId, Mirror, PauseReason,
     Progress, Request, RequestId,
 };
 
@@ -77,7 +77,7 @@ pub(crate) enum Message {
     Control(Control),
     Prepared(bool),
     Sealed(Result<(), Fault>),
-    Committed(bool),
+    Committed(Commit),
 }
 
 /// A migration on its disk's reactor.
@@ -210,7 +210,7 @@ impl MirrorDriver {
             Message::Control(control) => Event::Control(control),
             Message::Prepared(ok) => Event::Prepared(ok),
             Message::Sealed(result) => Event::Sealed(result),
-            Message::Committed(ok) => Event::Committed(ok),
+            Message::Committed(commit) => Event::Committed(commit),
         };
         self.tell(core, cx, event);
     }
