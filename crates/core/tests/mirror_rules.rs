@@ -2,9 +2,9 @@
 //! design names.
 
 use sterna_core::mirror::{
-    Action, Commit, Config, Control, End, Event, Fault, HOLD_BUDGET, Job, JobKind,
-    MemoryMap, Mirror, Notice, Outcome, PATIENCE, PauseReason, Phase, RegionMap, Request,
-    RequestId, RequestKind, Stored,
+    Action, Commit, Config, Control, Counted, End, Event, Fault, HOLD_BUDGET, Job,
+    JobKind, MemoryMap, Mirror, Notice, Outcome, PATIENCE, PauseReason, Phase, RegionMap,
+    Request, RequestId, RequestKind, Stored,
 };
 use sterna_core::{ByteRange, Nanos};
 
@@ -23,7 +23,11 @@ impl Bench {
     fn with(stored: Stored, config: Config) -> Bench {
         let map = MemoryMap::new(config.regions(), stored);
         let now = Nanos::from_secs(1);
-        Bench { mirror: Mirror::new(now, config, map), now, asked: Vec::new() }
+        Bench {
+            mirror: Mirror::new(now, config, Counted::new(map)),
+            now,
+            asked: Vec::new(),
+        }
     }
 
     fn config() -> Config {
@@ -36,7 +40,7 @@ impl Bench {
         let mut map = MemoryMap::new(REGIONS, Stored::Synced);
         map.set(REGIONS - 1, Stored::Late);
         let now = Nanos::from_secs(1);
-        let mirror = Mirror::new(now, Bench::config(), map);
+        let mirror = Mirror::new(now, Bench::config(), Counted::new(map));
         let mut bench = Bench { mirror, now, asked: Vec::new() };
         bench.tell(Event::Tick);
         bench

@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Mutex;
 use std::sync::mpsc::Sender;
 
-use sterna_core::mirror::{Commit, Control, Fault, Progress, REGION};
+use sterna_core::mirror::{Commit, Control, Counted, Fault, Progress, REGION};
 
 use crate::engine::{Engine, EngineError};
 use crate::image::shaped::shaped;
@@ -86,7 +86,8 @@ impl Engine {
         if opened.size() < size {
             return Err(MigrateError::TooSmall { image: opened.size(), disk: size });
         }
-        let map = open_map(migration, size)?;
+        // Here and not on the reactor, where guests would wait for it.
+        let map = Counted::new(open_map(migration, size)?);
         self.migrations().with(|known| known.insert(id, disk));
         let started = self.on_disk(disk, move |disk, cx| {
             if disk.is_mirrored() {

@@ -55,6 +55,7 @@ mod control;
 mod converge;
 mod copier;
 mod copy;
+mod counted;
 mod event;
 mod flight;
 mod guest;
@@ -71,6 +72,7 @@ pub use config::{
     Config, DESTINATION_TIMEOUT, FLUSH_TIMEOUT, HOLD_BUDGET, PATIENCE,
     PATIENCE_RAISE_MAX, PATIENCE_STEP, REGION,
 };
+pub use counted::Counted;
 pub use event::{
     Action, Commit, Control, End, Event, Fault, Job, JobId, JobKind, Notice, Outcome,
     Request, RequestId, RequestKind,
@@ -122,7 +124,7 @@ impl<M: RegionMap> Mirror<M> {
     ///
     /// If the map's number of regions is not the disk's, or a region's size is
     /// not a power of two.
-    pub fn new(now: Nanos, config: Config, map: M) -> Self {
+    pub fn new(now: Nanos, config: Config, map: Counted<M>) -> Self {
         Mirror {
             config,
             state: State::Running,
@@ -137,7 +139,12 @@ impl<M: RegionMap> Mirror<M> {
     }
 
     /// A mirror that starts paused, as a daemon finds it after a restart.
-    pub fn new_paused(now: Nanos, config: Config, map: M, reason: PauseReason) -> Self {
+    pub fn new_paused(
+        now: Nanos,
+        config: Config,
+        map: Counted<M>,
+        reason: PauseReason,
+    ) -> Self {
         let mut mirror = Mirror::new(now, config, map);
         mirror.state = State::Paused(reason);
         mirror

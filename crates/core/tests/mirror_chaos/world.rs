@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use sterna_core::mirror::{
-    Action, Commit, Config, Control, End, Event, Fault, HOLD_BUDGET, Job, JobKind,
-    MemoryMap, Mirror, Outcome, PATIENCE, PATIENCE_RAISE_MAX, PauseReason, Phase,
-    RegionMap, Request, RequestId, RequestKind, Stored,
+    Action, Commit, Config, Control, Counted, End, Event, Fault, HOLD_BUDGET, Job,
+    JobKind, MemoryMap, Mirror, Outcome, PATIENCE, PATIENCE_RAISE_MAX, PauseReason,
+    Phase, RegionMap, Request, RequestId, RequestKind, Stored,
 };
 use sterna_core::{ByteRange, Nanos};
 
@@ -155,7 +155,12 @@ impl World {
         World {
             now,
             clock: 1,
-            mirror: Mirror::new_paused(now, config, map.clone(), PauseReason::Asked),
+            mirror: Mirror::new_paused(
+                now,
+                config,
+                Counted::new(map.clone()),
+                PauseReason::Asked,
+            ),
             histories: source.iter().map(|value| History::new(*value)).collect(),
             durable: destination.clone(),
             old_map: map,
@@ -655,6 +660,7 @@ impl World {
         self.held_from = None;
         let paused = matches!(self.mirror.progress().phase, Phase::Paused(_));
         let config = Self::config(&self.setup);
+        let map = Counted::new(map);
         self.mirror = if paused {
             Mirror::new_paused(self.now, config, map, PauseReason::Asked)
         } else {

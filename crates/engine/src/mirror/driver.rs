@@ -34,8 +34,8 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use sterna_core::mirror::{
-    Action, Commit, Config, Control, End, Event, Fault, Job, JobId, Mirror, PauseReason,
-    Progress, Request, RequestId,
+    Action, Commit, Config, Control, Counted, End, Event, Fault, Job, JobId, Mirror,
+    PauseReason, Progress, Request, RequestId,
 };
 
 use super::job::{Need, Run, Side, Step, Style, fault};
@@ -121,7 +121,7 @@ impl MirrorDriver {
         cx: &mut Cx,
         id: MigrationId,
         options: &Options,
-        map: MapFile,
+        map: Counted<MapFile>,
         destination: u16,
         events: Sender<MigrationEvent>,
     ) -> std::io::Result<MirrorDriver> {
@@ -130,7 +130,7 @@ impl MirrorDriver {
         // Shared blocks are reserved for nobody, so only thin images share them.
         let sharing = options.thin && core.image(destination).is_some_and(can_share);
         let clone = core.image(source).filter(|_| sharing).and_then(Image::file);
-        let region = u64::from(map.key().region);
+        let region = u64::from(map.map().key().region);
         let config = Config {
             region,
             scan,
