@@ -1,10 +1,12 @@
 //! The daemon is killed, at whatever moment, and its migrations go on when it
 //! starts again.
 
+use std::path::Path;
 use std::time::Duration;
 
+use sterna_tests::clients::identical;
 use sterna_tests::programs::have;
-use sterna_tests::servers::QemuClient;
+use sterna_tests::servers::{Nbdkit, QemuClient};
 use sterna_tests::wait::seconds;
 use sterna_tests::{Checker, CheckerOptions, MIB, Stage, checker};
 
@@ -154,11 +156,7 @@ fn after_a_power_cut_what_differs_is_copied_and_nothing_else() {
     stage.daemon.kill();
     let before = copied_bytes(&stage);
     // What a power cut does to writes that were not flushed: they are gone.
-    let copy = stage.there.join("a.raw");
-    let file = std::fs::OpenOptions::new().write(true).open(&copy).expect("open");
-    std::os::unix::fs::FileExt::write_all_at(&file, &vec![7; SPOILT as usize], 8 * MIB)
-        .expect("spoil the copy");
-    drop(file);
+    spoil(&stage.there.join("a.raw"));
     stage.daemon.variable("STERNA_BOOT_ID", SECOND);
     stage.daemon.restart();
     stage.daemon.sterna(&format!("migration set {id} --rate none"));
@@ -174,12 +172,51 @@ fn after_a_power_cut_what_differs_is_copied_and_nothing_else() {
     );
 }
 
+/// Spoils a part of the copy that was copied long ago.
+fn spoil(copy: &Path) {
+    let file = std::fs::OpenOptions::new().write(true).open(copy).expect("open");
+    std::os::unix::fs::FileExt::write_all_at(&file, &vec![7; SPOILT as usize], 8 * MIB)
+        .expect("spoil the copy");
+}
+
+#[test]
+fn an_nbd_server_that_was_restarted_while_the_daemon_was_gone_is_compared() {
+    if !have(&["nbdkit", "qemu-img"]) {
+        return;
+    }
+    let mut stage = Stage::new();
+    stage.disk_with_data("a", 128 * MIB, 128 * MIB);
+    let source = stage.daemon.image("a");
+    let copy = stage.scratch.path("remote.raw");
+    std::fs::File::create(&copy)
+        .and_then(|file| file.set_len(129 * MIB))
+        .expect("a file");
+    let mut server = Nbdkit::start(&stage.scratch.socket("nbdkit"), &copy, &[]);
+    stage.daemon.sterna(&format!("datastore add remote {}", server.location())).ok();
+    let id = stage.daemon.migrate("a --to remote --rate 40M --keep-source");
+    stage.daemon.wait_for_bytes(id, 64 * MIB);
+    stage.daemon.kill();
+    server.kill();
+    // Nobody had told it to keep what it was given, and it has not.
+    spoil(&copy);
+    server.restart();
+    stage.daemon.restart();
+    stage.daemon.sterna(&format!("migration set {id} --rate none"));
+    let done = stage.daemon.wait_for(id, "completed", seconds(60));
+    identical(&source.display().to_string(), &stage.daemon.uri("a"));
+    let copied = done["report"]["copied"].as_u64().expect("a number");
+    assert!(
+        copied <= 128 * MIB + SPOILT + 16 * MIB,
+        "{copied} bytes were copied: what was equal should only be compared"
+    );
+}
+
 /// What the copy takes by now.
 fn copied_bytes(stage: &Stage) -> u64 {
     sterna_tests::places::allocated(&stage.there.join("a.raw"))
 }
 
-fn identical_images(stage: &Stage, source: &std::path::Path) {
+fn identical_images(stage: &Stage, source: &Path) {
     sterna_tests::clients::identical_files(source, &stage.daemon.image("a"));
 }
 

@@ -10,11 +10,13 @@ use std::io;
 use std::sync::Mutex;
 use std::sync::mpsc::Sender;
 
-use sterna_core::mirror::{Commit, Control, Counted, Fault, Progress, REGION};
+use sterna_core::mirror::{
+    Commit, Control, Counted, Fault, Progress, REGION, RegionMap, Stored,
+};
 
 use crate::engine::{Engine, EngineError};
 use crate::image::shaped::shaped;
-use crate::image::{self, OpenError};
+use crate::image::{self, ImageSpec, OpenError};
 use crate::mirror::{
     MapError, MapFile, MapKey, Message, MigrationEvent, MigrationId, MigrationSpec,
     MirrorDriver, Start,
@@ -178,6 +180,12 @@ fn open_map(migration: &MigrationSpec, size: u64) -> Result<MapFile, MapError> {
         Start::Resume => {
             let mut map = MapFile::open(&migration.map, key)?;
             map.adopt_boot(migration.boot)?;
+            if matches!(migration.destination, ImageSpec::Nbd(_)) {
+                // The server may have been gone meanwhile, with what it had not made
+                // durable. While there is a link, losing it tells us so; the last
+                // one ended with whoever had it.
+                map.replace_synced(Stored::Suspect);
+            }
             Ok(map)
         }
     }

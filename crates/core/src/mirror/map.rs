@@ -17,7 +17,8 @@ pub enum Stored {
     Late = 1,
     /// Both images hold the same bytes.
     Synced = 2,
-    /// Was `Synced` before the power failed: read both sides and compare.
+    /// Was `Synced` before the power failed, or before its server may have been gone:
+    /// read both sides and compare.
     Suspect = 3,
 }
 
