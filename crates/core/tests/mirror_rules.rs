@@ -249,6 +249,45 @@ fn a_destination_that_never_answers_pauses_the_migration() {
 }
 
 #[test]
+fn a_destination_out_of_reach_is_lost_after_two_seconds_and_not_before() {
+    let lost = Phase::Paused(PauseReason::Destination(Fault::Lost));
+    let mut bench = Bench::almost_done();
+    bench.tell(Event::DestinationInReach(false));
+    bench.after(Nanos::from_millis(1900)).tell(Event::Tick);
+    assert_eq!(bench.mirror.progress().phase, Phase::Copying);
+    bench.tell(Event::DestinationInReach(true));
+    bench.tell(Event::DestinationInReach(false));
+    bench.after(Nanos::from_millis(1900)).tell(Event::Tick);
+    assert_eq!(bench.mirror.progress().phase, Phase::Copying, "each outage for itself");
+    bench.after(Nanos::from_millis(100)).tell(Event::Tick);
+    assert_eq!(bench.mirror.progress().phase, lost);
+    assert_eq!(bench.mirror.deadline(), None);
+    // Resumed, it has as long again to come back.
+    bench.after(Nanos::from_secs(60)).tell(Event::Control(Control::Resume));
+    bench.after(Nanos::from_secs(1)).tell(Event::Tick);
+    assert_eq!(bench.mirror.progress().phase, Phase::Copying);
+    bench.after(Nanos::from_secs(1)).tell(Event::Tick);
+    assert_eq!(bench.mirror.progress().phase, lost);
+    bench.tell(Event::DestinationInReach(true));
+    bench.tell(Event::Control(Control::Resume));
+    bench.after(Nanos::from_secs(5)).tell(Event::Tick);
+    assert_eq!(bench.mirror.progress().phase, Phase::Copying);
+}
+
+#[test]
+fn a_destination_that_is_lost_during_the_commit_changes_nothing() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.reach_commit();
+    bench.tell(Event::DestinationInReach(false));
+    assert_eq!(bench.mirror.deadline(), None, "the commit's answer decides");
+    assert_eq!(bench.after(Nanos::from_secs(3)).tell(Event::Tick), []);
+    bench.tell(Event::Committed(Commit::Refused));
+    let phase = bench.mirror.progress().phase;
+    assert_eq!(phase, Phase::Paused(PauseReason::Destination(Fault::Lost)));
+}
+
+#[test]
 fn a_switch_over_holds_requests_and_hands_them_to_the_destination() {
     let mut bench = Bench::with(Stored::Synced, Bench::config());
     bench.tell(Event::Tick);

@@ -66,6 +66,7 @@ impl<M: RegionMap> Mirror<M> {
         self.converge.restart();
         self.flights.rearm(now);
         self.jobs.rearm(now);
+        self.out_of_reach = self.out_of_reach.map(|_| now);
         self.switch.resumed(now);
         out.push(Action::Notice(Notice::Resumed));
     }

@@ -144,6 +144,9 @@ pub enum Event {
         /// What it said.
         result: Result<(), Fault>,
     },
+    /// The last way to the destination was lost, or one was found again. What it was
+    /// asked to do waits meanwhile.
+    DestinationInReach(bool),
     /// The destination went away and came back, and may have lost what it had not
     /// been asked to make durable. What was equal is compared.
     DestinationForgot,

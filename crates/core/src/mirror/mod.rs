@@ -70,7 +70,7 @@ mod verify;
 
 pub use config::{
     Config, DESTINATION_TIMEOUT, FLUSH_TIMEOUT, HOLD_BUDGET, PATIENCE,
-    PATIENCE_RAISE_MAX, PATIENCE_STEP, REGION,
+    PATIENCE_RAISE_MAX, PATIENCE_STEP, REACH_TIMEOUT, REGION,
 };
 pub use counted::Counted;
 pub use event::{
@@ -114,6 +114,8 @@ pub struct Mirror<M> {
     pace: Pace,
     converge: Converge,
     switch: Switch,
+    /// Since when the destination is out of reach, as far as that counts.
+    out_of_reach: Option<Nanos>,
 }
 
 impl<M: RegionMap> Mirror<M> {
@@ -135,6 +137,7 @@ impl<M: RegionMap> Mirror<M> {
             pace: Pace::new(now, config.rate),
             converge: Converge::new(config.patience),
             switch: Switch::default(),
+            out_of_reach: None,
         }
     }
 
@@ -160,6 +163,9 @@ impl<M: RegionMap> Mirror<M> {
                 self.destination_done(now, id, result, out);
             }
             Event::DestinationForgot => self.destination_forgot(now, out),
+            Event::DestinationInReach(is) => {
+                self.out_of_reach = (!is).then(|| self.out_of_reach.unwrap_or(now));
+            }
             Event::DestinationSkipped { id } => self.destination_skipped(id, out),
             Event::JobDone { job, outcome } => self.job_done(now, job, &outcome, out),
             Event::Flushed(result) => self.flushed(now, result, out),
@@ -189,6 +195,7 @@ impl<M: RegionMap> Mirror<M> {
             copying.then(|| self.copier.wake()).flatten(),
             copying.then(|| self.converge.deadline()).flatten(),
             destination.filter(|_| running),
+            self.lost_at().filter(|_| running),
             self.jobs.oldest().map(|since| since.plus(timeout)).filter(|_| running),
         ]
         .into_iter()
@@ -243,6 +250,13 @@ impl<M: RegionMap> Mirror<M> {
             undone: self.switch.undone(),
             patience: self.converge.patience(),
         }
+    }
+
+    /// When a destination that is out of reach counts as lost. Not during a commit:
+    /// nothing is asked of it then, and the commit's answer decides.
+    fn lost_at(&self) -> Option<Nanos> {
+        let since = self.out_of_reach.filter(|_| !self.switch.committing())?;
+        Some(since.plus(self.config.reach_timeout))
     }
 
     /// Whether guest writes may go to the destination at all.

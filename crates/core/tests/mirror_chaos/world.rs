@@ -30,6 +30,8 @@ pub(crate) struct Setup {
     pub(crate) destination_fails: u64,
     pub(crate) source_fails: u64,
     pub(crate) hangs: u64,
+    /// The destination goes out of reach, or comes back.
+    pub(crate) outages: u64,
     pub(crate) kills: u64,
     pub(crate) power_losses: u64,
     pub(crate) controls: u64,
@@ -54,6 +56,7 @@ impl Setup {
             destination_fails: 0,
             source_fails: 0,
             hangs: 0,
+            outages: 0,
             kills: 0,
             power_losses: 0,
             controls: 0,
@@ -206,6 +209,7 @@ impl World {
             self.step();
         }
         self.calm = true;
+        self.tell(Event::DestinationInReach(true));
         // Enough for a hang of half a minute to end: a step takes 0.2 ms or so.
         let end = self.steps + 500_000;
         while self.ended.is_none() {
@@ -247,6 +251,10 @@ impl World {
             }
             if self.random.one_in(self.setup.controls) {
                 return self.control();
+            }
+            if self.random.one_in(self.setup.outages) {
+                let is = self.random.one_in(2);
+                return self.tell(Event::DestinationInReach(is));
             }
         }
         let guest_more = self.guest.len() < self.setup.guest_depth;

@@ -44,7 +44,7 @@ use super::translate::{can_share, describe, number};
 use super::{MigrationEvent, MigrationId, Options};
 use crate::buffer::{Pool, Slice};
 use crate::disk::{Core, Driver};
-use crate::image::{Cx, Image, ImageOp, ImageResult};
+use crate::image::{Cx, Image, ImageOp, ImageResult, Ticket};
 use crate::io::{Errno, Owner, Token};
 use crate::slab::Slab;
 use crate::timer::TimerId;
@@ -223,9 +223,6 @@ impl MirrorDriver {
             self.act(core, cx, action);
         }
         self.actions = actions;
-        if core.has_forgotten(self.destination) {
-            self.later.push_back(Event::DestinationForgot);
-        }
         if let Some(event) = self.later.pop_front() {
             return self.tell(core, cx, event);
         }
@@ -435,6 +432,15 @@ impl MirrorDriver {
         });
     }
 
+    /// Something has happened to one of the images.
+    fn look(&mut self, core: &mut Core, cx: &mut Cx) {
+        if core.has_forgotten(self.destination) {
+            self.tell(core, cx, Event::DestinationForgot);
+        }
+        let is = core.is_in_reach(self.destination);
+        self.tell(core, cx, Event::DestinationInReach(is));
+    }
+
     fn source_done(
         &mut self,
         core: &mut Core,
@@ -467,6 +473,9 @@ impl Driver for MirrorDriver {
     }
 
     fn finished(&mut self, core: &mut Core, cx: &mut Cx, id: u64, result: ImageResult) {
+        if id == Ticket::NEWS {
+            return self.look(core, cx);
+        }
         let Some(own) = id.checked_sub(Core::OWN) else {
             self.source_done(core, cx, id as u32, result);
             return;

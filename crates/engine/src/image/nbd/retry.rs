@@ -6,7 +6,7 @@ use super::connect::{Connected, connect};
 use super::flight::Abilities;
 use super::link::{Outcome, State};
 use super::{CONNECT, NbdImage, RECV, RETRY_MAX, RETRY_MIN, SEND, STAY_AWAY};
-use crate::image::{Cx, token};
+use crate::image::{Cx, Image, token};
 use crate::io::Op;
 
 impl NbdImage {
@@ -17,9 +17,11 @@ impl NbdImage {
             return self.settle(cx, at);
         }
         link.state = State::Ending;
-        let alive = self.links.iter().any(|link| link.state == State::Up);
-        // With its last connection the server itself may be gone, and its cache.
-        self.forgotten |= self.unflushed && !alive && !self.closing;
+        if !self.is_in_reach() && !self.closing {
+            // With its last connection the server itself may be gone, and its cache.
+            self.forgotten |= self.unflushed;
+            self.tell_news(cx);
+        }
         let link = &mut self.links[at];
         let (receiving, sending) = (link.receiving, link.message.is_none());
         if !self.closing {
