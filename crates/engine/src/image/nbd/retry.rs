@@ -7,7 +7,7 @@ use super::flight::Abilities;
 use super::link::{Outcome, State};
 use super::{CONNECT, NbdImage, RECV, RETRY_MAX, RETRY_MIN, SEND, STAY_AWAY};
 use crate::image::{Cx, Image, token};
-use crate::io::Op;
+use crate::io::{Chore, Op};
 
 impl NbdImage {
     /// Gives a connection up. What it owes is sent again on another one.
@@ -117,7 +117,8 @@ impl NbdImage {
             Ok(0)
         };
         let token = self.token(at, CONNECT);
-        cx.io.submit(token, Op::Blocking { job: Some(Box::new(job)) });
+        let op = Op::Blocking { chore: Chore::Connect, job: Some(Box::new(job)) };
+        cx.io.submit(token, op);
     }
 
     /// The helper is back.
