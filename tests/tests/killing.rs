@@ -2,9 +2,10 @@
 //! starts again.
 
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::time::Duration;
 
-use sterna_tests::images::{allocated, identical_files};
+use sterna_tests::images::{allocated, identical, identical_files};
 use sterna_tests::programs::have;
 use sterna_tests::random::Random;
 use sterna_tests::servers::QemuClient;
@@ -138,9 +139,7 @@ fn after_a_power_cut_what_differs_is_copied_and_nothing_else() {
     let copy = stage.there.join("a.raw");
     let before = allocated(&copy);
     // What a power cut does to writes that were not flushed: they are gone.
-    let file = std::fs::OpenOptions::new().write(true).open(&copy).expect("open");
-    file.write_all_at(&vec![7; SPOILT as usize], 8 * MIB).expect("spoil the copy");
-    drop(file);
+    spoil(&copy);
     stage.daemon.variable("STERNA_BOOT_ID", SECOND);
     stage.daemon.restart();
     stage.daemon.hurry(id);
@@ -153,6 +152,36 @@ fn after_a_power_cut_what_differs_is_copied_and_nothing_else() {
     assert!(
         copied <= before + rest + SPOILT + 16 * MIB,
         "{copied} bytes were copied: too much ({before} were on the other side)"
+    );
+}
+
+/// Spoils a part of the copy that was copied long ago.
+fn spoil(copy: &Path) {
+    let file = std::fs::OpenOptions::new().write(true).open(copy).expect("open");
+    file.write_all_at(&vec![7; SPOILT as usize], 8 * MIB).expect("spoil the copy");
+}
+
+#[test]
+fn an_nbd_server_that_was_restarted_while_the_daemon_was_gone_is_compared() {
+    let Some(mut stage) = Stage::given(&["nbdkit", "qemu-img"]) else { return };
+    stage.disk_with_data("a", 128 * MIB, 128 * MIB);
+    let source = stage.daemon.image("a");
+    let mut server = stage.nbd_server("remote", 129 * MIB, &[]);
+    let id = stage.daemon.migrate("a --to remote --rate 40M --keep-source");
+    stage.daemon.wait_for_bytes(id, 64 * MIB);
+    stage.daemon.kill();
+    server.kill();
+    // Nobody had told it to keep what it was given, and it has not.
+    spoil(server.file());
+    server.restart();
+    stage.daemon.restart();
+    stage.daemon.hurry(id);
+    let done = stage.daemon.completed(id);
+    identical(&source.display().to_string(), &stage.daemon.uri("a"));
+    let copied = done["report"]["copied"].as_u64().expect("a number");
+    assert!(
+        copied <= 128 * MIB + SPOILT + 16 * MIB,
+        "{copied} bytes were copied: what was equal should only be compared"
     );
 }
 

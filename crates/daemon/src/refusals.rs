@@ -34,24 +34,12 @@ pub(crate) fn lost_sidecar(
     Some(DaemonError::new(code(error), message))
 }
 
-/// What is wrong with a sidecar, without advice that nobody can follow here.
-pub(crate) fn sidecar_problem(error: &SidecarError) -> String {
-    damage(error).unwrap_or_else(|| error.to_string())
-}
-
 /// What is wrong with a sidecar whose image may be right.
 fn unreadable(error: &DatastoreError) -> Option<(&str, String)> {
     let DatastoreError::Sidecar { place, source } = error else { return None };
-    Some((place, damage(source)?))
-}
-
-fn damage(error: &SidecarError) -> Option<String> {
-    Some(match error {
-        SidecarError::Missing => "there is no sidecar".into(),
-        SidecarError::Foreign => "what is there is not a sidecar".into(),
-        SidecarError::Damaged(how) => format!("the sidecar is damaged ({how})"),
-        _ => return None,
-    })
+    use SidecarError as E;
+    let lost = matches!(source, E::Missing | E::Foreign | E::Damaged(_));
+    lost.then(|| (place.as_str(), source.to_string()))
 }
 
 fn code(error: &DatastoreError) -> ErrorCode {

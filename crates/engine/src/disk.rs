@@ -61,7 +61,8 @@ pub(crate) trait Driver {
     /// A guest request has come; it is in the table under this number.
     fn arrived(&mut self, core: &mut Core, cx: &mut Cx, request: u32);
 
-    /// An image has answered the ticket with this id.
+    /// An image has answered the ticket with this id, or has news
+    /// ([`Ticket::NEWS`]).
     fn finished(&mut self, core: &mut Core, cx: &mut Cx, id: u64, result: ImageResult);
 
     /// A timer with `Owner::Disk(core.index)` has fired.
@@ -289,6 +290,11 @@ impl Core {
     /// Whether an image may have lost writes that it had answered; asked once.
     pub(crate) fn has_forgotten(&mut self, number: u16) -> bool {
         self.held(number).is_some_and(|held| held.image.has_forgotten())
+    }
+
+    /// Whether there is a way to an image.
+    pub(crate) fn is_in_reach(&self, number: u16) -> bool {
+        self.image(number).is_none_or(Image::is_in_reach)
     }
 
     /// An operation of an image is done.

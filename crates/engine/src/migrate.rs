@@ -10,11 +10,13 @@ use std::io;
 use std::sync::Mutex;
 use std::sync::mpsc::Sender;
 
-use sterna_core::mirror::{Control, Fault, Progress, REGION};
+use sterna_core::mirror::{
+    Commit, Control, Counted, Fault, Progress, REGION, RegionMap, Stored,
+};
 
 use crate::engine::{Engine, EngineError};
 use crate::image::shaped::shaped;
-use crate::image::{self, OpenError};
+use crate::image::{self, ImageSpec, OpenError};
 use crate::mirror::{
     MapError, MapFile, MapKey, Message, MigrationEvent, MigrationId, MigrationSpec,
     MirrorDriver, Start,
@@ -86,7 +88,8 @@ impl Engine {
         if opened.size() < size {
             return Err(MigrateError::TooSmall { image: opened.size(), disk: size });
         }
-        let map = open_map(migration, size)?;
+        // Here and not on the reactor, where guests would wait for it.
+        let map = Counted::new(open_map(migration, size)?);
         self.migrations().with(|known| known.insert(id, disk));
         let started = self.on_disk(disk, move |disk, cx| {
             if disk.is_mirrored() {
@@ -129,9 +132,9 @@ impl Engine {
         self.tell(id, Message::Sealed(result))
     }
 
-    /// The daemon's answer to `Commit`: the record is durable, or certainly absent.
-    pub fn committed(&self, id: MigrationId, ok: bool) -> Result<(), MigrateError> {
-        self.tell(id, Message::Committed(ok))
+    /// The daemon's answer to `Commit`.
+    pub fn committed(&self, id: MigrationId, commit: Commit) -> Result<(), MigrateError> {
+        self.tell(id, Message::Committed(commit))
     }
 
     /// A migration in figures.
@@ -177,6 +180,12 @@ fn open_map(migration: &MigrationSpec, size: u64) -> Result<MapFile, MapError> {
         Start::Resume => {
             let mut map = MapFile::open(&migration.map, key)?;
             map.adopt_boot(migration.boot)?;
+            if matches!(migration.destination, ImageSpec::Nbd(_)) {
+                // The server may have been gone meanwhile, with what it had not made
+                // durable. While there is a link, losing it tells us so; the last
+                // one ended with whoever had it.
+                map.replace_synced(Stored::Suspect);
+            }
             Ok(map)
         }
     }

@@ -172,7 +172,7 @@ fn an_image_that_is_not_the_expected_one_is_refused() {
     fs::OpenOptions::new().write(true).open(path(&image)).unwrap().set_len(512).unwrap();
     refused(newer, "the disk needs 1.00 MiB");
     fs::write(directory.path().join("a.raw.sterna"), [0x77; 512]).unwrap();
-    refused(identity.clone(), "adopt it");
+    refused(identity.clone(), "not a sidecar");
     fs::remove_file(directory.path().join("a.raw.sterna")).unwrap();
     refused(identity, "no sidecar");
 }

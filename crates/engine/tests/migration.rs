@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-use sterna_core::mirror::{Control, End, Phase, Progress};
+use sterna_core::mirror::{Commit, Control, End, Phase, Progress};
 use sterna_engine::boot::BootId;
 use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options, Start};
 use sterna_engine::{Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice};
@@ -64,7 +64,7 @@ fn run(engine: &Engine, events: &Receiver<MigrationEvent>) -> (End, Progress) {
         match events.recv_timeout(LONG).expect("the migration goes on") {
             MigrationEvent::Prepare(id) => engine.prepared(id, true).unwrap(),
             MigrationEvent::Seal(id) => engine.sealed(id, Ok(())).unwrap(),
-            MigrationEvent::Commit(id) => engine.committed(id, true).unwrap(),
+            MigrationEvent::Commit(id) => engine.committed(id, Commit::Durable).unwrap(),
             MigrationEvent::Ended(_, end, progress) => ended = Some((end, *progress)),
             MigrationEvent::Released(_) => return ended.expect("ended before released"),
             MigrationEvent::Unseal(_) | MigrationEvent::Notice(..) => {}

@@ -23,6 +23,11 @@ pub const HOLD_BUDGET: Nanos = Nanos::from_millis(100);
 /// guests reset their disks.
 pub const DESTINATION_TIMEOUT: Nanos = Nanos::from_secs(10);
 
+/// How long a destination may be out of reach before the migration pauses. Long
+/// enough for a server to be restarted, and for a link to come back; guests wait for
+/// it no longer than patience anyway, so it is for the operator that it is short.
+pub const REACH_TIMEOUT: Nanos = Nanos::from_secs(2);
+
 /// How long the flush before the switch-over may take: it may have to empty a
 /// large write cache behind a slow link, and the guest runs meanwhile.
 pub const FLUSH_TIMEOUT: Nanos = Nanos::from_secs(120);
@@ -53,6 +58,8 @@ pub struct Config {
     pub hold_budget: Nanos,
     /// How long the destination may take for one operation.
     pub destination_timeout: Nanos,
+    /// How long the destination may be out of reach.
+    pub reach_timeout: Nanos,
 }
 
 impl Config {
@@ -68,6 +75,7 @@ impl Config {
             patience: PATIENCE,
             hold_budget: HOLD_BUDGET,
             destination_timeout: DESTINATION_TIMEOUT,
+            reach_timeout: REACH_TIMEOUT,
         }
     }
 

@@ -31,6 +31,7 @@ impl<M: RegionMap> Mirror<M> {
             return;
         }
         if self.switch.committing() {
+            self.switch.pause_after(reason);
             return;
         }
         self.state = State::Paused(reason);
@@ -56,6 +57,7 @@ impl<M: RegionMap> Mirror<M> {
     }
 
     fn resume(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        self.switch.resume_after();
         if !matches!(self.state, State::Paused(_)) {
             return;
         }
@@ -64,6 +66,7 @@ impl<M: RegionMap> Mirror<M> {
         self.converge.restart();
         self.flights.rearm(now);
         self.jobs.rearm(now);
+        self.out_of_reach = self.out_of_reach.map(|_| now);
         self.switch.resumed(now);
         out.push(Action::Notice(Notice::Resumed));
     }

@@ -100,6 +100,18 @@ pub enum Outcome {
     DestinationFailed(Fault),
 }
 
+/// What became of the commit record. An outcome that is not clear is none of these:
+/// it is not told before it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Commit {
+    /// It is durable.
+    Durable,
+    /// It is certainly absent: the state store was busy, and will not be for long.
+    Refused,
+    /// It is certainly absent: the state store cannot record it.
+    Failed,
+}
+
 /// What the operator asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
@@ -132,6 +144,9 @@ pub enum Event {
         /// What it said.
         result: Result<(), Fault>,
     },
+    /// The last way to the destination was lost, or one was found again. What it was
+    /// asked to do waits meanwhile.
+    DestinationInReach(bool),
     /// The destination went away and came back, and may have lost what it had not
     /// been asked to make durable. What was equal is compared.
     DestinationForgot,
@@ -154,8 +169,8 @@ pub enum Event {
     Prepared(bool),
     /// The destination's sidecar names it active (durable), or that failed.
     Sealed(Result<(), Fault>),
-    /// The commit record is durable (`true`), or certainly absent (`false`).
-    Committed(bool),
+    /// What became of the commit record.
+    Committed(Commit),
     /// The operator speaks.
     Control(Control),
     /// Time has passed; sent no later than `Mirror::deadline`.

@@ -213,7 +213,7 @@ impl<M: RegionMap> Mirror<M> {
     }
 
     /// What is past its time: writes that waited long enough, and destinations
-    /// that have not answered for too long.
+    /// that have been out of reach or have not answered for too long.
     pub(super) fn expire(&mut self, now: Nanos, out: &mut Vec<Action>) {
         while let Some(id) = self.flights.take_due(now) {
             let flight = self.flights.get(id);
@@ -233,7 +233,9 @@ impl<M: RegionMap> Mirror<M> {
         let timeout = self.config.destination_timeout;
         let oldest = [self.flights.oldest_destination(), self.jobs.oldest()];
         let late = |since: &Nanos| now.since(*since) >= timeout;
-        if oldest.iter().flatten().any(late) {
+        if self.lost_at().is_some_and(|at| now >= at) {
+            self.pause(now, PauseReason::Destination(Fault::Lost), out);
+        } else if oldest.iter().flatten().any(late) {
             self.pause(now, PauseReason::DestinationTimedOut(timeout), out);
         }
     }

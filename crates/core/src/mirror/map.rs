@@ -5,6 +5,8 @@
 //! becomes `Synced` again when both sides are done. So whoever finds the map
 //! after a kill can take it at its word.
 
+use std::ops::Range;
+
 /// What the map holds for a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -15,7 +17,8 @@ pub enum Stored {
     Late = 1,
     /// Both images hold the same bytes.
     Synced = 2,
-    /// Was `Synced` before the power failed: read both sides and compare.
+    /// Was `Synced` before the power failed, or before its server may have been gone:
+    /// read both sides and compare.
     Suspect = 3,
 }
 
@@ -62,6 +65,11 @@ pub trait RegionMap {
                 self.set(region, stored);
             }
         }
+    }
+
+    /// How many of `regions` are not stored as `Synced`.
+    fn count_not_synced(&self, regions: Range<u64>) -> u64 {
+        regions.filter(|&region| self.get(region) != Stored::Synced).count() as u64
     }
 
     /// The first region from `from` on that is not stored as `Synced`.

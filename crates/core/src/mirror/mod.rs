@@ -55,6 +55,7 @@ mod control;
 mod converge;
 mod copier;
 mod copy;
+mod counted;
 mod event;
 mod flight;
 mod guest;
@@ -69,11 +70,12 @@ mod verify;
 
 pub use config::{
     Config, DESTINATION_TIMEOUT, FLUSH_TIMEOUT, HOLD_BUDGET, PATIENCE,
-    PATIENCE_RAISE_MAX, PATIENCE_STEP, REGION,
+    PATIENCE_RAISE_MAX, PATIENCE_STEP, REACH_TIMEOUT, REGION,
 };
+pub use counted::Counted;
 pub use event::{
-    Action, Control, End, Event, Fault, Job, JobId, JobKind, Notice, Outcome, Request,
-    RequestId, RequestKind,
+    Action, Commit, Control, End, Event, Fault, Job, JobId, JobKind, Notice, Outcome,
+    Request, RequestId, RequestKind,
 };
 pub use map::{MemoryMap, RegionMap, Stored};
 pub use progress::{PauseReason, Phase, Progress};
@@ -112,6 +114,8 @@ pub struct Mirror<M> {
     pace: Pace,
     converge: Converge,
     switch: Switch,
+    /// Since when the destination is out of reach, as far as that counts.
+    out_of_reach: Option<Nanos>,
 }
 
 impl<M: RegionMap> Mirror<M> {
@@ -122,7 +126,7 @@ impl<M: RegionMap> Mirror<M> {
     ///
     /// If the map's number of regions is not the disk's, or a region's size is
     /// not a power of two.
-    pub fn new(now: Nanos, config: Config, map: M) -> Self {
+    pub fn new(now: Nanos, config: Config, map: Counted<M>) -> Self {
         Mirror {
             config,
             state: State::Running,
@@ -133,11 +137,17 @@ impl<M: RegionMap> Mirror<M> {
             pace: Pace::new(now, config.rate),
             converge: Converge::new(config.patience),
             switch: Switch::default(),
+            out_of_reach: None,
         }
     }
 
     /// A mirror that starts paused, as a daemon finds it after a restart.
-    pub fn new_paused(now: Nanos, config: Config, map: M, reason: PauseReason) -> Self {
+    pub fn new_paused(
+        now: Nanos,
+        config: Config,
+        map: Counted<M>,
+        reason: PauseReason,
+    ) -> Self {
         let mut mirror = Mirror::new(now, config, map);
         mirror.state = State::Paused(reason);
         mirror
@@ -153,12 +163,15 @@ impl<M: RegionMap> Mirror<M> {
                 self.destination_done(now, id, result, out);
             }
             Event::DestinationForgot => self.destination_forgot(now, out),
+            Event::DestinationInReach(is) => {
+                self.out_of_reach = (!is).then(|| self.out_of_reach.unwrap_or(now));
+            }
             Event::DestinationSkipped { id } => self.destination_skipped(id, out),
             Event::JobDone { job, outcome } => self.job_done(now, job, &outcome, out),
             Event::Flushed(result) => self.flushed(now, result, out),
             Event::Prepared(ok) => self.prepared(now, ok, out),
             Event::Sealed(result) => self.sealed(now, result, out),
-            Event::Committed(ok) => self.committed(now, ok, out),
+            Event::Committed(commit) => self.committed(now, commit, out),
             Event::Control(control) => self.control(now, control, out),
             Event::Tick => {}
         }
@@ -182,6 +195,7 @@ impl<M: RegionMap> Mirror<M> {
             copying.then(|| self.copier.wake()).flatten(),
             copying.then(|| self.converge.deadline()).flatten(),
             destination.filter(|_| running),
+            self.lost_at().filter(|_| running),
             self.jobs.oldest().map(|since| since.plus(timeout)).filter(|_| running),
         ]
         .into_iter()
@@ -242,6 +256,13 @@ impl<M: RegionMap> Mirror<M> {
             undone: self.switch.undone(),
             patience: self.converge.patience(),
         }
+    }
+
+    /// When a destination that is out of reach counts as lost. Not during a commit:
+    /// nothing is asked of it then, and the commit's answer decides.
+    fn lost_at(&self) -> Option<Nanos> {
+        let since = self.out_of_reach.filter(|_| !self.switch.committing())?;
+        Some(since.plus(self.config.reach_timeout))
     }
 
     /// Whether guest writes may go to the destination at all.

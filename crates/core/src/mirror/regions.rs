@@ -13,12 +13,9 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::counted::{Behind, Counted};
 use super::{RegionMap, RequestId, Stored};
 use crate::ByteRange;
-
-/// Regions whose `behind` is counted together, so that the search for the last
-/// few of a large disk does not walk its whole map.
-const BLOCK: u64 = 4096;
 
 /// Guest writes in flight in one region.
 #[derive(Debug)]
@@ -37,39 +34,15 @@ pub(super) struct Regions<M> {
     size: u64,
     region: u64,
     busy: HashMap<u64, Busy>,
-    behind: u64,
-    behind_in_block: Vec<u16>,
+    behind: Behind,
 }
 
 impl<M: RegionMap> Regions<M> {
-    pub(super) fn new(map: M, size: u64, region: u64) -> Self {
+    pub(super) fn new(counted: Counted<M>, size: u64, region: u64) -> Self {
+        let Counted { map, behind } = counted;
         assert!(region.is_power_of_two(), "a region is a power of two");
         assert_eq!(map.regions(), size.div_ceil(region), "the map fits the disk");
-        let blocks = map.regions().div_ceil(BLOCK) as usize;
-        let mut regions = Regions {
-            map,
-            size,
-            region,
-            busy: HashMap::new(),
-            behind: 0,
-            behind_in_block: vec![0; blocks],
-        };
-        let mut at = 0;
-        while let Some(next) = regions.map.next_not_synced(at) {
-            regions.falls_behind(next);
-            at = next + 1;
-        }
-        regions
-    }
-
-    fn falls_behind(&mut self, region: u64) {
-        self.behind += 1;
-        self.behind_in_block[(region / BLOCK) as usize] += 1;
-    }
-
-    fn catches_up(&mut self, region: u64) {
-        self.behind -= 1;
-        self.behind_in_block[(region / BLOCK) as usize] -= 1;
+        Regions { map, size, region, busy: HashMap::new(), behind }
     }
 
     pub(super) fn count(&self) -> u64 {
@@ -77,7 +50,7 @@ impl<M: RegionMap> Regions<M> {
     }
 
     pub(super) fn behind(&self) -> u64 {
-        self.behind
+        self.behind.total()
     }
 
     pub(super) fn map(&self) -> &M {
@@ -86,8 +59,8 @@ impl<M: RegionMap> Regions<M> {
 
     /// Bytes that are equal on both sides.
     pub(super) fn synced_bytes(&self) -> u64 {
-        let behind = self.behind * self.region;
-        if self.behind == self.count() { 0 } else { self.size.saturating_sub(behind) }
+        let behind = self.behind() * self.region;
+        if self.behind() == self.count() { 0 } else { self.size.saturating_sub(behind) }
     }
 
     pub(super) fn stored(&self, region: u64) -> Stored {
@@ -138,20 +111,16 @@ impl<M: RegionMap> Regions<M> {
 
     /// The next region from `from` on that is behind.
     pub(super) fn next_behind(&self, from: u64) -> Option<u64> {
-        if self.behind == 0 {
+        if self.behind() == 0 {
             return None;
         }
-        let mut at = from;
+        let mut at = self.behind.next_block(from);
         while at < self.count() {
-            if self.behind_in_block[(at / BLOCK) as usize] == 0 {
-                at = (at / BLOCK + 1) * BLOCK;
-                continue;
-            }
             let region = self.map.next_not_synced(at)?;
             if !self.is_equal(region) {
                 return Some(region);
             }
-            at = region + 1;
+            at = self.behind.next_block(region + 1);
         }
         None
     }
@@ -172,7 +141,7 @@ impl<M: RegionMap> Regions<M> {
             busy.flights.push(id);
             if !mirrored && busy.equal {
                 busy.equal = false;
-                self.falls_behind(region);
+                self.behind.add(region);
             }
             // A mirrored write may change a destination that was never written;
             // and nothing is stored as synced while a write is in flight.
@@ -190,7 +159,7 @@ impl<M: RegionMap> Regions<M> {
                 && busy.equal
             {
                 busy.equal = false;
-                self.falls_behind(region);
+                self.behind.add(region);
             }
         }
     }
@@ -214,7 +183,7 @@ impl<M: RegionMap> Regions<M> {
         debug_assert!(!self.is_busy(region));
         if self.map.get(region) != Stored::Synced {
             self.map.set(region, Stored::Synced);
-            self.catches_up(region);
+            self.behind.remove(region);
         }
     }
 
@@ -225,11 +194,7 @@ impl<M: RegionMap> Regions<M> {
         for busy in self.busy.values_mut() {
             busy.equal = false;
         }
-        self.behind = self.count();
-        for (block, behind) in (0..).zip(&mut self.behind_in_block) {
-            let left = self.map.regions() - block * BLOCK;
-            *behind = left.min(BLOCK) as u16; // BLOCK fits.
-        }
+        self.behind.fill();
     }
 
     /// The destination may hold anything: the copier is about to write there, or
@@ -237,7 +202,7 @@ impl<M: RegionMap> Regions<M> {
     pub(super) fn set_late(&mut self, region: u64) {
         debug_assert!(!self.is_busy(region));
         match self.map.get(region) {
-            Stored::Synced => self.falls_behind(region),
+            Stored::Synced => self.behind.add(region),
             Stored::Late => return,
             Stored::Absent | Stored::Suspect => {}
         }

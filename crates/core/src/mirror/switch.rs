@@ -16,10 +16,14 @@
 //! operator pauses. The answer to a step that was asked for before the undoing
 //! is still awaited before anything new is asked for; a seal whose outcome came
 //! too late is taken back with `Unseal`.
+//!
+//! The commit's own answer is awaited however long it takes. A store that was
+//! busy with something else refuses it at once, and then it is undone like the
+//! others; what the operator asked for meanwhile holds.
 
 use super::{
-    Action, End, FLUSH_TIMEOUT, Fault, Mirror, Notice, PauseReason, RegionMap, Request,
-    State, Stored,
+    Action, Commit, End, FLUSH_TIMEOUT, Fault, Mirror, Notice, PauseReason, RegionMap,
+    Request, State, Stored,
 };
 use crate::Nanos;
 
@@ -51,6 +55,13 @@ enum Asked {
     Commit,
 }
 
+/// What a commit that fails is followed by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    Pause(PauseReason),
+    Cancel,
+}
+
 /// The switch-over's memory.
 #[derive(Debug, Default)]
 pub(super) struct Switch {
@@ -64,8 +75,8 @@ pub(super) struct Switch {
     retry_at: Nanos,
     waits_until: Option<Nanos>,
     held: Option<Nanos>,
-    /// Cancelled while the commit was being written; holds if that fails.
-    cancel: bool,
+    /// What was asked for while the commit was being written; holds if that fails.
+    after: Option<After>,
 }
 
 impl Switch {
@@ -82,7 +93,15 @@ impl Switch {
     }
 
     pub(super) fn cancel_after(&mut self) {
-        self.cancel = true;
+        self.after = Some(After::Cancel);
+    }
+
+    pub(super) fn pause_after(&mut self, reason: PauseReason) {
+        self.after.get_or_insert(After::Pause(reason));
+    }
+
+    pub(super) fn resume_after(&mut self) {
+        self.after.take_if(|after| matches!(after, After::Pause(_)));
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -261,15 +280,21 @@ impl<M: RegionMap> Mirror<M> {
         }
     }
 
-    pub(super) fn committed(&mut self, now: Nanos, ok: bool, out: &mut Vec<Action>) {
+    pub(super) fn committed(
+        &mut self,
+        now: Nanos,
+        commit: Commit,
+        out: &mut Vec<Action>,
+    ) {
         self.switch.answered(Asked::Commit);
-        if !ok {
+        if commit != Commit::Durable {
             out.push(Action::Unseal);
             self.switch.step = Step::Seal; // Certainly not committed: undoable again.
-            if std::mem::take(&mut self.switch.cancel) {
-                self.cancel(now, out);
-            } else {
-                self.pause(now, PauseReason::StateStore, out);
+            match (self.switch.after.take(), commit) {
+                (Some(After::Cancel), _) => self.cancel(now, out),
+                (_, Commit::Failed) => self.pause(now, PauseReason::StateStore, out),
+                (Some(After::Pause(reason)), _) => self.pause(now, reason, out),
+                (None, _) => self.fail_switch(now, out),
             }
             return;
         }

@@ -62,6 +62,7 @@ fn a_failing_destination_never_hurts_the_guest() {
     run("faults", |random| Setup {
         destination_fails: 40,
         hangs: 60,
+        outages: 200,
         skips: 10,
         verify: random.one_in(3),
         ..Setup::calm(random)

@@ -25,6 +25,8 @@ pub(crate) struct Setup {
     pub(crate) destination_fails: u64,
     pub(crate) source_fails: u64,
     pub(crate) hangs: u64,
+    /// The destination goes out of reach, or comes back.
+    pub(crate) outages: u64,
     pub(crate) kills: u64,
     pub(crate) power_losses: u64,
     pub(crate) controls: u64,
@@ -49,6 +51,7 @@ impl Setup {
             destination_fails: 0,
             source_fails: 0,
             hangs: 0,
+            outages: 0,
             kills: 0,
             power_losses: 0,
             controls: 0,

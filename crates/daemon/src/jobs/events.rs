@@ -25,8 +25,8 @@ impl Daemon {
             }
             MigrationEvent::Unseal(_) => self.unseal(job),
             MigrationEvent::Commit(id) => {
-                let ok = self.commit(job);
-                answered(job, self.engine.committed(id, ok));
+                let commit = self.commit(job);
+                answered(job, self.engine.committed(id, commit));
             }
             MigrationEvent::Notice(_, notice) => self.on_notice(job, &notice),
             MigrationEvent::Ended(_, end, progress) => {

@@ -1,6 +1,6 @@
 //! Migrations: jobs that outlive the process.
 //!
-//! A job is a record in the store (`store::migrations` has its steps) and, while
+//! A job is a record in the store (`store::steps` has its steps) and, while
 //! it runs, a mirror in the engine. The mirror decides; the job makes what it
 //! decides durable and says so:
 //!

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use sterna_core::mirror::Fault;
+use sterna_core::mirror::{Commit, Fault};
 use sterna_engine::datastore::DatastoreError;
 use sterna_engine::sidecar::{Identity, Role, SidecarError};
 
@@ -85,19 +85,28 @@ impl Daemon {
         self.migration_record(record.id)
     }
 
-    /// The commit. False only if the record is certainly absent.
-    pub(super) fn commit(&self, job: &Job) -> bool {
+    /// The commit. Returns when it is certain what became of it.
+    pub(super) fn commit(&self, job: &Job) -> Commit {
         let since = Instant::now();
         let error = match self.store.commit_migration(job.id) {
             Ok(()) => {
                 let took = since.elapsed();
                 tracing::debug!(migration = job.id, ?took, "committed");
-                return true;
+                return Commit::Durable;
+            }
+            Err(CommitError::Busy(error)) => {
+                let error = error.with_cause();
+                tracing::warn!(
+                    migration = job.id,
+                    error,
+                    "somebody has the state database locked: the switch-over waits"
+                );
+                return Commit::Refused;
             }
             Err(CommitError::Absent(error)) => {
                 let error = error.with_cause();
                 tracing::error!(migration = job.id, error, "the commit failed");
-                return false;
+                return Commit::Failed;
             }
             Err(CommitError::Unknown(error)) => error,
         };
@@ -109,10 +118,10 @@ impl Daemon {
         );
         loop {
             match self.store.erase_commit(job.id) {
-                Ok(()) => return false,
+                Ok(()) => return Commit::Failed,
                 Err(crate::store::StoreError::Step { .. }) => {
                     // The step is past `switching`: the record is there.
-                    return true;
+                    return Commit::Durable;
                 }
                 Err(_) => std::thread::sleep(ERASE_AGAIN),
             }

@@ -112,6 +112,10 @@ pub(super) fn hint(record: &MigrationRecord, reason: PauseReason) -> Option<Stri
         PauseReason::Destination(mirror::Fault::Full) => {
             format!("make room on datastore {to}")
         }
+        PauseReason::Destination(mirror::Fault::Lost) => format!(
+            "see that the server of datastore {to} runs and can be reached (`sterna \
+             datastore show {to}` says what is wrong)"
+        ),
         PauseReason::Destination(_) | PauseReason::DestinationTimedOut(_) => {
             format!("see that datastore {to} works")
         }

@@ -27,7 +27,6 @@ use crate::daemon::Daemon;
 use crate::datastores::claim_of as datastore_claim;
 use crate::disks::{claim_of, identity, place_of};
 use crate::error::{DaemonError, Result};
-use crate::refusals::sidecar_problem;
 use crate::shelf::Shelf;
 use crate::store::DiskRecord;
 use verdict::{Found, judge};
@@ -130,7 +129,7 @@ fn images_of(shelf: &Shelf) -> Result<Vec<Found>> {
         datastore: shelf.name().into(),
         place: place_of(&shelf.record().location, &found.file),
         locked: is_locked(&found.image),
-        says: found.identity.map_err(|error| sidecar_problem(&error)),
+        says: found.identity.map_err(|error| error.to_string()),
         file: found.file,
     });
     Ok(found.collect())

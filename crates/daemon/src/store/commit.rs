@@ -1,24 +1,40 @@
 //! The commit of a migration: the one record that makes the destination the
 //! truth.
 //!
-//! If the transaction fails, the mirror may go back to the source only when the
-//! record is *certainly absent*. That is so for every failure before the WAL is
-//! flushed: a frame that was not written whole has a wrong checksum. When the
-//! flush itself fails, the whole frame may be in the page cache and come up
-//! after a crash. Then the frames are overwritten by another transaction (a
-//! new writer starts at the same place in the WAL), and only when that one is
-//! durable is the record gone.
+//! **It is quick or refused.** The guest is held meanwhile. So the commit has a
+//! connection of its own: nothing that is queued for the store's thread is before
+//! it, it waits no longer than [`WAIT`] for somebody else's lock, and it never
+//! moves the WAL into the database (whoever writes next does).
+//!
+//! **It is never guessed.** If the transaction fails, the mirror may go back to
+//! the source only when the record is *certainly absent*. That is so for every
+//! failure before SQLite was told to commit, and for those of its answers that
+//! mean that the last frame was not written whole ([`is_absent`]): such a frame
+//! has a wrong checksum. Whatever else fails, above all a flush, the whole frame
+//! may be in the page cache and come up after a crash. Then the frames are
+//! overwritten by another transaction (a new writer starts at the same place in
+//! the WAL), and only when that one is durable is the record gone.
 
 use std::fmt;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use rusqlite::{Connection, TransactionBehavior, ffi, params};
+use rusqlite::{Connection, ErrorCode, TransactionBehavior, ffi, params};
 
-use super::migrations::advance;
+use super::steps::advance;
 use super::{Step, Store, StoreError, cannot, to_sql};
+
+/// How long a commit waits for the lock of another writer. A fifth of what the
+/// guest may be held: long enough for a transaction of the store's thread that is
+/// just being made durable, too short for the guest to notice.
+const WAIT: Duration = Duration::from_millis(20);
 
 /// Why a commit has no good answer.
 #[derive(Debug)]
 pub(crate) enum CommitError {
+    /// Somebody else has the database; nothing was written.
+    Busy(StoreError),
     /// The record is certainly not there, now or after a crash.
     Absent(StoreError),
     /// A crash now might bring it up. Ask `erase_commit` until it says `Ok`.
@@ -28,7 +44,9 @@ pub(crate) enum CommitError {
 impl fmt::Display for CommitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CommitError::Absent(error) => f.write_str(&error.with_cause()),
+            CommitError::Busy(error) | CommitError::Absent(error) => {
+                f.write_str(&error.with_cause())
+            }
             CommitError::Unknown(error) => {
                 write!(f, "{} (it may have been written)", error.with_cause())
             }
@@ -55,11 +73,32 @@ const MOVE: &str = "
             FROM migrations AS one WHERE id = ?1)
     WHERE id = (SELECT disk FROM migrations WHERE id = ?1)";
 
+/// The connection for commits. Opened by `schema`, which knows what every
+/// connection needs.
+pub(super) struct Commits(Mutex<Connection>);
+
+impl Commits {
+    pub(super) fn open(path: &Path) -> Result<Commits, StoreError> {
+        let connection = super::schema::connect(path, WAIT)?;
+        let never = connection.pragma_update(None, "wal_autocheckpoint", 0);
+        never.map_err(cannot("set up the connection"))?;
+        Ok(Commits(Mutex::new(connection)))
+    }
+
+    fn commit(&self, id: u64) -> Result<(), CommitError> {
+        // A commit that panicked has rolled back.
+        let mut connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        commit(&mut connection, id)
+    }
+}
+
 fn commit(connection: &mut Connection, id: u64) -> Result<(), CommitError> {
-    let begun = connection
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(cannot("begin the commit"));
-    let transaction = begun.map_err(CommitError::Absent)?;
+    let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+    let transaction = begun.map_err(|error| {
+        let busy = is_busy(&error);
+        let error = cannot("begin the commit")(error);
+        if busy { CommitError::Busy(error) } else { CommitError::Absent(error) }
+    })?;
     advance(&transaction, id, Step::Committed).map_err(CommitError::Absent)?;
     let left = transaction.execute(LEAVE, params![to_sql(id)]);
     left.map_err(cannot("leave the source")).map_err(CommitError::Absent)?;
@@ -72,29 +111,31 @@ fn commit(connection: &mut Connection, id: u64) -> Result<(), CommitError> {
         }
     }
     transaction.commit().map_err(|error| {
-        let flush_failed = is_flush_failure(&error);
+        let absent = is_absent(&error);
         let error = cannot("commit the switch-over")(error);
-        if flush_failed {
-            CommitError::Unknown(error)
-        } else {
-            CommitError::Absent(error)
-        }
+        if absent { CommitError::Absent(error) } else { CommitError::Unknown(error) }
     })
 }
 
-/// Whether all may have been written, but not made durable.
-fn is_flush_failure(error: &rusqlite::Error) -> bool {
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+}
+
+/// Whether an answer to COMMIT means that the last frame, the one that counts, is
+/// not in the WAL. It is written last, so a write that failed was of it or of one
+/// before it. Errors that come after that write, and those of which nobody has
+/// made sure, are not in this list.
+fn is_absent(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error().map(|error| error.extended_code);
-    matches!(code, Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC))
+    let full = error.sqlite_error_code() == Some(ErrorCode::DiskFull);
+    full || is_busy(error) || code == Some(ffi::SQLITE_IOERR_WRITE)
 }
 
 impl Store {
     /// Makes the destination the truth: the disk's record and the migration's
     /// step in one transaction, durable when it returns.
     pub(crate) fn commit_migration(&self, id: u64) -> Result<(), CommitError> {
-        let done = self.run(move |connection| commit(connection, id));
-        // A store that is closed has not begun, or its thread is dead: unknown.
-        done.map_err(CommitError::Unknown)?
+        self.inner.commits.commit(id)
     }
 
     /// Writes something else over what a failed commit may have left.

@@ -1,119 +1,18 @@
-//! The record of a migration: a persisted enum of steps.
+//! The record of a migration.
 //!
-//! ```text
-//! created ──> copying <──> switching ──> committed ──> completed
-//!    └───────────┴─────────────┴──> cancelled
-//! ```
-//!
-//! - `created`: the destination image is being made.
-//! - `copying`: it is there, partial; the source is the truth.
-//! - `switching`: a switch-over has begun and the destination's sidecar may say
-//!   active. The source is still the truth, and before it is trusted again
-//!   after a restart (or before `copying`), its generation must be raised.
-//! - `committed`: the destination is the truth; the source is to be put away.
-//!
-//! Pausing and cancelling are wishes beside the step: they hold in any of the
-//! steps before `committed`, and over restarts.
-
-use std::fmt;
-use std::str::FromStr;
+//! Its step is in `steps`. Pausing and cancelling are wishes beside the step:
+//! they hold in any of the steps before `committed`, and over restarts.
 
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sterna_api::{Application, Provision, Report};
 use sterna_engine::DiskId;
 
 use super::disks::{provision, provision_text};
 use super::tallies::{self, Tallied};
-use super::{Store, StoreError, cannot, from_sql, parsed, to_sql};
-
-/// Where a migration is, as far as a crash must know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// The destination image is being made.
-    Created,
-    /// Regions are being copied.
-    Copying,
-    /// The destination's sidecar may say active.
-    Switching,
-    /// The destination is the truth.
-    Committed,
-    /// Nothing is left to do.
-    Completed,
-    /// The source is the truth, as before.
-    Cancelled,
-}
-
-impl Step {
-    /// All of them.
-    #[cfg(test)]
-    pub(crate) const ALL: [Step; 6] = [
-        Step::Created,
-        Step::Copying,
-        Step::Switching,
-        Step::Committed,
-        Step::Completed,
-        Step::Cancelled,
-    ];
-
-    /// Whether a migration may go from this step to `next`.
-    pub(crate) fn leads_to(self, next: Step) -> bool {
-        match self {
-            Step::Created => matches!(next, Step::Copying | Step::Cancelled),
-            // Each attempt at a switch-over is recorded, so it leads to itself.
-            Step::Copying => matches!(next, Step::Switching | Step::Cancelled),
-            Step::Switching => {
-                matches!(next, Step::Switching | Step::Copying | Step::Committed)
-            }
-            Step::Committed => next == Step::Completed,
-            Step::Completed | Step::Cancelled => false,
-        }
-    }
-
-    /// Whether nothing will happen any more.
-    pub(crate) fn ended(self) -> bool {
-        matches!(self, Step::Completed | Step::Cancelled)
-    }
-
-    fn text(self) -> &'static str {
-        match self {
-            Step::Created => "created",
-            Step::Copying => "copying",
-            Step::Switching => "switching",
-            Step::Committed => "committed",
-            Step::Completed => "completed",
-            Step::Cancelled => "cancelled",
-        }
-    }
-}
-
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.text())
-    }
-}
-
-/// The text is no step.
-#[derive(Debug, thiserror::Error)]
-#[error("`{0}` is no step of a migration")]
-pub(crate) struct ParseStepError(String);
-
-impl FromStr for Step {
-    type Err = ParseStepError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(match text {
-            "created" => Step::Created,
-            "copying" => Step::Copying,
-            "switching" => Step::Switching,
-            "committed" => Step::Committed,
-            "completed" => Step::Completed,
-            "cancelled" => Step::Cancelled,
-            _ => return Err(ParseStepError(text.into())),
-        })
-    }
-}
+use super::{
+    Step, Store, StoreError, cannot, from_json, from_sql, parsed, to_json, to_sql,
+};
 
 /// Why a migration stands still.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,20 +85,6 @@ pub(crate) struct MigrationRecord {
     /// What it came to.
     pub(crate) report: Option<Report>,
 }
-
-fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
-    let text: Option<String> = row.get(column)?;
-    serde_json::from_str(text.as_deref().unwrap_or("null")).map_err(|error| {
-        let at = row.as_ref().column_index(column).unwrap_or(0);
-        let text = rusqlite::types::Type::Text;
-        rusqlite::Error::FromSqlConversionFailure(at, text, Box::new(error))
-    })
-}
-
-fn to_json<T: Serialize>(value: &T) -> String {
-    serde_json::to_string(value).expect("records are plain data")
-}
-
 fn read(row: &Row<'_>) -> rusqlite::Result<MigrationRecord> {
     let place = |datastore, image| -> rusqlite::Result<Place> {
         Ok(Place { datastore: row.get(datastore)?, image: row.get(image)? })
@@ -269,40 +154,6 @@ fn insert(connection: &Connection, one: &MigrationRecord) -> rusqlite::Result<u6
     Ok(from_sql(connection.last_insert_rowid()))
 }
 
-/// Moves a migration to `next` if its step leads there. In a transaction of the
-/// caller's.
-pub(super) fn advance(
-    connection: &Connection,
-    id: u64,
-    next: Step,
-) -> Result<(), StoreError> {
-    let failed = || cannot("record a migration's step");
-    let sql = "SELECT step FROM migrations WHERE id = ?";
-    let step: Option<Step> = connection
-        .query_row(sql, [to_sql(id)], |row| parsed(row, "step"))
-        .optional()
-        .map_err(failed())?;
-    if !step.is_some_and(|step| step.leads_to(next)) {
-        return Err(StoreError::Step { id, wanted: next });
-    }
-    let sql = "UPDATE migrations SET step = ? WHERE id = ?";
-    connection.execute(sql, params![next.text(), to_sql(id)]).map_err(failed())?;
-    Ok(())
-}
-
-/// What a migration's end leaves in its record.
-#[derive(Clone, Debug)]
-pub(crate) struct Ending {
-    /// When (seconds since 1970).
-    pub(crate) at: u64,
-    /// How, if not as asked.
-    pub(crate) note: Option<String>,
-    /// What the application noticed.
-    pub(crate) application: Application,
-    /// What it came to.
-    pub(crate) report: Option<Report>,
-}
-
 impl Store {
     /// All migrations, oldest first.
     pub(crate) fn migrations(&self) -> Result<Vec<MigrationRecord>, StoreError> {
@@ -332,85 +183,6 @@ impl Store {
     pub(crate) fn add_migration(&self, one: MigrationRecord) -> Result<u64, StoreError> {
         self.run(move |connection| insert(connection, &one))?
             .map_err(cannot("add a migration"))
-    }
-
-    /// The destination image is there, under this name.
-    pub(crate) fn migration_begins(
-        &self,
-        id: u64,
-        image: &str,
-        reads_zero: bool,
-    ) -> Result<(), StoreError> {
-        let image = image.to_owned();
-        self.transact(move |transaction| {
-            advance(transaction, id, Step::Copying)?;
-            let sql = "UPDATE migrations SET to_image = ?, reads_zero = ? WHERE id = ?";
-            let set = transaction.execute(sql, params![image, reads_zero, to_sql(id)]);
-            set.map(drop).map_err(cannot("record the destination image"))
-        })
-    }
-
-    /// A switch-over is being tried. Each attempt writes, so that it shows how
-    /// quick the state is.
-    pub(crate) fn migration_switches(&self, id: u64) -> Result<(), StoreError> {
-        self.transact(move |transaction| {
-            advance(transaction, id, Step::Switching)?;
-            let sql = "UPDATE migrations SET attempts = attempts + 1 WHERE id = ?";
-            let set = transaction.execute(sql, [to_sql(id)]);
-            set.map(drop).map_err(cannot("record a switch-over"))
-        })
-    }
-
-    /// The source is the only truth again, under a new generation.
-    pub(crate) fn migration_unsealed(
-        &self,
-        id: u64,
-        source_generation: u64,
-        destination_generation: u64,
-    ) -> Result<(), StoreError> {
-        let (source, destination) =
-            (to_sql(source_generation), to_sql(destination_generation));
-        self.transact(move |transaction| {
-            advance(transaction, id, Step::Copying)?;
-            let set = transaction
-                .execute(
-                    "UPDATE migrations SET source_generation = ?,
-                     destination_generation = ? WHERE id = ?",
-                    params![source, destination, to_sql(id)],
-                )
-                .and_then(|_| {
-                    let sql = "UPDATE disks SET generation = ? WHERE id =
-                               (SELECT disk FROM migrations WHERE id = ?)";
-                    transaction.execute(sql, params![source, to_sql(id)])
-                });
-            set.map(drop).map_err(cannot("record the source's generation"))
-        })
-    }
-
-    /// The migration has ended.
-    pub(crate) fn migration_ends(
-        &self,
-        id: u64,
-        step: Step,
-        ending: &Ending,
-    ) -> Result<(), StoreError> {
-        let ending = ending.clone();
-        self.transact(move |transaction| {
-            advance(transaction, id, step)?;
-            let sql = "UPDATE migrations SET ended = ?, note = ?, application = ?,
-                       report = ?, pause = NULL WHERE id = ?";
-            let set = transaction.execute(
-                sql,
-                params![
-                    to_sql(ending.at),
-                    ending.note,
-                    to_json(&ending.application),
-                    ending.report.as_ref().map(to_json),
-                    to_sql(id),
-                ],
-            );
-            set.map(drop).map_err(cannot("record a migration's end"))
-        })
     }
 
     /// The migration stands still for a reason, or goes on.
@@ -453,19 +225,5 @@ impl Store {
         self.run(move |connection| connection.execute(sql, params![to_sql(id), value]))?
             .map_err(cannot("change a migration"))?;
         Ok(())
-    }
-
-    /// Carries `work` out in one transaction.
-    fn transact<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.run(move |connection| {
-            let transaction =
-                connection.transaction().map_err(cannot("begin a transaction"))?;
-            let value = work(&transaction)?;
-            transaction.commit().map_err(cannot("commit a transaction"))?;
-            Ok(value)
-        })?
     }
 }

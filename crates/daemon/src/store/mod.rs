@@ -7,14 +7,16 @@
 //! ([`CommitError`]), not something to guess.
 //!
 //! One thread owns the connection. A call sends it a closure and waits, so
-//! callers block: they are on threads that may. Each record has a file with
-//! its type and its calls.
+//! callers block: they are on threads that may. The commit alone, for which a
+//! guest is held, waits for no other call: it has a connection of its own
+//! (`commit`). Each record has a file with its type and its calls.
 
 mod commit;
 mod datastores;
 mod disks;
 mod migrations;
 mod schema;
+mod steps;
 mod tallies;
 #[cfg(test)]
 mod tests;
@@ -23,12 +25,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 pub(crate) use commit::CommitError;
+use commit::Commits;
 pub(crate) use datastores::DatastoreRecord;
 pub(crate) use disks::DiskRecord;
-pub(crate) use migrations::{Ending, MigrationRecord, Pause, Place, Step};
+pub(crate) use migrations::{MigrationRecord, Pause, Place};
+pub(crate) use steps::{Ending, Step};
 pub(crate) use tallies::Tallied;
 
 /// Why a call failed.
@@ -107,6 +113,7 @@ pub(crate) struct Store {
 }
 
 struct Inner {
+    commits: Commits,
     work: Option<mpsc::Sender<Work>>,
     thread: Option<thread::JoinHandle<()>>,
 }
@@ -126,6 +133,7 @@ impl Store {
     /// be.
     pub(crate) fn open(path: &Path) -> Result<Store, StoreError> {
         let mut connection = schema::open(path)?;
+        let commits = Commits::open(path)?;
         let (sender, receiver) = mpsc::channel::<Work>();
         let run = move || {
             for work in receiver {
@@ -134,7 +142,7 @@ impl Store {
         };
         let thread = thread::Builder::new().name("sterna-store".into()).spawn(run);
         let thread = thread.expect("a process that starts can start a thread");
-        let inner = Inner { work: Some(sender), thread: Some(thread) };
+        let inner = Inner { commits, work: Some(sender), thread: Some(thread) };
         Ok(Store { inner: Arc::new(inner) })
     }
 
@@ -165,10 +173,7 @@ fn from_sql(number: i64) -> u64 {
 }
 
 /// A value that is kept as text, read back.
-fn parsed<T: std::str::FromStr>(
-    row: &rusqlite::Row<'_>,
-    column: &str,
-) -> rusqlite::Result<T>
+fn parsed<T: std::str::FromStr>(row: &Row<'_>, column: &str) -> rusqlite::Result<T>
 where
     T::Err: std::error::Error + Send + Sync + 'static,
 {
@@ -180,4 +185,19 @@ where
             Box::new(error),
         )
     })
+}
+
+/// A value that is kept as JSON, read back.
+fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
+    let text: Option<String> = row.get(column)?;
+    serde_json::from_str(text.as_deref().unwrap_or("null")).map_err(|error| {
+        let at = row.as_ref().column_index(column).unwrap_or(0);
+        let text = rusqlite::types::Type::Text;
+        rusqlite::Error::FromSqlConversionFailure(at, text, Box::new(error))
+    })
+}
+
+/// A value as it is kept in JSON.
+fn to_json<T: Serialize>(value: &T) -> String {
+    serde_json::to_string(value).expect("records are plain data")
 }

@@ -101,16 +101,23 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
         what: "make a file",
         source: rusqlite::Error::ToSqlConversionFailure(Box::new(error)),
     })?;
-    let mut connection = Connection::open(path).map_err(cannot("open the file"))?;
+    let mut connection = connect(path, BUSY)?;
+    upgrade(&mut connection)?;
+    Ok(connection)
+}
+
+/// Connects to a database that is there, to wait for others' locks as long as
+/// `busy`.
+pub(super) fn connect(path: &Path, busy: Duration) -> Result<Connection, StoreError> {
+    let connection = Connection::open(path).map_err(cannot("open the file"))?;
     check(&connection, path)?;
-    let set_up = connection.busy_timeout(BUSY).and_then(|()| {
+    let set_up = connection.busy_timeout(busy).and_then(|()| {
         connection.pragma_update(None, "journal_mode", "WAL")?;
         // In WAL mode only FULL makes a commit durable before it returns.
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.pragma_update(None, "foreign_keys", true)
     });
     set_up.map_err(cannot("set up the connection"))?;
-    upgrade(&mut connection)?;
     Ok(connection)
 }
 

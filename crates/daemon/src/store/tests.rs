@@ -1,10 +1,11 @@
 //! The store as its callers see it, and as an older or newer file finds it.
 
+use std::time::{Duration, Instant};
+
 use sterna_api::{Application, Figures, Provision, Report};
 use sterna_engine::DiskId;
 use tempfile::TempDir;
 
-use super::migrations::Ending;
 use super::*;
 
 fn open(dir: &TempDir) -> Store {
@@ -150,6 +151,41 @@ fn a_commit_that_is_out_of_order_is_certainly_absent() {
     store.migration_begins(id, "db.raw", true).unwrap();
     assert!(matches!(store.commit_migration(id), Err(CommitError::Absent(_))));
     assert_eq!(store.disk("db").unwrap().unwrap().datastore, "fast");
+}
+
+/// A migration that is about to be committed.
+fn switching() -> (TempDir, Store, u64) {
+    let (dir, store, id) = moving();
+    store.migration_begins(id, "db.raw", true).unwrap();
+    store.migration_switches(id).unwrap();
+    (dir, store, id)
+}
+
+#[test]
+fn a_commit_does_not_wait_for_somebody_elses_lock_and_can_be_tried_again() {
+    let (dir, store, id) = switching();
+    let somebody = Connection::open(dir.path().join("state.db")).unwrap();
+    somebody.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let since = Instant::now();
+    assert!(matches!(store.commit_migration(id), Err(CommitError::Busy(_))));
+    assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
+    assert_eq!(store.migration(id).unwrap().unwrap().step, Step::Switching);
+    assert_eq!(store.disk("db").unwrap().unwrap().datastore, "fast");
+    somebody.execute_batch("ROLLBACK").unwrap();
+    store.commit_migration(id).unwrap();
+    assert_eq!(store.disk("db").unwrap().unwrap().datastore, "slow");
+}
+
+#[test]
+fn a_commit_goes_ahead_of_what_is_queued() {
+    let (_dir, store, id) = switching();
+    let (release, held) = mpsc::channel::<()>();
+    let slow = store.clone();
+    let slow = thread::spawn(move || slow.run(move |_| held.recv()).unwrap());
+    store.commit_migration(id).unwrap();
+    drop(release);
+    assert!(slow.join().unwrap().is_err(), "it was held until now");
+    assert_eq!(store.migration(id).unwrap().unwrap().step, Step::Committed);
 }
 
 #[test]

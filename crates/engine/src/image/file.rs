@@ -27,7 +27,7 @@ use super::{
     extents,
 };
 use crate::buffer::{Slice, UNIT};
-use crate::io::{Allocate, Completion, Errno, Fd, ImageId, Op};
+use crate::io::{Allocate, Chore, Completion, Errno, Fd, ImageId, Op};
 use crate::slab::Slab;
 
 /// Zeroes are written in pieces of this size, from one shared buffer.
@@ -214,20 +214,18 @@ impl FileImage {
                     *found.lock().map_err(|_| Errno(libc::EIO))? = extents;
                     Ok(0)
                 };
-                Op::Blocking { job: Some(Box::new(job)) }
+                Op::Blocking { chore: Chore::LookUp, job: Some(Box::new(job)) }
             }
             (_, ImageOp::Cache { offset, len }) => {
                 let (file, offset, len) = (Arc::clone(&self.seek), *offset, *len);
-                Op::Blocking {
-                    job: Some(Box::new(move || extents::will_need(&*file, offset, len))),
-                }
+                let job = move || extents::will_need(&*file, offset, len);
+                Op::Blocking { chore: Chore::LookUp, job: Some(Box::new(job)) }
             }
             (_, ImageOp::Clone { offset, len, from }) => {
                 let (to, from) = (Arc::clone(&self.seek), Arc::clone(from));
                 let (offset, len) = (*offset, *len);
-                Op::Blocking {
-                    job: Some(Box::new(move || clone::range(&from, &to, offset, len))),
-                }
+                let job = move || clone::range(&from, &to, offset, len);
+                Op::Blocking { chore: Chore::Clone, job: Some(Box::new(job)) }
             }
             _ => Op::Sync { fd: buffered() },
         };

@@ -3,7 +3,8 @@
 //! An `Image` is a state machine on one reactor. It is given operations with
 //! `submit` and answers each exactly once, in any order, by pushing onto
 //! `Cx::finished` (also from within `submit`). It gets what it asked of the
-//! kernel or of the clock back through `completed` and `timer`.
+//! kernel or of the clock back through `completed` and `timer`. What happens to it
+//! between operations it tells in the same way, as [`Ticket::NEWS`].
 //!
 //! What an image promises:
 //! - Operations in flight together have no order among them, except that an
@@ -76,6 +77,11 @@ pub(crate) struct Ticket {
     pub(crate) disk: u32,
     /// What the disk (or its mirror's driver) calls it.
     pub(crate) id: u64,
+}
+
+impl Ticket {
+    /// Of no operation: an image's `has_forgotten` or `is_in_reach` has changed.
+    pub(crate) const NEWS: u64 = u64::MAX;
 }
 
 /// An operation on an image.
@@ -175,6 +181,12 @@ pub(crate) trait Image {
     /// the server behind the image was gone. Says so once.
     fn has_forgotten(&mut self) -> bool {
         false
+    }
+
+    /// Whether there is a way to what is behind the image. While there is none, its
+    /// operations wait.
+    fn is_in_reach(&self) -> bool {
+        true
     }
 
     /// Answers all operations with an error as soon as the kernel has given

@@ -160,6 +160,10 @@ impl Image for Shaped {
         self.inner.has_forgotten()
     }
 
+    fn is_in_reach(&self) -> bool {
+        self.inner.is_in_reach()
+    }
+
     fn in_flight(&self) -> usize {
         self.waiting.len() + self.answers.len() + self.inner.in_flight()
     }

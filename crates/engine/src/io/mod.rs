@@ -10,6 +10,7 @@
 //! worker threads with `preadv2` and its like), for kernels and containers
 //! that forbid io_uring. They behave the same; tests run against both.
 
+mod helpers;
 mod message;
 mod slots;
 mod threads;
@@ -148,6 +149,18 @@ impl Allocate {
 /// number goes through whatever it captured (an `Arc<Mutex<_>>`).
 pub(crate) type Job = Box<dyn FnOnce() -> Result<u64, Errno> + Send>;
 
+/// What a job is about. Each kind has helpers of its own: a server that does not
+/// answer those who connect keeps nobody waiting who looks for holes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chore {
+    /// What is where in a file, or soon to be read from it.
+    LookUp,
+    /// Sharing blocks between files.
+    Clone,
+    /// Connecting to a server.
+    Connect,
+}
+
 /// An operation. Results are byte counts, unless said otherwise.
 pub(crate) enum Op {
     /// Reads at `offset`; may read less than asked for, 0 at the end.
@@ -166,7 +179,7 @@ pub(crate) enum Op {
     Readable { fd: Fd },
     /// Runs the job on a helper thread; its result is the result. `None` when
     /// it comes back: the job is used up.
-    Blocking { job: Option<Job> },
+    Blocking { chore: Chore, job: Option<Job> },
 }
 
 /// An operation that is done.

@@ -7,11 +7,13 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::helpers::Helpers;
 use super::slots::Slots;
-use super::workers::{Outcome, Work, Workers};
-use super::{Allocate, Completion, Errno, Fd, Io, Job, Op, Token};
+use super::workers::{Finished, Outcome, Work, Workers};
+use super::{Allocate, Completion, Errno, Fd, Io, Op, Token};
 
 /// Worker threads of one `Io`: its queue depth at the devices. As many as QEMU
 /// has; idle ones cost a small stack.
@@ -27,7 +29,9 @@ pub(super) struct Threads {
     epoll: OwnedFd,
     slots: Slots,
     workers: Workers<Task>,
-    /// How many slots are with the workers.
+    helpers: Helpers,
+    worked: Arc<Finished>,
+    /// How many slots are with the workers and helpers.
     working: usize,
     waiting: HashMap<RawFd, Waiting>,
     ready: Vec<Outcome>,
@@ -49,12 +53,14 @@ impl Threads {
         }
         // SAFETY: the descriptor is new and ours alone.
         let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
-        let workers = Workers::new(WORKERS)?;
-        add(&epoll, workers.event().as_raw_fd(), libc::EPOLLIN)?;
+        let worked = Finished::new()?;
+        add(&epoll, worked.event().as_raw_fd(), libc::EPOLLIN)?;
         Ok(Threads {
             epoll,
             slots: Slots::new(),
-            workers,
+            workers: Workers::new(WORKERS, &worked),
+            helpers: Helpers::new(&worked),
+            worked,
             working: 0,
             waiting: HashMap::new(),
             ready: Vec::new(),
@@ -99,10 +105,14 @@ impl Threads {
     }
 
     fn work(&mut self, slot: u32) {
-        let Some(task) = self.slots.get_mut(slot).and_then(Task::of) else {
-            return self.ready.push((slot, Err(Errno(libc::EINVAL))));
+        let Some(op) = self.slots.get_mut(slot) else { return };
+        let started = match op {
+            Op::Blocking { chore, job } => {
+                job.take().map(|job| self.helpers.start(slot, *chore, job))
+            }
+            op => Task::of(op).map(|task| self.workers.start(slot, task)),
         };
-        match self.workers.start(slot, task) {
+        match started.unwrap_or(Err(Errno(libc::EINVAL))) {
             Ok(()) => self.working += 1,
             Err(errno) => self.ready.push((slot, Err(errno))),
         }
@@ -120,9 +130,9 @@ impl Threads {
         };
         for event in &events[..usize::try_from(count).unwrap_or(0)] {
             let (fd, set) = (event.u64 as RawFd, event.events);
-            if fd == self.workers.event().as_raw_fd() {
+            if fd == self.worked.event().as_raw_fd() {
                 let before = self.ready.len();
-                self.workers.collect(&mut self.ready);
+                self.worked.collect(&mut self.ready);
                 self.working -= self.ready.len() - before;
                 continue;
             }
@@ -168,7 +178,7 @@ impl Io for Threads {
                 Some(Op::Recv { fd, .. } | Op::Send { fd, .. } | Op::Readable { fd }) => {
                     fd.as_raw_fd()
                 }
-                _ if self.workers.withdraw(slot).is_some() => {
+                _ if self.workers.withdraw(slot) || self.helpers.withdraw(slot) => {
                     self.working -= 1;
                     self.ready.push((slot, Err(Errno(libc::ECANCELED))));
                     continue;
@@ -199,7 +209,8 @@ impl Io for Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         for slot in self.slots.all() {
-            self.working -= usize::from(self.workers.withdraw(slot).is_some());
+            let unbegun = self.workers.withdraw(slot) || self.helpers.withdraw(slot);
+            self.working -= usize::from(unbegun);
         }
         let deadline = Instant::now() + LINGER;
         while self.working > 0 && Instant::now() < deadline {
@@ -217,7 +228,6 @@ enum Task {
     Write { fd: RawFd, offset: u64, buf: *mut u8, len: usize, dsync: bool },
     Sync { fd: RawFd },
     Allocate { fd: RawFd, mode: Allocate, offset: u64, len: u64 },
-    Job(Job),
 }
 
 // SAFETY: the raw addresses are valid and borrowed for the operation until its
@@ -248,8 +258,10 @@ impl Task {
                 offset: *offset,
                 len: *len,
             },
-            Op::Blocking { job } => Task::Job(job.take()?),
-            Op::Recv { .. } | Op::Send { .. } | Op::Readable { .. } => return None,
+            Op::Blocking { .. }
+            | Op::Recv { .. }
+            | Op::Send { .. }
+            | Op::Readable { .. } => return None,
         })
     }
 }
@@ -281,7 +293,6 @@ impl Work for Task {
                 };
                 result as isize
             }),
-            Task::Job(job) => job(),
         }
     }
 }

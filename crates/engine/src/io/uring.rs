@@ -12,14 +12,16 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use io_uring::types::{Fd as Raw, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
 
+use super::helpers::Helpers;
 use super::slots::Slots;
-use super::workers::{Outcome, Work, Workers};
-use super::{Completion, Errno, Io, Job, Op, Token};
+use super::workers::{Finished, Outcome};
+use super::{Completion, Errno, Io, Op, Token};
 
 /// Submissions in one system call. More than a turn of the loop usually makes:
 /// a full ring only costs one more call.
@@ -27,10 +29,6 @@ const SUBMISSIONS: u32 = 256;
 
 /// Completions that the ring holds before the kernel must keep them elsewhere.
 const COMPLETIONS: u32 = 4096;
-
-/// Helper threads for `Blocking` jobs. They only look up extents and open
-/// things; a few are enough, and a hung one does not stop the others.
-const HELPERS: usize = 4;
 
 /// How long the end of an `Io` waits for the kernel to let go.
 const LINGER: Duration = Duration::from_secs(5);
@@ -43,7 +41,8 @@ const HELPERS_EVENT: u64 = u64::MAX - 1;
 pub(super) struct Uring {
     ring: IoUring,
     slots: Slots,
-    helpers: Workers<JobWork>,
+    helpers: Helpers,
+    helped: Arc<Finished>,
     helpers_polled: bool,
     helpers_busy: usize,
     /// What was taken from the completion ring and not yet handled.
@@ -51,14 +50,6 @@ pub(super) struct Uring {
     outcomes: Vec<Outcome>,
     /// Completions found while making room for submissions.
     early: Vec<Completion>,
-}
-
-struct JobWork(Job);
-
-impl Work for JobWork {
-    fn run(self) -> Result<u64, Errno> {
-        (self.0)()
-    }
 }
 
 impl Uring {
@@ -79,10 +70,12 @@ impl Uring {
             // the last of its requests.
             ring.submitter().register_files(&[keep.as_raw_fd()])?;
         }
+        let helped = Finished::new()?;
         Ok(Uring {
             ring,
             slots: Slots::new(),
-            helpers: Workers::new(HELPERS)?,
+            helpers: Helpers::new(&helped),
+            helped,
             helpers_polled: false,
             helpers_busy: 0,
             reaped: Vec::new(),
@@ -175,7 +168,7 @@ impl Uring {
 
     fn collect(&mut self, out: &mut Vec<Completion>) {
         let mut outcomes = std::mem::take(&mut self.outcomes);
-        self.helpers.collect(&mut outcomes);
+        self.helped.collect(&mut outcomes);
         for (slot, result) in outcomes.drain(..) {
             self.helpers_busy -= 1;
             out.push(self.slots.complete(slot, result));
@@ -185,11 +178,11 @@ impl Uring {
 
     fn start_job(&mut self, slot: u32) {
         let job = match self.slots.get_mut(slot) {
-            Some(Op::Blocking { job }) => job.take(),
+            Some(Op::Blocking { chore, job }) => job.take().map(|job| (*chore, job)),
             _ => None,
         };
-        let started = job.map_or(Err(Errno(libc::EINVAL)), |job| {
-            self.helpers.start(slot, JobWork(job))
+        let started = job.map_or(Err(Errno(libc::EINVAL)), |(chore, job)| {
+            self.helpers.start(slot, chore, job)
         });
         match started {
             Ok(()) => self.helpers_busy += 1,
@@ -215,7 +208,7 @@ impl Io for Uring {
 
     fn wait(&mut self, timeout: Option<Duration>, out: &mut Vec<Completion>) {
         if self.helpers_busy > 0 && !self.helpers_polled {
-            let event = Raw(self.helpers.event().as_raw_fd());
+            let event = Raw(self.helped.event().as_raw_fd());
             let poll = opcode::PollAdd::new(event, libc::POLLIN as u32).build();
             self.push(&poll.user_data(HELPERS_EVENT));
             self.helpers_polled = true;

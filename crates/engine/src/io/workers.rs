@@ -1,4 +1,4 @@
-//! Helper threads of one `Io`, for what cannot be done without blocking.
+//! Threads of one `Io`, for what cannot be done without blocking.
 //!
 //! Threads start when there is work and none is free, up to a limit, and end
 //! with the `Io`. Results come back through a queue and an eventfd. A thread
@@ -23,6 +23,40 @@ pub(super) trait Work: Send + 'static {
     fn run(self) -> Result<u64, Errno>;
 }
 
+/// What helpers have done and nobody has collected yet. Several `Workers` may share
+/// it: then there is one event for all of them.
+pub(super) struct Finished {
+    outcomes: Mutex<Vec<Outcome>>,
+    event: OwnedFd,
+}
+
+impl Finished {
+    pub(super) fn new() -> io::Result<Arc<Finished>> {
+        Ok(Arc::new(Finished { outcomes: Mutex::default(), event: eventfd()? }))
+    }
+
+    /// Becomes readable when there is something to `collect`.
+    pub(super) fn event(&self) -> &OwnedFd {
+        &self.event
+    }
+
+    /// Appends what is done to `out`, after reading the event.
+    pub(super) fn collect(&self, out: &mut Vec<Outcome>) {
+        drain(&self.event);
+        out.append(&mut self.outcomes.lock().expect("no helper panics with the lock"));
+    }
+
+    fn add(&self, outcome: Outcome) {
+        let mut outcomes = self.outcomes.lock().expect("no helper panics with the lock");
+        let first = outcomes.is_empty();
+        outcomes.push(outcome);
+        drop(outcomes);
+        if first {
+            signal(&self.event);
+        }
+    }
+}
+
 pub(super) struct Workers<W> {
     shared: Arc<Shared<W>>,
     threads: usize,
@@ -32,8 +66,7 @@ pub(super) struct Workers<W> {
 struct Shared<W> {
     queue: Mutex<Queue<W>>,
     ready: Condvar,
-    done: Mutex<Vec<Outcome>>,
-    event: OwnedFd,
+    finished: Arc<Finished>,
 }
 
 struct Queue<W> {
@@ -43,20 +76,14 @@ struct Queue<W> {
 }
 
 impl<W: Work> Workers<W> {
-    pub(super) fn new(limit: usize) -> io::Result<Workers<W>> {
+    pub(super) fn new(limit: usize, finished: &Arc<Finished>) -> Workers<W> {
         let queue = Queue { work: VecDeque::new(), idle: 0, stop: false };
         let shared = Shared {
             queue: Mutex::new(queue),
             ready: Condvar::new(),
-            done: Mutex::new(Vec::new()),
-            event: eventfd()?,
+            finished: Arc::clone(finished),
         };
-        Ok(Workers { shared: Arc::new(shared), threads: 0, limit })
-    }
-
-    /// Becomes readable when there is something to `collect`.
-    pub(super) fn event(&self) -> &OwnedFd {
-        &self.shared.event
+        Workers { shared: Arc::new(shared), threads: 0, limit }
     }
 
     /// Hands work to a helper. Fails if there is none and none can be started.
@@ -80,17 +107,12 @@ impl<W: Work> Workers<W> {
         Ok(())
     }
 
-    /// Takes back work that no helper has begun, if it is not too late.
-    pub(super) fn withdraw(&mut self, slot: u32) -> Option<W> {
+    /// Takes back work that no helper has begun; false if it is too late.
+    pub(super) fn withdraw(&mut self, slot: u32) -> bool {
         let mut queue = self.shared.queue.lock().expect("no helper panics with the lock");
-        let at = queue.work.iter().position(|(s, _)| *s == slot)?;
-        queue.work.remove(at).map(|(_, work)| work)
-    }
-
-    /// Appends what is done to `out`, after reading the event.
-    pub(super) fn collect(&self, out: &mut Vec<Outcome>) {
-        drain(&self.shared.event);
-        out.append(&mut self.shared.done.lock().expect("no helper panics with the lock"));
+        let before = queue.work.len();
+        queue.work.retain(|(other, _)| *other != slot);
+        queue.work.len() < before
     }
 }
 
@@ -107,14 +129,7 @@ impl<W> Drop for Workers<W> {
 impl<W: Work> Shared<W> {
     fn run(&self) {
         while let Some((slot, work)) = self.next() {
-            let result = work.run();
-            let mut done = self.done.lock().expect("no helper panics with the lock");
-            let first = done.is_empty();
-            done.push((slot, result));
-            drop(done);
-            if first {
-                signal(&self.event);
-            }
+            self.finished.add((slot, work.run()));
         }
     }
 

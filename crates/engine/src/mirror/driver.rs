@@ -29,8 +29,8 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use sterna_core::mirror::{
-    Action, Config, Control, End, Event, Fault, Job, JobId, Mirror, PauseReason,
-    Progress, Request, RequestId,
+    Action, Commit, Config, Control, Counted, End, Event, Fault, Job, JobId, Mirror,
+    PauseReason, Progress, Request, RequestId,
 };
 
 use super::job::{Need, Run, Side, Step, Style, fault};
@@ -40,7 +40,7 @@ use super::translate::{can_share, describe, number};
 use super::{MigrationEvent, MigrationId, Options};
 use crate::buffer::Pool;
 use crate::disk::{Core, Driver};
-use crate::image::{Cx, Image, ImageOp, ImageResult};
+use crate::image::{Cx, Image, ImageOp, ImageResult, Ticket};
 use crate::io::{Errno, Owner, Token};
 use crate::slab::Slab;
 use crate::timer::TimerId;
@@ -74,7 +74,7 @@ pub(crate) enum Message {
     Control(Control),
     Prepared(bool),
     Sealed(Result<(), Fault>),
-    Committed(bool),
+    Committed(Commit),
 }
 
 /// A migration on its disk's reactor.
@@ -114,7 +114,7 @@ impl MirrorDriver {
         cx: &mut Cx,
         id: MigrationId,
         options: &Options,
-        map: MapFile,
+        map: Counted<MapFile>,
         destination: u16,
         events: Sender<MigrationEvent>,
     ) -> std::io::Result<MirrorDriver> {
@@ -123,7 +123,7 @@ impl MirrorDriver {
         // Shared blocks are reserved for nobody, so only thin images share them.
         let sharing = options.thin && core.image(destination).is_some_and(can_share);
         let clone = core.image(source).filter(|_| sharing).and_then(Image::file);
-        let region = u64::from(map.key().region);
+        let region = u64::from(map.map().key().region);
         let config = Config {
             region,
             scan,
@@ -203,7 +203,7 @@ impl MirrorDriver {
             Message::Control(control) => Event::Control(control),
             Message::Prepared(ok) => Event::Prepared(ok),
             Message::Sealed(result) => Event::Sealed(result),
-            Message::Committed(ok) => Event::Committed(ok),
+            Message::Committed(commit) => Event::Committed(commit),
         };
         self.tell(core, cx, event);
     }
@@ -216,9 +216,6 @@ impl MirrorDriver {
             self.act(core, cx, action);
         }
         self.actions = actions;
-        if core.has_forgotten(self.destination) {
-            self.later.push_back(Event::DestinationForgot);
-        }
         if let Some(event) = self.later.pop_front() {
             return self.tell(core, cx, event);
         }
@@ -438,6 +435,15 @@ impl MirrorDriver {
         });
     }
 
+    /// Something has happened to one of the images.
+    fn look(&mut self, core: &mut Core, cx: &mut Cx) {
+        if core.has_forgotten(self.destination) {
+            self.tell(core, cx, Event::DestinationForgot);
+        }
+        let is = core.is_in_reach(self.destination);
+        self.tell(core, cx, Event::DestinationInReach(is));
+    }
+
     fn source_done(
         &mut self,
         core: &mut Core,
@@ -464,6 +470,9 @@ impl Driver for MirrorDriver {
     }
 
     fn finished(&mut self, core: &mut Core, cx: &mut Cx, id: u64, result: ImageResult) {
+        if id == Ticket::NEWS {
+            return self.look(core, cx);
+        }
         let Some(own) = id.checked_sub(Core::OWN) else {
             self.source_done(core, cx, id as u32, result);
             return;

@@ -28,7 +28,8 @@ pub struct MigrationId(pub u64);
 pub enum Start {
     /// Nothing was copied yet; any old map is replaced.
     Fresh,
-    /// The region map says; after a power loss, regions are compared.
+    /// The region map says; after a power loss, and on an NBD server, what was equal
+    /// is compared.
     Resume,
     /// There is no map that could be believed: both sides are compared.
     Suspect,

@@ -110,17 +110,18 @@ pub struct Identity {
     pub role: Role,
 }
 
-/// Why a record cannot be written or read.
+/// Why a record cannot be written or read. What to do about one that is missing or
+/// not whole is for the caller to say, who knows the names that the command takes.
 #[derive(Debug, thiserror::Error)]
 pub enum SidecarError {
     /// There is none.
-    #[error("there is no sidecar; if these bytes are a disk, adopt it")]
+    #[error("there is no sidecar")]
     Missing,
     /// Other bytes where a record should be.
-    #[error("this is not a sidecar; if these bytes are a disk, adopt it")]
+    #[error("what is there is not a sidecar")]
     Foreign,
     /// Not whole.
-    #[error("the sidecar is damaged ({0}); restore it, or adopt the image again")]
+    #[error("the sidecar is damaged ({0})")]
     Damaged(&'static str),
     /// A record from the future.
     #[error("the sidecar has version {0}, this Sterna knows only {VERSION}; upgrade it")]

@@ -8,7 +8,9 @@
 
 use std::mem;
 
-use sterna_core::mirror::{End, Event, MemoryMap, Mirror, PauseReason, Phase, RegionMap};
+use sterna_core::mirror::{
+    Counted, End, Event, MemoryMap, Mirror, PauseReason, Phase, RegionMap,
+};
 
 use super::World;
 use super::operation::Effect;
@@ -32,6 +34,7 @@ impl World {
         self.held_from = None;
         let paused = matches!(self.mirror.progress().phase, Phase::Paused(_));
         let config = self.setup.config();
+        let map = Counted::new(map);
         self.mirror = if paused {
             Mirror::new_paused(self.now, config, map, PauseReason::Asked)
         } else {

@@ -14,7 +14,8 @@ use std::mem;
 
 use sterna_core::Nanos;
 use sterna_core::mirror::{
-    Action, Control, End, Event, MemoryMap, Mirror, PauseReason, Phase, RequestId, Stored,
+    Action, Control, Counted, End, Event, MemoryMap, Mirror, PauseReason, Phase,
+    RequestId, Stored,
 };
 
 use crate::guest::Guest;
@@ -53,11 +54,12 @@ impl World {
         let config = setup.config();
         let images = Images::new(&setup);
         let map = MemoryMap::new(config.regions(), Stored::Absent);
+        let counted = Counted::new(map.clone());
         let now = Nanos(random.below(1_000_000));
         World {
             now,
             clock: 1,
-            mirror: Mirror::new_paused(now, config, map.clone(), PauseReason::Asked),
+            mirror: Mirror::new_paused(now, config, counted, PauseReason::Asked),
             guest: Guest::new(&images.source),
             images,
             old_map: map,
@@ -87,6 +89,7 @@ impl World {
             self.step();
         }
         self.calm = true;
+        self.tell(Event::DestinationInReach(true));
         // Enough for a hang of half a minute to end: a step takes 0.2 ms or so.
         let end = self.steps + 500_000;
         while self.ended.is_none() {
@@ -134,6 +137,10 @@ impl World {
             }
             if self.random.one_in(self.setup.controls) {
                 return self.control();
+            }
+            if self.random.one_in(self.setup.outages) {
+                let is = self.random.one_in(2);
+                return self.tell(Event::DestinationInReach(is));
             }
         }
         let guest_more = self.guest.open().len() < self.setup.guest_depth;

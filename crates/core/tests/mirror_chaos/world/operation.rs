@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 
 use sterna_core::Nanos;
-use sterna_core::mirror::{Event, Fault, Job, JobKind, Outcome, RequestId, RequestKind};
+use sterna_core::mirror::{
+    Commit, Event, Fault, Job, JobKind, Outcome, RequestId, RequestKind,
+};
 
 use super::World;
 use crate::images::{Side, blocks_of, ranges};
@@ -215,7 +217,12 @@ impl World {
             Effect::FlushDestination => self.flush_done(result),
             Effect::Prepare => self.tell(Event::Prepared(!fails)),
             Effect::Seal => self.tell(Event::Sealed(result)),
-            Effect::Commit => self.tell(Event::Committed(!fails)),
+            Effect::Commit => {
+                let failed = [Commit::Refused, Commit::Failed];
+                let failed = failed[self.random.below(2) as usize];
+                let commit = if fails { failed } else { Commit::Durable };
+                self.tell(Event::Committed(commit));
+            }
         }
     }
 

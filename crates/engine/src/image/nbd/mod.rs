@@ -10,7 +10,9 @@
 //! ([`RETRY_MIN`] to [`RETRY_MAX`]), for as long as it takes, and what was not
 //! answered is sent again; the disk sees a slow answer.
 //! The server must still be what it was: not smaller, and with all the
-//! abilities that are relied on. Who does not want to wait calls `abort`.
+//! abilities that are relied on. Who does not want to wait calls `abort`; who wants
+//! to know is told when the last connection is lost and when there is one again
+//! (`is_in_reach`).
 //!
 //! **Failure cases.** An error of the server is the answer to the operation. A
 //! server that breaks the protocol loses its connection and gets the requests
@@ -41,7 +43,7 @@ use std::sync::Arc;
 use sterna_core::Nanos;
 use sterna_nbd::{Command, TransmissionFlags, Uri};
 
-use super::{Cx, Image, ImageInfo, ImageOp, OpenError, Opened, Ticket, token};
+use super::{Cx, Done, Image, ImageInfo, ImageOp, OpenError, Opened, Ticket, token};
 use crate::buffer::Slice;
 use crate::io::{Completion, Errno, Fd, ImageId, Op};
 use crate::slab::Slab;
@@ -56,8 +58,9 @@ pub(crate) const MIN_BLOCK_MAX: u32 = 512;
 const LINKS: usize = 4;
 /// The pause before the first attempt to connect again.
 const RETRY_MIN: Nanos = Nanos::from_millis(20);
-/// The longest pause between attempts.
-const RETRY_MAX: Nanos = Nanos::from_secs(1);
+/// The longest pause between attempts. A server that comes back is found in time
+/// before it counts as lost (`REACH_TIMEOUT`), and soon after a `resume`.
+const RETRY_MAX: Nanos = Nanos::from_millis(500);
 /// Attempts after which a further connection that never came up is done without:
 /// the server does not allow so many.
 const STAY_AWAY: u32 = 3;
@@ -282,6 +285,12 @@ impl NbdImage {
         }
     }
 
+    /// Has whoever uses the image look at it.
+    fn tell_news(&self, cx: &mut Cx) {
+        let ticket = Ticket { disk: self.id.disk, id: Ticket::NEWS };
+        cx.finished.push((ticket, Ok(Done::Ok)));
+    }
+
     fn token(&self, link: usize, kind: u32) -> crate::io::Token {
         token(self.id, link as u32 * KINDS + kind)
     }
@@ -308,7 +317,11 @@ impl NbdImage {
         link.fd = Some(Fd::from(std::os::fd::OwnedFd::from(connected.stream)));
         link.outstanding = 0;
         link.proven = true;
-        link.state = State::Up;
+        let back = !self.is_in_reach();
+        self.links[at].state = State::Up;
+        if back {
+            self.tell_news(cx);
+        }
         self.process(cx, at);
         self.pump(cx);
     }
@@ -317,6 +330,10 @@ impl NbdImage {
 impl Image for NbdImage {
     fn has_forgotten(&mut self) -> bool {
         std::mem::take(&mut self.forgotten)
+    }
+
+    fn is_in_reach(&self) -> bool {
+        self.links.iter().any(|link| link.state == State::Up)
     }
 
     fn submit(&mut self, cx: &mut Cx, ticket: Ticket, op: ImageOp) {

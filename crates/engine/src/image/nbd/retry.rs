@@ -6,8 +6,8 @@ use super::connect::{Connected, connect};
 use super::flight::Abilities;
 use super::link::{Outcome, State};
 use super::{CONNECT, NbdImage, RECV, RETRY_MAX, RETRY_MIN, SEND, STAY_AWAY};
-use crate::image::{Cx, token};
-use crate::io::Op;
+use crate::image::{Cx, Image, token};
+use crate::io::{Chore, Op};
 
 impl NbdImage {
     /// Gives a connection up. What it owes is sent again on another one.
@@ -17,9 +17,11 @@ impl NbdImage {
             return self.settle(cx, at);
         }
         link.state = State::Ending;
-        let alive = self.links.iter().any(|link| link.state == State::Up);
-        // With its last connection the server itself may be gone, and its cache.
-        self.forgotten |= self.unflushed && !alive && !self.closing;
+        if !self.is_in_reach() && !self.closing {
+            // With its last connection the server itself may be gone, and its cache.
+            self.forgotten |= self.unflushed;
+            self.tell_news(cx);
+        }
         let link = &mut self.links[at];
         let (receiving, sending) = (link.receiving, link.message.is_none());
         if !self.closing {
@@ -115,7 +117,8 @@ impl NbdImage {
             Ok(0)
         };
         let token = self.token(at, CONNECT);
-        cx.io.submit(token, Op::Blocking { job: Some(Box::new(job)) });
+        let op = Op::Blocking { chore: Chore::Connect, job: Some(Box::new(job)) };
+        cx.io.submit(token, op);
     }
 
     /// The helper is back.

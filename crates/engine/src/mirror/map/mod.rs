@@ -11,7 +11,7 @@
 //!
 //! ```text
 //!   0      header, two copies (see `header`)
-//!   4096   words of 8 bytes, little endian, 16 regions each:
+//!   4096   words of 8 bytes, little endian, 16 regions each (see `words`):
 //!            bits  0..32  the states, 2 bits a region, lowest first
 //!            bits 32..64  crc32c of map generation (u64), word index (u64), states (u32)
 //! ```
@@ -27,34 +27,23 @@
 
 mod header;
 mod mapping;
+mod words;
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-use sterna_core::mirror::{RegionMap, Stored};
 
 use crate::boot::BootId;
 use crate::sidecar::{self, DiskId};
 use header::{HEADER_LEN, Header};
 use mapping::Mapping;
+use words::{PER_WORD, WORD, seal};
 
-/// Regions in a word.
-const PER_WORD: u64 = 16;
 /// A lock that was just given up can live on for a moment in a child of this
 /// process that has not yet come to its `exec`: look again for 100 ms.
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
-/// Bytes of a word.
-const WORD: u64 = 8;
-/// 16 regions, all `Synced`.
-const ALL_SYNCED: u32 = 0xAAAA_AAAA;
-/// 16 regions, all `Suspect`.
-const ALL_SUSPECT: u32 = 0xFFFF_FFFF;
-/// The lower bit of each region's two.
-const LOWER_BITS: u32 = 0x5555_5555;
 
 /// What a map is about; a map of something else is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -241,128 +230,10 @@ impl MapFile {
         Ok(suspects)
     }
 
-    /// Gives every region the state that is worth believing after a power loss
-    /// (see [`Stored::after_power_loss`]); gives how many are suspect then.
-    pub fn distrust(&mut self) -> u64 {
-        let mut suspects = 0;
-        for index in 0..self.header.key.words() {
-            // Absent (00) and late (01) become late, synced (10) and suspect
-            // (11) become suspect: the lower bit is set.
-            let states = self.states(index) | LOWER_BITS & self.used_bits(index);
-            suspects += u64::from((states & !LOWER_BITS).count_ones());
-            self.store(index, states);
-        }
-        suspects
-    }
-
-    /// Makes every region `Suspect`: a stale copy of the disk is to be compared
-    /// and reused.
-    pub fn suspect_all(&mut self) {
-        for index in 0..self.header.key.words() {
-            self.store(index, ALL_SUSPECT & self.used_bits(index));
-        }
-    }
-
     /// Waits until the map as it is now is on the medium.
     pub fn flush(&self) -> Result<(), MapError> {
         self.mapping.flush().map_err(|error| failed("write", &self.path, error))
     }
-
-    /// The bits of a word that stand for regions; the last word has spare ones.
-    fn used_bits(&self, index: u64) -> u32 {
-        match self.regions() - index * PER_WORD {
-            left @ 0..PER_WORD => (1 << (2 * left)) - 1,
-            _ => u32::MAX,
-        }
-    }
-
-    fn word(&self, index: u64) -> &AtomicU64 {
-        &self.mapping.words()[index as usize]
-    }
-
-    fn states(&self, index: u64) -> u32 {
-        // The lower half: the truncation is meant.
-        u64::from_le(self.word(index).load(Ordering::Relaxed)) as u32
-    }
-
-    fn store(&self, index: u64, states: u32) {
-        let word = seal(self.header.generation, index, states);
-        self.word(index).store(word.to_le(), Ordering::Relaxed);
-    }
-
-    /// Checks every word.
-    fn check(&self) -> Result<(), MapError> {
-        let (mut count, mut first, mut last) = (0, 0, 0);
-        for index in 0..self.header.key.words() {
-            let word = u64::from_le(self.word(index).load(Ordering::Relaxed));
-            let states = word as u32;
-            let whole = word == seal(self.header.generation, index, states);
-            if !whole || states & !self.used_bits(index) != 0 {
-                first = if count == 0 { index } else { first };
-                last = index;
-                count += 1;
-            }
-        }
-        match count {
-            0 => Ok(()),
-            count => Err(MapError::Words { count, first, last }),
-        }
-    }
-}
-
-impl RegionMap for MapFile {
-    fn regions(&self) -> u64 {
-        self.header.key.regions()
-    }
-
-    fn get(&self, region: u64) -> Stored {
-        assert!(region < self.regions(), "region {region} is behind the disk's end");
-        let states = self.states(region / PER_WORD);
-        Stored::from_bits((states >> (2 * (region % PER_WORD))) as u8)
-    }
-
-    fn set(&mut self, region: u64, stored: Stored) {
-        assert!(region < self.regions(), "region {region} is behind the disk's end");
-        let (index, shift) = (region / PER_WORD, 2 * (region % PER_WORD));
-        let states = self.states(index) & !(3 << shift) | (stored as u32) << shift;
-        self.store(index, states);
-    }
-
-    fn replace_synced(&mut self, stored: Stored) {
-        for index in 0..self.header.key.words() {
-            let states = self.states(index);
-            // The lower bit of each region that is synced (10).
-            let synced = states >> 1 & !states & LOWER_BITS;
-            let others = states & !(synced << 1);
-            self.store(index, others | (synced * stored as u32));
-        }
-    }
-
-    fn next_not_synced(&self, from: u64) -> Option<u64> {
-        if from >= self.regions() {
-            return None;
-        }
-        // Regions before `from` do not count.
-        let mut ignored: u32 = (1 << (2 * (from % PER_WORD))) - 1;
-        for index in from / PER_WORD..self.header.key.words() {
-            let differing = (self.states(index) ^ ALL_SYNCED) & !ignored;
-            if differing != 0 {
-                let region = index * PER_WORD + u64::from(differing.trailing_zeros() / 2);
-                return (region < self.regions()).then_some(region);
-            }
-            ignored = 0;
-        }
-        None
-    }
-}
-
-/// A word: the states with what proves them whole and in their place.
-fn seal(generation: u64, index: u64, states: u32) -> u64 {
-    let mut bytes = [0; 20];
-    bytes[..8].copy_from_slice(&generation.to_le_bytes());
-    bytes[8..16].copy_from_slice(&index.to_le_bytes());
-    bytes[16..].copy_from_slice(&states.to_le_bytes());
-    u64::from(crc32c::crc32c(&bytes)) << 32 | u64::from(states)
 }
 
 /// A number that no other map of this machine has.

@@ -1,7 +1,7 @@
 use std::os::unix::fs::FileExt;
 
 use proptest::prelude::*;
-use sterna_core::mirror::MemoryMap;
+use sterna_core::mirror::{MemoryMap, RegionMap, Stored};
 
 use super::*;
 
@@ -47,6 +47,14 @@ proptest! {
         }
         for from in 0..regions + 2 {
             prop_assert_eq!(file.next_not_synced(from), memory.next_not_synced(from));
+            let (here, behind) = (from.min(regions), from..regions);
+            prop_assert_eq!(
+                file.count_not_synced(0..here) + file.count_not_synced(behind.clone()),
+                memory.count_not_synced(0..regions)
+            );
+            prop_assert_eq!(
+                file.count_not_synced(behind.clone()), memory.count_not_synced(behind)
+            );
         }
         let suspects = (0..regions)
             .filter(|&r| matches!(file.get(r), Stored::Synced | Stored::Suspect))

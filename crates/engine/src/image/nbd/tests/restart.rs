@@ -72,6 +72,25 @@ fn a_server_that_shuts_down_is_waited_for_and_nothing_is_lost() {
 }
 
 #[test]
+fn a_server_that_goes_and_comes_is_news_each_time() {
+    let place = place();
+    let server = Server::nbdkit(&place.socket, &["memory", "16M"]);
+    let mut rig = Rig::open(IoChoice::Auto, &place.uri);
+    rig.run_for(Duration::from_millis(100));
+    rig.news = 0;
+    assert_eq!(rig.write(0, &[1; 4096], false), Ok(Done::Ok));
+    assert!(rig.image.is_in_reach() && rig.news == 0);
+    server.kill();
+    rig.run_until(|rig| !rig.image.is_in_reach());
+    assert_eq!(rig.news, 1, "once, with the last of its connections");
+    assert!(rig.image.has_forgotten(), "the write was not flushed");
+    let _server = Server::nbdkit(&place.socket, &["memory", "16M"]);
+    rig.run_until(|rig| rig.image.is_in_reach());
+    assert_eq!(rig.news, 2);
+    rig.close();
+}
+
+#[test]
 fn what_waits_for_a_dead_server_can_be_given_up() {
     let place = place();
     let server = Server::nbdkit(&place.socket, &["memory", "16M"]);

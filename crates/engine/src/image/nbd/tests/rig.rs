@@ -27,6 +27,8 @@ pub(super) struct Rig {
     epoch: Instant,
     next: u64,
     answers: HashMap<u64, ImageResult>,
+    /// How often the image had something to tell.
+    pub(super) news: u32,
 }
 
 impl Rig {
@@ -40,7 +42,8 @@ impl Rig {
         let spec = ImageSpec::Nbd(uri.parse().unwrap());
         let opened = image::open(&spec).unwrap();
         let image = opened.start(&mut cx, ImageId { disk: 1, image: 2 });
-        Rig { cx, image, epoch: Instant::now(), next: 0, answers: HashMap::new() }
+        let (epoch, answers) = (Instant::now(), HashMap::new());
+        Rig { cx, image, epoch, next: 0, answers, news: 0 }
     }
 
     pub(super) fn submit(&mut self, op: ImageOp) -> u64 {
@@ -54,6 +57,10 @@ impl Rig {
     fn collect(&mut self) {
         for (ticket, result) in self.cx.finished.drain(..) {
             assert_eq!(ticket.disk, 1);
+            if ticket.id == Ticket::NEWS {
+                self.news += 1;
+                continue;
+            }
             let twice = self.answers.insert(ticket.id, result);
             assert!(twice.is_none(), "{} was answered twice", ticket.id);
         }
@@ -79,6 +86,14 @@ impl Rig {
     pub(super) fn run_for(&mut self, time: Duration) {
         let end = Instant::now() + time;
         while Instant::now() < end {
+            self.turn(Duration::from_millis(5));
+        }
+    }
+
+    pub(super) fn run_until(&mut self, is: impl Fn(&Rig) -> bool) {
+        let end = Instant::now() + LONG;
+        while !is(self) {
+            assert!(Instant::now() < end, "it does not come about");
             self.turn(Duration::from_millis(5));
         }
     }

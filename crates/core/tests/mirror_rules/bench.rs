@@ -1,0 +1,120 @@
+//! A mirror to be told things, with its time and what it asked for.
+
+use sterna_core::mirror::{
+    Action, Config, Counted, Event, Job, MemoryMap, Mirror, Outcome, RegionMap, Request,
+    RequestId, RequestKind, Stored,
+};
+use sterna_core::{ByteRange, Nanos};
+
+pub(crate) const REGION: u64 = 64 << 10;
+pub(crate) const REGIONS: u64 = 16;
+
+/// A mirror, its time, and what it asked for last.
+pub(crate) struct Bench {
+    pub(crate) mirror: Mirror<MemoryMap>,
+    pub(crate) now: Nanos,
+    pub(crate) asked: Vec<Action>,
+}
+
+impl Bench {
+    /// A mirror in which all regions are as `stored` says.
+    pub(crate) fn with(stored: Stored, config: Config) -> Bench {
+        let map = MemoryMap::new(config.regions(), stored);
+        let now = Nanos::from_secs(1);
+        Bench {
+            mirror: Mirror::new(now, config, Counted::new(map)),
+            now,
+            asked: Vec::new(),
+        }
+    }
+
+    pub(crate) fn config() -> Config {
+        Config { scan: false, ..Config::new(REGIONS * REGION) }
+    }
+
+    /// A mirror whose regions are synced but the last, which keeps the
+    /// switch-over from beginning: its copy is in flight and never ends.
+    pub(crate) fn almost_done() -> Bench {
+        let mut map = MemoryMap::new(REGIONS, Stored::Synced);
+        map.set(REGIONS - 1, Stored::Late);
+        let now = Nanos::from_secs(1);
+        let mirror = Mirror::new(now, Bench::config(), Counted::new(map));
+        let mut bench = Bench { mirror, now, asked: Vec::new() };
+        bench.tell(Event::Tick);
+        bench
+    }
+
+    pub(crate) fn tell(&mut self, event: Event) -> &[Action] {
+        self.asked.clear();
+        self.mirror.handle(self.now, event, &mut self.asked);
+        &self.asked
+    }
+
+    pub(crate) fn after(&mut self, span: Nanos) -> &mut Bench {
+        self.now = self.now.plus(span);
+        self
+    }
+
+    /// A guest write of one block in `region`.
+    pub(crate) fn write(&mut self, id: u64, region: u64) -> &[Action] {
+        let range = ByteRange::new(region * REGION, 4096);
+        self.arrive(id, RequestKind::Write, range)
+    }
+
+    pub(crate) fn arrive(
+        &mut self,
+        id: u64,
+        kind: RequestKind,
+        range: ByteRange,
+    ) -> &[Action] {
+        self.tell(Event::Arrived(Request { id: RequestId(id), kind, range }))
+    }
+
+    pub(crate) fn source_done(&mut self, id: u64) -> &[Action] {
+        self.tell(Event::SourceDone { id: RequestId(id), ok: true })
+    }
+
+    pub(crate) fn destination_done(&mut self, id: u64) -> &[Action] {
+        self.tell(Event::DestinationDone { id: RequestId(id), result: Ok(()) })
+    }
+
+    pub(crate) fn jobs(&self) -> Vec<Job> {
+        let job = |action: &Action| match action {
+            Action::Start(job) => Some(*job),
+            _ => None,
+        };
+        self.asked.iter().filter_map(job).collect()
+    }
+
+    pub(crate) fn copied(&mut self, job: Job) -> &[Action] {
+        let outcome = Outcome::Copied { written: job.range.len };
+        self.tell(Event::JobDone { job: job.id, outcome })
+    }
+
+    pub(crate) fn stored(&self, region: u64) -> Stored {
+        self.mirror.map().get(region)
+    }
+
+    /// Brings a fully synced mirror to the step in which the commit is asked for.
+    pub(crate) fn reach_commit(&mut self) {
+        assert_eq!(self.asked.last(), Some(&Action::FlushDestination));
+        assert_eq!(self.tell(Event::Flushed(Ok(()))), [Action::Prepare]);
+        self.tell(Event::Prepared(true));
+        assert!(self.mirror.holding());
+        assert_eq!(self.asked.last(), Some(&Action::FlushDestination));
+        assert_eq!(self.tell(Event::Flushed(Ok(()))), [Action::Seal]);
+        assert_eq!(self.tell(Event::Sealed(Ok(()))), [Action::Commit]);
+    }
+}
+
+pub(crate) fn source(id: u64) -> Action {
+    Action::Source(RequestId(id))
+}
+
+pub(crate) fn destination(id: u64) -> Action {
+    Action::Destination(RequestId(id))
+}
+
+pub(crate) fn answer(id: u64) -> Action {
+    Action::Answer(RequestId(id))
+}

@@ -1,0 +1,90 @@
+//! Destinations that fail, hang, go away or forget.
+
+use sterna_core::Nanos;
+use sterna_core::mirror::{
+    Action, Commit, Control, Event, Fault, JobKind, Notice, PauseReason, Phase,
+    RequestId, Stored,
+};
+
+use crate::bench::{Bench, REGIONS, answer, source};
+
+#[test]
+fn a_destination_error_pauses_with_the_reason_and_the_guest_sees_nothing() {
+    let mut bench = Bench::almost_done();
+    bench.write(1, 0);
+    let full = Event::DestinationDone { id: RequestId(1), result: Err(Fault::Full) };
+    let reason = PauseReason::Destination(Fault::Full);
+    assert_eq!(bench.tell(full), [Action::Notice(Notice::Paused(reason))]);
+    assert_eq!(bench.source_done(1), [answer(1)]);
+    assert_eq!(bench.write(2, 0), [source(2)], "paused: the source alone");
+    assert_eq!(bench.mirror.progress().phase, Phase::Paused(reason));
+}
+
+#[test]
+fn a_destination_that_never_answers_pauses_the_migration() {
+    let mut bench = Bench::almost_done();
+    bench.after(Nanos::from_secs(10)).tell(Event::Tick);
+    let phase = bench.mirror.progress().phase;
+    assert!(matches!(phase, Phase::Paused(PauseReason::DestinationTimedOut(_))));
+}
+
+#[test]
+fn a_destination_out_of_reach_is_lost_after_two_seconds_and_not_before() {
+    let lost = Phase::Paused(PauseReason::Destination(Fault::Lost));
+    let mut bench = Bench::almost_done();
+    bench.tell(Event::DestinationInReach(false));
+    bench.after(Nanos::from_millis(1900)).tell(Event::Tick);
+    assert_eq!(bench.mirror.progress().phase, Phase::Copying);
+    bench.tell(Event::DestinationInReach(true));
+    bench.tell(Event::DestinationInReach(false));
+    bench.after(Nanos::from_millis(1900)).tell(Event::Tick);
+    assert_eq!(bench.mirror.progress().phase, Phase::Copying, "each outage for itself");
+    bench.after(Nanos::from_millis(100)).tell(Event::Tick);
+    assert_eq!(bench.mirror.progress().phase, lost);
+    assert_eq!(bench.mirror.deadline(), None);
+    // Resumed, it has as long again to come back.
+    bench.after(Nanos::from_secs(60)).tell(Event::Control(Control::Resume));
+    bench.after(Nanos::from_secs(1)).tell(Event::Tick);
+    assert_eq!(bench.mirror.progress().phase, Phase::Copying);
+    bench.after(Nanos::from_secs(1)).tell(Event::Tick);
+    assert_eq!(bench.mirror.progress().phase, lost);
+    bench.tell(Event::DestinationInReach(true));
+    bench.tell(Event::Control(Control::Resume));
+    bench.after(Nanos::from_secs(5)).tell(Event::Tick);
+    assert_eq!(bench.mirror.progress().phase, Phase::Copying);
+}
+
+#[test]
+fn a_destination_that_is_lost_during_the_commit_changes_nothing() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.reach_commit();
+    bench.tell(Event::DestinationInReach(false));
+    assert_eq!(bench.mirror.deadline(), None, "the commit's answer decides");
+    assert_eq!(bench.after(Nanos::from_secs(3)).tell(Event::Tick), []);
+    bench.tell(Event::Committed(Commit::Refused));
+    let phase = bench.mirror.progress().phase;
+    assert_eq!(phase, Phase::Paused(PauseReason::Destination(Fault::Lost)));
+}
+
+#[test]
+fn after_a_flush_that_failed_nothing_that_was_copied_is_believed() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.tell(Event::Flushed(Err(Fault::Error(5))));
+    assert!((0..REGIONS).all(|region| bench.stored(region) == Stored::Late));
+    bench.tell(Event::Control(Control::Resume));
+    assert!(bench.jobs().iter().all(|job| matches!(job.kind, JobKind::Copy { .. })));
+}
+
+#[test]
+fn a_destination_that_may_have_forgotten_is_compared() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.tell(Event::Flushed(Ok(())));
+    bench.tell(Event::Prepared(true));
+    assert!(bench.mirror.holding());
+    bench.tell(Event::DestinationForgot);
+    assert!(!bench.mirror.holding());
+    assert!(bench.jobs().iter().all(|job| job.kind == JobKind::Compare));
+}

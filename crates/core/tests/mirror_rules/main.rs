@@ -1,0 +1,8 @@
+//! The mirror's rules, one by one: what it asks for in the situations that the
+//! design names.
+
+mod bench;
+mod copying;
+mod destination;
+mod guest;
+mod switch_over;

@@ -1,0 +1,136 @@
+//! The switch-over and its undoing.
+
+use sterna_core::Nanos;
+use sterna_core::mirror::{
+    Action, Commit, Control, End, Event, HOLD_BUDGET, Notice, PauseReason, Phase,
+    RequestId, Stored,
+};
+
+use crate::bench::{Bench, destination, source};
+
+#[test]
+fn a_switch_over_holds_requests_and_hands_them_to_the_destination() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.reach_commit();
+    assert_eq!(bench.write(1, 0), []);
+    bench.after(Nanos::from_millis(3));
+    let moved = Action::Moved(RequestId(1));
+    assert_eq!(
+        bench.tell(Event::Committed(Commit::Durable)),
+        [moved, Action::Ended(End::Completed)]
+    );
+    assert_eq!(bench.mirror.progress().held, Some(Nanos::from_millis(3)));
+}
+
+#[test]
+fn a_switch_over_past_its_budget_is_undone_and_tried_again() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.tell(Event::Flushed(Ok(())));
+    bench.tell(Event::Prepared(true));
+    bench.write(1, 0);
+    bench.after(HOLD_BUDGET).tell(Event::Tick);
+    let undone = Action::Notice(Notice::SwitchOverUndone { held: HOLD_BUDGET });
+    assert_eq!(bench.asked, [undone, source(1), destination(1)]);
+    // The flush that was under way must be answered before the next attempt.
+    bench.source_done(1);
+    bench.destination_done(1);
+    assert_eq!(bench.tell(Event::Flushed(Ok(()))), []);
+    bench.after(Nanos::from_secs(5)).tell(Event::Tick);
+    assert_eq!(bench.asked, [Action::FlushDestination]);
+}
+
+#[test]
+fn a_seal_that_comes_too_late_is_taken_back() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.tell(Event::Flushed(Ok(())));
+    bench.tell(Event::Prepared(true));
+    assert_eq!(bench.tell(Event::Flushed(Ok(()))), [Action::Seal]);
+    bench.after(HOLD_BUDGET).tell(Event::Tick);
+    assert!(!bench.mirror.holding());
+    assert_eq!(bench.tell(Event::Sealed(Ok(()))), [Action::Unseal]);
+}
+
+#[test]
+fn a_commit_that_was_asked_for_is_never_undone() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.reach_commit();
+    bench.after(HOLD_BUDGET).tell(Event::Tick);
+    assert_eq!(bench.tell(Event::Control(Control::Cancel)), []);
+    assert_eq!(bench.tell(Event::Control(Control::Pause)), []);
+    assert!(bench.mirror.holding());
+    assert_eq!(
+        bench.tell(Event::Committed(Commit::Durable)),
+        [Action::Ended(End::Completed)]
+    );
+}
+
+#[test]
+fn a_commit_that_failed_gives_the_guest_back_to_the_source() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.reach_commit();
+    bench.write(1, 0);
+    bench.tell(Event::Committed(Commit::Failed));
+    assert!(bench.asked.contains(&Action::Unseal) && bench.asked.contains(&source(1)));
+    assert_eq!(bench.mirror.progress().phase, Phase::Paused(PauseReason::StateStore));
+}
+
+#[test]
+fn a_commit_that_is_refused_gives_the_guest_back_and_is_tried_again() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.reach_commit();
+    bench.write(1, 0);
+    bench.tell(Event::Committed(Commit::Refused));
+    assert!(bench.asked.contains(&Action::Unseal) && bench.asked.contains(&source(1)));
+    bench.source_done(1);
+    bench.destination_done(1);
+    bench.after(Nanos::from_secs(5)).tell(Event::Tick);
+    bench.reach_commit();
+    assert_eq!(
+        bench.tell(Event::Committed(Commit::Durable)),
+        [Action::Ended(End::Completed)]
+    );
+}
+
+#[test]
+fn a_pause_during_a_commit_that_is_refused_holds_unless_it_was_taken_back() {
+    for taken_back in [false, true] {
+        let mut bench = Bench::with(Stored::Synced, Bench::config());
+        bench.tell(Event::Tick);
+        bench.reach_commit();
+        bench.tell(Event::Control(Control::Pause));
+        if taken_back {
+            bench.tell(Event::Control(Control::Resume));
+        }
+        bench.tell(Event::Committed(Commit::Refused));
+        let paused = bench.mirror.progress().phase == Phase::Paused(PauseReason::Asked);
+        assert_eq!(paused, !taken_back);
+    }
+}
+
+#[test]
+fn a_flush_that_is_never_answered_pauses_once_and_asks_for_no_more_time() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.after(Nanos::from_secs(120)).tell(Event::Tick);
+    let phase = bench.mirror.progress().phase;
+    assert!(matches!(phase, Phase::Paused(PauseReason::DestinationTimedOut(_))));
+    assert_eq!(bench.mirror.deadline(), None);
+    bench.tell(Event::Control(Control::Cancel));
+    assert_eq!(bench.mirror.deadline(), None);
+}
+
+#[test]
+fn a_cancel_during_a_commit_that_fails_is_not_forgotten() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.reach_commit();
+    bench.tell(Event::Control(Control::Cancel));
+    bench.tell(Event::Committed(Commit::Failed));
+    assert!(bench.asked.contains(&Action::Ended(End::Cancelled)));
+}
