@@ -2,6 +2,7 @@
 
 mod driver;
 mod job;
+mod jobs;
 mod lender;
 pub mod map;
 mod runs;

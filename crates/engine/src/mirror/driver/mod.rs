@@ -3,50 +3,39 @@
 //! The driver translates. A guest request becomes an `Arrived`, an image's
 //! answer a `SourceDone`, `DestinationDone` or a step of a job; an action
 //! becomes an operation on one of the two images, an answer to the guest, or a
-//! message to the daemon. It decides nothing.
+//! message to the daemon. It decides nothing. The guest's requests are in `guest`.
 //!
-//! **Names.** A request's number on its disk is free again when the guest has
-//! its answer, but the mirror may know the request for longer (an overdue write
-//! on the destination). So a `RequestId` is the number with a count above it.
-//!
-//! **Memory.** The copier has a pool of its own, so it cannot take the guest's.
-//! A job that finds no room there waits for another one to end. What mirrored
-//! writes are made of is the `lender`'s matter.
-//!
-//! **The start.** Requests that are in flight when the migration begins are told
-//! to a paused mirror (which sends nothing to the destination), as if they had
-//! just come; only then it resumes.
+//! **Memory.** What the copier's chunks are made of is the matter of `jobs`, what
+//! mirrored writes are made of that of the `lender`.
 //!
 //! **The end.** After the commit the destination is the disk's image and the
 //! driver is done. After a cancel it stays until nothing is in flight on the
 //! destination any more, and says so (`Released`): whoever used the destination
 //! before that could find an old write on top of a new one.
 
+mod guest;
+
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use sterna_core::mirror::{
     Action, Commit, Config, Control, Counted, End, Event, Fault, Job, JobId, Mirror,
-    PauseReason, Progress, Request, RequestId,
+    PauseReason, Progress, RequestId,
 };
 
-use super::job::{Need, Run, Side, Step, Style, fault};
+use super::job::{Side, Style, fault};
+use super::jobs::{Asked, Jobs};
 use super::lender::{Lender, Loan};
 use super::map::MapFile;
-use super::translate::{can_share, describe, number};
+use super::translate::{can_share, number};
 use super::{MigrationEvent, MigrationId, Options};
-use crate::buffer::Pool;
 use crate::disk::{Core, Driver};
 use crate::image::{Cx, Image, ImageOp, ImageResult, Ticket};
-use crate::io::{Errno, Owner, Token};
+use crate::io::{Owner, Token};
 use crate::slab::Slab;
 use crate::timer::TimerId;
-
-/// The copier's buffers. The largest rung of the copier's ladder is 12 MiB.
-const POOL: usize = 12 << 20;
+use guest::Told;
 
 /// What an answer with one of our own tickets belongs to.
 #[derive(Clone, Copy, Debug)]
@@ -57,15 +46,6 @@ enum Own {
     Job(JobId, Side),
     /// The flush of the destination.
     Flush,
-}
-
-/// What is known of a guest's request that has been told to the mirror.
-struct Told {
-    id: RequestId,
-    /// Its connection uses the buffer again as soon as the disk lets go of it.
-    reused: bool,
-    /// The source's answer, until the mirror says that the guest may have it.
-    result: Option<ImageResult>,
 }
 
 /// What the daemon or the operator says.
@@ -81,16 +61,10 @@ pub(crate) enum Message {
 pub(crate) struct MirrorDriver {
     id: MigrationId,
     mirror: Mirror<MapFile>,
-    style: Style,
-    /// The source's file, while the destination may be able to share its blocks.
-    clone: Option<Arc<OwnedFd>>,
     source: u16,
     destination: u16,
-    pool: Pool,
+    jobs: Jobs,
     lender: Lender,
-    runs: HashMap<JobId, Run>,
-    /// Jobs that found no memory.
-    waiting: VecDeque<Job>,
     tickets: Slab<Own>,
     /// The guest's requests, by their number on the disk.
     told: HashMap<u32, Told>,
@@ -102,7 +76,7 @@ pub(crate) struct MirrorDriver {
     actions: Vec<Action>,
     /// What came up while an action was carried out.
     later: VecDeque<Event>,
-    needs: Vec<Need>,
+    asked: Vec<Asked>,
     ended: Option<End>,
     released: bool,
 }
@@ -133,21 +107,18 @@ impl MirrorDriver {
             ..Config::new(core.size)
         };
         let mirror = Mirror::new_paused(cx.now, config, map, PauseReason::Asked);
+        let style = Style {
+            write_zeroes: options.write_zeroes,
+            unmap: options.thin,
+            region: region as usize,
+        };
         let mut driver = MirrorDriver {
             id,
             mirror,
-            style: Style {
-                write_zeroes: options.write_zeroes,
-                unmap: options.thin,
-                region: region as usize,
-            },
-            clone,
             source,
             destination,
-            pool: Pool::new(POOL)?,
+            jobs: Jobs::new(style, clone)?,
             lender: Lender::new()?,
-            runs: HashMap::new(),
-            waiting: VecDeque::new(),
             tickets: Slab::new(),
             told: HashMap::new(),
             count: 0,
@@ -156,7 +127,7 @@ impl MirrorDriver {
             timer: None,
             actions: Vec::new(),
             later: VecDeque::new(),
-            needs: Vec::new(),
+            asked: Vec::new(),
             ended: None,
             released: false,
         };
@@ -165,26 +136,6 @@ impl MirrorDriver {
             driver.tell(core, cx, Event::Control(Control::Resume));
         }
         Ok(driver)
-    }
-
-    /// Tells the mirror of the requests that are in flight already.
-    fn adopt(&mut self, core: &mut Core, cx: &mut Cx) {
-        for number in core.requests() {
-            let Some(request) = self.name(core, number) else { continue };
-            self.adopted.push(request.id);
-            self.tell(core, cx, Event::Arrived(request));
-        }
-    }
-
-    /// Gives a request of the disk its name here.
-    fn name(&mut self, core: &Core, number: u32) -> Option<Request> {
-        let op = &core.request(number)?.op;
-        let (kind, range) = describe(op);
-        self.count = self.count.wrapping_add(1);
-        let id = RequestId(u64::from(self.count) << 32 | u64::from(number));
-        let reused = matches!(op, ImageOp::Write { buf, .. } if !buf.is_unique());
-        self.told.insert(number, Told { id, reused, result: None });
-        Some(Request { id, kind, range })
     }
 
     pub(crate) fn id(&self) -> MigrationId {
@@ -228,7 +179,7 @@ impl MirrorDriver {
     }
 
     fn is_idle(&self) -> bool {
-        self.mirror.is_idle() && self.runs.is_empty()
+        self.mirror.is_idle() && self.jobs.is_idle()
     }
 
     /// The image that is not the disk's after the end.
@@ -277,110 +228,28 @@ impl MirrorDriver {
         let _ = self.events.send(event);
     }
 
-    fn ask_source(&mut self, core: &mut Core, cx: &mut Cx, id: RequestId) {
-        if let Some(at) = self.adopted.iter().position(|adopted| *adopted == id) {
-            self.adopted.swap_remove(at); // It is there already.
-            return;
-        }
-        let number = number(id);
-        core.carry_out(cx, number, self.source, u64::from(number));
-    }
-
-    fn ask_destination(&mut self, core: &mut Core, cx: &mut Cx, id: RequestId) {
-        // In order: one that comes later does not take the memory away.
-        if self.lender.is_busy() || !self.mirrored(core, cx, id) {
-            self.lender.postpone(id);
-        }
-    }
-
-    /// Starts the destination's part of a request; false if there is no memory.
-    fn mirrored(&mut self, core: &mut Core, cx: &mut Cx, id: RequestId) -> bool {
-        let number = number(id);
-        let (Some(request), Some(told)) = (core.request(number), self.told.get(&number))
-        else {
-            return true;
-        };
-        let mut loan = Loan::default();
-        let op = match &request.op {
-            // Durability is the source's matter until the switch-over's flush.
-            ImageOp::Write { offset, buf, .. } => {
-                let Some((buf, lent)) = self.lender.lend(cx, buf, told.reused) else {
-                    return false;
-                };
-                loan = lent;
-                ImageOp::Write { offset: *offset, buf, fua: false }
-            }
-            ImageOp::Zero { offset, len, unmap, .. } => ImageOp::Zero {
-                offset: *offset,
-                len: *len,
-                unmap: *unmap && self.style.unmap,
-                fua: false,
-                fast: false,
-            },
-            other => other.clone(),
-        };
-        self.own(core, cx, Own::Mirrored(id, loan), self.destination, op);
-        true
-    }
-
-    /// A mirrored write has ended: there may be memory for those that wait.
-    fn start_postponed(&mut self, core: &mut Core, cx: &mut Cx) {
-        while let Some(id) = self.lender.next() {
-            if !self.mirror.awaits_destination(id) {
-                self.later.push_back(Event::DestinationSkipped { id });
-            } else if !self.mirrored(core, cx, id) {
-                return;
-            }
-            self.lender.forget(id);
-        }
-    }
-
-    fn answer(&mut self, core: &mut Core, cx: &mut Cx, id: RequestId) {
-        let number = number(id);
-        if self.lender.forget(id) {
-            self.later.push_back(Event::DestinationSkipped { id });
-        }
-        if let Some(Told { result: Some(result), .. }) = self.told.remove(&number) {
-            core.answer(cx, number, result);
-        }
-    }
-
     /// Starts an operation under a ticket of our own.
     fn own(&mut self, core: &mut Core, cx: &mut Cx, own: Own, image: u16, op: ImageOp) {
         let ticket = Core::OWN + u64::from(self.tickets.insert(own));
         core.submit(cx, image, ticket, op);
     }
 
-    fn start_job(&mut self, core: &mut Core, cx: &mut Cx, job: Job) {
-        self.start_run(core, cx, job, self.clone.clone());
-    }
-
-    fn start_run(
-        &mut self,
-        core: &mut Core,
-        cx: &mut Cx,
-        job: Job,
-        clone: Option<Arc<OwnedFd>>,
-    ) {
-        let mut needs = std::mem::take(&mut self.needs);
-        match Run::start(job, self.style, clone, &self.pool, &mut needs) {
-            Some(run) => {
-                self.runs.insert(job.id, run);
-                self.fulfil(core, cx, job.id, &mut needs);
-            }
-            None => self.waiting.push_back(job), // Until another one ends.
-        }
-        self.needs = needs;
-    }
-
-    fn fulfil(&mut self, core: &mut Core, cx: &mut Cx, id: JobId, needs: &mut Vec<Need>) {
-        for (side, op) in needs.drain(..) {
+    /// Starts what jobs ask for.
+    fn fulfil(&mut self, core: &mut Core, cx: &mut Cx, mut asked: Vec<Asked>) {
+        for (id, side, op) in asked.drain(..) {
             let image = match side {
                 Side::Source => self.source,
                 Side::Destination => self.destination,
             };
             self.own(core, cx, Own::Job(id, side), image, op);
         }
+        self.asked = asked;
+    }
+
+    fn start_job(&mut self, core: &mut Core, cx: &mut Cx, job: Job) {
+        let mut asked = std::mem::take(&mut self.asked);
+        self.jobs.start(job, &mut asked);
+        self.fulfil(core, cx, asked);
     }
 
     /// An operation of a job has ended.
@@ -392,32 +261,11 @@ impl MirrorDriver {
         side: Side,
         result: ImageResult,
     ) {
-        let mut needs = std::mem::take(&mut self.needs);
-        let step = match self.runs.get_mut(&id) {
-            Some(run) => run.done(side, result, &mut needs),
-            None => Step::Going,
-        };
-        self.fulfil(core, cx, id, &mut needs);
-        self.needs = needs;
-        let outcome = match step {
-            Step::Going => return,
-            Step::Over(outcome) => outcome,
-            Step::CannotClone(errno) => return self.copy_instead(core, cx, id, errno),
-        };
-        self.runs.remove(&id);
-        if let Some(job) = self.waiting.pop_front() {
-            self.start_job(core, cx, job);
-        }
-        self.tell(core, cx, Event::JobDone { job: id, outcome });
-    }
-
-    /// The images cannot share blocks: at all, or only not in this range.
-    fn copy_instead(&mut self, core: &mut Core, cx: &mut Cx, id: JobId, errno: Errno) {
-        if errno.0 != libc::EINVAL {
-            self.clone = None;
-        }
-        if let Some(run) = self.runs.remove(&id) {
-            self.start_run(core, cx, run.into_job(), None);
+        let mut asked = std::mem::take(&mut self.asked);
+        let outcome = self.jobs.done(id, side, result, &mut asked);
+        self.fulfil(core, cx, asked);
+        if let Some(outcome) = outcome {
+            self.tell(core, cx, Event::JobDone { job: id, outcome });
         }
     }
 
@@ -442,23 +290,6 @@ impl MirrorDriver {
         }
         let is = core.is_in_reach(self.destination);
         self.tell(core, cx, Event::DestinationInReach(is));
-    }
-
-    fn source_done(
-        &mut self,
-        core: &mut Core,
-        cx: &mut Cx,
-        number: u32,
-        result: ImageResult,
-    ) {
-        // A request that went to the destination alone has no name here.
-        let Some(told) = self.told.get_mut(&number) else {
-            core.answer(cx, number, result);
-            return;
-        };
-        let (id, ok) = (told.id, result.is_ok());
-        told.result = Some(result);
-        self.tell(core, cx, Event::SourceDone { id, ok });
     }
 }
 

@@ -1,0 +1,116 @@
+//! The copier's jobs that are under way, with the memory they share.
+//!
+//! The copier has a pool of its own, so it cannot take the guests' buffers. A job
+//! that finds no room in it waits until another one ends.
+//!
+//! Where the destination may be able to share the source's blocks, a copy tries
+//! that first; refused, it is done again as a copy of bytes. A refusal that is not
+//! about its range alone is the last one: nothing is tried in vain a second time.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use sterna_core::mirror::{Job, JobId, Outcome};
+
+use super::job::{Need, Run, Side, Step, Style};
+use crate::buffer::Pool;
+use crate::image::{ImageOp, ImageResult};
+use crate::io::Errno;
+
+/// The copier's buffers. The largest rung of the copier's ladder is 12 MiB.
+const POOL: usize = 12 << 20;
+
+/// An operation that a job needs done on one side.
+pub(super) type Asked = (JobId, Side, ImageOp);
+
+pub(super) struct Jobs {
+    style: Style,
+    /// The source's file, while the destination may be able to share its blocks.
+    clone: Option<Arc<OwnedFd>>,
+    pool: Pool,
+    runs: HashMap<JobId, Run>,
+    /// Jobs that found no memory.
+    waiting: VecDeque<Job>,
+    /// What the run at hand needs; kept for its memory.
+    needs: Vec<Need>,
+}
+
+impl Jobs {
+    pub(super) fn new(style: Style, clone: Option<Arc<OwnedFd>>) -> io::Result<Jobs> {
+        Ok(Jobs {
+            style,
+            clone,
+            pool: Pool::new(POOL)?,
+            runs: HashMap::new(),
+            waiting: VecDeque::new(),
+            needs: Vec::new(),
+        })
+    }
+
+    /// Whether no job is on its way through the images.
+    pub(super) fn is_idle(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// How the destination is to be written.
+    pub(super) fn style(&self) -> Style {
+        self.style
+    }
+
+    /// Starts a job; what it needs goes to `asked`.
+    pub(super) fn start(&mut self, job: Job, asked: &mut Vec<Asked>) {
+        self.run(job, self.clone.clone(), asked);
+    }
+
+    fn run(&mut self, job: Job, clone: Option<Arc<OwnedFd>>, asked: &mut Vec<Asked>) {
+        match Run::start(job, self.style, clone, &self.pool, &mut self.needs) {
+            Some(run) => {
+                self.runs.insert(job.id, run);
+                self.ask(job.id, asked);
+            }
+            None => self.waiting.push_back(job),
+        }
+    }
+
+    fn ask(&mut self, id: JobId, asked: &mut Vec<Asked>) {
+        asked.extend(self.needs.drain(..).map(|(side, op)| (id, side, op)));
+    }
+
+    /// An operation of a job has ended. Gives the job's outcome if that was all.
+    pub(super) fn done(
+        &mut self,
+        id: JobId,
+        side: Side,
+        result: ImageResult,
+        asked: &mut Vec<Asked>,
+    ) -> Option<Outcome> {
+        let step = self.runs.get_mut(&id)?.done(side, result, &mut self.needs);
+        self.ask(id, asked);
+        match step {
+            Step::Going => None,
+            Step::Over(outcome) => {
+                self.runs.remove(&id);
+                if let Some(job) = self.waiting.pop_front() {
+                    self.start(job, asked);
+                }
+                Some(outcome)
+            }
+            Step::CannotClone(errno) => {
+                self.copy_instead(id, errno, asked);
+                None
+            }
+        }
+    }
+
+    /// The images cannot share blocks: at all, or only not in this range.
+    fn copy_instead(&mut self, id: JobId, errno: Errno, asked: &mut Vec<Asked>) {
+        if errno.0 != libc::EINVAL {
+            self.clone = None;
+        }
+        if let Some(run) = self.runs.remove(&id) {
+            self.run(run.into_job(), None, asked);
+        }
+    }
+}
