@@ -50,6 +50,9 @@ pub(super) struct Flights {
     /// are at the front.
     destination: VecDeque<(Nanos, RequestId)>,
     overdue: usize,
+    /// Writes that waited for the destination in vain without ever being sent to
+    /// it, since it last finished one.
+    unsent: usize,
 }
 
 impl Flights {
@@ -57,8 +60,21 @@ impl Flights {
         self.by_id.is_empty()
     }
 
+    /// Writes whose patience the destination has used up, and of which it has not
+    /// let go since.
     pub(super) fn overdue(&self) -> usize {
-        self.overdue
+        self.overdue + self.unsent
+    }
+
+    /// An overdue write was never sent to the destination, which is so slow that
+    /// there was no memory for it.
+    pub(super) fn never_sent(&mut self, id: RequestId) {
+        self.unsent += usize::from(self.get(id).overdue);
+    }
+
+    /// The destination works: it has finished a write.
+    pub(super) fn destination_works(&mut self) {
+        self.unsent = 0;
     }
 
     pub(super) fn insert(&mut self, now: Nanos, request: Request) {
@@ -176,6 +192,7 @@ impl Flights {
         for entry in &mut self.destination {
             entry.0 = now;
         }
+        self.unsent = 0;
     }
 
     /// The mirrored writes whose guest still waits for the destination.

@@ -8,7 +8,8 @@ use crate::Nanos;
 /// So many overdue destination writes make the destination count as stalled:
 /// further writes do not wait for it. Few, because each of them is a guest
 /// request that waited its whole patience in vain; more than one, because any
-/// device hiccups.
+/// device hiccups. Those that could not even be sent count, too: with long writes
+/// the memory for mirrored ones is used up by fewer than these.
 const STALLED_OVERDUE: usize = 8;
 
 impl<M: RegionMap> Mirror<M> {
@@ -158,8 +159,9 @@ impl<M: RegionMap> Mirror<M> {
         let flight = self.flights.get_mut(id);
         flight.destination = Side::Done;
         let range = flight.request.range;
-        if result.is_err() {
-            self.regions.write_spoils(range);
+        match result {
+            Ok(()) => self.flights.destination_works(),
+            Err(_) => self.regions.write_spoils(range),
         }
         if self.flights.get(id).source == Side::Done {
             self.answer(id, out);
@@ -172,6 +174,7 @@ impl<M: RegionMap> Mirror<M> {
 
     /// A mirrored write went to the source alone after all.
     pub(super) fn destination_skipped(&mut self, id: RequestId, out: &mut Vec<Action>) {
+        self.flights.never_sent(id);
         let flight = self.flights.get_mut(id);
         flight.destination = Side::Done;
         let range = flight.request.range;

@@ -6,7 +6,7 @@ use sterna_core::mirror::{
     RequestId, Stored,
 };
 
-use crate::bench::{Bench, REGIONS, answer, source};
+use crate::bench::{Bench, REGIONS, answer, destination, source};
 
 #[test]
 fn a_destination_error_pauses_with_the_reason_and_the_guest_sees_nothing() {
@@ -87,4 +87,22 @@ fn a_destination_that_may_have_forgotten_is_compared() {
     bench.tell(Event::DestinationForgot);
     assert!(!bench.mirror.holding());
     assert!(bench.jobs().iter().all(|job| job.kind == JobKind::Compare));
+}
+
+#[test]
+fn writes_that_could_not_even_be_sent_make_the_destination_count_as_stalled() {
+    let mut bench = Bench::almost_done();
+    for id in 1..=8 {
+        assert!(bench.write(id, id).contains(&destination(id)));
+        bench.source_done(id);
+    }
+    // All lose patience; but for the first, there was no memory to send them from.
+    bench.after(Nanos::from_millis(20)).tell(Event::Tick);
+    for id in 2..=8 {
+        bench.tell(Event::DestinationSkipped { id: RequestId(id) });
+    }
+    assert!(!bench.write(9, 9).contains(&destination(9)), "nobody waits for it");
+    bench.source_done(9);
+    bench.destination_done(1);
+    assert!(bench.write(10, 10).contains(&destination(10)), "it works again");
 }

@@ -9,6 +9,10 @@ use super::{Chore, Errno, Job};
 /// there are several, as one may hang.
 const OF_EACH_KIND: usize = 4;
 
+/// Helpers that connect. Each server that is down keeps one for seconds, and none of
+/// them may keep another one from being found again in time. They start when needed.
+const CONNECTING: usize = 16;
+
 pub(super) struct Helpers {
     look_up: Workers<Job>,
     clone: Workers<Job>,
@@ -23,8 +27,12 @@ impl Work for Job {
 
 impl Helpers {
     pub(super) fn new(finished: &Arc<Finished>) -> Helpers {
-        let some = || Workers::new(OF_EACH_KIND, finished);
-        Helpers { look_up: some(), clone: some(), connect: some() }
+        let some = |limit| Workers::new(limit, finished);
+        Helpers {
+            look_up: some(OF_EACH_KIND),
+            clone: some(OF_EACH_KIND),
+            connect: some(CONNECTING),
+        }
     }
 
     pub(super) fn start(

@@ -21,6 +21,8 @@ pub(super) struct Told {
     id: RequestId,
     /// Its connection uses the buffer again as soon as the disk lets go of it.
     reused: bool,
+    /// The `lender` keeps it until there is memory for it.
+    postponed: bool,
     /// The source's answer, until the mirror says that the guest may have it.
     result: Option<ImageResult>,
 }
@@ -42,7 +44,7 @@ impl MirrorDriver {
         self.count = self.count.wrapping_add(1);
         let id = RequestId(u64::from(self.count) << 32 | u64::from(number));
         let reused = matches!(op, ImageOp::Write { buf, .. } if !buf.is_unique());
-        self.told.insert(number, Told { id, reused, result: None });
+        self.told.insert(number, Told { id, reused, postponed: false, result: None });
         Some(Request { id, kind, range })
     }
 
@@ -64,6 +66,9 @@ impl MirrorDriver {
         // In order: one that comes later does not take the memory away.
         if self.lender.is_busy() || !self.mirrored(core, cx, id) {
             self.lender.postpone(id);
+            if let Some(told) = self.told.get_mut(&number(id)) {
+                told.postponed = true;
+            }
         }
     }
 
@@ -116,10 +121,12 @@ impl MirrorDriver {
 
     pub(super) fn answer(&mut self, core: &mut Core, cx: &mut Cx, id: RequestId) {
         let number = number(id);
-        if self.lender.forget(id) {
+        let Some(told) = self.told.remove(&number) else { return };
+        // Its buffer leaves with the answer.
+        if told.postponed && self.lender.forget(id) {
             self.later.push_back(Event::DestinationSkipped { id });
         }
-        if let Some(Told { result: Some(result), .. }) = self.told.remove(&number) {
+        if let Some(result) = told.result {
             core.answer(cx, number, result);
         }
     }

@@ -161,14 +161,15 @@ impl MirrorDriver {
 
     /// Tells the mirror and does what it asks for.
     fn tell(&mut self, core: &mut Core, cx: &mut Cx, event: Event) {
-        let mut actions = std::mem::take(&mut self.actions);
-        self.mirror.handle(cx.now, event, &mut actions);
-        for action in actions.drain(..) {
-            self.act(core, cx, action);
-        }
-        self.actions = actions;
-        if let Some(event) = self.later.pop_front() {
-            return self.tell(core, cx, event);
+        let mut next = Some(event);
+        while let Some(event) = next {
+            let mut actions = std::mem::take(&mut self.actions);
+            self.mirror.handle(cx.now, event, &mut actions);
+            for action in actions.drain(..) {
+                self.act(core, cx, action);
+            }
+            self.actions = actions;
+            next = self.later.pop_front();
         }
         self.set_timer(core, cx);
         if self.ended.is_some() && self.is_idle() && !self.released {
