@@ -304,3 +304,21 @@ fn a_daemon_killed_while_the_destination_is_gone_serves_the_disk_again() {
     daemon.completed(id);
     scene.checker.finish_and_verify();
 }
+
+#[test]
+fn a_source_that_is_gone_is_named_and_the_move_goes_on_when_it_is_back() {
+    let Some(stage) = Stage::given(&["nbdkit"]) else { return };
+    let mut server = stage.nbd_server("remote", SIZE + MIB, &[]);
+    stage.disk_with_data("a", SIZE, SIZE);
+    stage.daemon.sterna("migrate a --to remote").ok();
+    let id = stage.daemon.migrate("a --to there --rate 20M");
+    stage.daemon.wait_for_bytes(id, SIZE / 4);
+    server.kill();
+    let paused = stage.daemon.wait_for(id, "paused", HANGS);
+    says(&paused, &["source"]);
+    assert!(hint(&paused).contains("datastore remote"), "{paused:#}");
+    server.restart();
+    stage.daemon.resume(id);
+    stage.daemon.hurry(id);
+    stage.daemon.completed(id);
+}

@@ -156,6 +156,14 @@ pub enum Event {
         /// Which.
         id: RequestId,
     },
+    /// What a job waits for is the source from now on, or is not any more. A job
+    /// begins with the source, unless something else is said.
+    JobOnSource {
+        /// Which.
+        job: JobId,
+        /// Whether it is.
+        is: bool,
+    },
     /// A job has ended.
     JobDone {
         /// Which.

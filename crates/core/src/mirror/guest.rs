@@ -234,13 +234,19 @@ impl<M: RegionMap> Mirror<M> {
             return;
         }
         let timeout = self.config.destination_timeout;
-        let oldest = [self.flights.oldest_destination(), self.jobs.oldest()];
-        let late = |since: &Nanos| now.since(*since) >= timeout;
-        if self.lost_at().is_some_and(|at| now >= at) {
-            self.pause(now, PauseReason::Destination(Fault::Lost), out);
-        } else if oldest.iter().flatten().any(late) {
-            self.pause(now, PauseReason::DestinationTimedOut(timeout), out);
-        }
+        let late = |since: Nanos| now.since(since) >= timeout;
+        let write = self.flights.oldest_destination().filter(|since| late(*since));
+        let job = self.jobs.oldest().filter(|(since, _)| late(*since));
+        let reason = if self.lost_at().is_some_and(|at| now >= at) {
+            PauseReason::Destination(Fault::Lost)
+        } else if write.is_some() || job.is_some_and(|(_, on_source)| !on_source) {
+            PauseReason::DestinationTimedOut(timeout)
+        } else if job.is_some() {
+            PauseReason::SourceTimedOut(timeout)
+        } else {
+            return;
+        };
+        self.pause(now, reason, out);
     }
 
     /// Starts what waited, as far as it need not wait any more. In the order of

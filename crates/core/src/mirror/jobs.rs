@@ -11,6 +11,8 @@ pub(super) struct InFlight {
     pub(super) job: Job,
     pub(super) regions: Range<u64>,
     pub(super) started: Nanos,
+    /// What it waits for now is the source.
+    on_source: bool,
     /// It belongs to the verification pass.
     pub(super) verify: bool,
     touched: Vec<u64>,
@@ -56,6 +58,7 @@ impl Jobs {
             job,
             regions,
             started: now,
+            on_source: true,
             verify,
             touched: vec![0; words],
         });
@@ -99,8 +102,16 @@ impl Jobs {
         self.list.iter().any(|job| job.job.kind == JobKind::Scan)
     }
 
-    pub(super) fn oldest(&self) -> Option<Nanos> {
-        self.list.iter().map(|job| job.started).min()
+    /// Whether the source works on a job now.
+    pub(super) fn set_on_source(&mut self, id: JobId, is: bool) {
+        if let Some(job) = self.list.iter_mut().find(|job| job.job.id == id) {
+            job.on_source = is;
+        }
+    }
+
+    /// When the oldest job began, and whether it waits for the source.
+    pub(super) fn oldest(&self) -> Option<(Nanos, bool)> {
+        self.list.iter().map(|job| (job.started, job.on_source)).min()
     }
 
     /// Counts the time of all jobs from `now` on: a pause has ended.

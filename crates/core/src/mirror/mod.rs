@@ -167,6 +167,7 @@ impl<M: RegionMap> Mirror<M> {
                 self.out_of_reach = (!is).then(|| self.out_of_reach.unwrap_or(now));
             }
             Event::DestinationSkipped { id } => self.destination_skipped(id, out),
+            Event::JobOnSource { job, is } => self.jobs.set_on_source(job, is),
             Event::JobDone { job, outcome } => self.job_done(now, job, &outcome, out),
             Event::Flushed(result) => self.flushed(now, result, out),
             Event::Prepared(ok) => self.prepared(now, ok, out),
@@ -196,7 +197,7 @@ impl<M: RegionMap> Mirror<M> {
             copying.then(|| self.converge.deadline()).flatten(),
             destination.filter(|_| running),
             self.lost_at().filter(|_| running),
-            self.jobs.oldest().map(|since| since.plus(timeout)).filter(|_| running),
+            self.jobs.oldest().map(|(since, _)| since.plus(timeout)).filter(|_| running),
         ]
         .into_iter()
         .flatten()

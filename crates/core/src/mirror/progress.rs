@@ -33,6 +33,8 @@ pub enum PauseReason {
     DestinationTimedOut(Nanos),
     /// The source cannot be read (its errno).
     Source(i32),
+    /// The copier has waited for the source longer than this.
+    SourceTimedOut(Nanos),
     /// Writes come faster than the destination takes them within its patience.
     NotConverging {
         /// Regions still behind.
@@ -72,6 +74,9 @@ impl fmt::Display for PauseReason {
             }
             PauseReason::Source(errno) => {
                 write!(f, "the source cannot be read ({})", Errno(*errno))
+            }
+            PauseReason::SourceTimedOut(after) => {
+                write!(f, "the source has not answered for {after}")
             }
             PauseReason::NotConverging { behind, patience } => write!(
                 f,

@@ -1,10 +1,10 @@
 //! What is copied, compared and left out; and giving up.
 
-use sterna_core::ByteRange;
 use sterna_core::mirror::{
     Action, Config, Control, End, Event, JobKind, Notice, Outcome, PauseReason, Phase,
     Stored,
 };
+use sterna_core::{ByteRange, Nanos};
 
 use crate::bench::{Bench, REGION, REGIONS, answer, source};
 
@@ -109,6 +109,16 @@ fn a_source_that_cannot_be_read_is_tried_again_and_then_pauses() {
         jobs.extend(bench.jobs());
     }
     assert_eq!(bench.mirror.progress().phase, Phase::Paused(PauseReason::Source(5)));
+}
+
+#[test]
+fn a_source_that_never_answers_the_copier_is_what_is_blamed() {
+    let mut bench = Bench::with(Stored::Late, Bench::config());
+    bench.tell(Event::Tick);
+    assert!(!bench.jobs().is_empty(), "they read the source");
+    bench.after(Nanos::from_secs(10)).tell(Event::Tick);
+    let phase = bench.mirror.progress().phase;
+    assert!(matches!(phase, Phase::Paused(PauseReason::SourceTimedOut(_))), "{phase:?}");
 }
 
 #[test]

@@ -22,7 +22,11 @@ fn a_destination_error_pauses_with_the_reason_and_the_guest_sees_nothing() {
 
 #[test]
 fn a_destination_that_never_answers_pauses_the_migration() {
-    let mut bench = Bench::almost_done();
+    let mut bench = Bench::with(Stored::Late, Bench::config());
+    bench.tell(Event::Tick);
+    for job in bench.jobs() {
+        bench.tell(Event::JobOnSource { job: job.id, is: false });
+    }
     bench.after(Nanos::from_secs(10)).tell(Event::Tick);
     let phase = bench.mirror.progress().phase;
     assert!(matches!(phase, Phase::Paused(PauseReason::DestinationTimedOut(_))));

@@ -119,7 +119,9 @@ pub(super) fn hint(record: &MigrationRecord, reason: PauseReason) -> Option<Stri
         PauseReason::Destination(_) | PauseReason::DestinationTimedOut(_) => {
             format!("see that datastore {to} works")
         }
-        PauseReason::Source(_) => format!("see that datastore {from} works"),
+        PauseReason::Source(_) | PauseReason::SourceTimedOut(_) => {
+            format!("see that datastore {from} works")
+        }
         PauseReason::NotConverging { .. } => {
             format!("wait for a quieter hour, or choose a faster datastore than {to}")
         }

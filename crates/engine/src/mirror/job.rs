@@ -71,6 +71,8 @@ pub(super) struct Run {
     at: u64,
     reading: bool,
     in_flight: usize,
+    /// Of these, on the source.
+    on_source: usize,
     written: u64,
     holes: Vec<ByteRange>,
     differing: Vec<ByteRange>,
@@ -106,6 +108,7 @@ impl Run {
             at: job.range.offset,
             reading: true,
             in_flight: 0,
+            on_source: 0,
             written: 0,
             holes: Vec::new(),
             differing: Vec::new(),
@@ -125,8 +128,14 @@ impl Run {
         self.job
     }
 
+    /// Whether the source works on it.
+    pub(super) fn is_on_source(&self) -> bool {
+        self.on_source > 0
+    }
+
     fn need(&mut self, needs: &mut Vec<Need>, side: Side, op: ImageOp) {
         self.in_flight += 1;
+        self.on_source += usize::from(side == Side::Source);
         needs.push((side, op));
     }
 
@@ -186,6 +195,7 @@ impl Run {
         needs: &mut Vec<Need>,
     ) -> Step {
         self.in_flight -= 1;
+        self.on_source -= usize::from(side == Side::Source);
         match result {
             Err(errno) if self.clone.is_some() && no_clone(errno) => {
                 return Step::CannotClone(errno);

@@ -22,8 +22,13 @@ use crate::io::Errno;
 /// The copier's buffers. The largest rung of the copier's ladder is 12 MiB.
 const POOL: usize = 12 << 20;
 
-/// An operation that a job needs done on one side.
-pub(super) type Asked = (JobId, Side, ImageOp);
+/// What comes of a job.
+pub(super) enum Asked {
+    /// It needs an operation done on one side.
+    Operation(JobId, Side, ImageOp),
+    /// What it waits for is the source now, or is not any more.
+    OnSource(JobId, bool),
+}
 
 pub(super) struct Jobs {
     style: Style,
@@ -61,21 +66,33 @@ impl Jobs {
 
     /// Starts a job; what it needs goes to `asked`.
     pub(super) fn start(&mut self, job: Job, asked: &mut Vec<Asked>) {
-        self.run(job, self.clone.clone(), asked);
+        self.run(job, self.clone.clone(), true, asked);
     }
 
-    fn run(&mut self, job: Job, clone: Option<Arc<OwnedFd>>, asked: &mut Vec<Asked>) {
+    /// `on_source`: what the mirror takes the job to wait for.
+    fn run(
+        &mut self,
+        job: Job,
+        clone: Option<Arc<OwnedFd>>,
+        on_source: bool,
+        asked: &mut Vec<Asked>,
+    ) {
         match Run::start(job, self.style, clone, &self.pool, &mut self.needs) {
             Some(run) => {
                 self.runs.insert(job.id, run);
-                self.ask(job.id, asked);
+                self.ask(job.id, on_source, asked);
             }
             None => self.waiting.push_back(job),
         }
     }
 
-    fn ask(&mut self, id: JobId, asked: &mut Vec<Asked>) {
-        asked.extend(self.needs.drain(..).map(|(side, op)| (id, side, op)));
+    fn ask(&mut self, id: JobId, was_on_source: bool, asked: &mut Vec<Asked>) {
+        let operation = |(side, op)| Asked::Operation(id, side, op);
+        asked.extend(self.needs.drain(..).map(operation));
+        let is = self.runs.get(&id).is_some_and(Run::is_on_source);
+        if is != was_on_source {
+            asked.push(Asked::OnSource(id, is));
+        }
     }
 
     /// An operation of a job has ended. Gives the job's outcome if that was all.
@@ -86,10 +103,13 @@ impl Jobs {
         result: ImageResult,
         asked: &mut Vec<Asked>,
     ) -> Option<Outcome> {
-        let step = self.runs.get_mut(&id)?.done(side, result, &mut self.needs);
-        self.ask(id, asked);
-        match step {
-            Step::Going => None,
+        let run = self.runs.get_mut(&id)?;
+        let was_on_source = run.is_on_source();
+        match run.done(side, result, &mut self.needs) {
+            Step::Going => {
+                self.ask(id, was_on_source, asked);
+                None
+            }
             Step::Over(outcome) => {
                 self.runs.remove(&id);
                 if let Some(job) = self.waiting.pop_front() {
@@ -110,7 +130,7 @@ impl Jobs {
             self.clone = None;
         }
         if let Some(run) = self.runs.remove(&id) {
-            self.run(run.into_job(), None, asked);
+            self.run(run.into_job(), None, false, asked);
         }
     }
 }

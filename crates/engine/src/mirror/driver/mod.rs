@@ -237,12 +237,19 @@ impl MirrorDriver {
 
     /// Starts what jobs ask for.
     fn fulfil(&mut self, core: &mut Core, cx: &mut Cx, mut asked: Vec<Asked>) {
-        for (id, side, op) in asked.drain(..) {
-            let image = match side {
-                Side::Source => self.source,
-                Side::Destination => self.destination,
-            };
-            self.own(core, cx, Own::Job(id, side), image, op);
+        for asked in asked.drain(..) {
+            match asked {
+                Asked::Operation(id, side, op) => {
+                    let image = match side {
+                        Side::Source => self.source,
+                        Side::Destination => self.destination,
+                    };
+                    self.own(core, cx, Own::Job(id, side), image, op);
+                }
+                Asked::OnSource(job, is) => {
+                    self.later.push_back(Event::JobOnSource { job, is });
+                }
+            }
         }
         self.asked = asked;
     }
@@ -265,8 +272,9 @@ impl MirrorDriver {
         let mut asked = std::mem::take(&mut self.asked);
         let outcome = self.jobs.done(id, side, result, &mut asked);
         self.fulfil(core, cx, asked);
-        if let Some(outcome) = outcome {
-            self.tell(core, cx, Event::JobDone { job: id, outcome });
+        let event = outcome.map(|outcome| Event::JobDone { job: id, outcome });
+        if let Some(event) = event.or_else(|| self.later.pop_front()) {
+            self.tell(core, cx, event);
         }
     }
 
