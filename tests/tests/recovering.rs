@@ -2,7 +2,7 @@
 //! back.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use sterna_tests::images::identical_files;
@@ -15,6 +15,22 @@ use sterna_tests::{CheckerOptions, MIB, Stage, checker};
 fn lose_the_state(stage: &mut Stage) {
     stage.daemon.kill();
     fs::remove_dir_all(stage.daemon.state()).expect("remove the state directory");
+    stage.daemon.restart();
+}
+
+/// Gives a copy of the state as it is now.
+fn back_up_the_state(stage: &mut Stage) -> PathBuf {
+    stage.daemon.stop();
+    let backup = stage.scratch.path("backup.db");
+    fs::copy(stage.daemon.state().join("state.db"), &backup).expect("back the state up");
+    stage.daemon.restart();
+    backup
+}
+
+/// Stops the daemon, and starts one on a state that was backed up.
+fn restore_the_state(stage: &mut Stage, backup: &Path) {
+    stage.daemon.stop();
+    fs::copy(backup, stage.daemon.state().join("state.db")).expect("restore the state");
     stage.daemon.restart();
 }
 
@@ -187,15 +203,10 @@ fn a_state_from_an_old_backup_is_brought_up_to_date() {
     let mut stage = Stage::new();
     stage.disk_with_data("a", 16 * MIB, 16 * MIB);
     let data = fs::read(stage.daemon.image("a")).expect("read an image");
-    stage.daemon.stop();
-    let backup = stage.scratch.path("backup.db");
-    fs::copy(stage.daemon.state().join("state.db"), &backup).expect("back the state up");
-    stage.daemon.restart();
+    let backup = back_up_the_state(&mut stage);
     stage.daemon.sterna("migrate a --to there --keep-source").ok();
     stage.disk("later", MIB);
-    stage.daemon.stop();
-    fs::copy(&backup, stage.daemon.state().join("state.db")).expect("restore it");
-    stage.daemon.restart();
+    restore_the_state(&mut stage, &backup);
 
     // It believes that the disk is where it was, and does not serve it from there.
     assert_eq!(stage.daemon.json("disk show a")["served"], false);
@@ -207,4 +218,44 @@ fn a_state_from_an_old_backup_is_brought_up_to_date() {
     stage.daemon.sterna("disk recover").ok();
     assert_eq!(stage.daemon.image("a"), moved);
     assert!(fs::read(&moved).expect("read an image") == data);
+}
+
+#[test]
+fn an_image_that_cannot_be_read_may_be_newer_than_the_one_that_can() {
+    let mut stage = Stage::new();
+    stage.disk("a", MIB);
+    stage.daemon.sterna("migrate a --to there --keep-source").ok();
+    lose_the_state(&mut stage);
+    let [old, new] = [&stage.here, &stage.there].map(|dir| dir.join("a.raw.sterna"));
+    let good = fs::read(&new).expect("read a sidecar");
+    // An old one that calls itself the truth, and a newer one that is torn.
+    let mut stale = good.clone();
+    stale.truncate(100);
+    fs::rename(&new, &old).expect("make the old image an active one");
+    fs::write(&new, &stale).expect("tear the newer one");
+    add_datastores(&stage);
+    let file = stage.here.join("a.raw");
+    is_left(&stage.daemon.json("disk recover"), &file, "move its sidecar away");
+    fs::write(&new, &good).expect("put the sidecar back");
+    is_left(&stage.daemon.json("disk recover"), &file, "nothing says which is right");
+    fs::remove_file(&new).expect("take the sidecar away");
+    stage.daemon.sterna("disk recover").ok();
+    assert_eq!(stage.daemon.image("a"), file);
+}
+
+#[test]
+fn a_server_whose_disk_is_served_need_not_answer() {
+    let Some(mut stage) = Stage::given(&["nbdkit"]) else { return };
+    let server = stage.nbd_server("remote", 16 * MIB, &[]);
+    stage.disk("a", MIB);
+    stage.daemon.sterna("disk create b --size 8M --on remote").ok();
+    lose_the_state(&mut stage);
+    stage.datastore("remote", server.location());
+    stage.daemon.sterna("disk recover").ok();
+    assert_eq!(stage.daemon.disk("b")["served"], true);
+    server.hang();
+    stage.datastore("here", stage.here.display());
+    stage.daemon.sterna("disk recover").ok();
+    server.go_on();
+    assert_eq!(stage.daemon.disk("a")["served"], true);
 }
