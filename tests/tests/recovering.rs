@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use sterna_tests::images::identical_files;
 use sterna_tests::places::Loop;
-use sterna_tests::programs::{have, root};
+use sterna_tests::programs::{command, have, root};
 use sterna_tests::wait::seconds;
 use sterna_tests::{CheckerOptions, MIB, Stage, checker};
 
@@ -218,6 +218,47 @@ fn a_state_from_an_old_backup_is_brought_up_to_date() {
     stage.daemon.sterna("disk recover").ok();
     assert_eq!(stage.daemon.image("a"), moved);
     assert!(fs::read(&moved).expect("read an image") == data);
+}
+
+#[test]
+fn a_state_from_the_middle_of_a_move_does_not_cost_the_only_image() {
+    // Backed up during the copy; and during the switch-over, with the source kept.
+    for (step, options) in [("copying", ""), ("switching", "--keep-source")] {
+        if !have(&["sqlite3"]) {
+            return;
+        }
+        let mut stage = Stage::new();
+        stage.disk_with_data("a", 16 * MIB, 16 * MIB);
+        let data = fs::read(stage.daemon.image("a")).expect("read an image");
+        let id = stage.daemon.migrate(&format!("a --to there --rate 4M {options}"));
+        stage.daemon.wait_for_bytes(id, 2 * MIB);
+        let backup = back_up_the_state(&mut stage);
+        let sql = format!("UPDATE migrations SET step = '{step}'");
+        let edited = command("sqlite3").arg(&backup).arg(&sql).status();
+        assert!(edited.expect("run sqlite3").success());
+        stage.daemon.hurry(id);
+        stage.daemon.completed(id);
+        let says = |dir: &Path| fs::read(dir.join("a.raw.sterna")).ok();
+        let said = [&stage.here, &stage.there].map(|dir| says(dir));
+        restore_the_state(&mut stage, &backup);
+
+        // The state takes the only image for a copy that is not finished.
+        let moved = stage.there.join("a.raw");
+        assert_eq!(stage.daemon.disk("a")["served"], false);
+        let cancel = format!("sterna migration cancel {id}");
+        is_left(&stage.daemon.json("disk recover"), &moved, &cancel);
+        stage.daemon.sterna("disk remove a --keep-image").fails_with(&[&cancel]);
+        let cancelled = stage.daemon.cancel(id);
+        assert!(cancelled["reason"].to_string().contains("was kept"), "{cancelled:#}");
+        assert_eq!([&stage.here, &stage.there].map(|dir| says(dir)), said, "{step}");
+
+        let remove = "disk remove a --keep-image";
+        is_left(&stage.daemon.json("disk recover"), &moved, &format!("sterna {remove}"));
+        stage.daemon.sterna(remove).ok();
+        stage.daemon.sterna("disk recover").ok();
+        assert_eq!(stage.daemon.image("a"), moved);
+        assert!(fs::read(&moved).expect("read an image") == data, "{step}");
+    }
 }
 
 #[test]

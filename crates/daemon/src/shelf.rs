@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sterna_engine::datastore::{Datastore, DatastoreError, FoundImage, Space};
-use sterna_engine::sidecar::Identity;
+use sterna_engine::sidecar::{Identity, SidecarError};
 use sterna_engine::{Budget, ImageSpec};
 
 use crate::daemon::{Daemon, lock};
@@ -159,6 +159,62 @@ impl Shelf {
             .image(file)
             .and_then(|image| datastore.write_sidecar(&image, identity));
         written.map_err(|error| self.refused(&error))
+    }
+
+    /// Whether there is an image, which must be `ours` by what it says of itself. One
+    /// that says nothing may be anybody's.
+    pub(crate) fn has(
+        &self,
+        file: &str,
+        size: u64,
+        ours: impl FnOnce(&Identity) -> bool,
+    ) -> Result<bool> {
+        match self.says(file, size)? {
+            None => Ok(false),
+            Some(found) if ours(&found) => Ok(true),
+            Some(Identity { name, generation, role, .. }) => {
+                Err(DaemonError::in_use(format!(
+                    "it is disk {name} by its sidecar, generation {generation}, {role}, \
+                     and not what this state expects"
+                )))
+            }
+        }
+    }
+
+    /// What an image says of itself; nothing if there is no image.
+    pub(crate) fn says(&self, file: &str, size: u64) -> Result<Option<Identity>> {
+        let datastore = self.get()?;
+        let image = self.image(file)?;
+        let missing = |error: &DatastoreError| {
+            let DatastoreError::Sidecar { source, .. } = error else { return false };
+            matches!(source, SidecarError::Missing)
+        };
+        match datastore.read_sidecar(&image, size) {
+            Ok(found) => Ok(Some(found)),
+            // A device or an export without a sidecar is free; a file is somebody's.
+            Err(error)
+                if missing(&error)
+                    && (!datastore.holds_many()
+                        || datastore.allocated(&image, size).is_none()) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(self.refused(&error)),
+        }
+    }
+
+    /// Removes an image if it is `ours` by what it says of itself; that it is gone
+    /// already is fine.
+    pub(crate) fn remove_if(
+        &self,
+        file: &str,
+        size: u64,
+        ours: impl FnOnce(&Identity) -> bool,
+    ) -> Result<()> {
+        match self.has(file, size, ours)? {
+            true => self.remove(file, size),
+            false => Ok(()),
+        }
     }
 
     /// Removes an image.
