@@ -300,3 +300,22 @@ fn a_server_whose_disk_is_served_need_not_answer() {
     server.go_on();
     assert_eq!(stage.daemon.disk("a")["served"], true);
 }
+
+#[test]
+fn an_image_that_does_not_say_whose_it_is_is_not_removed() {
+    let mut stage = Stage::new();
+    for disk in ["torn", "mute", "served"] {
+        stage.disk(disk, MIB);
+    }
+    let [torn, mute, served] =
+        ["torn", "mute", "served"].map(|it| stage.daemon.image(it));
+    stage.daemon.stop();
+    fs::write(stage.here.join("torn.raw.sterna"), "torn").expect("tear a sidecar");
+    fs::remove_file(stage.here.join("mute.raw.sterna")).expect("remove a sidecar");
+    stage.daemon.restart();
+    fs::remove_file(stage.here.join("served.raw.sterna")).expect("remove a sidecar");
+    for disk in ["torn", "mute", "served"] {
+        stage.daemon.sterna(&format!("disk remove {disk} --delete-image")).ok();
+    }
+    assert_eq!([torn, mute, served].map(|image| image.exists()), [true, true, false]);
+}
