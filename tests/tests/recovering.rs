@@ -2,12 +2,12 @@
 //! back.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use sterna_tests::images::identical_files;
 use sterna_tests::places::Loop;
-use sterna_tests::programs::{have, root};
+use sterna_tests::programs::{command, have, root};
 use sterna_tests::wait::seconds;
 use sterna_tests::{CheckerOptions, MIB, Stage, checker};
 
@@ -15,6 +15,22 @@ use sterna_tests::{CheckerOptions, MIB, Stage, checker};
 fn lose_the_state(stage: &mut Stage) {
     stage.daemon.kill();
     fs::remove_dir_all(stage.daemon.state()).expect("remove the state directory");
+    stage.daemon.restart();
+}
+
+/// Gives a copy of the state as it is now.
+fn back_up_the_state(stage: &mut Stage) -> PathBuf {
+    stage.daemon.stop();
+    let backup = stage.scratch.path("backup.db");
+    fs::copy(stage.daemon.state().join("state.db"), &backup).expect("back the state up");
+    stage.daemon.restart();
+    backup
+}
+
+/// Stops the daemon, and starts one on a state that was backed up.
+fn restore_the_state(stage: &mut Stage, backup: &Path) {
+    stage.daemon.stop();
+    fs::copy(backup, stage.daemon.state().join("state.db")).expect("restore the state");
     stage.daemon.restart();
 }
 
@@ -187,15 +203,10 @@ fn a_state_from_an_old_backup_is_brought_up_to_date() {
     let mut stage = Stage::new();
     stage.disk_with_data("a", 16 * MIB, 16 * MIB);
     let data = fs::read(stage.daemon.image("a")).expect("read an image");
-    stage.daemon.stop();
-    let backup = stage.scratch.path("backup.db");
-    fs::copy(stage.daemon.state().join("state.db"), &backup).expect("back the state up");
-    stage.daemon.restart();
+    let backup = back_up_the_state(&mut stage);
     stage.daemon.sterna("migrate a --to there --keep-source").ok();
     stage.disk("later", MIB);
-    stage.daemon.stop();
-    fs::copy(&backup, stage.daemon.state().join("state.db")).expect("restore it");
-    stage.daemon.restart();
+    restore_the_state(&mut stage, &backup);
 
     // It believes that the disk is where it was, and does not serve it from there.
     assert_eq!(stage.daemon.json("disk show a")["served"], false);
@@ -207,4 +218,104 @@ fn a_state_from_an_old_backup_is_brought_up_to_date() {
     stage.daemon.sterna("disk recover").ok();
     assert_eq!(stage.daemon.image("a"), moved);
     assert!(fs::read(&moved).expect("read an image") == data);
+}
+
+#[test]
+fn a_state_from_the_middle_of_a_move_does_not_cost_the_only_image() {
+    // Backed up during the copy; and during the switch-over, with the source kept.
+    for (step, options) in [("copying", ""), ("switching", "--keep-source")] {
+        if !have(&["sqlite3"]) {
+            return;
+        }
+        let mut stage = Stage::new();
+        stage.disk_with_data("a", 16 * MIB, 16 * MIB);
+        let data = fs::read(stage.daemon.image("a")).expect("read an image");
+        let id = stage.daemon.migrate(&format!("a --to there --rate 4M {options}"));
+        stage.daemon.wait_for_bytes(id, 2 * MIB);
+        let backup = back_up_the_state(&mut stage);
+        let sql = format!("UPDATE migrations SET step = '{step}'");
+        let edited = command("sqlite3").arg(&backup).arg(&sql).status();
+        assert!(edited.expect("run sqlite3").success());
+        stage.daemon.hurry(id);
+        stage.daemon.completed(id);
+        let says = |dir: &Path| fs::read(dir.join("a.raw.sterna")).ok();
+        let said = [&stage.here, &stage.there].map(|dir| says(dir));
+        restore_the_state(&mut stage, &backup);
+
+        // The state takes the only image for a copy that is not finished.
+        let moved = stage.there.join("a.raw");
+        assert_eq!(stage.daemon.disk("a")["served"], false);
+        let cancel = format!("sterna migration cancel {id}");
+        is_left(&stage.daemon.json("disk recover"), &moved, &cancel);
+        stage.daemon.sterna("disk remove a --keep-image").fails_with(&[&cancel]);
+        let cancelled = stage.daemon.cancel(id);
+        assert!(cancelled["reason"].to_string().contains("was kept"), "{cancelled:#}");
+        assert_eq!([&stage.here, &stage.there].map(|dir| says(dir)), said, "{step}");
+
+        let remove = "disk remove a --keep-image";
+        is_left(&stage.daemon.json("disk recover"), &moved, &format!("sterna {remove}"));
+        stage.daemon.sterna(remove).ok();
+        stage.daemon.sterna("disk recover").ok();
+        assert_eq!(stage.daemon.image("a"), moved);
+        assert!(fs::read(&moved).expect("read an image") == data, "{step}");
+    }
+}
+
+#[test]
+fn an_image_that_cannot_be_read_may_be_newer_than_the_one_that_can() {
+    let mut stage = Stage::new();
+    stage.disk("a", MIB);
+    stage.daemon.sterna("migrate a --to there --keep-source").ok();
+    lose_the_state(&mut stage);
+    let [old, new] = [&stage.here, &stage.there].map(|dir| dir.join("a.raw.sterna"));
+    let good = fs::read(&new).expect("read a sidecar");
+    // An old one that calls itself the truth, and a newer one that is torn.
+    let mut stale = good.clone();
+    stale.truncate(100);
+    fs::rename(&new, &old).expect("make the old image an active one");
+    fs::write(&new, &stale).expect("tear the newer one");
+    add_datastores(&stage);
+    let file = stage.here.join("a.raw");
+    is_left(&stage.daemon.json("disk recover"), &file, "move its sidecar away");
+    fs::write(&new, &good).expect("put the sidecar back");
+    is_left(&stage.daemon.json("disk recover"), &file, "nothing says which is right");
+    fs::remove_file(&new).expect("take the sidecar away");
+    stage.daemon.sterna("disk recover").ok();
+    assert_eq!(stage.daemon.image("a"), file);
+}
+
+#[test]
+fn a_server_whose_disk_is_served_need_not_answer() {
+    let Some(mut stage) = Stage::given(&["nbdkit"]) else { return };
+    let server = stage.nbd_server("remote", 16 * MIB, &[]);
+    stage.disk("a", MIB);
+    stage.daemon.sterna("disk create b --size 8M --on remote").ok();
+    lose_the_state(&mut stage);
+    stage.datastore("remote", server.location());
+    stage.daemon.sterna("disk recover").ok();
+    assert_eq!(stage.daemon.disk("b")["served"], true);
+    server.hang();
+    stage.datastore("here", stage.here.display());
+    stage.daemon.sterna("disk recover").ok();
+    server.go_on();
+    assert_eq!(stage.daemon.disk("a")["served"], true);
+}
+
+#[test]
+fn an_image_that_does_not_say_whose_it_is_is_not_removed() {
+    let mut stage = Stage::new();
+    for disk in ["torn", "mute", "served"] {
+        stage.disk(disk, MIB);
+    }
+    let [torn, mute, served] =
+        ["torn", "mute", "served"].map(|it| stage.daemon.image(it));
+    stage.daemon.stop();
+    fs::write(stage.here.join("torn.raw.sterna"), "torn").expect("tear a sidecar");
+    fs::remove_file(stage.here.join("mute.raw.sterna")).expect("remove a sidecar");
+    stage.daemon.restart();
+    fs::remove_file(stage.here.join("served.raw.sterna")).expect("remove a sidecar");
+    for disk in ["torn", "mute", "served"] {
+        stage.daemon.sterna(&format!("disk remove {disk} --delete-image")).ok();
+    }
+    assert_eq!([torn, mute, served].map(|image| image.exists()), [true, true, false]);
 }

@@ -118,8 +118,7 @@ impl Daemon {
     ) -> Result<Option<MigrationRecord>> {
         let shelf = self.shelf(&disk.datastore)?;
         shelf.open()?;
-        let migration =
-            migration.map(|record| self.fence_at_start(record)).transpose()?;
+        let migration = migration.map(|record| self.fence(&record)).transpose()?;
         // Fencing raises it.
         let disk = self.disk_record(&disk.name)?;
         let expected = identity(&disk, disk.generation, Role::Active);
@@ -129,28 +128,6 @@ impl Daemon {
         }
         self.serve_disk(&disk, &image, &shelf)?;
         Ok(migration)
-    }
-
-    fn fence_at_start(&self, record: MigrationRecord) -> Result<MigrationRecord> {
-        if record.step != Step::Switching {
-            return Ok(record);
-        }
-        // Only an image that is surely the source may be given a generation: as
-        // it was, or as an earlier try at fencing left it.
-        let shelf = self.shelf(&record.from.datastore)?;
-        let raised = record.source_generation + 2;
-        let found = [record.source_generation, raised].into_iter().map(|generation| {
-            let source = self.source_identity(&record, generation);
-            shelf.expect(&record.from.image, &source)
-        });
-        let mut refusal = None;
-        for image in found {
-            match image {
-                Ok(_) => return self.fence(&record),
-                Err(error) => refusal = refusal.or(Some(error)),
-            }
-        }
-        Err(refusal.unwrap_or_else(|| DaemonError::internal("no generation to expect")))
     }
 
     fn continue_migration(self: &Arc<Self>, record: &MigrationRecord) {

@@ -4,12 +4,14 @@
 //! own and stays, unless they say otherwise; a migration ends that, as it makes
 //! another image (or begins it again, if the disk comes back to that file). An image
 //! whose sidecar says that it is another disk's by now, or newer than this state
-//! knows, is not touched: the state was restored from an old backup. The record goes
-//! before the image: a crash in between leaves an image that no disk has, never a
-//! disk without its image.
+//! knows, is not touched: the state was restored from an old backup. Nor is one
+//! removed whose sidecar does not say whose it is. The record goes before the image:
+//! a crash in between leaves an image that no disk has, never a disk without its
+//! image.
 
 use sterna_api::{ImageFate, RemovedDisk};
-use sterna_engine::sidecar::Role;
+use sterna_engine::datastore::DatastoreError;
+use sterna_engine::sidecar::{Role, SidecarError};
 
 use crate::daemon::{Daemon, lock};
 use crate::disks::{claim_of, identity};
@@ -41,7 +43,8 @@ impl Daemon {
         lock(&self.served).remove(&record.id);
         lock(&self.recent).remove(&record.id);
         tracing::info!(disk = name, id = %record.id, keep, "disk removed");
-        let image_kept = self.put_image_away(&record, keep).map_err(|error| {
+        let put_away = self.put_image_away(&record, keep, gone.served);
+        let image_kept = put_away.map_err(|error| {
             let message = format!("disk {name} is removed, but its image is as it was");
             DaemonError::unavailable(format!("{message}: {error}"))
                 .hint(format!("put it away by hand: {}", gone.image))
@@ -75,15 +78,30 @@ impl Daemon {
     }
 
     /// Removes the image, or makes it nobody's; gives whether it is still there.
-    fn put_image_away(&self, record: &DiskRecord, keep: bool) -> Result<bool> {
+    fn put_image_away(
+        &self,
+        record: &DiskRecord,
+        keep: bool,
+        was_served: bool,
+    ) -> Result<bool> {
         let shelf = self.shelf(&record.datastore)?;
         let store = shelf.open()?;
         let image = shelf.image(&record.image)?;
-        let theirs = store.read_sidecar(&image, record.size).is_ok_and(|found| {
-            found.id != record.id || found.generation > record.generation
-        });
-        if theirs {
-            tracing::warn!(disk = record.name, "its image is another's by now: kept");
+        let is_there =
+            || !store.holds_many() || store.allocated(&image, record.size).is_some();
+        let ours = match store.read_sidecar(&image, record.size) {
+            Ok(found) => found.id == record.id && found.generation <= record.generation,
+            Err(DatastoreError::Sidecar { source, .. }) => match source {
+                SidecarError::Missing if !is_there() => return Ok(false),
+                SidecarError::Missing => keep || was_served,
+                // Nothing is lost if it is only made nobody's.
+                SidecarError::Foreign | SidecarError::Damaged(_) => keep,
+                _ => false,
+            },
+            Err(_) => false,
+        };
+        if !ours {
+            tracing::warn!(disk = record.name, "its image may be another's: kept");
             return Ok(true);
         }
         if keep {

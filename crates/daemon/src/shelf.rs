@@ -4,12 +4,13 @@
 //! with the reason, and tried again by the keeper. What asks it for figures has
 //! little patience, since a hung server answers nobody.
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sterna_engine::datastore::{Datastore, DatastoreError, Space};
-use sterna_engine::sidecar::Identity;
+use sterna_engine::datastore::{Datastore, DatastoreError, FoundImage, Space};
+use sterna_engine::sidecar::{Identity, SidecarError};
 use sterna_engine::{Budget, ImageSpec};
 
 use crate::daemon::{Daemon, lock};
@@ -22,6 +23,8 @@ use crate::store::DatastoreRecord;
 const FIGURE: Duration = Duration::from_secs(2);
 /// How long opening may take: a connection to another continent, not more.
 const OPENING: Duration = Duration::from_secs(10);
+/// How long the list of all images may take: thousands of sidecars on NFS.
+const LISTING: Duration = Duration::from_secs(30);
 
 /// A datastore, open or not.
 #[derive(Debug)]
@@ -33,6 +36,9 @@ pub(crate) struct Shelf {
     /// Whoever opens it holds this; others wait for the outcome.
     opening: Mutex<()>,
     patience: Patience,
+    /// Apart from figures, which are asked for all the time: a list that was not
+    /// asked for because of one would look like a server that hangs.
+    listing: Patience,
 }
 
 impl Shelf {
@@ -47,6 +53,7 @@ impl Shelf {
             state,
             opening: Mutex::default(),
             patience: Patience::default(),
+            listing: Patience::default(),
         }
     }
 
@@ -115,6 +122,23 @@ impl Shelf {
         })?
     }
 
+    /// The images that have a sidecar, and whether another program has locked them,
+    /// if it says so in time.
+    pub(crate) fn images(&self) -> Result<Vec<(FoundImage, bool)>> {
+        let datastore = self.get()?;
+        let found = self.listing.ask(LISTING, move || {
+            let images = datastore.images()?.into_iter().map(|found| {
+                let locked = is_locked(&found.image);
+                (found, locked)
+            });
+            Ok(images.collect())
+        });
+        match found {
+            Some(images) => images.map_err(|error| self.refused(&error)),
+            None => Err(self.unavailable("it does not answer")),
+        }
+    }
+
     /// How to open an image, unchecked.
     pub(crate) fn image(&self, file: &str) -> Result<ImageSpec> {
         self.get()?.image(file).map_err(|error| self.refused(&error))
@@ -137,6 +161,62 @@ impl Shelf {
         written.map_err(|error| self.refused(&error))
     }
 
+    /// Whether there is an image, which must be `ours` by what it says of itself. One
+    /// that says nothing may be anybody's.
+    pub(crate) fn has(
+        &self,
+        file: &str,
+        size: u64,
+        ours: impl FnOnce(&Identity) -> bool,
+    ) -> Result<bool> {
+        match self.says(file, size)? {
+            None => Ok(false),
+            Some(found) if ours(&found) => Ok(true),
+            Some(Identity { name, generation, role, .. }) => {
+                Err(DaemonError::in_use(format!(
+                    "it is disk {name} by its sidecar, generation {generation}, {role}, \
+                     and not what this state expects"
+                )))
+            }
+        }
+    }
+
+    /// What an image says of itself; nothing if there is no image.
+    pub(crate) fn says(&self, file: &str, size: u64) -> Result<Option<Identity>> {
+        let datastore = self.get()?;
+        let image = self.image(file)?;
+        let missing = |error: &DatastoreError| {
+            let DatastoreError::Sidecar { source, .. } = error else { return false };
+            matches!(source, SidecarError::Missing)
+        };
+        match datastore.read_sidecar(&image, size) {
+            Ok(found) => Ok(Some(found)),
+            // A device or an export without a sidecar is free; a file is somebody's.
+            Err(error)
+                if missing(&error)
+                    && (!datastore.holds_many()
+                        || datastore.allocated(&image, size).is_none()) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(self.refused(&error)),
+        }
+    }
+
+    /// Removes an image if it is `ours` by what it says of itself; that it is gone
+    /// already is fine.
+    pub(crate) fn remove_if(
+        &self,
+        file: &str,
+        size: u64,
+        ours: impl FnOnce(&Identity) -> bool,
+    ) -> Result<()> {
+        match self.has(file, size, ours)? {
+            true => self.remove(file, size),
+            false => Ok(()),
+        }
+    }
+
     /// Removes an image.
     pub(crate) fn remove(&self, file: &str, size: u64) -> Result<()> {
         let datastore = self.get()?;
@@ -155,6 +235,14 @@ impl Shelf {
         DaemonError::unavailable(format!("datastore {name} cannot be used: {problem}"))
             .hint("put that right; it is tried again every few seconds")
     }
+}
+
+/// Whether another program has locked the image. What cannot be asked is told when
+/// the image is opened.
+fn is_locked(image: &ImageSpec) -> bool {
+    let ImageSpec::File { path, .. } = image else { return false };
+    File::open(path)
+        .is_ok_and(|file| sterna_engine::is_used(&file).is_ok_and(|used| used))
 }
 
 impl Daemon {

@@ -1,6 +1,10 @@
 //! The end of a migration: the image that lost is put away, and the record gets
 //! its figures. Everything here can be done twice: a crash in between is
 //! finished after the next start.
+//!
+//! An image goes only if it says of itself that it is the one that lost (`leftover`).
+//! Any other is kept, and the record says so: after an old backup of the state was
+//! restored, it may be all that there is of the disk.
 
 use std::sync::Arc;
 
@@ -8,13 +12,14 @@ use sterna_api::{Application, Report};
 use sterna_engine::sidecar::{Identity, Role};
 
 use super::Job;
+use super::leftover::{is_copy, is_old_source, sources};
 use super::start::partial;
 use super::tally::average;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::disks::place_of;
-use crate::error::Result;
-use crate::store::{Ending, MigrationRecord, Step};
+use crate::error::{DaemonError, Result};
+use crate::store::{Ending, MigrationRecord, Place, Step};
 
 impl Daemon {
     /// The mirror is gone: puts away what it leaves, whichever side won.
@@ -40,9 +45,11 @@ impl Daemon {
     ) -> Result<()> {
         let put_away = self.retire_source(record);
         let note = put_away.err().map(|error| {
-            let place = self.place_of_source(record);
+            let place = self.place(&record.from);
             tracing::warn!(migration = record.id, %error, place, "source image left behind");
-            format!("left behind at {place}: {error}; remove it by hand")
+            format!(
+                "left behind at {place}: {error}; see what it is, then remove it by hand"
+            )
         });
         let report = self.report(job, record);
         self.end(record, Step::Completed, note, Some(report))?;
@@ -58,37 +65,70 @@ impl Daemon {
     }
 
     fn retire_source(&self, record: &MigrationRecord) -> Result<()> {
-        let shelf = self.shelf(&record.from.datastore)?;
+        let (shelf, file) = (self.shelf(&record.from.datastore)?, &record.from.image);
         shelf.open()?;
+        if !shelf.has(file, record.size, |found| is_old_source(found, record))? {
+            return Ok(()); // A crash came between its removal and the record of it.
+        }
         if !record.keep_source {
-            return shelf.remove(&record.from.image, record.size);
+            return shelf.remove(file, record.size);
         }
         let retired = Identity {
             generation: record.source_generation,
             role: Role::Retired,
             ..partial(record)
         };
-        shelf.identify(&record.from.image, &retired)
+        shelf.identify(file, &retired)
     }
 
-    /// The source is the truth, as before: the partial image is removed.
+    /// The source is the truth, as before: the copy is removed, if it is one.
     pub(super) fn end_cancelled(
         self: &Arc<Self>,
         job: &Job,
         record: &MigrationRecord,
     ) -> Result<()> {
-        let record = self.fence(record)?;
-        let to = self.shelf(&record.to.datastore)?;
-        let removed = to.open().and_then(|_| to.remove(&record.to.image, record.size));
-        let note = removed.err().map(|error| {
-            let place = place_of(&to.record().location, &record.to.image);
-            tracing::warn!(migration = record.id, %error, place, "partial image left behind");
-            format!("the partial image {place} was left behind: {error}; remove it by hand")
+        let (record, kept) = if self.has_lost_source(record)? {
+            let (source, destination) =
+                (record.source_generation, record.destination_generation);
+            self.store.migration_unsealed(record.id, source, destination)?;
+            let why = "the source image is not there any more";
+            (self.migration_record(record.id)?, Err(DaemonError::unavailable(why)))
+        } else {
+            let record = self.fence(record)?;
+            let removed = self.remove_copy(&record);
+            (record, removed)
+        };
+        let note = kept.err().map(|error| {
+            let place = self.place(&record.to);
+            tracing::warn!(migration = record.id, %error, place, "destination image kept");
+            format!(
+                "the image {place} was kept: {error}; `sterna disk recover --dry-run` \
+                 says whether it is the truth of a disk; if not, remove it by hand"
+            )
         });
         let report = self.report(job, &record);
         self.end(&record, Step::Cancelled, note, Some(report))?;
         tracing::info!(migration = record.id, disk = record.name, "migration cancelled");
         Ok(())
+    }
+
+    fn remove_copy(&self, record: &MigrationRecord) -> Result<()> {
+        let to = self.shelf(&record.to.datastore)?;
+        to.open()?;
+        to.remove_if(&record.to.image, record.size, |found| is_copy(found, record))
+    }
+
+    /// Whether the source of a switch-over that was begun is not there any more, for
+    /// certain. Then this state is out of date, and nothing here knows which image is
+    /// the truth. An image that clients have is there, whatever its sidecar says.
+    fn has_lost_source(&self, record: &MigrationRecord) -> Result<bool> {
+        if record.step != Step::Switching || self.problem_of(record.disk).is_none() {
+            return Ok(false);
+        }
+        let from = self.shelf(&record.from.datastore)?;
+        from.open()?;
+        let says = from.says(&record.from.image, record.size)?;
+        Ok(!says.is_some_and(|says| sources(record).contains(&says)))
     }
 
     /// A migration whose destination image was never finished (the daemon was
@@ -159,10 +199,10 @@ impl Daemon {
         }
     }
 
-    fn place_of_source(&self, record: &MigrationRecord) -> String {
-        match self.shelf(&record.from.datastore) {
-            Ok(shelf) => place_of(&shelf.record().location, &record.from.image),
-            Err(_) => record.from.image.clone(),
+    fn place(&self, at: &Place) -> String {
+        match self.shelf(&at.datastore) {
+            Ok(shelf) => place_of(&shelf.record().location, &at.image),
+            Err(_) => at.image.clone(),
         }
     }
 }

@@ -7,10 +7,10 @@ use std::thread;
 use sterna_api::Provision;
 use sterna_core::mirror::{Notice, PauseReason};
 use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options, Start};
-use sterna_engine::sidecar::Role;
 use sterna_engine::{Budget, ImageSpec, MigrateError};
 
 use super::Job;
+use super::leftover::is_copy;
 use super::start::partial;
 use super::view::then_resume;
 use crate::daemon::{Daemon, lock};
@@ -234,12 +234,7 @@ impl Daemon {
             Ok(found) if found == expected => Ok(()),
             // A switch-over that was undone, or a crash between two steps: the
             // source outranks it, and says the store.
-            Ok(found)
-                if found.id == expected.id
-                    && found.size == expected.size
-                    && found.role != Role::Retired
-                    && found.generation <= expected.generation =>
-            {
+            Ok(found) if is_copy(&found, record) => {
                 shelf.identify(&record.to.image, &expected).map_err(unreachable)
             }
             Ok(found) => Err(Obstacle {

@@ -11,12 +11,15 @@
 //! Commit        one transaction: the disk is the destination, the
 //!               step is `committed`                                    committed
 //! Unseal        the source's sidecar: active, generation N+2; then the
-//!               step `copying` again                                   -
+//!               step `copying` again, and the destination's sidecar:
+//!               partial, generation N+3                                -
 //! ```
 //!
 //! `switching` is left only by the commit or by raising the source's generation
 //! (`fence`), whatever becomes of the switch-over: a destination that may call
-//! itself active is never left without a source that outranks it.
+//! itself active is never left without a source that outranks it. The one exception
+//! is a cancel that finds that the source is not there any more: it leaves both images
+//! as they are (`end`). What an image must say to be a migration's own is in `leftover`.
 //!
 //! After a restart the store is the truth, the region map says what is copied,
 //! and what cannot be trusted is compared, never guessed (`launch`).
@@ -30,6 +33,7 @@ mod control;
 mod end;
 mod events;
 mod launch;
+mod leftover;
 mod start;
 mod switch;
 mod tally;
@@ -41,7 +45,7 @@ use std::time::Instant;
 
 use sterna_api::Application;
 use sterna_engine::mirror::MigrationId;
-use sterna_engine::sidecar::{DiskId, Identity, Role};
+use sterna_engine::sidecar::DiskId;
 
 use self::tally::Tally;
 use crate::daemon::{Daemon, lock};
@@ -179,15 +183,6 @@ impl Daemon {
             Step::Committed => self.end_completed(job, record),
             Step::Completed | Step::Cancelled => Ok(()),
         }
-    }
-
-    /// What the source image of a migration should say of itself.
-    pub(crate) fn source_identity(
-        &self,
-        record: &MigrationRecord,
-        generation: u64,
-    ) -> Identity {
-        Identity { generation, role: Role::Active, ..start::partial(record) }
     }
 
     /// The migration of a disk that has not ended.

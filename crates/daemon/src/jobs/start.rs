@@ -12,6 +12,7 @@ use sterna_engine::sidecar::{Identity, Role};
 
 use super::Job;
 use super::control::check_rate;
+use super::leftover::is_copy;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::datastores::claim_of as datastore_claim;
@@ -124,7 +125,8 @@ impl Daemon {
         error: &DaemonError,
     ) {
         if !record.to.image.is_empty() || record.step == Step::Copying {
-            let removed = to.remove(&record.to.image, record.size);
+            let ours = |found: &Identity| is_copy(found, record);
+            let removed = to.remove_if(&record.to.image, record.size, ours);
             if let Err(error) = removed {
                 tracing::warn!(migration = record.id, %error, "an image was left behind");
             }
@@ -143,7 +145,7 @@ impl Daemon {
     }
 }
 
-fn new_record(
+pub(super) fn new_record(
     disk: &DiskRecord,
     request: &StartMigration,
     before: Option<sterna_api::Figures>,

@@ -7,6 +7,7 @@ use sterna_engine::datastore::DatastoreError;
 use sterna_engine::sidecar::{Identity, Role, SidecarError};
 
 use super::Job;
+use super::leftover::sources;
 use super::start::partial;
 use crate::daemon::{Daemon, lock};
 use crate::error::Result;
@@ -57,31 +58,43 @@ impl Daemon {
     /// A seal was undone: the source gets a generation above the destination's.
     pub(super) fn unseal(&self, job: &Job) {
         let fenced = self.migration_record(job.id).and_then(|record| self.fence(&record));
-        if let Err(error) = fenced {
+        let record = match fenced {
+            Ok(record) => record,
             // The step stays `switching`: it is done before the next start, and
             // the store says meanwhile which side is the truth.
-            tracing::error!(migration = job.id, %error, "the source is not fenced yet");
+            Err(error) => {
+                tracing::error!(migration = job.id, %error, "the source is not fenced yet");
+                return;
+            }
+        };
+        // The source outranks it in any case; but if the source is lost for good,
+        // what is from now on only a part of the disk must not look like its truth.
+        let unsealed = self
+            .shelf(&record.to.datastore)
+            .and_then(|to| to.identify(&record.to.image, &partial(&record)));
+        if let Err(error) = unsealed {
+            tracing::warn!(migration = job.id, %error, "the destination stays sealed");
         }
     }
 
     /// Makes the source outrank whatever the destination says of itself, then
-    /// leaves the step `switching`. Its record after that.
+    /// leaves the step `switching`. Its record after that. Only an image that is
+    /// surely the source is given a generation.
     pub(crate) fn fence(&self, record: &MigrationRecord) -> Result<MigrationRecord> {
         if record.step != Step::Switching {
             return Ok(record.clone());
         }
-        // The destination may have generation source + 1.
-        let source_generation = record.source_generation + 2;
-        let destination_generation = source_generation + 1;
-        let active = Identity {
-            generation: source_generation,
-            role: Role::Active,
-            ..partial(record)
-        };
-        self.shelf(&record.from.datastore)?.identify(&record.from.image, &active)?;
-        let (source, destination) = (source_generation, destination_generation);
+        let from = self.shelf(&record.from.datastore)?;
+        let [as_it_was, raised] = sources(record);
+        let found = from.expect(&record.from.image, &as_it_was);
+        found.or_else(|refusal| {
+            // The refusal of what it most likely should be is the one to tell.
+            from.expect(&record.from.image, &raised).map_err(|_| refusal)
+        })?;
+        from.identify(&record.from.image, &raised)?;
+        let (source, destination) = (raised.generation, raised.generation + 1);
         self.store.migration_unsealed(record.id, source, destination)?;
-        tracing::info!(migration = record.id, source_generation, "the source is fenced");
+        tracing::info!(migration = record.id, source, "the source is fenced");
         self.migration_record(record.id)
     }
 

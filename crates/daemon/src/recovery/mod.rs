@@ -4,9 +4,9 @@
 //!
 //! Which images may be taken is decided by `verdict`, with all datastores in view: a
 //! datastore that cannot be looked at might hold a newer image, so while there is
-//! one nothing is recovered. An image that is taken gets a higher generation, so
-//! that the daemon that had it before, should it come back with its old state, does
-//! not serve it any more. All else is left as it is, to the last byte.
+//! one nothing is recovered. An image that is taken gets a much higher generation, so
+//! that the daemon that had it before, should it come back with its old state, neither
+//! serves it any more nor copies onto it. All else is left as it is, to the last byte.
 //!
 //! **Failure cases.** A crash in between leaves an image whose sidecar says active
 //! and that no disk has, as it was before; doing it again goes on. What nobody can
@@ -15,10 +15,8 @@
 
 mod verdict;
 
-use std::fs::File;
-
 use sterna_api::{FoundImage, ImageRole, Provision, RecoverDisks, Recovery, Sidecar};
-use sterna_engine::ImageSpec;
+use sterna_engine::datastore::Location;
 use sterna_engine::sidecar::{Identity, Role};
 
 use crate::claims::Claim;
@@ -28,8 +26,13 @@ use crate::datastores::claim_of as datastore_claim;
 use crate::disks::{claim_of, identity, place_of};
 use crate::error::{DaemonError, Result};
 use crate::shelf::Shelf;
-use crate::store::DiskRecord;
+use crate::store::{DiskRecord, MigrationRecord};
 use verdict::{Found, judge};
+
+/// How far the generation of an image is raised when it is taken in: past all that a
+/// daemon with an older state can still write or expect without having looked at this
+/// image (a fence raises by two, a seal by one more), with room to spare.
+pub(crate) const MARGIN: u64 = 16;
 
 impl Daemon {
     /// Makes disks of the images that are the truth of disks that are not known.
@@ -63,24 +66,54 @@ impl Daemon {
         names.map(|claim| self.claims.alone(claim)).collect()
     }
 
-    /// The images that have a sidecar, and that neither a disk nor a migration has.
+    /// The images that have a sidecar and that no disk has. What a migration has
+    /// counts only if it calls itself the truth: the state may be older than that.
     fn find_images(&self) -> Result<Vec<Found>> {
         let disks = self.store.disks()?;
         let mut migrations = self.store.migrations()?;
         migrations.retain(|migration| !migration.step.ended());
-        let used = |one: &Found| {
-            let here = |datastore: &str, file: &str| {
-                one.datastore == datastore && one.file == file
-            };
-            let mut places = migrations.iter().flat_map(|it| [&it.from, &it.to]);
-            disks.iter().any(|disk| here(&disk.datastore, &disk.image))
-                || places.any(|place| here(&place.datastore, &place.image))
-        };
         let mut found = Vec::new();
         for shelf in self.all_shelves() {
-            found.extend(images_of(&shelf)?.into_iter().filter(|one| !used(one)));
+            if self.is_in_hand(&shelf, &disks, &migrations) {
+                continue;
+            }
+            for mut one in images_of(&shelf)? {
+                let here = |datastore: &str, file: &str| {
+                    datastore == one.datastore && file == one.file
+                };
+                if disks.iter().any(|disk| here(&disk.datastore, &disk.image)) {
+                    continue;
+                }
+                let holder = migrations.iter().find(|migration| {
+                    let mut places = [&migration.from, &migration.to].into_iter();
+                    places.any(|place| here(&place.datastore, &place.image))
+                });
+                one.migration = holder.map(|migration| migration.id);
+                if one.migration.is_none() || one.is_active() {
+                    found.push(one);
+                }
+            }
         }
         Ok(found)
+    }
+
+    /// Whether a datastore has room for one image, and that is of a disk that is
+    /// served or its copy. It is known then, and its server may take no other client.
+    fn is_in_hand(
+        &self,
+        shelf: &Shelf,
+        disks: &[DiskRecord],
+        migrations: &[MigrationRecord],
+    ) -> bool {
+        let holds_many = matches!(shelf.record().location, Location::Directory(_));
+        let here = |datastore: &str| datastore == shelf.name();
+        let kept = disks.iter().filter(|it| here(&it.datastore)).map(|it| it.id);
+        let moved = migrations
+            .iter()
+            .filter(|it| here(&it.from.datastore) || here(&it.to.datastore))
+            .map(|it| it.disk);
+        let mut mine = kept.chain(moved);
+        !holds_many && mine.any(|disk| self.problem_of(disk).is_none())
     }
 
     /// Makes an image a disk again.
@@ -98,7 +131,7 @@ impl Daemon {
             // treated as the operator's own: removing the disk keeps it.
             provision: Provision::Thin,
             imported: true,
-            generation: says.generation.saturating_add(1),
+            generation: says.generation + MARGIN,
             created: clock::now(),
         };
         let active = identity(&record, record.generation, Role::Active);
@@ -123,24 +156,17 @@ fn images_of(shelf: &Shelf) -> Result<Vec<Found>> {
             shelf.name()
         ))
     };
-    let store = shelf.open().map_err(unseen)?;
-    let images = store.images().map_err(|error| unseen(shelf.refused(&error)))?;
-    let found = images.into_iter().map(|found| Found {
+    shelf.open().map_err(unseen)?;
+    let images = shelf.images().map_err(unseen)?;
+    let found = images.into_iter().map(|(found, locked)| Found {
         datastore: shelf.name().into(),
         place: place_of(&shelf.record().location, &found.file),
-        locked: is_locked(&found.image),
-        says: found.identity.map_err(|error| error.to_string()),
+        locked,
+        migration: None,
+        says: found.identity,
         file: found.file,
     });
     Ok(found.collect())
-}
-
-/// Whether another program has locked the image. What cannot be asked is told when
-/// the image is opened.
-fn is_locked(image: &ImageSpec) -> bool {
-    let ImageSpec::File { path, .. } = image else { return false };
-    File::open(path)
-        .is_ok_and(|file| sterna_engine::is_used(&file).is_ok_and(|used| used))
 }
 
 fn view(one: &Found, taken: std::result::Result<(), String>) -> FoundImage {

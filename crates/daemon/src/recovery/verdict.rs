@@ -4,13 +4,17 @@
 //! its generation or a higher one, and if its disk's name is free. A retired image
 //! counts against others, too: it was the truth in its generation, so an active one
 //! with a lower generation is a copy that was forgotten. A partial one never was the
-//! truth and counts for nothing.
+//! truth and counts for nothing. One whose sidecar cannot be read counts against all
+//! that it may be newer than.
 //!
 //! What cannot be decided is not guessed: nothing is taken, and the reason says how
 //! the operator can decide it.
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use sterna_api::is_name;
-use sterna_engine::sidecar::{Identity, Role};
+use sterna_engine::sidecar::{Identity, Role, SidecarError};
 
 use crate::store::DiskRecord;
 
@@ -23,8 +27,17 @@ pub(super) struct Found {
     pub(super) place: String,
     /// Another program uses it.
     pub(super) locked: bool,
+    /// The migration that has it, if one that has not ended does.
+    pub(super) migration: Option<u64>,
     /// What its sidecar says, or why that cannot be read.
-    pub(super) says: Result<Identity, String>,
+    pub(super) says: Result<Identity, SidecarError>,
+}
+
+impl Found {
+    /// Whether it calls itself the truth.
+    pub(super) fn is_active(&self) -> bool {
+        self.says.as_ref().is_ok_and(|says| says.role == Role::Active)
+    }
 }
 
 /// What an image that may be taken says of itself; or why it is left.
@@ -38,9 +51,9 @@ pub(super) fn judge<'a>(
     on: Option<&str>,
 ) -> Vec<Verdict<'a>> {
     let alone = |one: &'a Found| {
-        let says = one.says.as_ref().map_err(Clone::clone)?;
+        let says = one.says.as_ref().map_err(ToString::to_string)?;
         check_role(says)?;
-        check_known(says, disks)?;
+        check_known(one, says, disks)?;
         check_newest(one, says, found)?;
         check_name(says, disks)?;
         match one.locked {
@@ -81,7 +94,7 @@ fn check_role(says: &Identity) -> Result<(), String> {
 }
 
 /// A disk that is known has its truth already.
-fn check_known(says: &Identity, disks: &[DiskRecord]) -> Result<(), String> {
+fn check_known(one: &Found, says: &Identity, disks: &[DiskRecord]) -> Result<(), String> {
     let Some(disk) = disks.iter().find(|disk| disk.id == says.id) else { return Ok(()) };
     let (name, ours, theirs) = (&disk.name, disk.generation, says.generation);
     if theirs < ours {
@@ -91,10 +104,13 @@ fn check_known(says: &Identity, disks: &[DiskRecord]) -> Result<(), String> {
             disk.datastore
         ));
     }
+    let way = match one.migration {
+        Some(id) => format!("`sterna migration cancel {id}`, which keeps it then"),
+        None => format!("`sterna disk remove {name} --keep-image`"),
+    };
     Err(format!(
         "it has generation {theirs} of disk {name}, which the state has on {} with \
-         generation {ours}; if this image is the right one, `sterna disk remove {name} \
-         --keep-image`, and recover again",
+         generation {ours}; if this image is the right one, {way}, and recover again",
         disk.datastore
     ))
 }
@@ -103,7 +119,13 @@ fn check_known(says: &Identity, disks: &[DiskRecord]) -> Result<(), String> {
 fn check_newest(one: &Found, says: &Identity, found: &[Found]) -> Result<(), String> {
     let same = |other: &&Found| !std::ptr::eq(*other, one);
     for other in found.iter().filter(same) {
-        let Ok(theirs) = &other.says else { continue };
+        let theirs = match &other.says {
+            Ok(theirs) => theirs,
+            Err(error) => {
+                check_unreadable(one, says, other, error)?;
+                continue;
+            }
+        };
         if theirs.id != says.id || theirs.role == Role::Partial {
             continue;
         }
@@ -123,6 +145,35 @@ fn check_newest(one: &Found, says: &Identity, found: &[Found]) -> Result<(), Str
         }
     }
     Ok(())
+}
+
+/// An image whose sidecar cannot be read may be the newest of any disk that it can
+/// be an image of. That of a newer Sterna, and a device, can be of all; a file has the
+/// name of its disk, or still the one under which it was imported.
+fn check_unreadable(
+    one: &Found,
+    says: &Identity,
+    other: &Found,
+    error: &SidecarError,
+) -> Result<(), String> {
+    let stem = |file| Path::new(file).file_stem();
+    let theirs = stem(&other.file);
+    let may_be = matches!(error, SidecarError::Version(_))
+        || theirs.is_none()
+        || theirs == stem(&one.file)
+        || theirs == Some(OsStr::new(&says.name));
+    if !may_be {
+        return Ok(());
+    }
+    let way_out = match theirs {
+        Some(_) => "move its sidecar away".to_owned(),
+        None => format!("`sterna datastore remove {}`", other.datastore),
+    };
+    Err(format!(
+        "{} may be a newer image of disk {}: {error}; if you are sure that it is not, \
+         {way_out}, and recover again",
+        other.place, says.name
+    ))
 }
 
 /// The disk gets its name back, so that must be one, and be free.
@@ -155,6 +206,7 @@ mod tests {
             place: format!("/{datastore}/{file}"),
             file,
             locked: false,
+            migration: None,
             says: Ok(Identity { id: DiskId(id), name, size: 512, generation, role }),
         }
     }
@@ -246,10 +298,44 @@ mod tests {
     #[test]
     fn what_cannot_be_read_named_or_had_is_left() {
         let mut found = [1, 2, 3].map(|id| image("a", id, 1, Role::Active));
-        found[0].says = Err("the sidecar is damaged".into());
+        found[0].says = Err(SidecarError::Damaged("torn"));
         found[1].says.as_mut().unwrap().name = "../etc".into();
         found[2].locked = true;
         let expected = ["damaged", "cannot be a name", "another program uses it"];
         expect(&verdicts(&found, &[], None), &expected);
+    }
+
+    #[test]
+    fn an_image_that_cannot_be_read_may_be_the_newest() {
+        let unreadable = |file: &str, error| Found {
+            file: file.into(),
+            says: Err(error),
+            ..image("b", 9, 1, Role::Active)
+        };
+        let damaged = || SidecarError::Damaged("torn");
+        let candidate = || image("a", 1, 2, Role::Active);
+        let may_be = "may be a newer image of disk disk1";
+        for other in [
+            unreadable("disk1.raw", damaged()),
+            unreadable("disk1.img", damaged()),
+            unreadable("any.raw", SidecarError::Version(2)),
+        ] {
+            let found = [candidate(), other];
+            expect(&verdicts(&found, &[], None), &[may_be, "the sidecar"]);
+            expect(&verdicts(&found, &[], None), &["move its sidecar away", ""]);
+        }
+        let found = [candidate(), unreadable("", damaged())];
+        expect(&verdicts(&found, &[], None), &["datastore remove b", "the sidecar"]);
+        let found = [candidate(), unreadable("other.raw", damaged())];
+        expect(&verdicts(&found, &[], None), &["taken", "the sidecar"]);
+    }
+
+    #[test]
+    fn a_migration_that_has_not_ended_is_in_the_way() {
+        let mut found = [image("a", 1, 2, Role::Active)];
+        found[0].migration = Some(7);
+        let reason = "if this image is the right one, `sterna migration cancel 7`";
+        expect(&verdicts(&found, &[known(1, "disk1", 1)], None), &[reason]);
+        expect(&verdicts(&found, &[known(1, "disk1", 3)], None), &["out of date"]);
     }
 }

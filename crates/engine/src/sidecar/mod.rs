@@ -31,6 +31,9 @@ pub const RECORD_LEN: usize = 512;
 /// The longest disk name in bytes: the name of an image file, with its
 /// suffixes, still fits the 255 bytes that file systems take.
 pub const MAX_NAME: usize = 230;
+/// The highest generation. A thousand switch-overs a second take eight thousand years
+/// to get there; and there is room for adding to it, and in SQLite's signed integers.
+pub const MAX_GENERATION: u64 = 1 << 48;
 
 const MAGIC: &[u8; 8] = b"STERNASC";
 const VERSION: u32 = 1;
@@ -129,6 +132,9 @@ pub enum SidecarError {
     /// The name does not fit.
     #[error("the disk name is {0} bytes long; choose one of 1 to {MAX_NAME} bytes")]
     Name(usize),
+    /// Nobody counts that far.
+    #[error("there is no generation {0}; the highest is {MAX_GENERATION}")]
+    Generation(u64),
     /// The file cannot be read or written.
     #[error("cannot {what} the sidecar {}: {source}", path.display())]
     Io {
@@ -147,6 +153,9 @@ impl Identity {
         let name = self.name.as_bytes();
         if name.is_empty() || name.len() > MAX_NAME {
             return Err(SidecarError::Name(name.len()));
+        }
+        if self.generation > MAX_GENERATION {
+            return Err(SidecarError::Generation(self.generation));
         }
         let mut record = [0; RECORD_LEN];
         record[..8].copy_from_slice(MAGIC);
@@ -189,12 +198,16 @@ impl Identity {
         }
         let name = std::str::from_utf8(&record[NAME_AT..NAME_AT + len])
             .map_err(|_| SidecarError::Damaged("its name is not UTF-8"))?;
+        let generation = u64_at(record, 40);
+        if generation > MAX_GENERATION {
+            return Err(SidecarError::Damaged("there is no such generation"));
+        }
         let id = u128::from(u64_at(record, 24)) << 64 | u128::from(u64_at(record, 16));
         Ok(Identity {
             id: DiskId(id),
             name: name.into(),
             size: u64_at(record, 32),
-            generation: u64_at(record, 40),
+            generation,
             role,
         })
     }

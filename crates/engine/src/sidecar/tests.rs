@@ -5,7 +5,7 @@ use super::*;
 
 fn identity() -> impl Strategy<Value = Identity> {
     let role = prop_oneof![Just(Role::Active), Just(Role::Partial), Just(Role::Retired)];
-    ("\\PC{1,57}", any::<u128>(), any::<u64>(), any::<u64>(), role).prop_map(
+    ("\\PC{1,57}", any::<u128>(), any::<u64>(), 0..=MAX_GENERATION, role).prop_map(
         |(name, id, size, generation, role)| Identity {
             id: DiskId(id),
             name,
@@ -115,6 +115,20 @@ fn a_version_from_the_future_is_told_from_damage() {
     let crc = crc32c::crc32c(&record[..CRC_AT]);
     record[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
     assert!(matches!(Identity::decode(&record), Err(SidecarError::Version(9))));
+}
+
+#[test]
+fn a_generation_that_nobody_can_have_reached_is_damage() {
+    let mut record = example(MAX_GENERATION).encode().unwrap();
+    assert_eq!(Identity::decode(&record).unwrap().generation, MAX_GENERATION);
+    for generation in [MAX_GENERATION + 1, u64::MAX] {
+        let refused = example(generation).encode();
+        assert!(matches!(refused, Err(SidecarError::Generation(_))));
+        record[40..48].copy_from_slice(&generation.to_le_bytes());
+        let crc = crc32c::crc32c(&record[..CRC_AT]);
+        record[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
+        assert!(matches!(Identity::decode(&record), Err(SidecarError::Damaged(_))));
+    }
 }
 
 #[test]
