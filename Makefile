@@ -15,7 +15,7 @@ help:
 	@echo 'Sterna moves the disks of running virtual machines between storage.'
 	@echo
 	@echo '  make demo         a disk moves while an application uses it (2 minutes)'
-	@echo '  make test         everything a machine can test (15 minutes on 2 cores)'
+	@echo '  make test         everything a machine can test (10 minutes on 2 cores)'
 	@echo '  make build        the binary: $(TARGET)/release/sterna'
 	@echo '  make lint         formatting and lints, as errors'
 	@echo '  make bench        against qemu-nbd, qemu-storage-daemon and nbdkit (an hour)'

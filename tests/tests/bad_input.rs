@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use sterna_tests::images::identical_files;
 use sterna_tests::programs::sterna;
 use sterna_tests::wait::seconds;
-use sterna_tests::{CheckerOptions, Daemon, MIB, Stage, checker};
+use sterna_tests::{Answer, CheckerOptions, Daemon, MIB, Stage, checker};
 
 #[test]
 fn unknown_names_are_refused_by_name() {
@@ -85,6 +85,31 @@ fn a_place_that_is_not_there_is_refused() {
     assert!(answer.code != 0, "{answer:?}");
     let line = format!("disk import x --on here {}/nope.raw", stage.here.display());
     stage.daemon.sterna(&line).fails_with(&["nope.raw"]);
+}
+
+#[test]
+fn an_image_of_another_format_is_refused_with_the_way_to_convert_it() {
+    let stage = Stage::new();
+    fs::write(stage.here.join("q.qcow2"), b"QFI\xfb\0\0\0\x03").expect("write a file");
+    let answer = stage.daemon.sterna("disk import q --on here q.qcow2");
+    let answer = answer.fails_with(&["qcow2", "qemu-img convert"]);
+    assert!(!answer.stderr.contains("truncate"), "{answer:?}");
+}
+
+#[test]
+fn an_image_that_is_served_is_known_as_that_of_its_disk() {
+    let stage = Stage::new();
+    stage.disk("a", MIB);
+    let line = format!("disk import b --on here {}", stage.daemon.image("a").display());
+    stage.daemon.sterna(&line).fails_with(&["is the image of disk a"]);
+}
+
+#[test]
+fn a_place_instead_of_a_name_is_refused_with_the_way_to_name_it() {
+    let stage = Stage::new();
+    stage.disk("a", MIB);
+    let line = format!("migrate a --to {}", stage.there.display());
+    stage.daemon.sterna(&line).fails_with(&["sterna datastore add"]);
 }
 
 #[test]
@@ -227,6 +252,17 @@ fn a_damaged_sidecar_is_noticed_and_never_guessed() {
     fs::write(&sidecar, good).expect("put the sidecar back");
     stage.daemon.restart();
     checker::verify(&stage.daemon.uri("a"), &stage.checked("a"));
+}
+
+#[test]
+fn a_damaged_state_database_is_refused_with_the_way_back() {
+    let mut stage = Stage::new();
+    stage.disk("a", MIB);
+    stage.daemon.stop();
+    damage(&stage.daemon.state().join("state.db"));
+    let output = command_for_second(&stage.daemon, &stage.scratch.socket("second.sock"));
+    Answer::new("sterna serve".into(), &output).fails_with(&["state.db", "files.md"]);
+    assert!(stage.here.join("a.raw").exists());
 }
 
 #[test]

@@ -184,6 +184,25 @@ fn without_a_daemon_the_client_says_how_to_start_one() {
 }
 
 #[test]
+fn the_environment_does_not_show_in_what_is_said_of_the_command_line() {
+    let run = |line: &str| {
+        let output = std::process::Command::new(sterna())
+            .args(line.split_whitespace())
+            .env("STERNA_SOCKET", "/nowhere/sterna.sock")
+            .output()
+            .expect("start sterna");
+        Answer::new(format!("sterna {line}"), &output).is_usage_error().stderr
+    };
+    let help = run("disk");
+    assert!(help.contains("\n  create "), "commands should be indented:\n{help}");
+    let usage = run("migrate a");
+    assert!(!usage.contains("--socket"), "{usage}");
+    let error: serde_json::Value =
+        serde_json::from_str(&run("migrate a --json")).expect("JSON");
+    assert_eq!(error["code"], "invalid", "{error:#}");
+}
+
+#[test]
 fn errors_are_json_where_json_was_asked_for() {
     let stage = Stage::new();
     let answer = stage.daemon.sterna("disk show nope --json").fails_with(&["nope"]);

@@ -4,10 +4,26 @@
 //! directories. `STERNA_SOCKET` goes before the default, a flag before both.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The environment variable that names the API's socket.
 pub const SOCKET_VARIABLE: &str = "STERNA_SOCKET";
+
+/// How long the path of a unix socket may be: what the kernel's `sun_path` has
+/// room for, less the zero at its end.
+const SOCKET_PATH_MAX: usize = 107;
+
+/// Says so if the path is too long for a unix socket.
+pub fn too_long(socket: &Path) -> Option<String> {
+    let length = socket.as_os_str().len();
+    (length > SOCKET_PATH_MAX).then(|| {
+        format!(
+            "the path of a unix socket may have {SOCKET_PATH_MAX} bytes, and this one \
+             has {length}: {}",
+            socket.display()
+        )
+    })
+}
 
 /// Who asks, as far as default places depend on it.
 #[derive(Clone, Debug)]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use sterna_api::paths::SOCKET_VARIABLE;
 
 use crate::completion::{CompletionArgs, ManArgs};
 use crate::datastore::DatastoreCommand;
@@ -24,6 +25,22 @@ Examples:
   sterna disk uri db
   sterna migrate db --to slow --verify";
 
+/// What the exit codes say.
+pub(crate) const EXIT_CODES: [(&str, &str); 3] = [
+    ("0", "Done."),
+    ("1", "It failed: stderr says what, to what, and what to do next."),
+    ("2", "The command line was wrong; nothing was asked of the daemon."),
+];
+
+/// The environment variables that are looked at.
+pub(crate) const VARIABLES: [(&str, &str); 5] = [
+    (SOCKET_VARIABLE, "The daemon's API socket, where --socket is not given."),
+    ("STERNA_LOG", "What the daemon logs: error, warn, info (default), debug, trace."),
+    ("XDG_RUNTIME_DIR", "Where the sockets are, unless the user is root."),
+    ("XDG_STATE_HOME", "Where the state is, unless the user is root."),
+    ("NO_COLOR", "No colour on terminals, if it is set to anything."),
+];
+
 /// Moves the disks of running virtual machines between storage.
 #[derive(Debug, Parser)]
 #[command(name = "sterna", version, term_width = WIDTH, after_help = EXAMPLES)]
@@ -38,8 +55,6 @@ pub(crate) struct Cli {
         long,
         global = true,
         value_name = "PATH",
-        env = "STERNA_SOCKET",
-        hide_env = true,
         help_heading = GLOBAL
     )]
     pub(crate) socket: Option<PathBuf>,
@@ -69,9 +84,6 @@ pub(crate) enum Command {
     Completion(CompletionArgs),
     /// Write the manual pages into a directory
     Man(ManArgs),
-    /// Print the API's OpenAPI document
-    #[command(hide = true)]
-    Openapi,
 }
 
 /// The name of one thing that exists.
@@ -129,12 +141,25 @@ mod tests {
             "sterna --json status",
             "sterna completion bash",
             "sterna man /tmp/man",
-            "sterna openapi",
         ] {
             if let Err(error) = parse(line) {
                 panic!("{line}: {error}");
             }
         }
+    }
+
+    #[test]
+    fn a_group_of_commands_alone_asks_for_its_help() {
+        for line in ["sterna", "sterna disk", "sterna datastore", "sterna migration"] {
+            let help = clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+            assert_eq!(parse(line).unwrap_err().kind(), help, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_migration_is_asked_for_by_its_number() {
+        let error = parse("sterna migration show db").unwrap_err().to_string();
+        assert!(error.contains("sterna migration list"), "{error}");
     }
 
     #[test]

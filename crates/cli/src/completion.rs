@@ -1,13 +1,16 @@
 //! `sterna completion` and `sterna man`: what the command line says of itself.
 
 use std::fs;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use clap::{Args, CommandFactory};
+use clap::{Arg, ArgAction, Args, Command, CommandFactory};
 use clap_complete::Shell;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
 
-use crate::args::Cli;
+use crate::args::{Cli, EXIT_CODES, VARIABLES};
 use crate::output::Output;
 
 /// For which shell.
@@ -37,18 +40,107 @@ pub(crate) fn completion(args: &CompletionArgs, output: Output) -> anyhow::Resul
 pub(crate) fn man(args: &ManArgs, output: Output) -> anyhow::Result<()> {
     let dir = args.dir.display();
     fs::create_dir_all(&args.dir).with_context(|| format!("make the directory {dir}"))?;
-    clap_mangen::generate_to(Cli::command(), &args.dir)
-        .with_context(|| format!("write manual pages into {dir}"))?;
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
     let mut pages = Vec::new();
-    for entry in fs::read_dir(&args.dir).with_context(|| format!("list {dir}"))? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        if name.starts_with("sterna") && name.ends_with(".1") {
-            pages.push(name);
-        }
-    }
+    write_pages(&command, &args.dir, &mut pages)
+        .with_context(|| format!("write manual pages into {dir}"))?;
     pages.sort();
-    output.answer(&pages, |pages| {
+    output.answer(&pages, |_| {
         let example = args.dir.join("sterna.1");
-        format!("{} pages in {dir}; see: man {}", pages.len(), example.display())
+        format!("The manual pages are in {dir}; see: man {}", example.display())
     })
+}
+
+/// Writes the page of a command and of all below it; notes their names.
+fn write_pages(command: &Command, dir: &Path, pages: &mut Vec<String>) -> io::Result<()> {
+    for below in command.get_subcommands() {
+        write_pages(below, dir, pages)?;
+    }
+    let man = Man::new(command.clone().override_usage(synopsis(command)));
+    fs::write(dir.join(man.get_filename()), page(&man)?)?;
+    pages.push(man.get_filename());
+    Ok(())
+}
+
+/// What clap knows of a command, and what holds for all of them.
+fn page(man: &Man) -> io::Result<Vec<u8>> {
+    let mut page = Vec::new();
+    man.render(&mut page)?;
+    let mut common = Roff::new();
+    section(&mut common, "EXIT STATUS", &EXIT_CODES);
+    section(&mut common, "ENVIRONMENT", &VARIABLES);
+    common.to_writer(&mut page)?;
+    Ok(page)
+}
+
+fn section(roff: &mut Roff, title: &str, entries: &[(&str, &str)]) {
+    roff.control("SH", [title]);
+    for (name, meaning) in entries {
+        roff.control("TP", []);
+        roff.text([bold(*name)]);
+        roff.text([roman(*meaning)]);
+    }
+}
+
+/// The command with all that it takes, values included, which clap's manual pages
+/// leave out.
+fn synopsis(command: &Command) -> String {
+    let mut words = vec![command.get_bin_name().unwrap_or("sterna").to_owned()];
+    let asks_for_text = |arg: &Arg| matches!(arg.get_id().as_str(), "help" | "version");
+    let (values, options): (Vec<&Arg>, Vec<&Arg>) = command
+        .get_arguments()
+        .filter(|arg| !asks_for_text(arg))
+        .partition(|arg| arg.is_positional());
+    for arg in options.into_iter().chain(values) {
+        let again = match arg.get_action() {
+            ArgAction::Append => "...",
+            _ => "",
+        };
+        words.push(match arg.is_required_set() {
+            true => format!("{arg}{again}"),
+            false => format!("[{arg}]{again}"),
+        });
+    }
+    if command.has_subcommands() {
+        words.push("<COMMAND>".into());
+    }
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page_of(name: &str) -> String {
+        let mut command = Cli::command();
+        command.build();
+        let command = command.find_subcommand(name).unwrap();
+        let man = Man::new(command.clone().override_usage(synopsis(command)));
+        // Hyphens are escaped for `man`.
+        String::from_utf8(page(&man).unwrap()).unwrap().replace('\\', "")
+    }
+
+    #[test]
+    fn a_manual_page_shows_the_values_of_options() {
+        let page = page_of("migrate");
+        assert!(page.contains("[--rate <BYTES>]"), "{page}");
+        assert!(page.contains(" --to <DATASTORE>"), "{page}");
+        assert!(page_of("serve").contains("[--listen <ADDR:PORT>]..."));
+    }
+
+    #[test]
+    fn a_manual_page_tells_exit_codes_and_variables() {
+        let page = page_of("status");
+        assert!(page.contains("EXIT STATUS"), "{page}");
+        assert!(page.contains("STERNA_SOCKET"), "{page}");
+    }
+
+    #[test]
+    fn completion_offers_only_what_the_help_shows() {
+        let hidden = |command: &Command| {
+            command.get_subcommands().any(|below| below.is_hide_set())
+        };
+        assert!(!hidden(&Cli::command()));
+    }
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use sterna_api::paths::Caller;
+use sterna_api::paths::{Caller, too_long};
 use sterna_api::{Client, ClientError, ErrorBody, ErrorCode};
 use sterna_daemon::DaemonError;
 
@@ -83,6 +83,12 @@ pub(crate) fn explain(error: &anyhow::Error) -> ErrorBody {
 
 fn explain_client(error: &ClientError) -> ErrorBody {
     let body = |code, hint: String| ErrorBody { code, message: chain(error), hint };
+    if let ClientError::NoDaemon { socket, .. } = error
+        && let Some(message) = too_long(socket)
+    {
+        let hint = "name a shorter one with --socket or STERNA_SOCKET".into();
+        return ErrorBody { code: ErrorCode::Invalid, message, hint };
+    }
     match error {
         ClientError::Refused(body) => body.clone(),
         ClientError::NoDaemon { .. } => body(
@@ -119,4 +125,19 @@ fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_with_too_long_a_path_is_not_a_missing_daemon() {
+        let path = format!("/{}", "long/".repeat(30));
+        let link = Link::new(Some(path.into()));
+        let error = link.ask(async |client| Ok(client.status().await?)).unwrap_err();
+        let body = explain(&error);
+        assert!(body.message.contains("107"), "{body:?}");
+        assert!(!body.hint.contains("sterna serve"), "{body:?}");
+    }
 }

@@ -35,7 +35,9 @@ pub(crate) fn span(seconds: f64) -> String {
 /// A response time: `1.2 ms`.
 pub(crate) fn response(micros: Option<f64>) -> String {
     match micros {
-        Some(micros) => Nanos((micros * 1e3).max(0.0) as u64).to_string(),
+        // In the unit of what stands beside it.
+        Some(micros) if micros < 1e3 => format!("{:.2} ms", micros.max(0.0) / 1e3),
+        Some(micros) => Nanos((micros * 1e3) as u64).to_string(),
         None => "-".into(),
     }
 }
@@ -96,6 +98,14 @@ mod tests {
         assert_eq!(span(200.0), "3 min 20 s");
         assert_eq!(span(7500.0), "2 h 05 min");
         assert_eq!(span(273_600.0), "3 d 04 h");
+    }
+
+    #[test]
+    fn response_times_are_in_milliseconds() {
+        assert_eq!(response(Some(850.0)), "0.85 ms");
+        assert_eq!(response(Some(1240.0)), "1.2 ms");
+        assert_eq!(response(Some(2.5e6)), "2.5 s");
+        assert_eq!(response(None), "-");
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod watch;
 use std::process::ExitCode;
 
 use clap::Parser;
+use sterna_api::{ErrorBody, ErrorCode};
 
 use crate::args::{Cli, Command};
 use crate::connect::explain;
@@ -38,7 +39,7 @@ use crate::table::wrap;
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(&error, Output::new(json_asked())),
     };
     let output = Output::new(cli.json);
     match run(cli, output) {
@@ -50,16 +51,33 @@ fn main() -> ExitCode {
     }
 }
 
+/// Whether JSON is asked for on a command line that cannot be read as a whole.
+fn json_asked() -> bool {
+    std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json")
+}
+
 /// Says what is wrong with the command line, or prints the help asked for. clap
 /// wraps help, but not errors.
-fn usage(error: &clap::Error) -> ExitCode {
+fn usage(error: &clap::Error, output: Output) -> ExitCode {
     if !error.use_stderr() {
         error.exit();
     }
     let text = error.render().to_string();
-    eprintln!("{}", wrap(text.trim_end(), WIDTH).join("\n"));
+    if output.is_json() {
+        output.failure(&usage_body(&text));
+    } else {
+        eprintln!("{}", wrap(text.trim_end(), WIDTH).join("\n"));
+    }
     // The code that clap promises is small.
     ExitCode::from(error.exit_code() as u8)
+}
+
+/// clap's text in the API's form: its first paragraph is what is wrong.
+fn usage_body(text: &str) -> ErrorBody {
+    let text = text.strip_prefix("error: ").unwrap_or(text);
+    let (message, hint) = text.split_once("\n\n").unwrap_or((text, ""));
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    ErrorBody { code: ErrorCode::Invalid, message: flat(message), hint: flat(hint) }
 }
 
 fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
@@ -73,6 +91,19 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::Status => status::run(&link, output),
         Command::Completion(args) => completion::completion(&args, output),
         Command::Man(args) => completion::man(&args, output),
-        Command::Openapi => serve::openapi(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_usage_error_says_what_is_wrong_in_json_too() {
+        let error = Cli::try_parse_from(["sterna", "--json", "migrate", "db"]);
+        let body = usage_body(&error.unwrap_err().render().to_string());
+        assert!(body.message.starts_with("the following required"), "{body:?}");
+        assert!(body.message.contains("--to <DATASTORE>"), "{body:?}");
+        assert!(body.hint.contains("Usage: sterna migrate"), "{body:?}");
     }
 }

@@ -41,7 +41,14 @@ pub(crate) enum MigrationCommand {
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct IdArg {
     /// Its number (see `sterna migration list`)
+    #[arg(value_parser = parse_id)]
     id: u64,
+}
+
+fn parse_id(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| {
+        "a migration goes by its number, which `sterna migration list` shows".into()
+    })
 }
 
 /// A rate, or none.
@@ -95,9 +102,11 @@ pub(crate) fn run(
         MigrationCommand::Set { id: IdArg { id }, rate: Limit(limit) } => {
             let one = client.set_rate(id, limit.map(|rate| rate.0)).await?;
             output.answer(&one, |one| {
-                let limit =
-                    one.rate.map_or("no limit".into(), |limit| rate(limit as f64));
-                format!("Migration {id} of {} now has a rate of {limit}.", one.disk)
+                let now = match one.rate {
+                    Some(limit) => format!("a rate of {}", rate(limit as f64)),
+                    None => "no limit to its rate".into(),
+                };
+                format!("Migration {id} of {} now has {now}.", one.disk)
             })
         }
     })

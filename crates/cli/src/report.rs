@@ -34,7 +34,7 @@ pub(crate) fn show(one: &Migration, output: Output) -> String {
         add_progress(&mut pairs, progress, one.state);
     }
     if let Some(report) = &one.report {
-        add_report(&mut pairs, report);
+        add_report(&mut pairs, report, one.size);
     }
     add_application(&mut pairs, &one.application, one.state.ended());
     output.pairs(&pairs)
@@ -60,7 +60,7 @@ pub(crate) fn summary(one: &Migration, output: Output) -> String {
     let mut pairs = Pairs::new();
     if one.state == MigrationState::Completed {
         if let Some(report) = &one.report {
-            add_report(&mut pairs, report);
+            add_report(&mut pairs, report, one.size);
         }
         add_application(&mut pairs, &one.application, true);
         let kept = if one.keep_source { "kept" } else { "removed" };
@@ -106,7 +106,7 @@ fn add_progress(pairs: &mut Pairs, progress: &Progress, state: MigrationState) {
     }
 }
 
-fn add_report(pairs: &mut Pairs, report: &Report) {
+fn add_report(pairs: &mut Pairs, report: &Report, size: u64) {
     let undone = match report.undone {
         0 => String::new(),
         count => format!(", {count} undone before"),
@@ -120,6 +120,9 @@ fn add_report(pairs: &mut Pairs, report: &Report) {
     let compared = report.compared.map(|size| format!("{}: an old copy", bytes(size)));
     pairs.maybe("compared", compared);
     pairs.add("copied", format!("{}{average}", bytes(report.copied)));
+    if report.copied > size {
+        pairs.add("", "(what was written during its copy is copied again)");
+    }
     pairs.maybe("verified", report.verified.map(bytes));
     pairs.maybe("allocated", report.allocated.map(bytes));
 }
@@ -219,6 +222,15 @@ mod tests {
         one.report = Some(report);
         let text = summary(&one, Output::new(false));
         assert_eq!(text, "db stays on fast: cancelled after 12 s, 5.00 MiB copied.\n");
+    }
+
+    #[test]
+    fn more_than_the_disk_is_copied_for_a_reason() {
+        let mut one = sample(MigrationState::Completed);
+        one.report = Some(Report { copied: 11 << 30, ..Report::default() });
+        assert!(summary(&one, Output::new(false)).contains("copied again"));
+        one.report = Some(Report { copied: 10 << 30, ..Report::default() });
+        assert!(!summary(&one, Output::new(false)).contains("copied again"));
     }
 
     #[test]

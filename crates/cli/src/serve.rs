@@ -97,9 +97,3 @@ pub(crate) fn run(args: ServeArgs, link: &Link, output: Output) -> anyhow::Resul
     }))?;
     Ok(())
 }
-
-/// Prints the OpenAPI document.
-pub(crate) fn openapi() -> anyhow::Result<()> {
-    print!("{}", sterna_daemon::openapi_document());
-    Ok(())
-}

@@ -185,18 +185,21 @@ pub(crate) fn shorten(text: &str, width: usize) -> String {
     "…".chars().chain(kept).collect()
 }
 
-/// The text in lines no longer than `width`, broken at spaces. A word that is
-/// longer stays whole: it is a path or a command that somebody will copy.
+/// The text in lines no longer than `width`, broken at spaces; what is indented
+/// stays so. A word that is longer stays whole: it is a path or a command that
+/// somebody will copy.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.lines() {
-        let mut line = String::new();
-        for word in paragraph.split(' ') {
+        let words = paragraph.trim_start_matches(' ');
+        let indent = &paragraph[..paragraph.len() - words.len()];
+        let mut line = indent.to_owned();
+        for word in words.split(' ') {
             let full = line.chars().count() + 1 + word.chars().count() > width;
-            if full && !line.is_empty() {
-                lines.push(std::mem::take(&mut line));
+            if full && line.len() > indent.len() {
+                lines.push(std::mem::replace(&mut line, indent.to_owned()));
             }
-            if !line.is_empty() {
+            if line.len() > indent.len() {
                 line.push(' ');
             }
             line.push_str(word);
@@ -233,6 +236,15 @@ mod tests {
         let mut pairs = Pairs::new();
         pairs.add("reason", "the destination is full");
         assert_eq!(pairs.render(24, false), "reason  the destination\n        is full\n");
+    }
+
+    #[test]
+    fn what_is_indented_stays_so() {
+        let text = "Commands:\n  create  Make one\n\n  remove it, and its image";
+        let lines = wrap(text, 18);
+        let expected =
+            ["Commands:", "  create  Make one", "", "  remove it, and", "  its image"];
+        assert_eq!(lines, expected);
     }
 
     #[test]

@@ -55,9 +55,7 @@ impl Daemon {
             DatastoreRecord { name: name.clone(), location, shape, added: clock::now() };
         let shelf = self.new_shelf(record.clone());
         shelf.open().map_err(|error| {
-            let hint = "see that it exists, that it is of the kind meant and that \
-                        this daemon may write to it";
-            error.hint(hint)
+            error.hint("nothing was added: put that right, and add it again")
         })?;
         self.store.add_datastore(record)?;
         lock(&self.shelves).insert(name.clone(), shelf.clone());

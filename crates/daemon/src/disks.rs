@@ -110,6 +110,7 @@ impl Daemon {
                 "disk {} cannot be served: {error}",
                 record.name
             ))
+            .hint(format!("see `sterna datastore show {}`", record.datastore))
         });
         let served = attached.as_ref().copied().map_err(ToString::to_string);
         lock(&self.served).insert(record.id, served);

@@ -35,8 +35,14 @@ impl DaemonError {
 
     /// There is no `what` of that name.
     pub(crate) fn not_found(what: &str, name: impl fmt::Display) -> Self {
+        let name = name.to_string();
         let error = Self::new(ErrorCode::NotFound, format!("there is no {what} {name}"));
-        error.hint(format!("see `sterna {what} list`"))
+        // A place where a name is wanted: it can get one.
+        let is_place = what == "datastore" && name.contains('/');
+        error.hint(match is_place {
+            true => format!("give the place a name: `sterna datastore add NAME {name}`"),
+            false => format!("see `sterna {what} list`"),
+        })
     }
 
     /// The name is taken.
@@ -91,5 +97,30 @@ impl DaemonError {
 impl From<StoreError> for DaemonError {
     fn from(error: StoreError) -> Self {
         DaemonError::internal(error.with_cause()).hint(error.hint())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn a_damaged_database_is_not_taken_for_a_full_directory() {
+        let hint = |code| {
+            let source = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            let error = StoreError::Sqlite { what: "list the disks", source };
+            DaemonError::from(error).body().hint
+        };
+        assert!(hint(ffi::SQLITE_CORRUPT).contains("sterna disk recover"));
+        assert!(hint(ffi::SQLITE_FULL).contains("has room"));
+    }
+
+    #[test]
+    fn a_path_where_a_datastore_is_wanted_can_get_a_name() {
+        let hint = |name| DaemonError::not_found("datastore", name).body().hint;
+        assert!(hint("/mnt/slow").contains("sterna datastore add NAME /mnt/slow"));
+        assert!(hint("slow").contains("sterna datastore list"));
     }
 }

@@ -5,10 +5,10 @@
 //! some Sterna, and two of them must not write to it.
 
 use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::Path;
 
 use sterna_api::{Disk, ErrorCode, ImportDisk, Provision};
-use sterna_core::Bytes;
 use sterna_engine::ImageSpec;
 use sterna_engine::datastore::{Datastore, DatastoreError, Location, SidecarPlace};
 use sterna_engine::sidecar::{Identity, Role, SidecarError};
@@ -29,6 +29,7 @@ impl Daemon {
         let shelf = self.shelf(datastore)?;
         let (file, size) = find_image(&shelf, asked)?;
         self.check_unused(datastore, &file, asked)?;
+        check_unlocked(&shelf, &file)?;
         let store = shelf.open()?;
         let image = shelf.image(&file)?;
         let mut record = new_record(name, size, datastore, Provision::Thin)?;
@@ -140,10 +141,12 @@ fn find_image(shelf: &Shelf, file: &str) -> Result<(String, u64)> {
         let size = space.ok_or_else(|| {
             DaemonError::unavailable(format!("{location} does not say how large it is"))
         })?;
-        return whole_sectors(file, size).map(|size| (String::new(), size));
+        return match size.is_multiple_of(SECTOR) && size > 0 {
+            true => Ok((String::new(), size)),
+            false => Err(no_size(file, size)),
+        };
     };
-    let path = Path::new(file);
-    let name = name_in(directory, path);
+    let name = name_in(directory, Path::new(file));
     let Some(name) = name.filter(|name| !name.contains('/')) else {
         let message = format!("{file} is not in datastore {} ({location})", shelf.name());
         return Err(DaemonError::invalid(message).hint(
@@ -151,23 +154,66 @@ fn find_image(shelf: &Shelf, file: &str) -> Result<(String, u64)> {
         ));
     };
     let path = directory.join(&name);
-    let unreadable = |error| {
-        let message = format!("cannot read {}: {error}", path.display());
-        DaemonError::new(ErrorCode::NotFound, message)
-            .hint("give a raw file in the datastore's directory")
-    };
-    let metadata = path.metadata().map_err(unreadable)?;
+    let unreadable = unreadable(&path);
+    let metadata = path.metadata().map_err(&unreadable)?;
     if !metadata.is_file() {
         let message = format!("{} is not a regular file", path.display());
         return Err(DaemonError::invalid(message).hint("give a raw file"));
     }
-    let opened = File::open(&path).map_err(unreadable)?;
+    if let Some(format) = format_of(&path).map_err(&unreadable)? {
+        return Err(not_raw(&path, format));
+    }
+    check_length(&path, metadata.len())?;
+    Ok((name, metadata.len()))
+}
+
+/// Refuses a file that another program has locked.
+fn check_unlocked(shelf: &Shelf, file: &str) -> Result<()> {
+    let Location::Directory(directory) = &shelf.record().location else { return Ok(()) };
+    let path = directory.join(file);
+    let unreadable = unreadable(&path);
+    let opened = File::open(&path).map_err(&unreadable)?;
     if sterna_engine::is_used(&opened).map_err(|errno| unreadable(errno.into()))? {
         let message = format!("{} is in use by another process", path.display());
         return Err(DaemonError::in_use(message)
             .hint("it is locked, probably by a running VM: stop that first"));
     }
-    whole_sectors(file, metadata.len()).map(|size| (name, size))
+    Ok(())
+}
+
+fn unreadable(path: &Path) -> impl Fn(io::Error) -> DaemonError {
+    move |error| {
+        let message = format!("cannot read {}: {error}", path.display());
+        DaemonError::new(ErrorCode::NotFound, message)
+            .hint("give a raw file in the datastore's directory")
+    }
+}
+
+/// How files of other formats than raw begin: where, and with what.
+const FORMATS: [(&str, usize, &[u8]); 5] = [
+    ("qcow2", 0, b"QFI\xfb"),
+    ("vmdk", 0, b"KDMV"),
+    ("vmdk", 0, b"# Disk DescriptorFile"),
+    ("vhdx", 0, b"vhdxfile"),
+    ("vdi", 64, b"\x7f\x10\xda\xbe"),
+];
+
+/// The format that a file says it has; a raw one says nothing.
+fn format_of(path: &Path) -> io::Result<Option<&'static str>> {
+    let mut head = Vec::new();
+    File::open(path)?.take(SECTOR).read_to_end(&mut head)?;
+    let begins = |(_, at, magic): &&(&str, usize, &[u8])| {
+        head.get(*at..).is_some_and(|head| head.starts_with(magic))
+    };
+    Ok(FORMATS.iter().find(begins).map(|(format, ..)| *format))
+}
+
+fn not_raw(path: &Path, format: &str) -> DaemonError {
+    let path = path.display();
+    DaemonError::invalid(format!("{path} is a {format} image; Sterna takes raw ones"))
+        .hint(format!(
+            "convert it: `qemu-img convert -O raw {path} {path}.raw`, and import that"
+        ))
 }
 
 /// The path inside the directory, also if either was reached by a link.
@@ -185,12 +231,73 @@ fn name_in(directory: &Path, path: &Path) -> Option<String> {
     Some(inside?.to_str()?.to_owned())
 }
 
-fn whole_sectors(file: &str, size: u64) -> Result<u64> {
-    if size > 0 && size.is_multiple_of(SECTOR) {
-        return Ok(size);
+/// Refuses a file of a length that no disk has.
+fn check_length(path: &Path, length: u64) -> Result<()> {
+    let shown = path.display();
+    if length == 0 {
+        let message = format!("{shown} is empty");
+        return Err(DaemonError::invalid(message)
+            .hint("give the image itself; `sterna disk create` makes an empty disk"));
     }
-    let next = Bytes(size.next_multiple_of(SECTOR).max(SECTOR)).0;
-    let message = format!("{file} has {size} bytes: no disk has that size");
-    Err(DaemonError::invalid(message)
-        .hint(format!("make it a multiple of {SECTOR}: truncate -s {next} {file}")))
+    if length.is_multiple_of(SECTOR) {
+        return Ok(());
+    }
+    let refusal = no_size(&shown, length);
+    if path.is_symlink() {
+        // Who follows a link to change a file may not know what it is.
+        return Err(refusal);
+    }
+    let next = length.next_multiple_of(SECTOR);
+    Err(refusal.hint(format!(
+        "if it is a raw image and whole, lengthen it: `truncate -s {next} {shown}`"
+    )))
+}
+
+fn no_size(place: impl std::fmt::Display, size: u64) -> DaemonError {
+    DaemonError::invalid(format!("{place} has {size} bytes: no disk has that size"))
+        .hint(format!("see that it is whole: disks have a multiple of {SECTOR} bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(content: &[u8]) -> (tempfile::TempDir, std::path::PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.img");
+        fs::write(&path, content).unwrap();
+        (directory, path)
+    }
+
+    #[test]
+    fn a_format_is_known_by_its_first_bytes() {
+        let mut vdi = [0; 100];
+        vdi[64..68].copy_from_slice(b"\x7f\x10\xda\xbe");
+        for (content, format) in [
+            (b"QFI\xfb\0\0\0\x03".as_slice(), Some("qcow2")),
+            (b"KDMV".as_slice(), Some("vmdk")),
+            (b"# Disk DescriptorFile\nversion=1".as_slice(), Some("vmdk")),
+            (b"vhdxfile".as_slice(), Some("vhdx")),
+            (vdi.as_slice(), Some("vdi")),
+            ([0; 512].as_slice(), None),
+            (b"".as_slice(), None),
+        ] {
+            let (_directory, path) = file(content);
+            assert_eq!(format_of(&path).unwrap(), format);
+        }
+    }
+
+    #[test]
+    fn only_a_file_that_may_be_lengthened_is_to_be_lengthened() {
+        let (directory, path) = file(&[0; 1000]);
+        let hint =
+            |path: &Path, length| check_length(path, length).unwrap_err().body().hint;
+        let whole = format!("truncate -s 1024 {}", path.display());
+        assert!(hint(&path, 1000).contains(&whole));
+        assert!(!hint(&path, 0).contains("truncate"));
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(!hint(&link, 1000).contains("truncate"));
+        assert!(check_length(&path, 1024).is_ok());
+    }
 }

@@ -1,6 +1,9 @@
 //! What a datastore refuses, for people: of which kind it is, what happened, and
 //! what to do next, by commands that there are.
 
+use std::io::ErrorKind;
+use std::path::Path;
+
 use sterna_api::ErrorCode;
 use sterna_engine::datastore::DatastoreError;
 use sterna_engine::sidecar::SidecarError;
@@ -16,22 +19,45 @@ pub(crate) fn refusal(name: &str, error: &DatastoreError) -> DaemonError {
     DaemonError::new(code(error), message).hint(hint(error))
 }
 
-/// The sidecar of a disk's image cannot be read: what to do about that disk. The
-/// advice is part of the message, as it is all that `disk show` has to show.
-pub(crate) fn lost_sidecar(
+/// The image of a disk cannot be served: what to do about that disk. The advice is
+/// part of the message, as it is all that `disk show` has to show.
+pub(crate) fn unfit(
     datastore: &str,
     disk: &str,
     file: &str,
     error: &DatastoreError,
-) -> Option<DaemonError> {
-    let (place, what) = unreadable(error)?;
-    let file = if file.is_empty() { place } else { file };
-    let message = format!(
-        "datastore {datastore}: {place}: {what}; if it is the right image, take it up \
-         again: `sterna disk remove {disk} --keep-image`, then `sterna disk import \
-         {disk} --on {datastore} {file}`"
-    );
-    Some(DaemonError::new(code(error), message))
+) -> DaemonError {
+    let with = |what: String| {
+        DaemonError::new(code(error), format!("datastore {datastore}: {what}"))
+    };
+    match (error, unreadable(error)) {
+        (_, Some((place, _))) if is_absent(place) => {
+            with(format!("there is no image {place}; put it back, with its sidecar"))
+        }
+        (_, Some((place, what))) => {
+            let file = if file.is_empty() { place } else { file };
+            with(format!(
+                "{place}: {what}; if it is the right image, take it up again: `sterna \
+                 disk remove {disk} --keep-image`, then `sterna disk import {disk} --on \
+                 {datastore} {file}`"
+            ))
+        }
+        (DatastoreError::Mismatch { newer: true, .. }, _) => with(format!(
+            "{error}: this state is out of date; take the disk up again: `sterna disk \
+             remove {disk} --keep-image`, then `sterna disk recover`"
+        )),
+        (DatastoreError::TooSmall { .. }, _) => with(format!(
+            "{error}: it was shortened, and data is missing; lengthening it does not \
+             bring that back: restore it from a backup"
+        )),
+        _ => refusal(datastore, error),
+    }
+}
+
+/// Whether there is surely no file at this place, which may be a URI as well.
+fn is_absent(place: &str) -> bool {
+    let path = Path::new(place);
+    path.is_absolute() && matches!(path.try_exists(), Ok(false))
 }
 
 /// What is wrong with a sidecar whose image may be right.
@@ -64,6 +90,16 @@ fn hint(error: &DatastoreError) -> &'static str {
         DatastoreError::Exists(_) => {
             "make it a disk with `sterna disk import`, remove it, or choose another name"
         }
+        DatastoreError::TooSmall { .. } => "choose a larger one",
+        DatastoreError::Remote { .. } => {
+            "see that the server runs, and that it takes one more client"
+        }
+        DatastoreError::Io { source, .. } => match source.kind() {
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                "see that this daemon may write there, and that it is not read-only"
+            }
+            _ => "see the kernel's log for what is wrong with the storage",
+        },
         error if unreadable(error).is_some() => {
             "if its bytes are a disk, make it one with `sterna disk import`"
         }
@@ -73,6 +109,8 @@ fn hint(error: &DatastoreError) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use sterna_core::Bytes;
+
     use super::*;
 
     #[test]
@@ -81,10 +119,44 @@ mod tests {
         assert_eq!(exists.code, ErrorCode::Exists);
         assert_eq!(exists.message, "datastore fast: /a/db.raw exists already");
         assert!(exists.hint.contains("sterna disk import"));
-        let source = SidecarError::Missing;
-        let missing = DatastoreError::Sidecar { place: "/a/db.raw".into(), source };
-        let advice = lost_sidecar("fast", "db", "db.raw", &missing).unwrap().to_string();
-        assert!(advice.contains("sterna disk remove db --keep-image"), "{advice}");
-        assert!(advice.contains("sterna disk import db --on fast db.raw"), "{advice}");
+        let read_only = DatastoreError::Io {
+            what: "create",
+            path: "/a/db.raw".into(),
+            source: ErrorKind::ReadOnlyFilesystem.into(),
+        };
+        assert!(refusal("fast", &read_only).body().hint.contains("read-only"));
+    }
+
+    #[test]
+    fn advice_on_an_image_depends_on_what_is_left_of_it() {
+        let advice =
+            |error: &DatastoreError| unfit("fast", "db", "db.raw", error).to_string();
+        let lost = |place: &str| DatastoreError::Sidecar {
+            place: place.into(),
+            source: SidecarError::Missing,
+        };
+        let no_sidecar = advice(&lost("/proc/self/exe"));
+        assert!(
+            no_sidecar.contains("sterna disk remove db --keep-image"),
+            "{no_sidecar}"
+        );
+        assert!(no_sidecar.contains("disk import db --on fast db.raw"), "{no_sidecar}");
+        let no_image = advice(&lost("/nowhere/db.raw"));
+        assert!(no_image.contains("there is no image /nowhere/db.raw"), "{no_image}");
+        assert!(!no_image.contains("remove"), "{no_image}");
+        assert!(advice(&lost("nbd://there/db")).contains("sterna disk import"));
+        let newer = advice(&DatastoreError::Mismatch {
+            place: "/a/db.raw".into(),
+            what: "it has generation 4 and not 3".into(),
+            newer: true,
+        });
+        assert!(newer.contains("--keep-image`, then `sterna disk recover`"), "{newer}");
+        let shortened = advice(&DatastoreError::TooSmall {
+            place: "/a/db.raw".into(),
+            capacity: Bytes(1 << 30),
+            needed: Bytes(3 << 29),
+        });
+        assert!(shortened.contains("data is missing"), "{shortened}");
+        assert!(!shortened.contains("larger"), "{shortened}");
     }
 }

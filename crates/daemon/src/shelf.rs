@@ -16,7 +16,7 @@ use sterna_engine::{Budget, ImageSpec};
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
 use crate::patience::Patience;
-use crate::refusals::{lost_sidecar, refusal};
+use crate::refusals::{refusal, unfit};
 use crate::store::DatastoreRecord;
 
 /// How long a figure may take. People wait for it.
@@ -146,10 +146,8 @@ impl Shelf {
 
     /// How to open an image that must be the expected one.
     pub(crate) fn expect(&self, file: &str, expected: &Identity) -> Result<ImageSpec> {
-        self.get()?.open_image(file, expected).map_err(|error| {
-            lost_sidecar(self.name(), &expected.name, file, &error)
-                .unwrap_or_else(|| self.refused(&error))
-        })
+        let opened = self.get()?.open_image(file, expected);
+        opened.map_err(|error| unfit(self.name(), &expected.name, file, &error))
     }
 
     /// Makes an image say what it is.

@@ -16,6 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use listenfd::ListenFd;
+use sterna_api::paths::too_long;
 
 use crate::error::{DaemonError, Result};
 
@@ -23,6 +24,8 @@ use crate::error::{DaemonError, Result};
 /// is taken apart by the kernel after the process is gone, and holds the sockets
 /// that it waited on until then.
 const LINGER: Duration = Duration::from_secs(2);
+/// What to do where a path cannot be had.
+const ANOTHER_PATH: &str = "choose another path: --socket PATH, --nbd-socket PATH";
 /// How often such a socket is looked at.
 const AGAIN: Duration = Duration::from_millis(50);
 
@@ -51,6 +54,9 @@ impl Drop for Bound {
 /// Makes a unix socket at `path`, mode 0600, in place of one that nobody
 /// listens on.
 pub(crate) fn bind_unix(path: &Path) -> Result<(UnixListener, Bound)> {
+    if let Some(message) = too_long(path) {
+        return Err(DaemonError::invalid(message).hint(ANOTHER_PATH));
+    }
     make_directory_of(path)?;
     remove_stale(path)?;
     // Between bind and chmod the umask decides; other users' default denies
@@ -116,8 +122,7 @@ fn remove_stale(path: &Path) -> Result<()> {
 
 fn cannot_listen(path: &Path, error: &io::Error) -> DaemonError {
     let message = format!("cannot listen on {}: {error}", path.display());
-    DaemonError::unavailable(message)
-        .hint("choose another path: --socket PATH, --nbd-socket PATH")
+    DaemonError::unavailable(message).hint(ANOTHER_PATH)
 }
 
 /// The sockets that systemd hands over.
@@ -193,6 +198,12 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
         let (_live, _second) = bind_unix(&path).unwrap();
         std::mem::forget(bound);
+    }
+
+    #[test]
+    fn a_path_that_is_too_long_is_refused_with_the_limit() {
+        let error = bind_unix(Path::new(&"/x".repeat(54))).unwrap_err();
+        assert!(error.to_string().contains("107 bytes"), "{error}");
     }
 
     #[test]

@@ -9,6 +9,6 @@ fn the_committed_document_is_the_one_that_the_code_makes() {
     assert!(
         committed == sterna_daemon::openapi_document(),
         "openapi/sterna.json has drifted; write it anew: \
-         cargo run -p sterna-cli -- openapi > openapi/sterna.json"
+         cargo run -p sterna-daemon --example openapi > openapi/sterna.json"
     );
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use sterna_api::{Application, Migration, StartMigration};
+use sterna_core::Bytes;
 use sterna_core::mirror::Control;
 use sterna_engine::datastore::{Datastore, DatastoreError};
 use sterna_engine::mirror::Start;
@@ -203,8 +204,12 @@ fn check_room(
         return Ok(());
     }
     let message = format!(
-        "disk {} ({} bytes) does not fit on datastore {} ({} bytes)",
-        disk.name, disk.size, request.to, space.capacity
+        "disk {} ({}) does not fit on datastore {} ({}): {} are missing",
+        disk.name,
+        Bytes(disk.size),
+        request.to,
+        Bytes(space.capacity),
+        Bytes(disk.size - space.capacity)
     );
     Err(DaemonError::new(sterna_api::ErrorCode::NoSpace, message)
         .hint("choose a larger datastore"))

@@ -77,10 +77,14 @@ impl StoreError {
     /// What to do about it.
     pub(crate) fn hint(&self) -> &'static str {
         match self {
+            StoreError::Sqlite { source, .. } if is_damaged(source) => DAMAGED,
             StoreError::Sqlite { .. } => {
                 "see that the state directory has room and can be written to"
             }
-            StoreError::Foreign(_) => "choose another state directory: --state DIR",
+            StoreError::Foreign(_) => {
+                "if it was one, see \"A damaged state database\" in docs/manual/files.md; \
+                 else choose another state directory: --state DIR"
+            }
             StoreError::Newer { .. } => {
                 "use the newer Sterna that wrote it, or restore the backup of before"
             }
@@ -96,6 +100,18 @@ impl StoreError {
             _ => self.to_string(),
         }
     }
+}
+
+/// What to do about a database that cannot be read any more.
+const DAMAGED: &str = "restore a backup of state.db, or begin with an empty state \
+    directory, add the datastores and `sterna disk recover`: see \"A damaged state \
+    database\" in docs/manual/files.md";
+
+/// Whether the file itself is broken.
+fn is_damaged(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode;
+    let broken = [ErrorCode::DatabaseCorrupt, ErrorCode::NotADatabase];
+    error.sqlite_error_code().is_some_and(|code| broken.contains(&code))
 }
 
 /// Names what was attempted, for SQLite's errors.

@@ -48,7 +48,7 @@ pub enum DatastoreError {
         needed: Bytes,
     },
     /// The device or export is smaller than the disk.
-    #[error("{place} has {capacity} and the disk needs {needed}; choose a larger one")]
+    #[error("{place} has {capacity} and the disk needs {needed}")]
     TooSmall {
         /// The device or export.
         place: String,
@@ -102,6 +102,8 @@ pub enum DatastoreError {
         place: String,
         /// What differs.
         what: String,
+        /// It is the truth of the same disk, with a higher generation.
+        newer: bool,
     },
     /// The sidecar cannot be used.
     #[error("{place}: {source}")]

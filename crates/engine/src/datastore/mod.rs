@@ -32,7 +32,7 @@ pub use error::DatastoreError;
 pub use location::{Location, ParseLocationError};
 
 use crate::image::ImageSpec;
-use crate::sidecar::{Identity, SidecarError};
+use crate::sidecar::{Identity, Role, SidecarError};
 use device::Device;
 use directory::Directory;
 use error::sidecar as sidecar_failed;
@@ -233,7 +233,10 @@ impl Datastore {
         let found = self.read_sidecar(&image, expected.size)?;
         if let Some(what) = difference(&found, expected) {
             let place = place_of(&image);
-            return Err(DatastoreError::Mismatch { place, what });
+            let newer = found.id == expected.id
+                && found.role == Role::Active
+                && found.generation > expected.generation;
+            return Err(DatastoreError::Mismatch { place, what, newer });
         }
         match self.ours(&image)? {
             Ours::File(_, path) => directory::check_fits_in(path, expected.size)?,

@@ -34,6 +34,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use sterna_core::Bytes;
+
 use crate::boot::BootId;
 use crate::sidecar::{self, DiskId};
 use header::{HEADER_LEN, Header};
@@ -121,14 +123,16 @@ pub enum MapError {
         expected: u64,
     },
     /// Words that are not whole.
-    #[error("{count} words of the region map are damaged, between {first} and {last}")]
+    #[error(
+        "the region map is damaged in {count} places, for {from} to {to} of the disk"
+    )]
     Words {
         /// How many.
         count: u64,
-        /// The first of them.
-        first: u64,
-        /// The last of them.
-        last: u64,
+        /// Where the disk's part of the first of them begins.
+        from: Bytes,
+        /// Where the disk's part of the last of them ends.
+        to: Bytes,
     },
 }
 

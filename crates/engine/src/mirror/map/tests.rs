@@ -130,7 +130,7 @@ fn the_errors_say_what_is_wrong() {
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     file.write_all_at(b"x", HEADER_LEN as u64 + 2 * WORD).unwrap();
     file.write_all_at(b"x", HEADER_LEN as u64 + 5 * WORD).unwrap();
-    expect(key(100), "2 words of the region map are damaged, between 2 and 5");
+    expect(key(100), "damaged in 2 places, for 2.00 MiB to 6.00 MiB of the disk");
     file.set_len(HEADER_LEN as u64 + 20).unwrap();
     expect(key(100), "has 4116 bytes and should have 4152");
     file.write_all_at(&[7; HEADER_LEN], 0).unwrap();

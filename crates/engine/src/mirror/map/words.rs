@@ -6,6 +6,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use sterna_core::Bytes;
 use sterna_core::mirror::{RegionMap, Stored};
 
 use super::{MapError, MapFile};
@@ -78,7 +79,12 @@ impl MapFile {
         }
         match count {
             0 => Ok(()),
-            count => Err(MapError::Words { count, first, last }),
+            count => {
+                let key = self.header.key;
+                let part = PER_WORD * u64::from(key.region);
+                let (from, to) = (first * part, ((last + 1) * part).min(key.size));
+                Err(MapError::Words { count, from: Bytes(from), to: Bytes(to) })
+            }
         }
     }
 }
