@@ -277,6 +277,35 @@ fn a_destination_that_stutters_is_got_over() {
 }
 
 #[test]
+fn a_full_state_directory_pauses_the_move_and_everybody_is_told() {
+    let Some((mut stage, state)) = Stage::given_tiny_state(8 * MIB) else { return };
+    stage.disk_with_data("a", 32 * MIB, 32 * MIB);
+    let id = stage.daemon.migrate("a --to there --rate 12M");
+    stage.daemon.wait_for_bytes(id, MIB);
+    let ballast = state.fill_up();
+    let paused = stage.daemon.wait_for(id, "paused", HANGS);
+    says(&paused, &["the state directory cannot record"]);
+    assert!(hint(&paused).contains("has room"), "{paused:#}");
+    let about: Vec<Value> =
+        warnings(&stage).iter().map(|warning| warning["about"].clone()).collect();
+    assert_eq!(about, [format!("migration {id}")]);
+    let watched = stage.daemon.sterna(&format!("migration watch {id}"));
+    watched.fails_with(&["paused", "state directory"]);
+    // Resumed too early, it says so again.
+    stage.daemon.resume(id);
+    stage.daemon.wait_for(id, "paused", HANGS);
+    std::fs::remove_file(&ballast).expect("make room");
+    // The pause is recorded by now at the latest.
+    stage.daemon.stop();
+    stage.daemon.restart();
+    let paused = stage.daemon.wait_for(id, "paused", HANGS);
+    says(&paused, &["the state directory cannot record"]);
+    stage.daemon.resume(id);
+    stage.daemon.completed(id);
+    assert_eq!(warnings(&stage), Vec::<Value>::new());
+}
+
+#[test]
 fn every_datastore_that_goes_offline_is_a_warning_until_it_is_back() {
     let Some(stage) = Stage::given(&["nbdkit"]) else { return };
     let mut killed = stage.nbd_server("killed", 16 * MIB, &[]);

@@ -68,6 +68,7 @@ impl Daemon {
                 continue;
             }
             counts.migrations += 1;
+            let migration = self.up_to_date(migration);
             let Some(pause) =
                 migration.pause.filter(|_| migration.step != Step::Committed)
             else {

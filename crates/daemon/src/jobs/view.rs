@@ -11,7 +11,7 @@ impl Daemon {
     /// All migrations, oldest first.
     pub(crate) fn list_migrations(&self) -> Result<Vec<Migration>> {
         let all = self.store.migrations()?;
-        Ok(all.into_iter().map(|record| self.view(record)).collect())
+        Ok(all.into_iter().map(|record| self.view(self.up_to_date(record))).collect())
     }
 
     /// One migration.
