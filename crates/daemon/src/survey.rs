@@ -7,7 +7,7 @@ use sterna_api::{Counts, Warning};
 
 use crate::daemon::Daemon;
 use crate::error::Result;
-use crate::store::{DiskRecord, Step};
+use crate::store::DiskRecord;
 
 /// How many disks a warning names: a line of names of common length.
 const NAMED: usize = 5;
@@ -69,11 +69,7 @@ impl Daemon {
             }
             counts.migrations += 1;
             let migration = self.up_to_date(migration);
-            let Some(pause) =
-                migration.pause.filter(|_| migration.step != Step::Committed)
-            else {
-                continue;
-            };
+            let Some(pause) = self.standstill(&migration) else { continue };
             counts.migrations_paused += 1;
             // Without a hint somebody has asked for it.
             let Some(hint) = pause.hint else { continue };

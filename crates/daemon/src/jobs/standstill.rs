@@ -5,10 +5,13 @@
 //! first for everybody who asks, and the keeper records it as soon as that can be
 //! done. What the operator asks for is never only in the job: it is refused if it
 //! cannot be recorded.
+//!
+//! A migration whose disk is not served stands still without a pause: nobody has to
+//! resume it. To people it looks the same, with a reason and what to do.
 
 use super::Job;
 use crate::daemon::{Daemon, lock};
-use crate::store::{MigrationRecord, Pause, StoreError};
+use crate::store::{MigrationRecord, Pause, Step, StoreError};
 
 impl Daemon {
     /// A job stands still for this reason, whether or not that can be recorded.
@@ -47,5 +50,32 @@ impl Daemon {
             record.pause = Some(pause);
         }
         record
+    }
+
+    /// Why a migration stands still, for people: it was paused, or it cannot be
+    /// taken up after a restart.
+    pub(crate) fn standstill(&self, record: &MigrationRecord) -> Option<Pause> {
+        match record.step {
+            Step::Copying | Step::Switching => {
+                record.pause.clone().or_else(|| self.waits_for_disk(record))
+            }
+            Step::Created | Step::Committed | Step::Completed | Step::Cancelled => None,
+        }
+    }
+
+    /// What keeps its disk from being served. One that is just being brought up is
+    /// no reason yet.
+    fn waits_for_disk(&self, record: &MigrationRecord) -> Option<Pause> {
+        let MigrationRecord { id, name, .. } = record;
+        if record.cancel || self.job(*id).is_some_and(|job| job.running()) {
+            return None;
+        }
+        let problem = lock(&self.served).get(&record.disk)?.clone().err()?;
+        let reason = format!("disk {name} is not served: {problem}");
+        let hint = format!(
+            "put that right (`sterna disk show {name}`), and the migration goes on by \
+             itself; or give up with `sterna migration cancel {id}`"
+        );
+        Some(Pause { reason, hint: Some(hint), ..Pause::default() })
     }
 }

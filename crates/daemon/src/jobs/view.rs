@@ -21,6 +21,7 @@ impl Daemon {
 
     /// A record and what the engine says, in the API's form.
     pub(super) fn view(&self, record: MigrationRecord) -> Migration {
+        let record = MigrationRecord { pause: self.standstill(&record), ..record };
         let mut progress = None;
         let mut application = record.application;
         let mut copied = record.tallied.copied;
