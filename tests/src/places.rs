@@ -1,9 +1,13 @@
 //! Small file systems and block devices, out of files. All of it needs root.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::images::write_image;
 use crate::programs;
+
+/// What allocating at once leaves, as it may take blocks for its own records.
+const FOR_METADATA: u64 = 256 << 10;
 
 /// A loop device over a file.
 pub struct Loop {
@@ -70,6 +74,16 @@ impl TinyFs {
         let take = free.saturating_sub(leave);
         rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, take)
             .expect("allocate ballast");
+        path
+    }
+
+    /// Takes its free space to the last block; gives the file that does.
+    #[track_caller]
+    pub fn fill_up(&self) -> PathBuf {
+        let path = self.fill(FOR_METADATA);
+        let mut file =
+            std::fs::File::options().append(true).open(&path).expect("open ballast");
+        while file.write_all(&[0; 1024]).is_ok() {}
         path
     }
 }

@@ -71,6 +71,21 @@ impl Stage {
         Stage::with(|daemon| daemon.arguments("--io threads"))
     }
 
+    /// Sets it with the state directory on a file system of `size` bytes, if we are
+    /// root.
+    #[track_caller]
+    pub fn given_tiny_state(size: u64) -> Option<(Stage, TinyFs)> {
+        if !(programs::root() && programs::have(&["losetup", "mkfs.ext4"])) {
+            return None;
+        }
+        let mut tiny = None;
+        let stage = Stage::with(|daemon| {
+            let file = daemon.state().with_extension("img");
+            tiny = Some(TinyFs::new(&file, daemon.state(), size));
+        });
+        tiny.map(|tiny| (stage, tiny))
+    }
+
     /// Adds a datastore at a location (and its shape, if it is to have one).
     #[track_caller]
     pub fn datastore(&self, name: &str, location: impl Display) {

@@ -277,6 +277,75 @@ fn a_destination_that_stutters_is_got_over() {
 }
 
 #[test]
+fn a_full_state_directory_pauses_the_move_and_everybody_is_told() {
+    let Some((mut stage, state)) = Stage::given_tiny_state(8 * MIB) else { return };
+    stage.disk_with_data("a", 32 * MIB, 32 * MIB);
+    let id = stage.daemon.migrate("a --to there --rate 12M");
+    stage.daemon.wait_for_bytes(id, MIB);
+    let ballast = state.fill_up();
+    let paused = stage.daemon.wait_for(id, "paused", HANGS);
+    says(&paused, &["the state directory cannot record"]);
+    assert!(hint(&paused).contains("has room"), "{paused:#}");
+    let about: Vec<Value> =
+        warnings(&stage).iter().map(|warning| warning["about"].clone()).collect();
+    assert_eq!(about, [format!("migration {id}")]);
+    let watched = stage.daemon.sterna(&format!("migration watch {id}"));
+    watched.fails_with(&["paused", "state directory"]);
+    // Resumed too early, it says so again.
+    stage.daemon.resume(id);
+    stage.daemon.wait_for(id, "paused", HANGS);
+    std::fs::remove_file(&ballast).expect("make room");
+    // The pause is recorded by now at the latest.
+    stage.daemon.stop();
+    stage.daemon.restart();
+    let paused = stage.daemon.wait_for(id, "paused", HANGS);
+    says(&paused, &["the state directory cannot record"]);
+    stage.daemon.resume(id);
+    stage.daemon.completed(id);
+    assert_eq!(warnings(&stage), Vec::<Value>::new());
+}
+
+#[test]
+fn every_datastore_that_goes_offline_is_a_warning_until_it_is_back() {
+    let Some(stage) = Stage::given(&["nbdkit"]) else { return };
+    let mut killed = stage.nbd_server("killed", 16 * MIB, &[]);
+    let hung = stage.nbd_server("hung", 16 * MIB, &[]);
+    for (disk, datastore) in [("a", "here"), ("b", "killed"), ("c", "hung")] {
+        let create = format!("disk create {disk} --size 8M --on {datastore}");
+        stage.daemon.sterna(&create).ok();
+    }
+    assert_eq!(warnings(&stage), Vec::<Value>::new());
+    let away = stage.scratch.path("away");
+    std::fs::rename(&stage.here, &away).expect("move the directory away");
+    killed.kill();
+    hung.hang();
+    let asked = Instant::now();
+    let warned = warnings(&stage);
+    assert!(asked.elapsed() < seconds(5), "status took {:?}", asked.elapsed());
+    let expected = [("here", "disk a"), ("hung", "disk c"), ("killed", "disk b")];
+    assert_eq!(warned.len(), expected.len(), "{warned:#?}");
+    for (warning, (datastore, disk)) in warned.iter().zip(expected) {
+        assert_eq!(warning["about"], format!("datastore {datastore}"));
+        let message = warning["message"].as_str().unwrap_or_default();
+        assert!(message.contains("offline") && message.contains(disk), "{message}");
+        assert_ne!(warning["hint"], "", "{warning:#}");
+        let shown = stage.daemon.json(&format!("datastore show {datastore}"));
+        assert!(shown["problem"].is_string(), "{shown:#}");
+    }
+    std::fs::rename(&away, &stage.here).expect("put the directory back");
+    killed.restart();
+    hung.go_on();
+    until("no warning to be left", HANGS, || warnings(&stage).is_empty().then_some(()));
+}
+
+/// What somebody should look at.
+#[track_caller]
+fn warnings(stage: &Stage) -> Vec<Value> {
+    let status = stage.daemon.json("status");
+    status["warnings"].as_array().expect("a list of warnings").clone()
+}
+
+#[test]
 fn a_failed_move_can_be_cancelled_while_the_destination_is_gone() {
     let Some(mut scene) = Scene::new() else { return };
     let mut server = scene.remote(&[]);

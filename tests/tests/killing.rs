@@ -110,6 +110,29 @@ fn a_paused_move_stays_paused_over_a_restart() {
 }
 
 #[test]
+fn a_move_whose_image_is_gone_after_a_restart_says_so_and_goes_on_when_it_is_back() {
+    let mut stage = Stage::new();
+    stage.disk_with_data("a", 64 * MIB, 64 * MIB);
+    let id = stage.daemon.migrate("a --to there --rate 20M");
+    stage.daemon.wait_for_bytes(id, 8 * MIB);
+    stage.daemon.kill();
+    let (image, away) = (stage.here.join("a.raw"), stage.here.join("away"));
+    std::fs::rename(&image, &away).expect("move the image away");
+    stage.daemon.restart();
+    let shown = stage.daemon.wait_for(id, "paused", seconds(10));
+    let reason = shown["reason"].as_str().unwrap_or_default();
+    assert!(reason.starts_with("disk a is not served: "), "{shown:#}");
+    let status = stage.daemon.json("status");
+    assert_eq!(status["counts"]["migrations_paused"], 1);
+    let warnings = status["warnings"].as_array().expect("a list of warnings");
+    let about = |what: &str| warnings.iter().any(|warning| warning["about"] == what);
+    assert!(about("disk a") && about(&format!("migration {id}")), "{status:#}");
+    std::fs::rename(&away, &image).expect("put the image back");
+    stage.daemon.hurry(id);
+    stage.daemon.completed(id);
+}
+
+#[test]
 fn an_orderly_stop_in_the_middle_is_no_loss_either() {
     let mut stage = Stage::new();
     stage.disk("a", 128 * MIB);

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sterna_api::{Counts, Io, Status, Warning};
+use sterna_api::{Io, Status};
 use sterna_engine::boot::BootId;
 use sterna_engine::{DiskId, Engine};
 
@@ -23,7 +23,7 @@ use crate::figures::Recent;
 use crate::gate::Gate;
 use crate::jobs::Job;
 use crate::shelf::Shelf;
-use crate::store::{Step, Store};
+use crate::store::Store;
 
 /// Where the daemon's things are.
 #[derive(Clone, Debug)]
@@ -137,47 +137,6 @@ impl Daemon {
             counts,
             warnings,
         })
-    }
-
-    fn survey(&self) -> Result<(Counts, Vec<Warning>)> {
-        let mut counts = Counts::default();
-        let mut warnings = Vec::new();
-        let mut warn = |about: String, message: String, hint: String| {
-            warnings.push(Warning { about, message, hint });
-        };
-        for shelf in self.all_shelves() {
-            counts.datastores += 1;
-            if let Some(problem) = shelf.problem() {
-                let about = format!("datastore {}", shelf.name());
-                warn(about, problem, "it is tried again every few seconds".into());
-            }
-        }
-        for disk in self.store.disks()? {
-            counts.disks += 1;
-            match self.problem_of(disk.id) {
-                None => counts.disks_served += 1,
-                Some(problem) => {
-                    let hint = format!("see `sterna disk show {}`", disk.name);
-                    warn(format!("disk {}", disk.name), problem, hint);
-                }
-            }
-        }
-        for migration in self.store.migrations()? {
-            if migration.step.ended() {
-                continue;
-            }
-            counts.migrations += 1;
-            let Some(pause) =
-                migration.pause.filter(|_| migration.step != Step::Committed)
-            else {
-                continue;
-            };
-            counts.migrations_paused += 1;
-            if let Some(hint) = pause.hint {
-                warn(format!("migration {}", migration.id), pause.reason, hint);
-            }
-        }
-        Ok((counts, warnings))
     }
 }
 

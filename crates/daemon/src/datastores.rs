@@ -7,7 +7,7 @@ use sterna_engine::datastore::Location;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
-use crate::shelf::Shelf;
+use crate::shelf::{Found, Shelf};
 use crate::store::DatastoreRecord;
 
 /// Whether `text` is a shape; says what is wrong with it if not.
@@ -32,13 +32,14 @@ pub(crate) fn claim_of(name: &str) -> String {
 impl Daemon {
     /// All datastores, by name.
     pub(crate) fn list_datastores(&self) -> Result<Vec<Datastore>> {
-        self.all_shelves().iter().map(|shelf| self.view_datastore(shelf)).collect()
+        let all = self.look_at_shelves();
+        all.iter().map(|(shelf, found)| self.view_datastore(shelf, found)).collect()
     }
 
     /// One datastore.
     pub(crate) fn show_datastore(&self, name: &str) -> Result<Datastore> {
         let shelf = self.shelf(name)?;
-        self.view_datastore(&shelf)
+        self.view_datastore(&shelf, &shelf.look())
     }
 
     /// Adds a datastore that exists and can be written to.
@@ -61,7 +62,7 @@ impl Daemon {
         lock(&self.shelves).insert(name.clone(), shelf.clone());
         let location = &shelf.record().location;
         tracing::info!(datastore = name, %location, "datastore added");
-        self.view_datastore(&shelf)
+        self.view_datastore(&shelf, &shelf.look())
     }
 
     /// Forgets a datastore that nothing uses.
@@ -83,7 +84,7 @@ impl Daemon {
                 return Err(DaemonError::in_use(message).hint(hint));
             }
         }
-        let gone = self.view_datastore(&shelf)?;
+        let gone = self.view_datastore(&shelf, &shelf.look())?;
         self.store.remove_datastore(name)?;
         lock(&self.shelves).remove(name);
         tracing::info!(datastore = name, "datastore removed");
@@ -104,15 +105,11 @@ impl Daemon {
         Ok(())
     }
 
-    fn view_datastore(&self, shelf: &Shelf) -> Result<Datastore> {
+    fn view_datastore(&self, shelf: &Shelf, found: &Found) -> Result<Datastore> {
         let record = shelf.record();
         let disks = self.store.disks()?;
         let disks = disks.iter().filter(|disk| disk.datastore == record.name).count();
-        let space = shelf.space();
-        let mut problem = shelf.problem();
-        if problem.is_none() && space.is_none() {
-            problem = Some("it does not answer".into());
-        }
+        let space = found.as_ref().ok();
         Ok(Datastore {
             name: record.name.clone(),
             kind: match record.location {
@@ -125,7 +122,7 @@ impl Daemon {
             capacity: space.map(|space| space.capacity),
             free: space.map(|space| space.free),
             disks: disks as u64,
-            problem,
+            problem: found.as_ref().err().cloned(),
         })
     }
 }

@@ -80,10 +80,12 @@ impl Daemon {
         }
     }
 
-    /// Records what applications have noticed of migrations so far, and what was
-    /// copied.
+    /// Records what applications have noticed of migrations so far, what was copied,
+    /// and why they stand still where that could not be recorded.
     pub(crate) fn record_all(&self) {
         for job in self.all_jobs() {
+            // Its failure was in the log when the migration paused.
+            let _ = self.record_standstill(&job);
             // What is lost here is a figure; the store says so elsewhere.
             let _ = self.store.set_application(job.id(), &job.application());
             self.look_at(&job);

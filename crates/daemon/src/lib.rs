@@ -38,6 +38,7 @@ mod settings;
 mod shelf;
 mod sockets;
 mod store;
+mod survey;
 
 pub use datastores::check_shape;
 pub use error::DaemonError;

@@ -15,7 +15,7 @@ use sterna_engine::{Budget, ImageSpec};
 
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
-use crate::patience::Patience;
+use crate::patience::{Asked, Patience};
 use crate::refusals::{refusal, unfit};
 use crate::store::DatastoreRecord;
 
@@ -25,6 +25,15 @@ const FIGURE: Duration = Duration::from_secs(2);
 const OPENING: Duration = Duration::from_secs(10);
 /// How long the list of all images may take: thousands of sidecars on NFS.
 const LISTING: Duration = Duration::from_secs(30);
+
+/// What is wrong with a datastore that lets questions hang.
+const SILENT: &str = "it does not answer";
+
+/// A datastore that has been asked what it has; or why it cannot be asked.
+type Question = Result<Asked<Found>, String>;
+
+/// What a datastore has; or why it is offline.
+pub(crate) type Found = Result<Space, String>;
 
 /// A datastore, open or not.
 #[derive(Debug)]
@@ -91,10 +100,10 @@ impl Shelf {
             Datastore::open(record.name, record.location)
                 .map(|datastore| Arc::new(datastore.keep_sidecars_in(&sidecars)))
         });
-        let opened = match opened {
+        let opened = match opened.answer() {
             Some(Ok(datastore)) => Ok(datastore),
             Some(Err(error)) => Err(error.to_string()),
-            None => Err("it does not answer".to_owned()),
+            None => Err(SILENT.to_owned()),
         };
         let mut state = lock(&self.state);
         (*state).clone_from(&opened);
@@ -107,19 +116,31 @@ impl Shelf {
         state.map_err(|problem| self.unavailable(&problem))
     }
 
+    /// What it has now, if it says so in time; else why it is offline.
+    pub(crate) fn look(&self) -> Found {
+        found(self.ask())
+    }
+
     /// What it has, if it says so in time.
     pub(crate) fn space(&self) -> Option<Space> {
-        let datastore = self.get().ok()?;
-        self.patience.ask(FIGURE, move || datastore.space().ok())?
+        self.look().ok()
+    }
+
+    /// Asks it what it has.
+    fn ask(&self) -> Question {
+        let datastore = lock(&self.state).clone()?;
+        let space = move || datastore.space().map_err(|error| error.to_string());
+        Ok(self.patience.ask(FIGURE, space))
     }
 
     /// What an image takes, if it says so in time.
     pub(crate) fn allocated(&self, file: &str, size: u64) -> Option<u64> {
         let datastore = self.get().ok()?;
         let file = file.to_owned();
-        self.patience.ask(FIGURE, move || {
+        let asked = self.patience.ask(FIGURE, move || {
             datastore.allocated(&datastore.image(&file).ok()?, size)
-        })?
+        });
+        asked.answer()?
     }
 
     /// The images that have a sidecar, and whether another program has locked them,
@@ -133,7 +154,7 @@ impl Shelf {
             });
             Ok(images.collect())
         });
-        match found {
+        match found.answer() {
             Some(images) => images.map_err(|error| self.refused(&error)),
             None => Err(self.unavailable("it does not answer")),
         }
@@ -243,7 +264,20 @@ fn is_locked(image: &ImageSpec) -> bool {
         .is_ok_and(|file| sterna_engine::is_used(&file).is_ok_and(|used| used))
 }
 
+/// What became of a question.
+fn found(asked: Question) -> Found {
+    asked?.answer().unwrap_or_else(|| Err(SILENT.into()))
+}
+
 impl Daemon {
+    /// All datastores, by name, with what each has now. All are asked before the
+    /// first is waited for: several that hang take no longer than one.
+    pub(crate) fn look_at_shelves(&self) -> Vec<(Arc<Shelf>, Found)> {
+        let shelves = self.all_shelves();
+        let asked: Vec<Question> = shelves.iter().map(|shelf| shelf.ask()).collect();
+        shelves.into_iter().zip(asked.into_iter().map(found)).collect()
+    }
+
     /// All datastores, by name.
     pub(crate) fn all_shelves(&self) -> Vec<Arc<Shelf>> {
         lock(&self.shelves).values().cloned().collect()

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use sterna_engine::datastore::{
-    Datastore, DatastoreError, Location, Provision, SidecarPlace,
+    Datastore, DatastoreError, Location, Provision, SidecarPlace, Space,
 };
 use sterna_engine::sidecar::{Identity, Role};
 use sterna_engine::{DiskId, ImageSpec};
@@ -405,6 +405,21 @@ fn an_export_holds_one_disk_and_its_sidecar_in_the_last_block() {
         store.fill_zeroes(&created.image, identity.size, &mut |_| true).unwrap();
         store.remove_image(&created.image, identity.size).unwrap();
         assert!(store.images().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn an_export_whose_server_is_gone_has_nothing_wherever_its_sidecar_is() {
+    let sidecars = tempfile::tempdir().unwrap();
+    for (size, sidecar) in [(4 * MIB, "in the trailer"), (8 * MIB, "in a file")] {
+        let server = Nbdkit::start(&["memory", "8M"]);
+        let store = open(&server.uri()).unwrap().keep_sidecars_in(sidecars.path());
+        store.create_image(&disk("a", size), Provision::Thin).unwrap();
+        assert_eq!(store.space().unwrap(), Space { capacity: 8 * MIB, free: 0 });
+        drop(server);
+        let space = store.space();
+        let gone = matches!(space, Err(DatastoreError::Remote { .. }));
+        assert!(gone, "{sidecar}: {space:?}");
     }
 }
 

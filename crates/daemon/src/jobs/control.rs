@@ -22,7 +22,7 @@ impl Daemon {
         if record.pause.is_none() {
             let reason = "asked for".to_owned();
             let pause = Pause { reason, ..Pause::default() };
-            self.store.set_pause(id, Some(&pause))?;
+            self.set_pause(&job, Some(&pause))?;
             if job.running() {
                 self.tell(&job, Control::Pause)?;
             }
@@ -42,7 +42,7 @@ impl Daemon {
             return Err(DaemonError::in_use(message).hint(hint));
         }
         if job.running() {
-            self.store.set_pause(id, None)?;
+            self.set_pause(&job, None)?;
             self.tell(&job, Control::Resume)?;
             tracing::info!(migration = id, "resumed by the operator");
         } else {

@@ -58,21 +58,21 @@ impl Daemon {
         };
         if let Err(error) = recorded {
             let error = error.with_cause();
-            tracing::error!(migration = job.id, error, "a pause is not recorded");
+            tracing::error!(migration = job.id, error, "a pause is not recorded yet");
         }
     }
 
     /// The mirror goes on. A pause that the operator has asked for since then
     /// holds: it is recorded when it is asked for, which is before this is heard.
     fn on_resume(&self, job: &Job) -> Result<(), crate::store::StoreError> {
-        let pause = self.store.migration(job.id)?.and_then(|record| record.pause);
-        match pause {
-            Some(pause) if pause.hint.is_some() => self.store.set_pause(job.id, None),
+        let record = self.store.migration(job.id)?;
+        match record.and_then(|record| self.up_to_date(record).pause) {
+            Some(pause) if pause.hint.is_some() => self.set_pause(job, None),
             _ => Ok(()),
         }
     }
 
-    /// Records why the mirror stands still. "Asked for" is known already, and
+    /// Says and records why the mirror stands still. "Asked for" is known already, and
     /// must not hide a better reason from before a restart.
     fn on_pause(
         &self,
@@ -92,7 +92,7 @@ impl Daemon {
             (reason, _) => reason.to_string(),
         };
         let pause = Pause { reason, hint, ..Pause::default() };
-        self.store.set_pause(job.id, Some(&pause))?;
+        self.stand_still(job, pause)?;
         self.store.set_application(job.id, &job.application())
     }
 }

@@ -156,13 +156,14 @@ impl Daemon {
                 let error = &obstacle.error;
                 tracing::warn!(migration = record.id, %error, "it could not go on anyway");
             }
-            Err(obstacle) => self.obstruct(record.id, &obstacle),
+            Err(obstacle) => self.obstruct(job, &obstacle),
         }
     }
 
     /// A datastore is back: what waited for nothing else goes on by itself.
     pub(crate) fn datastore_is_back(self: &Arc<Self>, name: &str) -> Result<()> {
         for record in self.store.migrations()? {
+            let record = self.up_to_date(record);
             let waits = record.pause.as_ref().is_some_and(|pause| pause.unreachable);
             if !waits || record.step.ended() || record.to.datastore != name {
                 continue;
@@ -192,7 +193,7 @@ impl Daemon {
             .and_then(|()| self.launch(job, &running, start));
         match launched {
             Ok(()) => {
-                self.store.set_pause(record.id, None)?;
+                self.set_pause(job, None)?;
                 tracing::info!(
                     migration = record.id,
                     compare,
@@ -203,7 +204,7 @@ impl Daemon {
             Err(mut obstacle) => {
                 // What could not be believed before is not believed now.
                 obstacle.compare |= compare;
-                self.obstruct(record.id, &obstacle);
+                self.obstruct(job, &obstacle);
                 let hint = obstacle.hint(record.id);
                 let name = &record.name;
                 Err(obstacle.error.about(&format!("disk {name} cannot go on")).hint(hint))
@@ -260,7 +261,8 @@ impl Daemon {
     }
 
     /// Records what stands in a migration's way.
-    fn obstruct(&self, id: u64, obstacle: &Obstacle) {
+    fn obstruct(&self, job: &Job, obstacle: &Obstacle) {
+        let id = job.id;
         let reason = obstacle.error.to_string();
         tracing::warn!(migration = id, reason, "migration paused");
         let hint = Some(obstacle.hint(id));
@@ -270,8 +272,8 @@ impl Daemon {
             compare: obstacle.compare,
             unreachable: obstacle.unreachable,
         };
-        if let Err(error) = self.store.set_pause(id, Some(&pause)) {
-            tracing::error!(migration = id, error = %error.with_cause(), "not recorded");
+        if let Err(error) = self.stand_still(job, pause) {
+            tracing::error!(migration = id, error = %error.with_cause(), "not recorded yet");
         }
     }
 

@@ -34,6 +34,7 @@ mod end;
 mod events;
 mod launch;
 mod leftover;
+mod standstill;
 mod start;
 mod switch;
 mod tally;
@@ -51,7 +52,7 @@ use self::tally::Tally;
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
 use crate::figures::{Count, Watch};
-use crate::store::{MigrationRecord, Step, Tallied};
+use crate::store::{MigrationRecord, Pause, Step, Tallied};
 
 /// A migration that has not ended, as this process knows it.
 #[derive(Debug)]
@@ -61,6 +62,9 @@ pub(crate) struct Job {
     /// Whoever changes the job at the operator's request holds this.
     turn: Mutex<()>,
     state: Mutex<State>,
+    /// Why it stands still, as long as the store could not be told. Held while the
+    /// store is told, so that it hears last what was said last.
+    unrecorded: Mutex<Option<Pause>>,
 }
 
 #[derive(Debug)]
@@ -90,6 +94,7 @@ impl Job {
                 watch,
                 unsealed: None,
             }),
+            unrecorded: Mutex::default(),
         }
     }
 
@@ -134,7 +139,9 @@ impl Job {
 impl Daemon {
     /// The record of a migration that exists.
     fn migration_record(&self, id: u64) -> Result<MigrationRecord> {
-        self.store.migration(id)?.ok_or_else(|| DaemonError::not_found("migration", id))
+        let record = self.store.migration(id)?;
+        let record = record.ok_or_else(|| DaemonError::not_found("migration", id))?;
+        Ok(self.up_to_date(record))
     }
 
     /// The job of a migration that has not ended.

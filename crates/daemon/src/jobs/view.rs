@@ -11,7 +11,7 @@ impl Daemon {
     /// All migrations, oldest first.
     pub(crate) fn list_migrations(&self) -> Result<Vec<Migration>> {
         let all = self.store.migrations()?;
-        Ok(all.into_iter().map(|record| self.view(record)).collect())
+        Ok(all.into_iter().map(|record| self.view(self.up_to_date(record))).collect())
     }
 
     /// One migration.
@@ -21,6 +21,7 @@ impl Daemon {
 
     /// A record and what the engine says, in the API's form.
     pub(super) fn view(&self, record: MigrationRecord) -> Migration {
+        let record = MigrationRecord { pause: self.standstill(&record), ..record };
         let mut progress = None;
         let mut application = record.application;
         let mut copied = record.tallied.copied;

@@ -55,10 +55,15 @@ impl Medium {
         }
     }
 
-    pub(super) fn space(&self) -> Space {
+    /// What it has. It is read for that, whatever is in it: a sidecar that is in a
+    /// file says nothing of a medium that is gone.
+    pub(super) fn space(&self) -> Result<Space, DatastoreError> {
         let capacity = self.capacity();
+        if let Some(at) = trailer::offset(capacity, 0) {
+            self.read_trailer(at)?;
+        }
         let free = if self.found().is_ok() { 0 } else { capacity };
-        Space { capacity, free }
+        Ok(Space { capacity, free })
     }
 
     pub(super) fn create(

@@ -149,11 +149,11 @@ impl Datastore {
         &self.location
     }
 
-    /// What it has.
+    /// What it has; an error if it is gone or cannot be read.
     pub fn space(&self) -> Result<Space, DatastoreError> {
         match &self.place {
             Place::Directory(directory) => directory.space(),
-            Place::Medium(medium) => Ok(medium.space()),
+            Place::Medium(medium) => medium.space(),
         }
     }
 
