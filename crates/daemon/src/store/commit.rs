@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, TransactionBehavior, ffi, params};
+use rusqlite::{Connection, ErrorCode, ffi, params};
 
 use super::steps::advance;
 use super::{Step, Store, StoreError, cannot, to_sql};
@@ -93,8 +93,7 @@ impl Commits {
 }
 
 fn commit(connection: &mut Connection, id: u64) -> Result<(), CommitError> {
-    let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
-    let transaction = begun.map_err(|error| {
+    let transaction = connection.transaction().map_err(|error| {
         let busy = is_busy(&error);
         let error = cannot("begin the commit")(error);
         if busy { CommitError::Busy(error) } else { CommitError::Absent(error) }

@@ -177,6 +177,20 @@ fn a_commit_does_not_wait_for_somebody_elses_lock_and_can_be_tried_again() {
 }
 
 #[test]
+fn a_step_waits_for_somebody_elses_lock() {
+    let (dir, store, id) = switching();
+    let somebody = Connection::open(dir.path().join("state.db")).unwrap();
+    somebody.execute_batch("BEGIN IMMEDIATE; UPDATE disks SET size = size").unwrap();
+    let (say, answer) = mpsc::channel();
+    let waiting = store.clone();
+    thread::spawn(move || say.send(waiting.migration_switches(id)));
+    let early = answer.recv_timeout(Duration::from_millis(100));
+    assert!(early.is_err(), "it does not wait: {early:?}");
+    somebody.execute_batch("COMMIT").unwrap();
+    answer.recv().unwrap().unwrap();
+}
+
+#[test]
 fn a_commit_goes_ahead_of_what_is_queued() {
     let (_dir, store, id) = switching();
     let (release, held) = mpsc::channel::<()>();
