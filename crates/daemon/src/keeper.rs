@@ -52,6 +52,7 @@ fn retry_for_ever(daemon: &Weak<Daemon>) {
         if let Err(error) = daemon.retry() {
             tracing::warn!(%error, "cannot look for what is offline");
         }
+        daemon.end_all_again();
     }
 }
 
@@ -76,6 +77,16 @@ impl Daemon {
         for job in self.all_jobs() {
             if let Ok(stats) = self.engine.stats(job.disk()) {
                 job.count(Count::new(Instant::now(), &stats));
+            }
+        }
+    }
+
+    /// Ends the migrations whose end the state did not take at first. Until then
+    /// their disks count as being moved.
+    fn end_all_again(self: &Arc<Self>) {
+        for job in self.all_jobs() {
+            if let Err(error) = self.end_again(&job) {
+                tracing::warn!(migration = job.id(), %error, "cannot end the migration");
             }
         }
     }

@@ -42,6 +42,8 @@ impl Daemon {
                 tracing::info!(migration = job.id, held, "{word}");
             }
             MigrationEvent::Released(_) => {
+                // The keeper ends what does not run, so the turn comes first.
+                let _turn = lock(&job.turn);
                 lock(&job.state).running = false;
                 self.put_away(job);
             }
