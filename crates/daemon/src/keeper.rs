@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::daemon::{Daemon, lock};
 use crate::figures::{Count, EVERY_DISK, MIGRATING};
+use crate::jobs::Job;
+use crate::store::Figured;
 
 /// How often what is offline is tried again.
 const RETRY: Duration = Duration::from_secs(5);
@@ -94,11 +96,15 @@ impl Daemon {
     /// Records what applications have noticed of migrations so far, and what was
     /// copied.
     pub(crate) fn record_all(&self) {
-        for job in self.all_jobs() {
+        let figured = |job: &Arc<Job>| {
+            self.look_at(job);
+            let (application, tallied) = (job.application(), job.tallied());
+            Figured { id: job.id(), application, tallied }
+        };
+        let all: Vec<_> = self.all_jobs().iter().map(figured).collect();
+        if !all.is_empty() {
             // What is lost here is a figure; the store says so elsewhere.
-            let _ = self.store.set_application(job.id(), &job.application());
-            self.look_at(&job);
-            let _ = self.store.set_tally(job.id(), job.tallied());
+            let _ = self.store.set_figures(all);
         }
     }
 }

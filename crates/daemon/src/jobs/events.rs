@@ -88,8 +88,7 @@ impl Daemon {
             return Ok(());
         }
         let to = self.shelf(&record.to.datastore);
-        let server =
-            to.is_ok_and(|to| matches!(to.record().location, Location::Nbd(_)));
+        let server = to.is_ok_and(|to| matches!(to.record().location, Location::Nbd(_)));
         let hint = hint(&record, reason, server);
         // A destination that cannot be sealed looks slow or lost to the mirror.
         let unsealed = lock(&job.state).unsealed.take();
