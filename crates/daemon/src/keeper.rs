@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::daemon::{Daemon, lock};
 use crate::figures::{Count, EVERY_DISK, MIGRATING};
+use crate::jobs::Job;
+use crate::store::Figured;
 
 /// How often what is offline is tried again.
 const RETRY: Duration = Duration::from_secs(5);
@@ -52,6 +54,7 @@ fn retry_for_ever(daemon: &Weak<Daemon>) {
         if let Err(error) = daemon.retry() {
             tracing::warn!(%error, "cannot look for what is offline");
         }
+        daemon.end_all_again();
     }
 }
 
@@ -80,16 +83,33 @@ impl Daemon {
         }
     }
 
+    /// Ends the migrations whose end the state did not take at first. Until then
+    /// their disks count as being moved.
+    fn end_all_again(self: &Arc<Self>) {
+        for job in self.all_jobs() {
+            if let Err(error) = self.end_again(&job) {
+                tracing::warn!(migration = job.id(), %error, "cannot end the migration");
+            }
+        }
+    }
+
     /// Records what applications have noticed of migrations so far, what was copied,
     /// and why they stand still where that could not be recorded.
     pub(crate) fn record_all(&self) {
-        for job in self.all_jobs() {
+        let figured = |job: &Arc<Job>| {
+            self.look_at(job);
+            let (application, tallied) = (job.application(), job.tallied());
+            Figured { id: job.id(), application, tallied }
+        };
+        let jobs = self.all_jobs();
+        for job in &jobs {
             // Its failure was in the log when the migration paused.
-            let _ = self.record_standstill(&job);
+            let _ = self.record_standstill(job);
+        }
+        let all: Vec<_> = jobs.iter().map(figured).collect();
+        if !all.is_empty() {
             // What is lost here is a figure; the store says so elsewhere.
-            let _ = self.store.set_application(job.id(), &job.application());
-            self.look_at(&job);
-            let _ = self.store.set_tally(job.id(), job.tallied());
+            let _ = self.store.set_figures(all);
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use sterna_core::mirror::{End, Notice, PauseReason};
+use sterna_core::mirror::{End, Fault, Notice, PauseReason};
 use sterna_engine::MigrateError;
+use sterna_engine::datastore::Location;
 use sterna_engine::mirror::MigrationEvent;
 
 use super::Job;
@@ -42,6 +43,8 @@ impl Daemon {
                 tracing::info!(migration = job.id, held, "{word}");
             }
             MigrationEvent::Released(_) => {
+                // The keeper ends what does not run, so the turn comes first.
+                let _turn = lock(&job.turn);
                 lock(&job.state).running = false;
                 self.put_away(job);
             }
@@ -84,11 +87,17 @@ impl Daemon {
         if ended || reason == PauseReason::Asked {
             return Ok(());
         }
-        let hint = hint(&record, reason);
-        // A destination that cannot be sealed looks slow to the mirror.
+        let to = self.shelf(&record.to.datastore);
+        let server = to.is_ok_and(|to| matches!(to.record().location, Location::Nbd(_)));
+        let hint = hint(&record, reason, server);
+        // A destination that cannot be sealed looks slow or lost to the mirror.
         let unsealed = lock(&job.state).unsealed.take();
         let reason = match (reason, unsealed) {
-            (PauseReason::SwitchOverTooLong { .. }, Some(why)) => why,
+            (
+                PauseReason::SwitchOverTooLong { .. }
+                | PauseReason::Destination(Fault::Lost),
+                Some(why),
+            ) => why,
             (reason, _) => reason.to_string(),
         };
         let pause = Pause { reason, hint, ..Pause::default() };

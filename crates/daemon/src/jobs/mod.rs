@@ -192,6 +192,20 @@ impl Daemon {
         }
     }
 
+    /// Ends a migration that has switched over and whose end could not be recorded.
+    /// In the job's turn, as its own thread may be at it; and only once its disk is
+    /// served, as the source may not be put away for a destination nobody has seen.
+    pub(crate) fn end_again(self: &Arc<Self>, job: &Job) -> Result<()> {
+        if job.running() || self.problem_of(job.disk).is_some() {
+            return Ok(());
+        }
+        let _turn = lock(&job.turn);
+        if self.migration_record(job.id)?.step == Step::Committed {
+            self.put_away(job);
+        }
+        Ok(())
+    }
+
     /// The migration of a disk that has not ended.
     pub(crate) fn migration_of(&self, disk: DiskId) -> Result<Option<MigrationRecord>> {
         let all = self.store.migrations()?;

@@ -106,16 +106,25 @@ fn convert(progress: &mirror::Progress, copied: u64, state: MigrationState) -> P
 }
 
 /// What to do about a pause; nothing if somebody asked for it.
-pub(super) fn hint(record: &MigrationRecord, reason: PauseReason) -> Option<String> {
+/// `server` says whether the destination is on one.
+pub(super) fn hint(
+    record: &MigrationRecord,
+    reason: PauseReason,
+    server: bool,
+) -> Option<String> {
     let (from, to) = (&record.from.datastore, &record.to.datastore);
     let first = match reason {
         PauseReason::Asked => return None,
         PauseReason::Destination(mirror::Fault::Full) => {
             format!("make room on datastore {to}")
         }
-        PauseReason::Destination(mirror::Fault::Lost) => format!(
+        PauseReason::Destination(mirror::Fault::Lost) if server => format!(
             "see that the server of datastore {to} runs and can be reached (`sterna \
              datastore show {to}` says what is wrong)"
+        ),
+        PauseReason::Destination(mirror::Fault::Lost) => format!(
+            "see that datastore {to} works (`sterna datastore show {to}` says what is \
+             wrong)"
         ),
         PauseReason::Destination(_) | PauseReason::DestinationTimedOut(_) => {
             format!("see that datastore {to} works")

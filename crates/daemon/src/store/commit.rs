@@ -17,12 +17,13 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, ErrorCode, TransactionBehavior, ffi, params};
+use rusqlite::{Connection, ErrorCode, ffi, params};
 
 use super::steps::advance;
+use super::turns::Turns;
 use super::{Step, Store, StoreError, cannot, to_sql};
 
 /// How long a commit waits for the lock of another writer. A fifth of what the
@@ -75,26 +76,34 @@ const MOVE: &str = "
 
 /// The connection for commits. Opened by `schema`, which knows what every
 /// connection needs.
-pub(super) struct Commits(Mutex<Connection>);
+pub(super) struct Commits {
+    connection: Mutex<Connection>,
+    turns: Arc<Turns>,
+}
 
 impl Commits {
-    pub(super) fn open(path: &Path) -> Result<Commits, StoreError> {
+    pub(super) fn open(path: &Path, turns: Arc<Turns>) -> Result<Commits, StoreError> {
         let connection = super::schema::connect(path, WAIT)?;
         let never = connection.pragma_update(None, "wal_autocheckpoint", 0);
         never.map_err(cannot("set up the connection"))?;
-        Ok(Commits(Mutex::new(connection)))
+        Ok(Commits { connection: Mutex::new(connection), turns })
     }
 
     fn commit(&self, id: u64) -> Result<(), CommitError> {
         // A commit that panicked has rolled back.
-        let mut connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connection =
+            self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = Instant::now();
+        let _turn = self.turns.commit(WAIT);
+        // What is left is for writers outside of this process.
+        let left = connection.busy_timeout(WAIT.saturating_sub(since.elapsed()));
+        left.map_err(cannot("set up the connection")).map_err(CommitError::Absent)?;
         commit(&mut connection, id)
     }
 }
 
 fn commit(connection: &mut Connection, id: u64) -> Result<(), CommitError> {
-    let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
-    let transaction = begun.map_err(|error| {
+    let transaction = connection.transaction().map_err(|error| {
         let busy = is_busy(&error);
         let error = cannot("begin the commit")(error);
         if busy { CommitError::Busy(error) } else { CommitError::Absent(error) }

@@ -54,7 +54,7 @@ impl Store {
 
     /// Adds a datastore.
     pub(crate) fn add_datastore(&self, one: DatastoreRecord) -> Result<(), StoreError> {
-        self.run(move |connection| insert(connection, &one))?
+        self.write(move |connection| insert(connection, &one))?
             .map_err(cannot("add a datastore"))?;
         Ok(())
     }
@@ -62,7 +62,7 @@ impl Store {
     /// Forgets a datastore.
     pub(crate) fn remove_datastore(&self, name: &str) -> Result<(), StoreError> {
         let name = name.to_owned();
-        self.run(move |connection| {
+        self.write(move |connection| {
             connection.execute("DELETE FROM datastores WHERE name = ?", [name])
         })?
         .map_err(cannot("remove a datastore"))?;

@@ -91,7 +91,7 @@ impl Store {
 
     /// Adds a disk.
     pub(crate) fn add_disk(&self, one: DiskRecord) -> Result<(), StoreError> {
-        self.run(move |connection| {
+        self.write(move |connection| {
             connection.execute(
                 INSERT,
                 params![
@@ -113,7 +113,7 @@ impl Store {
 
     /// Forgets a disk.
     pub(crate) fn remove_disk(&self, id: DiskId) -> Result<(), StoreError> {
-        self.run(move |connection| {
+        self.write(move |connection| {
             connection.execute("DELETE FROM disks WHERE id = ?", [id.to_string()])
         })?
         .map_err(cannot("remove a disk"))?;

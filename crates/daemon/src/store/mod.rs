@@ -20,6 +20,7 @@ mod steps;
 mod tallies;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
@@ -35,7 +36,8 @@ pub(crate) use datastores::DatastoreRecord;
 pub(crate) use disks::DiskRecord;
 pub(crate) use migrations::{MigrationRecord, Pause, Place};
 pub(crate) use steps::{Ending, Step};
-pub(crate) use tallies::Tallied;
+pub(crate) use tallies::{Figured, Tallied};
+use turns::Turns;
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
@@ -130,6 +132,7 @@ pub(crate) struct Store {
 
 struct Inner {
     commits: Commits,
+    turns: Arc<Turns>,
     work: Option<mpsc::Sender<Work>>,
     thread: Option<thread::JoinHandle<()>>,
 }
@@ -149,7 +152,8 @@ impl Store {
     /// be.
     pub(crate) fn open(path: &Path) -> Result<Store, StoreError> {
         let mut connection = schema::open(path)?;
-        let commits = Commits::open(path)?;
+        let turns = Arc::new(Turns::default());
+        let commits = Commits::open(path, turns.clone())?;
         let (sender, receiver) = mpsc::channel::<Work>();
         let run = move || {
             for work in receiver {
@@ -158,7 +162,7 @@ impl Store {
         };
         let thread = thread::Builder::new().name("sterna-store".into()).spawn(run);
         let thread = thread.expect("a process that starts can start a thread");
-        let inner = Inner { commits, work: Some(sender), thread: Some(thread) };
+        let inner = Inner { commits, turns, work: Some(sender), thread: Some(thread) };
         Ok(Store { inner: Arc::new(inner) })
     }
 
@@ -175,6 +179,18 @@ impl Store {
         let sender = self.inner.work.as_ref().ok_or(StoreError::Closed)?;
         sender.send(work).map_err(|_| StoreError::Closed)?;
         answered.recv().map_err(|_| StoreError::Closed)
+    }
+
+    /// Carries `work` out on the store's thread, in a writer's turn.
+    fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> T + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let turns = self.inner.turns.clone();
+        self.run(move |connection| {
+            let _turn = turns.queued();
+            work(connection)
+        })
     }
 }
 

@@ -109,8 +109,11 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
 /// Connects to a database that is there, to wait for others' locks as long as
 /// `busy`.
 pub(super) fn connect(path: &Path, busy: Duration) -> Result<Connection, StoreError> {
-    let connection = Connection::open(path).map_err(cannot("open the file"))?;
+    let mut connection = Connection::open(path).map_err(cannot("open the file"))?;
     check(&connection, path)?;
+    // A transaction that reads before it writes would be refused at once if
+    // another connection wrote meanwhile; one that begins as a writer waits.
+    connection.set_transaction_behavior(TransactionBehavior::Immediate);
     let set_up = connection.busy_timeout(busy).and_then(|()| {
         connection.pragma_update(None, "journal_mode", "WAL")?;
         // In WAL mode only FULL makes a commit durable before it returns.
@@ -161,8 +164,7 @@ fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
 
 fn upgrade(connection: &mut Connection) -> Result<(), StoreError> {
     let mut apply = || -> rusqlite::Result<()> {
-        let transaction =
-            connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let transaction = connection.transaction()?;
         let version = number(&transaction, "user_version")?;
         for step in STEPS.iter().skip(usize::try_from(version).unwrap_or(0)) {
             transaction.execute_batch(step)?;

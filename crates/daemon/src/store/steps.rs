@@ -225,11 +225,11 @@ impl Store {
     }
 
     /// Carries `work` out in one transaction.
-    fn transact<T: Send + 'static>(
+    pub(super) fn transact<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.run(move |connection| {
+        self.write(move |connection| {
             let transaction =
                 connection.transaction().map_err(cannot("begin a transaction"))?;
             let value = work(&transaction)?;

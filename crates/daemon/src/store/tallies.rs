@@ -1,8 +1,9 @@
 //! What the copier has done for a migration so far, over restarts.
 
-use rusqlite::{Row, params};
+use rusqlite::{Connection, Row, params};
+use sterna_api::Application;
 
-use super::{Store, StoreError, cannot, from_sql, to_sql};
+use super::{Store, StoreError, cannot, from_sql, to_json, to_sql};
 
 /// Figures of the copier that outlive the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,16 +24,33 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Tallied> {
     })
 }
 
-impl Store {
+/// What is recorded of a running migration now and then.
+pub(crate) struct Figured {
+    /// The migration.
+    pub(crate) id: u64,
+    /// What its application has noticed so far.
+    pub(crate) application: Application,
     /// What the copier has done so far.
-    pub(crate) fn set_tally(&self, id: u64, one: Tallied) -> Result<(), StoreError> {
-        self.run(move |connection| {
-            let sql = "UPDATE migrations SET copied = ?2, copying_ms = ?3, compares = ?4
-                       WHERE id = ?1";
-            let (copied, time) = (to_sql(one.copied), to_sql(one.copying_ms));
-            connection.execute(sql, params![to_sql(id), copied, time, one.compares])
-        })?
-        .map_err(cannot("record what was copied"))?;
-        Ok(())
+    pub(crate) tallied: Tallied,
+}
+
+impl Store {
+    /// Records the figures of all `these` at once: one flush, not one for each.
+    pub(crate) fn set_figures(&self, these: Vec<Figured>) -> Result<(), StoreError> {
+        self.transact(move |transaction| {
+            these.iter().try_for_each(|one| {
+                let set = set(transaction, one);
+                set.map(drop).map_err(cannot("record a migration's figures"))
+            })
+        })
     }
+}
+
+fn set(connection: &Connection, one: &Figured) -> rusqlite::Result<usize> {
+    let sql = "UPDATE migrations SET copied = ?2, copying_ms = ?3, compares = ?4,
+               application = ?5 WHERE id = ?1";
+    let (copied, time) = (to_sql(one.tallied.copied), to_sql(one.tallied.copying_ms));
+    let application = to_json(&one.application);
+    let values = params![to_sql(one.id), copied, time, one.tallied.compares, application];
+    connection.prepare_cached(sql)?.execute(values)
 }

@@ -123,7 +123,8 @@ fn the_wishes_of_the_operator_are_kept() {
     store.set_rate(id, None).unwrap();
     store.set_cancel(id).unwrap();
     let tallied = Tallied { copied: 77, copying_ms: 8, compares: true };
-    store.set_tally(id, tallied).unwrap();
+    let application = Application::default();
+    store.set_figures(vec![Figured { id, application, tallied }]).unwrap();
     assert_eq!(store.migration(id).unwrap().unwrap().tallied, tallied);
     let one = store.migration(id).unwrap().unwrap();
     assert_eq!(one.pause, Some(pause));
@@ -177,6 +178,20 @@ fn a_commit_does_not_wait_for_somebody_elses_lock_and_can_be_tried_again() {
 }
 
 #[test]
+fn a_step_waits_for_somebody_elses_lock() {
+    let (dir, store, id) = switching();
+    let somebody = Connection::open(dir.path().join("state.db")).unwrap();
+    somebody.execute_batch("BEGIN IMMEDIATE; UPDATE disks SET size = size").unwrap();
+    let (say, answer) = mpsc::channel();
+    let waiting = store.clone();
+    thread::spawn(move || say.send(waiting.migration_switches(id)));
+    let early = answer.recv_timeout(Duration::from_millis(100));
+    assert!(early.is_err(), "it does not wait: {early:?}");
+    somebody.execute_batch("COMMIT").unwrap();
+    answer.recv().unwrap().unwrap();
+}
+
+#[test]
 fn a_commit_goes_ahead_of_what_is_queued() {
     let (_dir, store, id) = switching();
     let (release, held) = mpsc::channel::<()>();
@@ -186,6 +201,40 @@ fn a_commit_goes_ahead_of_what_is_queued() {
     drop(release);
     assert!(slow.join().unwrap().is_err(), "it was held until now");
     assert_eq!(store.migration(id).unwrap().unwrap().step, Step::Committed);
+}
+
+#[test]
+fn a_commit_gets_through_while_others_keep_writing() {
+    let (_dir, store, id) = switching();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    store.set_rate(id, Some(1)).unwrap();
+                }
+            });
+        }
+        let committed = store.commit_migration(id);
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        committed.unwrap();
+    });
+    assert_eq!(store.migration(id).unwrap().unwrap().step, Step::Committed);
+}
+
+#[test]
+fn nothing_queued_begins_while_a_commit_waits() {
+    let turns = Turns::default();
+    let writing = turns.queued();
+    thread::scope(|scope| {
+        let commit = scope.spawn(|| turns.commit(Duration::from_secs(60)).is_some());
+        while !turns.commit_waits() {
+            thread::yield_now();
+        }
+        drop(writing);
+        drop(turns.queued());
+        assert!(commit.join().unwrap(), "it had its turn");
+    });
 }
 
 #[test]
