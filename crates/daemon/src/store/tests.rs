@@ -1,5 +1,6 @@
 //! The store as its callers see it, and as an older or newer file finds it.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use sterna_api::{Application, Figures, Provision, Report};
@@ -206,34 +207,51 @@ fn a_commit_goes_ahead_of_what_is_queued() {
 #[test]
 fn a_commit_gets_through_while_others_keep_writing() {
     let (_dir, store, id) = switching();
-    let stop = std::sync::atomic::AtomicBool::new(false);
+    let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                while !stop.load(Relaxed) {
                     store.set_rate(id, Some(1)).unwrap();
                 }
             });
         }
         let committed = store.commit_migration(id);
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        stop.store(true, Relaxed);
         committed.unwrap();
     });
     assert_eq!(store.migration(id).unwrap().unwrap().step, Step::Committed);
 }
 
 #[test]
-fn nothing_queued_begins_while_a_commit_waits() {
+fn what_is_queued_is_written_in_turn() {
+    let (_dir, store, id) = switching();
+    let turn = store.inner.turns.commit(Duration::ZERO).unwrap();
+    let (say, answer) = mpsc::channel();
+    let queued = store.clone();
+    thread::spawn(move || say.send(queued.set_rate(id, None)));
+    let early = answer.recv_timeout(Duration::from_millis(100));
+    assert!(early.is_err(), "it does not wait: {early:?}");
+    drop(turn);
+    answer.recv().unwrap().unwrap();
+}
+
+#[test]
+fn a_commit_that_waits_is_before_what_is_queued() {
     let turns = Turns::default();
+    let committed = AtomicBool::new(false);
     let writing = turns.queued();
     thread::scope(|scope| {
-        let commit = scope.spawn(|| turns.commit(Duration::from_secs(60)).is_some());
+        scope.spawn(|| {
+            let _turn = turns.commit(Duration::from_secs(60)).unwrap();
+            committed.store(true, Relaxed);
+        });
         while !turns.commit_waits() {
             thread::yield_now();
         }
         drop(writing);
-        drop(turns.queued());
-        assert!(commit.join().unwrap(), "it had its turn");
+        let _turn = turns.queued();
+        assert!(committed.load(Relaxed), "what is queued went first");
     });
 }
 
