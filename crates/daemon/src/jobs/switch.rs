@@ -34,6 +34,8 @@ impl Daemon {
 
     /// The destination says of itself that it is the truth.
     pub(super) fn seal(&self, job: &Job) -> Result<(), Fault> {
+        // What kept an earlier one from succeeding is not why a later pause comes.
+        lock(&job.state).unsealed = None;
         let lost = |error: &dyn std::fmt::Display| {
             lock(&job.state).unsealed = Some(error.to_string());
             tracing::warn!(migration = job.id, %error, "the destination is not sealed");
