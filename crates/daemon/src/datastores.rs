@@ -76,8 +76,7 @@ impl Daemon {
             return Err(DaemonError::in_use(message).hint(hint));
         }
         for migration in self.store.migrations()? {
-            let used = [&migration.from.datastore, &migration.to.datastore];
-            if !migration.step.ended() && used.into_iter().any(|used| used == name) {
+            if !migration.step.ended() && migration.is_on(name) {
                 let id = migration.id;
                 let message = format!("datastore {name} is used by migration {id}");
                 let hint = format!("wait for it, or `sterna migration cancel {id}`");

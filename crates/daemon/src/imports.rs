@@ -59,13 +59,7 @@ impl Daemon {
             return Err(DaemonError::in_use(message).hint(hint));
         }
         let mut migrations = self.store.migrations()?.into_iter();
-        let into = migrations.find(|one| {
-            let places = [&one.to, &one.from];
-            let here = |place: &&crate::store::Place| {
-                place.datastore == datastore && place.image == file
-            };
-            !one.step.ended() && places.iter().any(here)
-        });
+        let into = migrations.find(|one| !one.step.ended() && one.has(datastore, file));
         match into {
             Some(one) => {
                 let message = format!("{asked} is used by migration {}", one.id);

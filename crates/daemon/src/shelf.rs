@@ -156,7 +156,7 @@ impl Shelf {
         });
         match found.answer() {
             Some(images) => images.map_err(|error| self.refused(&error)),
-            None => Err(self.unavailable("it does not answer")),
+            None => Err(self.unavailable(SILENT)),
         }
     }
 

@@ -63,12 +63,11 @@ impl Daemon {
         counts: &mut Counts,
         warnings: &mut Vec<Warning>,
     ) -> Result<()> {
-        for migration in self.store.migrations()? {
+        for migration in self.migration_records()? {
             if migration.step.ended() {
                 continue;
             }
             counts.migrations += 1;
-            let migration = self.up_to_date(migration);
             let Some(pause) = self.standstill(&migration) else { continue };
             counts.migrations_paused += 1;
             // Without a hint somebody has asked for it.

@@ -156,17 +156,10 @@ impl<M: RegionMap> Mirror<M> {
         result: Result<(), Fault>,
         out: &mut Vec<Action>,
     ) {
-        let flight = self.flights.get_mut(id);
-        flight.destination = Side::Done;
-        let range = flight.request.range;
-        match result {
-            Ok(()) => self.flights.destination_works(),
-            Err(_) => self.regions.write_spoils(range),
+        if result.is_ok() {
+            self.flights.destination_works();
         }
-        if self.flights.get(id).source == Side::Done {
-            self.answer(id, out);
-            self.land(id);
-        }
+        self.destination_leaves(id, result.is_ok(), out);
         if let Err(fault) = result {
             self.pause(now, PauseReason::Destination(fault), out);
         }
@@ -175,10 +168,17 @@ impl<M: RegionMap> Mirror<M> {
     /// A mirrored write went to the source alone after all.
     pub(super) fn destination_skipped(&mut self, id: RequestId, out: &mut Vec<Action>) {
         self.flights.never_sent(id);
+        self.destination_leaves(id, false, out);
+    }
+
+    /// The destination has no more part in a write, which it has done or has not.
+    fn destination_leaves(&mut self, id: RequestId, done: bool, out: &mut Vec<Action>) {
         let flight = self.flights.get_mut(id);
         flight.destination = Side::Done;
         let range = flight.request.range;
-        self.regions.write_spoils(range);
+        if !done {
+            self.regions.write_spoils(range);
+        }
         if self.flights.get(id).source == Side::Done {
             self.answer(id, out);
             self.land(id);
@@ -215,8 +215,8 @@ impl<M: RegionMap> Mirror<M> {
         self.flights.remove(id);
     }
 
-    /// What is past its time: writes that waited long enough, and destinations
-    /// that have been out of reach or have not answered for too long.
+    /// What is past its time: writes that waited long enough, a destination that
+    /// was out of reach for too long, and images that did not answer for too long.
     pub(super) fn expire(&mut self, now: Nanos, out: &mut Vec<Action>) {
         while let Some(id) = self.flights.take_due(now) {
             let flight = self.flights.get(id);

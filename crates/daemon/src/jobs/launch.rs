@@ -162,8 +162,7 @@ impl Daemon {
 
     /// A datastore is back: what waited for nothing else goes on by itself.
     pub(crate) fn datastore_is_back(self: &Arc<Self>, name: &str) -> Result<()> {
-        for record in self.store.migrations()? {
-            let record = self.up_to_date(record);
+        for record in self.migration_records()? {
             let waits = record.pause.as_ref().is_some_and(|pause| pause.unreachable);
             if !waits || record.step.ended() || record.to.datastore != name {
                 continue;

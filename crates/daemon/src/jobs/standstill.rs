@@ -44,12 +44,18 @@ impl Daemon {
     }
 
     /// A record, with what its job knows better.
-    pub(crate) fn up_to_date(&self, mut record: MigrationRecord) -> MigrationRecord {
+    pub(super) fn up_to_date(&self, mut record: MigrationRecord) -> MigrationRecord {
         let job = self.job(record.id);
         if let Some(pause) = job.and_then(|job| lock(&job.unrecorded).clone()) {
             record.pause = Some(pause);
         }
         record
+    }
+
+    /// All migrations, oldest first, with what their jobs know better.
+    pub(crate) fn migration_records(&self) -> Result<Vec<MigrationRecord>, StoreError> {
+        let all = self.store.migrations()?;
+        Ok(all.into_iter().map(|record| self.up_to_date(record)).collect())
     }
 
     /// Why a migration stands still, for people: it was paused, or it cannot be

@@ -10,8 +10,8 @@ use crate::store::{MigrationRecord, Step};
 impl Daemon {
     /// All migrations, oldest first.
     pub(crate) fn list_migrations(&self) -> Result<Vec<Migration>> {
-        let all = self.store.migrations()?;
-        Ok(all.into_iter().map(|record| self.view(self.up_to_date(record))).collect())
+        let all = self.migration_records()?;
+        Ok(all.into_iter().map(|record| self.view(record)).collect())
     }
 
     /// One migration.

@@ -78,16 +78,12 @@ impl Daemon {
                 continue;
             }
             for mut one in images_of(&shelf)? {
-                let here = |datastore: &str, file: &str| {
-                    datastore == one.datastore && file == one.file
-                };
-                if disks.iter().any(|disk| here(&disk.datastore, &disk.image)) {
+                let (datastore, file) = (one.datastore.as_str(), one.file.as_str());
+                let has = |it: &DiskRecord| it.datastore == datastore && it.image == file;
+                if disks.iter().any(has) {
                     continue;
                 }
-                let holder = migrations.iter().find(|migration| {
-                    let mut places = [&migration.from, &migration.to].into_iter();
-                    places.any(|place| here(&place.datastore, &place.image))
-                });
+                let holder = migrations.iter().find(|it| it.has(datastore, file));
                 one.migration = holder.map(|migration| migration.id);
                 if one.migration.is_none() || one.is_active() {
                     found.push(one);
@@ -106,12 +102,9 @@ impl Daemon {
         migrations: &[MigrationRecord],
     ) -> bool {
         let holds_many = matches!(shelf.record().location, Location::Directory(_));
-        let here = |datastore: &str| datastore == shelf.name();
-        let kept = disks.iter().filter(|it| here(&it.datastore)).map(|it| it.id);
-        let moved = migrations
-            .iter()
-            .filter(|it| here(&it.from.datastore) || here(&it.to.datastore))
-            .map(|it| it.disk);
+        let here = shelf.name();
+        let kept = disks.iter().filter(|it| it.datastore == here).map(|it| it.id);
+        let moved = migrations.iter().filter(|it| it.is_on(here)).map(|it| it.disk);
         let mut mine = kept.chain(moved);
         !holds_many && mine.any(|disk| self.problem_of(disk).is_none())
     }

@@ -85,6 +85,19 @@ pub(crate) struct MigrationRecord {
     /// What it came to.
     pub(crate) report: Option<Report>,
 }
+
+impl MigrationRecord {
+    /// Whether an image is its source or its destination.
+    pub(crate) fn has(&self, datastore: &str, image: &str) -> bool {
+        let here = |it: &Place| it.datastore == datastore && it.image == image;
+        here(&self.from) || here(&self.to)
+    }
+
+    /// Whether its source or its destination is on a datastore.
+    pub(crate) fn is_on(&self, datastore: &str) -> bool {
+        self.from.datastore == datastore || self.to.datastore == datastore
+    }
+}
 fn read(row: &Row<'_>) -> rusqlite::Result<MigrationRecord> {
     let place = |datastore, image| -> rusqlite::Result<Place> {
         Ok(Place { datastore: row.get(datastore)?, image: row.get(image)? })

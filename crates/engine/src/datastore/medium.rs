@@ -59,10 +59,17 @@ impl Medium {
     /// file says nothing of a medium that is gone.
     pub(super) fn space(&self) -> Result<Space, DatastoreError> {
         let capacity = self.capacity();
-        if let Some(at) = trailer::offset(capacity, 0) {
-            self.read_trailer(at)?;
-        }
-        let free = if self.found().is_ok() { 0 } else { capacity };
+        let found = match trailer::offset(capacity, 0) {
+            Some(at) => {
+                let trailer = self.read_trailer(at)?;
+                match self.found_in_file() {
+                    Some(found) => found.is_ok(),
+                    None => trailer::read(&trailer).is_ok(),
+                }
+            }
+            None => self.found().is_ok(),
+        };
+        let free = if found { 0 } else { capacity };
         Ok(Space { capacity, free })
     }
 
@@ -135,15 +142,16 @@ impl Medium {
     /// first: where there is one, the last block is the guest's, who may write
     /// there what looks like a sidecar.
     pub(super) fn found(&self) -> Result<Identity, DatastoreError> {
-        if self.sidecar.is_some() {
-            match self.read_sidecar(u64::MAX) {
-                Err(DatastoreError::Sidecar {
-                    source: SidecarError::Missing, ..
-                }) => {}
-                found => return found,
-            }
+        self.found_in_file().unwrap_or_else(|| self.read_sidecar(0))
+    }
+
+    /// What the sidecar in a file says, if there is one.
+    fn found_in_file(&self) -> Option<Result<Identity, DatastoreError>> {
+        self.sidecar.as_ref()?;
+        match self.read_sidecar(u64::MAX) {
+            Err(DatastoreError::Sidecar { source: SidecarError::Missing, .. }) => None,
+            found => Some(found),
         }
-        self.read_sidecar(0)
     }
 
     /// Where the sidecar of a disk of `size` bytes is.
