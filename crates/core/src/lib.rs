@@ -4,7 +4,9 @@
 //! test on chaos.
 #![forbid(unsafe_code)]
 
+pub mod measure;
 pub mod mirror;
+pub mod qos;
 pub mod range;
 pub mod units;
 
