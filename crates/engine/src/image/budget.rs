@@ -7,8 +7,8 @@
 //! the same clock.
 
 use sterna_core::Nanos;
+use sterna_core::qos::Bucket;
 
-use super::bucket::Bucket;
 use super::shape::Shape;
 
 /// The budget of a datastore: shared by all its images.

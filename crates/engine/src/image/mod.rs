@@ -14,7 +14,6 @@
 //! - Every operation is inside the image: the caller has checked its range.
 //!   Offsets and lengths are multiples of 512 unless `ImageInfo::min_block` is 1.
 
-mod bucket;
 mod budget;
 mod clone;
 mod extents;
