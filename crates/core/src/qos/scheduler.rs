@@ -186,6 +186,14 @@ impl<T> Scheduler<T> {
         flow.queue.into_iter().map(|waiting| waiting.item).collect()
     }
 
+    /// Takes out what waits in a flow, in order.
+    pub fn take_waiting(&mut self, id: FlowId) -> Vec<T> {
+        let Some(flow) = self.flow_mut(id.0) else { return Vec::new() };
+        let (class, queue) = (flow.class, std::mem::take(&mut flow.queue));
+        self.rest(class, id.0);
+        queue.into_iter().map(|waiting| waiting.item).collect()
+    }
+
     /// A request has come. Gives it back if it may start at once; else it waits, and
     /// `next` is to be called.
     pub fn arrive(
