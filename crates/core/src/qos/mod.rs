@@ -2,7 +2,7 @@
 //!
 //! `goal` and `terms` are the words; a `class` has terms in force; the `scheduler`
 //! of a datastore chooses who starts next, by a `bucket` for each limit and the tags
-//! and places of its `pool`.
+//! and places of its `pool`; the `window` says how many places there are.
 
 mod bucket;
 mod class;
@@ -11,6 +11,7 @@ mod pool;
 mod scheduler;
 mod slots;
 mod terms;
+mod window;
 
 pub use bucket::Bucket;
 pub use class::{Class, ClassId, Cost};
@@ -19,3 +20,4 @@ pub use pool::{Pool, SHARES_MAX, Stake};
 pub use scheduler::{FlowId, Permit, Scheduler};
 pub use slots::SCHEDULERS_MAX;
 pub use terms::{Limit, Rate, SHARES, Terms};
+pub use window::{THRESHOLD, WindowControl};
