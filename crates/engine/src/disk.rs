@@ -30,7 +30,7 @@ use sterna_core::qos::Pool;
 
 use crate::image::{Cx, Done, Image, ImageOp, ImageResult, Opened, Ticket};
 use crate::io::{Completion, Errno, ImageId};
-use crate::qos::{self, Flow, Item, Membership, Turn};
+use crate::qos::{self, Copied, Flow, Item, Membership, Turn};
 use crate::slab::Slab;
 use crate::stats::Counters;
 
@@ -129,8 +129,8 @@ pub(crate) struct Core {
 /// An operation of the copier.
 enum Copying {
     /// It waits for its turn.
-    Waiting(ImageOp),
-    Started(Turn),
+    Waiting(ImageOp, Copied),
+    Started(Turn, Copied),
 }
 
 /// An image of a disk.
@@ -182,7 +182,9 @@ impl Disk {
 
     /// A guest's request has its turn, or needs none.
     pub(crate) fn start(&mut self, cx: &mut Cx, id: u32, turn: Option<Turn>) {
-        let Some(request) = self.core.requests.get_mut(id) else { return };
+        let Some(request) = self.core.requests.get_mut(id) else {
+            return turn.map_or((), |turn| cx.qos.done(cx.now, turn));
+        };
         request.progress = Progress::Started(turn);
         match &mut self.route {
             Route::Direct => {
@@ -322,36 +324,44 @@ impl Core {
         let disk = self.index;
         if let (Some(cost), Some(held)) = (qos::cost(&op), self.held(image)) {
             let item = Item::Copy { disk, image, ticket };
+            let copied = Copied::by(&op, cx.now);
             let Some(turn) = cx.qos.arrive(cx.now, &held.copies, cost, item) else {
-                self.copies.insert(ticket, Copying::Waiting(op));
+                self.copies.insert(ticket, Copying::Waiting(op, copied));
                 return true;
             };
-            self.copies.insert(ticket, Copying::Started(turn));
+            self.copies.insert(ticket, Copying::Started(turn, copied));
         }
         self.submit(cx, image, ticket, op);
         false
     }
 
     fn start_copy(&mut self, cx: &mut Cx, image: u16, ticket: u64, turn: Turn) -> bool {
-        match self.copies.insert(ticket, Copying::Started(turn)) {
-            Some(Copying::Waiting(op)) => {
-                self.submit(cx, image, ticket, op);
-                true
-            }
-            _ => false,
-        }
+        let Some(Copying::Waiting(op, copied)) = self.copies.remove(&ticket) else {
+            cx.qos.done(cx.now, turn);
+            return false;
+        };
+        self.copies.insert(ticket, Copying::Started(turn, copied));
+        self.submit(cx, image, ticket, op);
+        true
     }
 
     /// An operation of the copier has ended; whether it was given up while it waited
     /// for its turn.
     pub(crate) fn copy_done(&mut self, cx: &mut Cx, ticket: u64) -> bool {
         match self.copies.remove(&ticket) {
-            Some(Copying::Started(turn)) => {
-                cx.qos.done(cx.now, turn);
+            Some(Copying::Started(turn, copied)) => {
+                cx.qos.copied(cx.now, turn, copied);
                 false
             }
             Some(Copying::Waiting(..)) => true,
             None => false,
+        }
+    }
+
+    /// The destination's part of a guest's write has ended.
+    pub(crate) fn mirrored(&mut self, cx: &mut Cx, image: u16, copied: Copied) {
+        if let Some(held) = self.images.iter().find(|held| held.number == image) {
+            cx.qos.mirrored(cx.now, &held.copies, copied);
         }
     }
 
