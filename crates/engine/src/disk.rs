@@ -13,14 +13,24 @@
 //! carry numbers from `Core::OWN` up, which the disk itself never uses: when
 //! the driver is gone, late answers to such tickets are dropped.
 //!
+//! **Turns.** Before that, a request waits for its turn at the datastore of the
+//! current image (`qos`). What waits is in the table and not yet on any route; a
+//! driver hears of it when it starts. The operations of a driver's copier wait in
+//! the same way, at the datastore of the image they are for.
+//!
 //! **The end.** A disk that is being detached takes no more connections; its
 //! connections close; when no request is left its images close; when they are
 //! idle it is gone.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use sterna_core::Nanos;
+use sterna_core::qos::Pool;
 
 use crate::image::{Cx, Done, Image, ImageOp, ImageResult, Opened, Ticket};
 use crate::io::{Completion, Errno, ImageId};
+use crate::qos::{self, Flow, Item, Membership, Turn};
 use crate::slab::Slab;
 use crate::stats::Counters;
 
@@ -29,6 +39,15 @@ pub(crate) struct Request {
     pub(crate) origin: Origin,
     pub(crate) op: ImageOp,
     pub(crate) arrived: Nanos,
+    progress: Progress,
+}
+
+/// How far a request is.
+enum Progress {
+    /// It waits for its turn.
+    Waiting,
+    /// It is on its way, without a turn if it needed none.
+    Started(Option<Turn>),
 }
 
 /// Who waits for a request.
@@ -65,6 +84,9 @@ pub(crate) trait Driver {
     /// ([`Ticket::NEWS`]).
     fn finished(&mut self, core: &mut Core, cx: &mut Cx, id: u64, result: ImageResult);
 
+    /// An operation of the copier that waited for its turn has started.
+    fn copy_started(&mut self, core: &mut Core, cx: &mut Cx, id: u64);
+
     /// A timer with `Owner::Disk(core.index)` has fired.
     fn timer(&mut self, core: &mut Core, cx: &mut Cx, tag: u32);
 
@@ -97,12 +119,27 @@ pub(crate) struct Core {
     images: Vec<Held>,
     current: u16,
     next_image: u16,
+    /// The guest's class, and its flow at the current image's datastore.
+    class: Membership,
+    flow: Option<Flow>,
+    /// The copier's operations, by their tickets.
+    copies: HashMap<u64, Copying>,
+}
+
+/// An operation of the copier.
+enum Copying {
+    /// It waits for its turn.
+    Waiting(ImageOp),
+    Started(Turn),
 }
 
 /// An image of a disk.
 struct Held {
     number: u16,
     image: Box<dyn Image>,
+    /// Of its datastore.
+    pool: Arc<Pool>,
+    copies: Flow,
     closing: bool,
 }
 
@@ -119,13 +156,34 @@ impl Disk {
             images: Vec::new(),
             current: 0,
             next_image: 0,
+            class: Membership::default(),
+            flow: None,
+            copies: HashMap::new(),
         };
         Disk { core, route: Route::Direct }
     }
 
     /// A guest request. Answered exactly once, in `take_answers`.
     pub(crate) fn submit(&mut self, cx: &mut Cx, origin: Origin, op: ImageOp) {
-        let id = self.core.requests.insert(Request { origin, op, arrived: cx.now });
+        let cost = qos::cost(&op);
+        let progress = Progress::Waiting;
+        let request = Request { origin, op, arrived: cx.now, progress };
+        let id = self.core.requests.insert(request);
+        match (cost, &self.core.flow) {
+            (Some(cost), Some(flow)) => {
+                let item = Item::Guest { disk: self.core.index, request: id };
+                if let Some(turn) = cx.qos.arrive(cx.now, flow, cost, item) {
+                    self.start(cx, id, Some(turn));
+                }
+            }
+            _ => self.start(cx, id, None),
+        }
+    }
+
+    /// A guest's request has its turn, or needs none.
+    pub(crate) fn start(&mut self, cx: &mut Cx, id: u32, turn: Option<Turn>) {
+        let Some(request) = self.core.requests.get_mut(id) else { return };
+        request.progress = Progress::Started(turn);
         match &mut self.route {
             Route::Direct => {
                 self.core.carry_out(cx, id, self.core.current, u64::from(id));
@@ -149,6 +207,23 @@ impl Disk {
                 driver.finished(&mut self.core, cx, id, result);
                 self.settle();
             }
+        }
+    }
+
+    /// An operation of the copier has its turn.
+    pub(crate) fn start_copy(
+        &mut self,
+        cx: &mut Cx,
+        image: u16,
+        ticket: u64,
+        turn: Turn,
+    ) {
+        if !self.core.start_copy(cx, image, ticket, turn) {
+            return;
+        }
+        if let Route::Mirrored(driver) = &mut self.route {
+            driver.copy_started(&mut self.core, cx, ticket);
+            self.settle();
         }
     }
 
@@ -209,9 +284,12 @@ impl Core {
         self.requests.len()
     }
 
-    /// The numbers of the requests in the table.
-    pub(crate) fn requests(&self) -> Vec<u32> {
-        self.requests.keys()
+    /// The numbers of the requests that have started.
+    pub(crate) fn started(&self) -> Vec<u32> {
+        let started =
+            |request: &Request| matches!(request.progress, Progress::Started(_));
+        let all = self.requests.iter();
+        all.filter(|(_, request)| started(request)).map(|(id, _)| id).collect()
     }
 
     /// Carries a request out on an image. The answer comes under `ticket`.
@@ -231,9 +309,77 @@ impl Core {
         }
     }
 
+    /// Starts an operation of the copier on an image as soon as it has its turn there;
+    /// whether it has to wait for it. The answer comes under `ticket`, and
+    /// `copy_done` is to be called with it.
+    pub(crate) fn copy(
+        &mut self,
+        cx: &mut Cx,
+        image: u16,
+        ticket: u64,
+        op: ImageOp,
+    ) -> bool {
+        let disk = self.index;
+        if let (Some(cost), Some(held)) = (qos::cost(&op), self.held(image)) {
+            let item = Item::Copy { disk, image, ticket };
+            let Some(turn) = cx.qos.arrive(cx.now, &held.copies, cost, item) else {
+                self.copies.insert(ticket, Copying::Waiting(op));
+                return true;
+            };
+            self.copies.insert(ticket, Copying::Started(turn));
+        }
+        self.submit(cx, image, ticket, op);
+        false
+    }
+
+    fn start_copy(&mut self, cx: &mut Cx, image: u16, ticket: u64, turn: Turn) -> bool {
+        match self.copies.insert(ticket, Copying::Started(turn)) {
+            Some(Copying::Waiting(op)) => {
+                self.submit(cx, image, ticket, op);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// An operation of the copier has ended; whether it was given up while it waited
+    /// for its turn.
+    pub(crate) fn copy_done(&mut self, cx: &mut Cx, ticket: u64) -> bool {
+        match self.copies.remove(&ticket) {
+            Some(Copying::Started(turn)) => {
+                cx.qos.done(cx.now, turn);
+                false
+            }
+            Some(Copying::Waiting(..)) => true,
+            None => false,
+        }
+    }
+
+    /// Ends the copier's operations that wait for their turn.
+    pub(crate) fn give_up_copies(&mut self, cx: &mut Cx) {
+        for held in &self.images {
+            for item in cx.qos.give_up(&held.copies) {
+                let Item::Copy { disk, ticket, .. } = item else { continue };
+                let gone = Ticket { disk, id: ticket };
+                cx.finished.push((gone, Err(Errno(libc::ECANCELED))));
+            }
+        }
+    }
+
+    /// Puts the guest into a class; what waits goes with it.
+    pub(crate) fn set_class(&mut self, cx: &mut Cx, class: Membership) {
+        if let Some(flow) = &self.flow {
+            cx.qos.set_class(cx.now, flow, &class);
+        }
+        self.class = class;
+    }
+
     /// Answers a request; it leaves the table.
-    pub(crate) fn answer(&mut self, cx: &Cx, id: u32, result: ImageResult) {
+    pub(crate) fn answer(&mut self, cx: &mut Cx, id: u32, result: ImageResult) {
         let Some(request) = self.requests.remove(id) else { return };
+        if let Progress::Started(Some(turn)) = request.progress {
+            cx.qos.done(cx.now, turn);
+        }
         let took = cx.now.since(request.arrived);
         self.counters.record(&request.op, result.is_ok(), took);
         self.answers.push(Answer { origin: request.origin, op: request.op, result });
@@ -245,10 +391,22 @@ impl Core {
     }
 
     /// Makes another image the truth. Nothing is in flight on the old one that
-    /// the new one does not have.
-    pub(crate) fn set_current(&mut self, image: u16) {
-        debug_assert!(self.images.iter().any(|held| held.number == image));
+    /// the new one does not have; what waits for its turn waits at the new one's
+    /// datastore from now on.
+    pub(crate) fn set_current(&mut self, cx: &mut Cx, image: u16) {
         self.current = image;
+        let Some(held) = self.images.iter().find(|held| held.number == image) else {
+            return;
+        };
+        let flow = cx.qos.add_guest(&held.pool, &self.class);
+        let waiting = self.flow.take().map(|old| cx.qos.remove(&old));
+        for item in waiting.into_iter().flatten() {
+            let Item::Guest { request, .. } = item else { continue };
+            let cost = self.requests.get(request).and_then(|one| qos::cost(&one.op));
+            let Some(cost) = cost else { continue };
+            cx.qos.arrive_again(cx.now, &flow, cost, item);
+        }
+        self.flow = Some(flow);
     }
 
     pub(crate) fn image(&self, number: u16) -> Option<&dyn Image> {
@@ -257,7 +415,12 @@ impl Core {
     }
 
     /// Adds an opened image and says its number.
-    pub(crate) fn add_image(&mut self, cx: &mut Cx, opened: Box<dyn Opened>) -> u16 {
+    pub(crate) fn add_image(
+        &mut self,
+        cx: &mut Cx,
+        opened: Box<dyn Opened>,
+        pool: &Arc<Pool>,
+    ) -> u16 {
         // Numbers wrap; an image that is still there keeps its own.
         while self.images.iter().any(|held| held.number == self.next_image) {
             self.next_image = self.next_image.wrapping_add(1);
@@ -265,7 +428,8 @@ impl Core {
         let number = self.next_image;
         self.next_image = number.wrapping_add(1);
         let image = opened.start(cx, ImageId { disk: self.index, image: number });
-        self.images.push(Held { number, image, closing: false });
+        let (pool, copies) = (Arc::clone(pool), cx.qos.add_copies(pool));
+        self.images.push(Held { number, image, pool, copies, closing: false });
         number
     }
 
@@ -277,7 +441,7 @@ impl Core {
         {
             held.image.close(cx);
         }
-        self.drop_idle_images();
+        self.drop_idle_images(cx);
     }
 
     /// Ends an image's operations early, where they wait for a server.
@@ -307,7 +471,7 @@ impl Core {
         if let Some(held) = self.held(number) {
             held.image.completed(cx, completion);
             if held.closing {
-                self.drop_idle_images();
+                self.drop_idle_images(cx);
             }
         }
     }
@@ -317,13 +481,19 @@ impl Core {
         if let Some(held) = self.held(number) {
             held.image.timer(cx, tag);
             if held.closing {
-                self.drop_idle_images();
+                self.drop_idle_images(cx);
             }
         }
     }
 
     /// One more step towards the end of a disk that is closing; true at the end.
     pub(crate) fn close(&mut self, cx: &mut Cx) -> bool {
+        let waiting = self.flow.take().map(|flow| cx.qos.remove(&flow));
+        for item in waiting.into_iter().flatten() {
+            if let Item::Guest { request, .. } = item {
+                self.answer(cx, request, Err(Errno(libc::ESHUTDOWN)));
+            }
+        }
         if self.connections > 0 || !self.requests.is_empty() {
             return false;
         }
@@ -333,8 +503,14 @@ impl Core {
         self.images.is_empty()
     }
 
-    fn drop_idle_images(&mut self) {
-        self.images.retain(|held| !(held.closing && held.image.idle()));
+    fn drop_idle_images(&mut self, cx: &mut Cx) {
+        self.images.retain(|held| {
+            let over = held.closing && held.image.idle();
+            if over {
+                cx.qos.remove(&held.copies);
+            }
+            !over
+        });
     }
 
     fn held(&mut self, number: u16) -> Option<&mut Held> {

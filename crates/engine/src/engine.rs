@@ -10,6 +10,10 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
+use sterna_core::Nanos;
+use sterna_core::qos::{ClassId, Pool, Terms};
+
+use crate::classes::Classes;
 use crate::directory::{Directory, Taken};
 use crate::disk::Disk;
 use crate::image::shaped::shaped;
@@ -18,6 +22,7 @@ use crate::io::{IoChoice, IoKind};
 use crate::listener::{Bound, Listener};
 use crate::mailbox::{Letter, Mailbox};
 use crate::migrate::Migrations;
+use crate::qos::{self, Membership};
 use crate::reactor::{Reactor, Shared};
 use crate::sidecar::DiskId;
 use crate::stats::DiskStats;
@@ -123,7 +128,7 @@ impl Engine {
     pub fn start(config: &Config) -> Result<Engine, EngineError> {
         let reactors = match config.reactors {
             0 => thread::available_parallelism().map_or(1, usize::from).min(REACTORS_MAX),
-            n => n,
+            n => n.min(qos::REACTORS_MAX),
         };
         let memory = (config.memory / reactors as u64).max(MEMORY_MIN);
         let memory = usize::try_from(memory).unwrap_or(usize::MAX);
@@ -136,6 +141,7 @@ impl Engine {
             mailboxes,
             connections: AtomicUsize::new(0),
             keep: config.keep.clone(),
+            classes: Classes::default(),
             epoch: Instant::now(),
         });
         let (mut choice, mut first) = (config.io, None);
@@ -182,9 +188,10 @@ impl Engine {
             Taken::Id => EngineError::Attached,
             Taken::Name => EngineError::NameTaken(name.clone()),
         })?;
-        let attached = image::open(&image)
-            .map_err(EngineError::from)
-            .and_then(|image| self.place(id, &name, size, shaped(image, &budget)));
+        let attached = image::open(&image).map_err(EngineError::from).and_then(|image| {
+            let image = shaped(image, &budget);
+            self.place(id, &name, size, image, Arc::clone(budget.pool()))
+        });
         if attached.is_err() {
             directory.remove(id);
         }
@@ -197,6 +204,7 @@ impl Engine {
         name: &str,
         size: u64,
         image: Box<dyn Opened>,
+        pool: Arc<Pool>,
     ) -> Result<(), EngineError> {
         if image.size() < size {
             return Err(EngineError::TooSmall { image: image.size(), disk: size });
@@ -205,7 +213,7 @@ impl Engine {
         let load = directory.load(self.0.shared.mailboxes.len());
         let reactor = (0..load.len()).min_by_key(|&number| load[number]).unwrap_or(0);
         let (place, info) =
-            self.call(reactor, move |reactor| reactor.attach(size, image))?;
+            self.call(reactor, move |reactor| reactor.attach(size, image, &pool))?;
         tracing::info!(
             name,
             reactor,
@@ -247,6 +255,50 @@ impl Engine {
             let in_flight = u32::try_from(core.in_flight()).unwrap_or(u32::MAX);
             core.counters.snapshot(core.connections, in_flight)
         })
+    }
+
+    /// Puts a class's terms in force, for all its disks at once; without terms the
+    /// class is gone. Requests that wait are looked at again before this returns.
+    pub fn set_terms(
+        &self,
+        class: ClassId,
+        terms: Option<Terms>,
+    ) -> Result<(), EngineError> {
+        let now = Nanos::from(self.0.shared.epoch.elapsed());
+        self.0.shared.classes.set(now, class, terms);
+        self.look_again()
+    }
+
+    /// Puts a disk's guest into a class, or into none. What waits goes with it.
+    pub fn set_class(
+        &self,
+        disk: DiskId,
+        class: Option<ClassId>,
+    ) -> Result<(), EngineError> {
+        let membership = match class {
+            Some(id) => Membership::of(id, self.0.shared.classes.get(id)),
+            None => Membership::default(),
+        };
+        self.on_disk(disk, |disk, cx| disk.core.set_class(cx, membership))
+    }
+
+    /// Lets so many requests be at a datastore at once, or any number.
+    pub fn set_window(
+        &self,
+        datastore: &Budget,
+        window: Option<u32>,
+    ) -> Result<(), EngineError> {
+        datastore.pool().set_window(window);
+        self.look_again()
+    }
+
+    fn look_again(&self) -> Result<(), EngineError> {
+        for reactor in 0..self.0.shared.mailboxes.len() {
+            self.call(reactor, |reactor| {
+                reactor.cx.qos.terms_changed(reactor.cx.now);
+            })?;
+        }
+        Ok(())
     }
 
     /// Which disk each migration moves.

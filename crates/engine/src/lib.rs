@@ -3,6 +3,7 @@
 pub mod boot;
 mod buddy;
 mod buffer;
+mod classes;
 pub mod datastore;
 mod directory;
 mod disk;
@@ -14,6 +15,7 @@ mod listener;
 mod mailbox;
 mod migrate;
 pub mod mirror;
+mod qos;
 mod reactor;
 pub mod sidecar;
 mod slab;

@@ -7,8 +7,8 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::Mutex;
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex};
 
 use sterna_core::mirror::{
     Commit, Control, Counted, Fault, Progress, REGION, RegionMap, Stored,
@@ -85,6 +85,7 @@ impl Engine {
             return Err(MigrateError::Migrating);
         }
         let opened = shaped(image::open(&migration.destination)?, &migration.budget);
+        let pool = Arc::clone(migration.budget.pool());
         if opened.size() < size {
             return Err(MigrateError::TooSmall { image: opened.size(), disk: size });
         }
@@ -95,7 +96,7 @@ impl Engine {
             if disk.is_mirrored() {
                 return Err(MigrateError::Migrating);
             }
-            let destination = disk.core.add_image(cx, opened);
+            let destination = disk.core.add_image(cx, opened, &pool);
             let core = &mut disk.core;
             match MirrorDriver::start(core, cx, id, &options, map, destination, events) {
                 Ok(driver) => disk.set_driver(Box::new(driver)),

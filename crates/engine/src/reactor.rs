@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 use sterna_core::Nanos;
 
 use crate::buffer::Pool;
+use crate::classes::Classes;
 use crate::directory::Directory;
 use crate::disk::{Answer, Disk};
 use crate::export::connection::Connection;
@@ -35,6 +36,7 @@ use crate::image::{Cx, file};
 use crate::io::{self, Completion, Fd, IoChoice, IoKind, Owner, Token};
 use crate::listener::Bound;
 use crate::mailbox::Mailbox;
+use crate::qos::{self, Item, Qos};
 use crate::slab::Slab;
 use crate::timer::Timers;
 
@@ -59,6 +61,7 @@ pub(crate) struct Shared {
     /// Connections in their transmission phase, over all reactors.
     pub(crate) connections: AtomicUsize,
     pub(crate) keep: Option<Arc<OwnedFd>>,
+    pub(crate) classes: Classes,
     /// When time begins. One for all: a datastore's images on several reactors share
     /// its budget, which is kept in moments.
     pub(crate) epoch: Instant,
@@ -101,7 +104,9 @@ impl Reactor {
         zeroes.zero();
         let mailbox = shared.mailboxes[number].as_fd().try_clone_to_owned()?;
         let (timers, finished) = (Timers::default(), Vec::new());
-        let cx = Cx { io, timers, buffers, zeroes, now: Nanos(0), finished, lent: 0 };
+        let qos = Qos::new(number, shared.classes.migration());
+        let now = Nanos(0);
+        let cx = Cx { io, timers, buffers, zeroes, now, finished, lent: 0, qos };
         let reactor = Reactor {
             cx,
             number,
@@ -200,6 +205,7 @@ impl Reactor {
                 }
             }
             Owner::Listener(key) => self.listen_on(key),
+            Owner::Reactor if token.tag == qos::TIMER => self.cx.qos.fired(self.cx.now),
             Owner::Reactor => self.look(),
             Owner::Connection(_) => {}
         }
@@ -208,18 +214,55 @@ impl Reactor {
     /// Delivers answers and lets connections work, until nothing moves.
     fn settle(&mut self) {
         loop {
+            self.start_ready();
             self.deliver();
             if let Some(key) = self.touched.pop_front() {
                 self.work(key);
-            } else if self.cx.finished.is_empty() && !self.feed() {
+            } else if self.cx.finished.is_empty()
+                && self.cx.qos.is_settled()
+                && !self.feed()
+            {
                 break;
             }
         }
+        self.cx.qos.set_timer(self.cx.now, &mut self.cx.timers);
+        self.wake_others();
         for key in std::mem::take(&mut self.worked) {
             self.flush(key);
         }
         if !self.closing.is_empty() {
             self.close_disks();
+        }
+    }
+
+    /// Gives their disks what may start now.
+    fn start_ready(&mut self) {
+        while let Some((item, turn)) = self.cx.qos.next_ready() {
+            let (Item::Guest { disk: key, .. } | Item::Copy { disk: key, .. }) = item;
+            let Some(disk) = self.disks.get_mut(key) else { continue };
+            match item {
+                Item::Guest { request, .. } => {
+                    disk.start(&mut self.cx, request, Some(turn));
+                }
+                Item::Copy { image, ticket, .. } => {
+                    disk.start_copy(&mut self.cx, image, ticket, turn);
+                }
+            }
+            self.deliver_disk(key);
+        }
+    }
+
+    /// Other reactors wait for places that were given back here.
+    fn wake_others(&mut self) {
+        let mut wakes = self.cx.qos.take_wakes();
+        while wakes != 0 {
+            let number = wakes.trailing_zeros() as usize;
+            wakes &= wakes - 1;
+            if let Some(mailbox) = self.shared.mailboxes.get(number) {
+                mailbox.post(Box::new(|reactor| {
+                    reactor.cx.qos.look_again(reactor.cx.now);
+                }));
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use sterna_core::mirror::{Commit, Control, End, Phase, Progress};
+use sterna_core::qos::{ClassId, Limit, Terms};
 use sterna_engine::boot::BootId;
 use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options, Start};
 use sterna_engine::{Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice};
@@ -265,4 +266,45 @@ impl Drop for Btrfs {
         let unmounted = std::process::Command::new("umount").arg(&self.0).status();
         assert!(unmounted.unwrap().success(), "something still uses the file system");
     }
+}
+
+#[test]
+fn a_limit_on_copies_slows_them_until_it_is_lifted() {
+    let folder = folder();
+    let source = folder.path().join("source");
+    let content = content(4 * MIB);
+    write_sparse(&source, &content);
+    let engine = engine(IoChoice::Auto);
+    attach(&engine, &source, content.len());
+    // 2 MiB of data are read and written: 4 MiB, which take 16 s.
+    let limit = Limit { bytes: Some(MIB as u64 / 4), ..Limit::default() };
+    let terms = Terms { limit, ..Terms::default() };
+    engine.set_terms(ClassId::MIGRATION, Some(terms)).unwrap();
+    let spec = spec(folder.path(), content.len());
+    let (sender, events) = mpsc::channel();
+    engine.migrate(&spec, sender).expect("starts");
+    let notices = |event: &MigrationEvent| matches!(event, MigrationEvent::Notice(..));
+    let early = || events.recv_timeout(Duration::from_secs(2));
+    let early = std::iter::from_fn(|| early().ok()).find(|event| !notices(event));
+    assert!(early.is_none(), "it is held back: {early:?}");
+    engine.set_terms(ClassId::MIGRATION, None).unwrap();
+    assert_eq!(run(&engine, &events).0, End::Completed);
+    assert!(fs::read(folder.path().join("destination")).unwrap() == content);
+}
+
+#[test]
+fn a_cancel_does_not_wait_for_copies_that_wait_for_their_turn() {
+    let folder = folder();
+    let source = folder.path().join("source");
+    write_sparse(&source, &content(8 * MIB));
+    let engine = engine(IoChoice::Auto);
+    attach(&engine, &source, 8 * MIB);
+    let limit = Limit { bytes: Some(1), ..Limit::default() };
+    let terms = Terms { limit, ..Terms::default() };
+    engine.set_terms(ClassId::MIGRATION, Some(terms)).unwrap();
+    let spec = spec(folder.path(), 8 * MIB);
+    let (sender, events) = mpsc::channel();
+    engine.migrate(&spec, sender).expect("starts");
+    engine.control(spec.id, Control::Cancel).expect("under way");
+    assert_eq!(run(&engine, &events).0, End::Cancelled);
 }

@@ -27,7 +27,7 @@ fn bucket(span: Nanos) -> usize {
     let value = span.0.clamp(1 << LOW, (1 << HIGH) - 1);
     let octave = value.ilog2();
     let fine = (value >> (octave - FINE)) & ((1 << FINE) - 1);
-    (((octave - LOW) << FINE) as u64 + fine) as usize
+    ((octave - LOW) << FINE) as usize + fine as usize
 }
 
 /// The middle of a bucket.

@@ -164,6 +164,14 @@ pub enum Event {
         /// Whether it is.
         is: bool,
     },
+    /// An operation of a job waits for its turn, which is neither side's doing, or
+    /// has got it.
+    JobHeld {
+        /// Which.
+        job: JobId,
+        /// Whether it waits.
+        is: bool,
+    },
     /// A job has ended.
     JobDone {
         /// Which.

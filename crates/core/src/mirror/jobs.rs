@@ -13,6 +13,8 @@ pub(super) struct InFlight {
     pub(super) started: Nanos,
     /// What it waits for now is the source.
     on_source: bool,
+    /// Its operations that wait for their turn: neither side works on them.
+    held: u32,
     /// It belongs to the verification pass.
     pub(super) verify: bool,
     touched: Vec<u64>,
@@ -59,6 +61,7 @@ impl Jobs {
             regions,
             started: now,
             on_source: true,
+            held: 0,
             verify,
             touched: vec![0; words],
         });
@@ -109,9 +112,22 @@ impl Jobs {
         }
     }
 
-    /// When the oldest job began, and whether it waits for the source.
+    /// An operation of a job waits for its turn, or has got it. The job's time counts
+    /// from then on.
+    pub(super) fn set_held(&mut self, now: Nanos, id: JobId, is: bool) {
+        let Some(job) = self.list.iter_mut().find(|job| job.job.id == id) else { return };
+        if is {
+            job.held += 1;
+        } else {
+            job.held -= 1;
+            job.started = now;
+        }
+    }
+
+    /// When the oldest job began that a side works on, and whether that is the source.
     pub(super) fn oldest(&self) -> Option<(Nanos, bool)> {
-        self.list.iter().map(|job| (job.started, job.on_source)).min()
+        let at_work = self.list.iter().filter(|job| job.held == 0);
+        at_work.map(|job| (job.started, job.on_source)).min()
     }
 
     /// Counts the time of all jobs from `now` on: a pause has ended.

@@ -168,6 +168,7 @@ impl<M: RegionMap> Mirror<M> {
             }
             Event::DestinationSkipped { id } => self.destination_skipped(id, out),
             Event::JobOnSource { job, is } => self.jobs.set_on_source(job, is),
+            Event::JobHeld { job, is } => self.jobs.set_held(now, job, is),
             Event::JobDone { job, outcome } => self.job_done(now, job, &outcome, out),
             Event::Flushed(result) => self.flushed(now, result, out),
             Event::Prepared(ok) => self.prepared(now, ok, out),

@@ -33,6 +33,26 @@ fn a_destination_that_never_answers_pauses_the_migration() {
 }
 
 #[test]
+fn a_job_that_waits_for_its_turn_is_nobodys_silence() {
+    let mut bench = Bench::with(Stored::Late, Bench::config());
+    bench.tell(Event::Tick);
+    let jobs: Vec<_> = bench.jobs().iter().map(|job| job.id).collect();
+    for job in jobs.clone() {
+        bench.tell(Event::JobHeld { job, is: true });
+    }
+    bench.after(Nanos::from_secs(60)).tell(Event::Tick);
+    assert_eq!(bench.mirror.progress().phase, Phase::Copying);
+    for job in jobs {
+        bench.tell(Event::JobHeld { job, is: false });
+    }
+    bench.after(Nanos::from_millis(9_900)).tell(Event::Tick);
+    assert_eq!(bench.mirror.progress().phase, Phase::Copying, "from its turn on");
+    bench.after(Nanos::from_millis(100)).tell(Event::Tick);
+    let phase = bench.mirror.progress().phase;
+    assert!(matches!(phase, Phase::Paused(PauseReason::SourceTimedOut(_))), "{phase:?}");
+}
+
+#[test]
 fn a_destination_out_of_reach_is_lost_after_two_seconds_and_not_before() {
     let lost = Phase::Paused(PauseReason::Destination(Fault::Lost));
     let mut bench = Bench::almost_done();

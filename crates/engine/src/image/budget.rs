@@ -1,4 +1,5 @@
-//! What a datastore's shape lets through, for all of its images together.
+//! What a datastore lets through, for all of its images together: its shape, and the
+//! pool that its schedulers share.
 //!
 //! The images of a datastore are on several reactors. They share one budget, which
 //! is atomics alone: no image ever waits for another thread. Each takes for one
@@ -6,9 +7,11 @@
 //! request, wherever they are and however long their queues. All of them must have
 //! the same clock.
 
-use sterna_core::Nanos;
+use std::sync::Arc;
 
-use super::bucket::Bucket;
+use sterna_core::Nanos;
+use sterna_core::qos::{Bucket, Pool};
+
 use super::shape::Shape;
 
 /// The budget of a datastore: shared by all its images.
@@ -17,6 +20,7 @@ pub struct Budget {
     shape: Shape,
     bytes: Option<Bucket>,
     requests: Option<Bucket>,
+    pool: Arc<Pool>,
 }
 
 impl Budget {
@@ -26,12 +30,18 @@ impl Budget {
             shape,
             bytes: shape.bytes_per_second.map(Bucket::new),
             requests: shape.iops.map(Bucket::new),
+            pool: Arc::default(),
         }
     }
 
     /// What the datastore is slowed down to.
     pub(crate) fn shape(&self) -> Shape {
         self.shape
+    }
+
+    /// Who may be there at once, and in which order.
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.pool
     }
 
     /// Takes for one request that reads or writes so many bytes; gives the moment

@@ -14,7 +14,6 @@
 //! - Every operation is inside the image: the caller has checked its range.
 //!   Offsets and lengths are multiples of 512 unless `ImageInfo::min_block` is 1.
 
-mod bucket;
 mod budget;
 mod clone;
 mod extents;
@@ -34,6 +33,7 @@ use sterna_core::{ByteRange, Nanos};
 
 use crate::buffer::{Pool, Slice};
 use crate::io::{Completion, Errno, ImageId, Io, Token};
+use crate::qos::Qos;
 use crate::timer::Timers;
 
 pub use budget::Budget;
@@ -68,6 +68,8 @@ pub(crate) struct Cx {
     /// Bytes of `buffers` that guests have been answered for, or soon will be, and
     /// that a migration's destination still writes from.
     pub(crate) lent: usize,
+    /// Who may start when.
+    pub(crate) qos: Qos,
 }
 
 /// Names an operation on an image to the disk that asked for it.

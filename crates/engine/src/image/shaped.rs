@@ -196,6 +196,7 @@ mod tests {
     use crate::buffer::{Pool, Slice};
     use crate::image::{Done, file};
     use crate::io::{Io, Op, Owner};
+    use crate::qos::Qos;
     use crate::timer::Timers;
 
     /// An image that answers at once.
@@ -245,7 +246,8 @@ mod tests {
             let buffer = buffers.get(1 << 20).unwrap().slice(0, 1 << 20);
             let (timers, finished) = (Timers::default(), Vec::new());
             let io = Box::new(NoIo);
-            let cx = Cx { io, timers, buffers, zeroes, now: Nanos(0), finished, lent: 0 };
+            let (now, qos) = (Nanos(0), Qos::new(0, Arc::default()));
+            let cx = Cx { io, timers, buffers, zeroes, now, finished, lent: 0, qos };
             let budget = Arc::new(Budget::new(shape.parse().unwrap()));
             let images = (0..2).map(|image| {
                 let id = ImageId { disk: 1, image };

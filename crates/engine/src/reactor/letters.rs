@@ -1,5 +1,9 @@
 //! What letters do: disks come and go, and the reactor ends.
 
+use std::sync::Arc;
+
+use sterna_core::qos::Pool;
+
 use super::{MAILBOX, Reactor};
 use crate::directory::Place;
 use crate::disk::Disk;
@@ -24,11 +28,12 @@ impl Reactor {
         &mut self,
         size: u64,
         image: Box<dyn Opened>,
+        pool: &Arc<Pool>,
     ) -> (Place, ImageInfo) {
         let key = self.disks.next_key();
         let mut disk = Disk::new(key, size);
-        let image = disk.core.add_image(&mut self.cx, image);
-        disk.core.set_current(image);
+        let image = disk.core.add_image(&mut self.cx, image, pool);
+        disk.core.set_current(&mut self.cx, image);
         let info = disk.core.image(image).map(Image::info).expect("just added");
         let inserted = self.disks.insert(disk);
         debug_assert_eq!(inserted, key);

@@ -30,7 +30,7 @@ pub(super) struct Told {
 impl MirrorDriver {
     /// Tells the mirror of the requests that are in flight already.
     pub(super) fn adopt(&mut self, core: &mut Core, cx: &mut Cx) {
-        for number in core.requests() {
+        for number in core.started() {
             let Some(request) = self.name(core, number) else { continue };
             self.adopted.push(request.id);
             self.tell(core, cx, Event::Arrived(request));

@@ -215,8 +215,11 @@ impl MirrorDriver {
             Action::Ended(end) => {
                 self.ended = Some(end);
                 match end {
-                    End::Completed => core.set_current(self.destination),
-                    End::Cancelled => core.abort_image(cx, self.destination),
+                    End::Completed => core.set_current(cx, self.destination),
+                    End::Cancelled => {
+                        core.give_up_copies(cx);
+                        core.abort_image(cx, self.destination);
+                    }
                 }
                 self.send(MigrationEvent::Ended(self.id, end, Box::new(self.progress())));
             }
@@ -244,7 +247,11 @@ impl MirrorDriver {
                         Side::Source => self.source,
                         Side::Destination => self.destination,
                     };
-                    self.own(core, cx, Own::Job(id, side), image, op);
+                    let own = self.tickets.insert(Own::Job(id, side));
+                    let ticket = Core::OWN + u64::from(own);
+                    if core.copy(cx, image, ticket, op) {
+                        self.later.push_back(Event::JobHeld { job: id, is: true });
+                    }
                 }
                 Asked::OnSource(job, is) => {
                     self.later.push_back(Event::JobOnSource { job, is });
@@ -324,12 +331,24 @@ impl Driver for MirrorDriver {
                 let result = result.map(|_| ()).map_err(fault);
                 self.tell(core, cx, Event::DestinationDone { id, result });
             }
-            Some(Own::Job(id, side)) => self.job_step(core, cx, id, side, result),
+            Some(Own::Job(job, side)) => {
+                if core.copy_done(cx, id) {
+                    self.later.push_back(Event::JobHeld { job, is: false });
+                }
+                self.job_step(core, cx, job, side, result);
+            }
             Some(Own::Flush) => {
                 let result = result.map(|_| ()).map_err(fault);
                 self.tell(core, cx, Event::Flushed(result));
             }
             None => {}
+        }
+    }
+
+    fn copy_started(&mut self, core: &mut Core, cx: &mut Cx, id: u64) {
+        let own = id.checked_sub(Core::OWN).and_then(|own| self.tickets.get(own as u32));
+        if let Some(Own::Job(job, _)) = own {
+            self.tell(core, cx, Event::JobHeld { job: *job, is: false });
         }
     }
 

@@ -7,6 +7,7 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Process, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sterna_core::Nanos;
@@ -16,6 +17,7 @@ use crate::image::{
     self, Cx, Done, Image, ImageOp, ImageResult, ImageSpec, Ticket, file,
 };
 use crate::io::{self, ImageId, IoChoice, Owner};
+use crate::qos::Qos;
 use crate::timer::Timers;
 
 /// Longer than anything here takes on a busy machine.
@@ -38,7 +40,8 @@ impl Rig {
         let zeroes = buffers.get(file::ZEROES).unwrap().slice(0, file::ZEROES);
         zeroes.zero();
         let (timers, finished) = (Timers::default(), Vec::new());
-        let mut cx = Cx { io, timers, buffers, zeroes, now: Nanos(0), finished, lent: 0 };
+        let (now, qos) = (Nanos(0), Qos::new(0, Arc::default()));
+        let mut cx = Cx { io, timers, buffers, zeroes, now, finished, lent: 0, qos };
         let spec = ImageSpec::Nbd(uri.parse().unwrap());
         let opened = image::open(&spec).unwrap();
         let image = opened.start(&mut cx, ImageId { disk: 1, image: 2 });

@@ -30,41 +30,108 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sterna_core::Nanos;
+use crate::Nanos;
 
-/// What fits the bucket, as a time of filling.
+/// What fits a bucket that was given no other size, as a time of filling.
 const BURST: Nanos = Nanos::from_millis(10);
 
 /// Nanoseconds in a second.
 const SECOND: u128 = 1_000_000_000;
 
+/// No rate: everything may start at once.
+const OPEN: u64 = 0;
+
 /// A token bucket.
 #[derive(Debug)]
-pub(crate) struct Bucket {
-    /// Units per second.
-    rate: u64,
+pub struct Bucket {
+    /// Units per second, or `OPEN`.
+    rate: AtomicU64,
     /// In nanoseconds of the clock of those that take.
     full_at: AtomicU64,
+    /// What fits it.
+    burst: Nanos,
+}
+
+impl Default for Bucket {
+    /// One that holds nobody back.
+    fn default() -> Self {
+        Bucket::open(BURST)
+    }
 }
 
 impl Bucket {
-    /// A full bucket that fills with `rate` units per second, not zero.
-    pub(crate) fn new(rate: u64) -> Bucket {
-        Bucket { rate: rate.max(1), full_at: AtomicU64::new(0) }
+    /// A full bucket that fills with `rate` units per second, at least one.
+    pub fn new(rate: u64) -> Bucket {
+        Bucket::with_burst(rate, BURST)
+    }
+
+    /// A full bucket that takes so long to fill.
+    pub fn with_burst(rate: u64, burst: Nanos) -> Bucket {
+        let bucket = Bucket::open(burst);
+        bucket.rate.store(rate.max(1), Ordering::Relaxed);
+        bucket
+    }
+
+    /// A bucket that holds nobody back, and takes so long to fill once it has a rate.
+    pub fn open(burst: Nanos) -> Bucket {
+        Bucket { rate: AtomicU64::new(OPEN), full_at: AtomicU64::new(0), burst }
+    }
+
+    /// Units per second, if it holds anybody back.
+    pub fn rate(&self) -> Option<u64> {
+        Some(self.rate.load(Ordering::Relaxed)).filter(|rate| *rate != OPEN)
+    }
+
+    /// Fills with another rate from now on, or holds nobody back. What is owed is
+    /// owed still, and paid at the new rate.
+    pub fn set_rate(&self, now: Nanos, rate: Option<u64>) {
+        let new = rate.map_or(OPEN, |rate| rate.max(1));
+        let old = self.rate.swap(new, Ordering::Relaxed);
+        if old == OPEN || new == OPEN {
+            // Full: what was taken while nothing was held back was for nothing.
+            self.full_at.store(now.0, Ordering::Relaxed);
+        } else if old != new {
+            let scale = |full_at: u64| {
+                let left = u128::from(full_at.saturating_sub(now.0));
+                let left = left * u128::from(old) / u128::from(new);
+                Some(now.0.saturating_add(u64::try_from(left).unwrap_or(u64::MAX)))
+            };
+            let _ =
+                self.full_at.fetch_update(Ordering::Relaxed, Ordering::Relaxed, scale);
+        }
+    }
+
+    /// How long so many units take to come; nothing where nobody is held back.
+    pub fn price(&self, units: u64) -> Nanos {
+        let Some(rate) = self.rate() else { return Nanos(0) };
+        let price = (u128::from(units) * SECOND).div_ceil(u128::from(rate));
+        Nanos(u64::try_from(price).unwrap_or(u64::MAX))
+    }
+
+    /// Since when the next request might have started, or from when on it may.
+    pub fn tag(&self) -> Nanos {
+        self.start(self.full_at.load(Ordering::Relaxed))
     }
 
     /// Takes what a request costs; gives the moment from which on it may start:
     /// `now` or later.
-    pub(crate) fn take(&self, now: Nanos, units: u64) -> Nanos {
-        let price = (u128::from(units) * SECOND).div_ceil(u128::from(self.rate));
-        let price = u64::try_from(price).unwrap_or(u64::MAX);
-        let later = |full_at: u64| Some(full_at.max(now.0).saturating_add(price));
+    pub fn take(&self, now: Nanos, units: u64) -> Nanos {
+        if self.rate().is_none() {
+            return now;
+        }
+        let price = self.price(units);
+        let later = |full_at: u64| Some(full_at.max(now.0).saturating_add(price.0));
         // The number stands for nothing else in memory, so no order is needed.
         let full_at = self
             .full_at
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, later)
             .unwrap_or_else(|full_at| full_at);
-        now.max(Nanos(full_at.saturating_sub(BURST.0)))
+        now.max(self.start(full_at))
+    }
+
+    /// When a request may start that finds the bucket full at `full_at`.
+    fn start(&self, full_at: u64) -> Nanos {
+        Nanos(full_at.saturating_sub(self.burst.0))
     }
 }
 
@@ -143,6 +210,22 @@ mod tests {
         let bucket = Bucket::new(100);
         let starts = [(); 5].map(|()| bucket.take(Nanos(0), 1));
         assert_eq!(starts, [0, 0, 10, 20, 30].map(Nanos::from_millis));
+    }
+
+    #[test]
+    fn a_new_rate_holds_for_what_is_owed_already() {
+        // One per second, and two taken: the second is owed, but for the burst.
+        let bucket = Bucket::new(1);
+        assert_eq!([(); 2].map(|()| bucket.take(Nanos(0), 1).0), [0, SECOND - BURST.0]);
+        // Half of it is paid; what is left takes a hundredth of its time.
+        let now = Nanos(SECOND);
+        bucket.set_rate(now, Some(100));
+        assert!(bucket.tag() <= now);
+        assert_eq!(bucket.take(now, 1), now);
+        bucket.set_rate(now, None);
+        assert_eq!(bucket.take(now, 1 << 40), now);
+        bucket.set_rate(now, Some(1));
+        assert_eq!(bucket.take(now, 1), now, "what was free is not owed");
     }
 
     #[test]

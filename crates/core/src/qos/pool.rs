@@ -1,0 +1,174 @@
+//! A datastore as its schedulers share it: how much may be there at once, and how
+//! far each class has come in the order of shares.
+//!
+//! Shares are held by start-time fair queueing (Goyal, Vin, Chen, 1996): a request
+//! has a tag, the later of the pool's virtual time and the end of its class's
+//! previous request; the smallest goes first, virtual time is the tag of what went
+//! last, and each request moves its class on by what it weighs over the class's
+//! shares. Tags are numbers that all schedulers of the pool read and move, so they
+//! mean the same everywhere.
+//!
+//! A scheduler with requests that could start says what its smallest tag is
+//! (`heads`). When a place becomes free, a scheduler whose own tag is not the
+//! smallest leaves the place to the one that has it and wakes it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use super::class::{Class, ClassId, Cost};
+use super::slots::{SCHEDULERS_MAX, Slots};
+
+/// A weight of one at one share, in units of virtual time: so large that a share of
+/// 100 000 still tells requests of different size apart.
+const UNIT: u64 = 1 << 20;
+
+/// Shares at most: see `UNIT`.
+pub const SHARES_MAX: u32 = 100_000;
+
+/// How far a class may be ahead of virtual time, in requests of its own, by what its
+/// reservation gives it. Past that it is forgotten, so that a class that was carried
+/// by its reservation for long is not put off for long afterwards. More than the
+/// largest request weighs.
+const AHEAD_MAX: u64 = 64;
+
+/// Nothing that could start.
+const NOTHING: u64 = u64::MAX;
+
+/// The requests at a datastore, shared by its schedulers.
+#[derive(Debug)]
+pub struct Pool {
+    pub(super) slots: Slots,
+    virtual_time: AtomicU64,
+    heads: [AtomicU64; SCHEDULERS_MAX as usize],
+    /// The schedulers there are, a bit each.
+    present: AtomicU64,
+    /// What each class has here. Looked up when a disk comes or changes its class,
+    /// never for a request.
+    stakes: Mutex<BTreeMap<ClassId, Weak<Stake>>>,
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Pool {
+            slots: Slots::new(None),
+            virtual_time: AtomicU64::new(0),
+            heads: [const { AtomicU64::new(NOTHING) }; SCHEDULERS_MAX as usize],
+            present: AtomicU64::new(0),
+            stakes: Mutex::default(),
+        }
+    }
+}
+
+impl Pool {
+    /// Lets so many requests be at the datastore at once, or any number. Schedulers
+    /// with requests that wait must be told to look again.
+    pub fn set_window(&self, window: Option<u32>) {
+        self.slots.set(window);
+    }
+
+    /// How many requests may be there at once.
+    pub fn window(&self) -> Option<u32> {
+        self.slots.max()
+    }
+
+    /// What `class` has here.
+    pub fn stake(&self, id: ClassId, class: &Arc<Class>) -> Arc<Stake> {
+        let mut stakes = self.stakes.lock().unwrap_or_else(PoisonError::into_inner);
+        stakes.retain(|_, stake| stake.strong_count() > 0);
+        let known = stakes.get(&id).and_then(Weak::upgrade);
+        let known = known.filter(|stake| Arc::ptr_eq(&stake.class, class));
+        known.unwrap_or_else(|| {
+            let stake = Arc::new(Stake::new(Arc::clone(class)));
+            stakes.insert(id, Arc::downgrade(&stake));
+            stake
+        })
+    }
+
+    pub(super) fn join(&self, scheduler: u32) {
+        self.present.fetch_or(1 << scheduler, SeqCst);
+    }
+
+    pub(super) fn leave(&self, scheduler: u32) {
+        self.say_head(scheduler, None);
+        self.present.fetch_and(!(1 << scheduler), SeqCst);
+    }
+
+    pub(super) fn virtual_time(&self) -> u64 {
+        self.virtual_time.load(Relaxed)
+    }
+
+    pub(super) fn advance(&self, tag: u64) {
+        self.virtual_time.fetch_max(tag, Relaxed);
+    }
+
+    /// Says what a scheduler could start first.
+    pub(super) fn say_head(&self, scheduler: u32, tag: Option<u64>) {
+        self.heads[scheduler as usize].store(tag.unwrap_or(NOTHING), SeqCst);
+    }
+
+    /// The scheduler that comes before this one, if any does.
+    pub(super) fn goes_before(&self, scheduler: u32, tag: u64) -> Option<u32> {
+        let mut others = self.present.load(SeqCst) & !(1 << scheduler);
+        let mut first = None;
+        let mut least = (tag, scheduler);
+        while others != 0 {
+            let other = others.trailing_zeros();
+            others &= others - 1;
+            let head = (self.heads[other as usize].load(SeqCst), other);
+            if head < least {
+                (least, first) = (head, Some(other));
+            }
+        }
+        first
+    }
+}
+
+/// What a class has on one datastore.
+#[derive(Debug)]
+pub struct Stake {
+    pub(super) class: Arc<Class>,
+    /// Where its next request begins, in the pool's virtual time.
+    finish: AtomicU64,
+    /// The virtual time of its members among each other.
+    member_time: AtomicU64,
+}
+
+impl Stake {
+    /// Of a class of its own: a disk that is in none.
+    pub fn new(class: Arc<Class>) -> Stake {
+        Stake { class, finish: AtomicU64::new(0), member_time: AtomicU64::new(0) }
+    }
+
+    /// The tag of its next request.
+    pub(super) fn tag(&self, pool: &Pool) -> u64 {
+        let virtual_time = pool.virtual_time();
+        let ahead = AHEAD_MAX * UNIT / self.class.shares();
+        let furthest = virtual_time.saturating_add(ahead);
+        let finish = self.finish.load(Relaxed);
+        if finish > furthest {
+            self.finish.store(furthest, Relaxed);
+        }
+        finish.clamp(virtual_time, furthest)
+    }
+
+    /// A request that had this tag starts.
+    pub(super) fn charge(&self, pool: &Pool, tag: u64, cost: Cost, reserved: bool) {
+        if !reserved {
+            pool.advance(tag);
+        }
+        let step = UNIT * cost.weight() / self.class.shares();
+        self.finish.store(tag.saturating_add(step), Relaxed);
+    }
+
+    /// The tag of a member's next request, given where its last one ended.
+    pub(super) fn member_tag(&self, finish: u64) -> u64 {
+        finish.max(self.member_time.load(Relaxed))
+    }
+
+    /// A member's request that had this tag starts; gives where it ends.
+    pub(super) fn charge_member(&self, tag: u64, cost: Cost, shares: u32) -> u64 {
+        self.member_time.fetch_max(tag, Relaxed);
+        tag.saturating_add(UNIT * cost.weight() / u64::from(shares.max(1)))
+    }
+}

@@ -1,0 +1,161 @@
+//! What the scheduler keeps, for whatever mix of classes, schedulers and clients.
+
+use proptest::prelude::*;
+use sterna_core::Nanos;
+use sterna_core::qos::{Goal, Limit, Rate, Terms};
+
+use super::world::{Client, World, busy};
+
+const MS: Nanos = Nanos::from_millis(1);
+
+fn limited(goal: Goal) -> Terms {
+    let limit = match goal {
+        Goal::Bytes(rate) => Limit { bytes: Some(rate), ..Limit::default() },
+        Goal::Requests(rate) => Limit { requests: Some(rate), ..Limit::default() },
+        Goal::Response(span) => Limit { response: Some(span), ..Limit::default() },
+    };
+    Terms { limit, ..Terms::default() }
+}
+
+fn alone(terms: Terms) -> World {
+    World::new(None, MS, 1, &[(1, terms)], &[Client { outstanding: 8, ..busy(1) }])
+}
+
+#[test]
+fn a_limit_in_requests_holds_for_the_class_as_a_whole() {
+    let classes = [(1, limited(Goal::Requests(100)))];
+    let other = Client { scheduler: 1, ..busy(1) };
+    let mut world = World::new(None, MS, 2, &classes, &[busy(1), other]);
+    world.run(Nanos::from_secs(1));
+    let rates = world.run(Nanos::from_secs(10));
+    let (first, second) = (rates[0].0, rates[1].0);
+    assert!((first + second - 100.0).abs() < 1.0, "{rates:?}");
+    assert!((first - second).abs() < 2.0, "in turns: {rates:?}");
+}
+
+#[test]
+fn a_limit_in_bytes_counts_bytes() {
+    let mut world = alone(limited(Goal::Bytes(4096 * 50)));
+    world.run(Nanos::from_secs(1));
+    let rate = world.run(Nanos::from_secs(10))[0].0;
+    assert!((rate - 50.0).abs() < 1.0, "{rate}");
+}
+
+#[test]
+fn a_response_time_is_held_at_the_mean() {
+    let mut world = alone(limited(Goal::Response(Nanos::from_millis(20))));
+    world.run(Nanos::from_secs(1));
+    let (rate, response) = world.run(Nanos::from_secs(10))[0];
+    assert!((response.as_millis_f64() - 20.0).abs() < 0.5, "{response}");
+    assert!((rate - 400.0).abs() < 10.0, "8 in flight at 20 ms: {rate}");
+}
+
+#[test]
+fn a_depth_is_never_exceeded_over_all_schedulers() {
+    let classes = [(1, Terms { depth: Some(3), ..Terms::default() })];
+    let other = Client { scheduler: 1, ..busy(1) };
+    let mut world = World::new(None, MS, 2, &classes, &[busy(1), other]);
+    let rates = world.run(Nanos::from_secs(10));
+    assert!(world.most[0] <= 3 && world.most[1] <= 3, "{:?}", world.most);
+    assert!((rates[0].0 + rates[1].0 - 3000.0).abs() < 30.0, "{rates:?}");
+}
+
+#[test]
+fn a_limit_that_is_set_or_lifted_holds_at_once() {
+    let mut world = alone(Terms::default());
+    assert!((world.run(Nanos::from_secs(1))[0].0 - 8000.0).abs() < 80.0);
+    world.set_terms(1, &limited(Goal::Requests(1)));
+    let slow = world.run(Nanos::from_secs(10))[0].0;
+    assert!(slow < 2.0, "1 per second, and what was at the device: {slow}");
+    world.set_terms(1, &Terms::default());
+    assert!((world.run(Nanos::from_secs(1))[0].0 - 8000.0).abs() < 80.0);
+    world.set_terms(1, &limited(Goal::Requests(1)));
+    world.run(Nanos::from_secs(2));
+    world.set_terms(1, &limited(Goal::Requests(1000)));
+    let rate = world.run(Nanos::from_secs(1))[0].0;
+    assert!((rate - 1000.0).abs() < 30.0, "a turn of before does not hold: {rate}");
+}
+
+#[test]
+fn a_class_that_its_reservation_carried_is_not_put_off_afterwards() {
+    // 300 per second, of which the first class has 200 by its reservation, though by
+    // its shares it would have 3.
+    let terms = |shares, reservation| Terms { shares, reservation, ..Terms::default() };
+    let classes = [(1, terms(10, Some(Rate::Requests(200)))), (2, terms(1000, None))];
+    let service = Nanos(8 * 1_000_000_000 / 300);
+    let mut world = World::new(Some(8), service, 1, &classes, &[busy(1), busy(2)]);
+    world.run(Nanos::from_secs(100));
+    // Equal shares, and no reservation: half each, within a second.
+    for class in [1, 2] {
+        world.set_terms(class, &terms(1000, None));
+    }
+    world.run(Nanos::from_secs(1));
+    let rates = world.run(Nanos::from_secs(4));
+    assert!((rates[0].0 - 150.0).abs() < 15.0, "{rates:?}");
+}
+
+/// Terms of any kind that leave a class at least some requests.
+fn terms() -> impl Strategy<Value = Terms> {
+    let rate = prop::option::weighted(0.3, 50u64..2000);
+    let reservation = prop::option::weighted(0.3, 10u64..300);
+    let depth = prop::option::weighted(0.3, 1u32..16);
+    (rate, reservation, depth, 1u32..10_000).prop_map(
+        |(rate, reserved, depth, shares)| {
+            let limit = Limit { requests: rate, ..Limit::default() };
+            let reservation = reserved.map(Rate::Requests);
+            Terms { reservation, limit, shares, depth }
+        },
+    )
+}
+
+fn client() -> impl Strategy<Value = Client> {
+    (1u32..4, 0usize..3, 1usize..64, 512u64..1 << 18).prop_map(
+        |(class, scheduler, outstanding, bytes)| Client {
+            scheduler,
+            outstanding,
+            bytes,
+            ..busy(class)
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// No limit and no depth is exceeded, and nothing is kept free while somebody could
+    /// use it.
+    #[test]
+    fn bounds_hold_and_nothing_is_kept_free(
+        window in prop::option::of(1u32..64),
+        terms in [terms(), terms(), terms()],
+        clients in prop::collection::vec(client(), 1..8),
+    ) {
+        let classes = [(1, terms[0]), (2, terms[1]), (3, terms[2])];
+        let mut world = World::new(window, MS, 3, &classes, &clients);
+        let seconds = 4;
+        let rates = world.run(Nanos::from_secs(seconds));
+        let mut wanted = 0.0;
+        for (id, terms) in classes {
+            let of = |one: &(usize, &Client)| one.1.class == id;
+            let mine: Vec<_> = clients.iter().enumerate().filter(of).collect();
+            let rate: f64 = mine.iter().map(|(at, _)| rates[*at].0).sum();
+            let outstanding: usize = mine.iter().map(|(_, one)| one.outstanding).sum();
+            if let Some(limit) = terms.limit.requests {
+                // The burst and a request of each scheduler's turn are spread over all.
+                let most = limit as f64 * (1.0 + 0.01 / seconds as f64) + 1.0;
+                prop_assert!(rate <= most, "{rate} of {limit}");
+            }
+            if let Some(depth) = terms.depth {
+                let most: usize = mine.iter().map(|(at, _)| world.most[*at]).max().unwrap_or(0);
+                prop_assert!(most <= depth as usize);
+            }
+            let at_once = outstanding.min(terms.depth.map_or(usize::MAX, |d| d as usize));
+            let own = at_once as f64 * 1000.0;
+            wanted += terms.limit.requests.map_or(own, |limit| own.min(limit as f64));
+        }
+        let capacity = window.map_or(f64::MAX, |window| f64::from(window) * 1000.0);
+        let total: f64 = rates.iter().map(|(rate, _)| rate).sum();
+        let least = wanted.min(capacity);
+        prop_assert!(total >= least * 0.9 - 20.0, "{total} of {least}");
+    }
+}

@@ -1,0 +1,272 @@
+//! Service levels on a reactor: the schedulers of its datastores.
+//!
+//! Two kinds of requests pass here before they reach an image: those of guests, as
+//! they come in (so what waits is not yet in flight for a mirror), and the copier's
+//! operations on either image. The destination's part of a mirrored write does not: its
+//! guest has had its turn, and waits. Nor do flushes and questions, which cost a
+//! datastore little and may be what others wait for.
+//!
+//! What may start and did not at once goes to `ready`; the loop gives it to its disk.
+//! A guest's requests are scheduled where the disk's current image is, and move with
+//! it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use sterna_core::Nanos;
+use sterna_core::qos::{Class, ClassId, Cost, FlowId, Permit, Pool, SHARES, Stake};
+use sterna_core::qos::{SCHEDULERS_MAX, Scheduler};
+
+use crate::image::ImageOp;
+use crate::io::{Owner, Token};
+use crate::slab::Slab;
+use crate::timer::{TimerId, Timers};
+
+/// Reactors at most: each is one scheduler of a datastore.
+pub(crate) const REACTORS_MAX: usize = SCHEDULERS_MAX as usize;
+
+/// The tag of the timer, which the reactor owns.
+pub(crate) const TIMER: u32 = 2;
+
+/// How long requests wait for a place without anybody looking: far longer than any
+/// place is held. It only bounds what a wake that went astray would cost.
+const LOOK_AGAIN: Nanos = Nanos::from_secs(1);
+
+/// What waits for its turn.
+#[derive(Debug)]
+pub(crate) enum Item {
+    /// A guest's request.
+    Guest { disk: u32, request: u32 },
+    /// An operation of the copier, under this ticket.
+    Copy { disk: u32, image: u16, ticket: u64 },
+}
+
+/// A request's turn: where it was given, and what has to be given back.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    store: u32,
+    permit: Permit,
+    /// When it started.
+    pub(crate) at: Nanos,
+}
+
+/// What an operation costs; none for what need not wait.
+pub(crate) fn cost(op: &ImageOp) -> Option<Cost> {
+    match op {
+        ImageOp::Read { buf, .. } | ImageOp::Write { buf, .. } => {
+            Some(Cost { bytes: buf.len() as u64 })
+        }
+        // Blocks that are shared are neither read nor written.
+        ImageOp::Zero { .. } | ImageOp::Clone { .. } => Some(Cost { bytes: 0 }),
+        ImageOp::Flush | ImageOp::Extents { .. } | ImageOp::Cache { .. } => None,
+    }
+}
+
+/// The class of a disk's guest; a disk in no class is one by itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Membership(Option<(ClassId, Arc<Class>)>);
+
+impl Membership {
+    pub(crate) fn of(id: ClassId, class: Arc<Class>) -> Membership {
+        Membership(Some((id, class)))
+    }
+
+    fn stake(&self, pool: &Pool) -> Arc<Stake> {
+        match &self.0 {
+            Some((id, class)) => pool.stake(*id, class),
+            None => Arc::new(Stake::new(Arc::default())),
+        }
+    }
+}
+
+/// A flow of one of the reactor's schedulers.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    store: u32,
+    id: FlowId,
+}
+
+/// The schedulers of a reactor.
+pub(crate) struct Qos {
+    number: u32,
+    migration: Arc<Class>,
+    stores: Slab<Scheduler<Item>>,
+    ready: VecDeque<(Item, Turn)>,
+    wakes: u64,
+    timer: Option<(Nanos, TimerId)>,
+}
+
+impl Qos {
+    /// Of the reactor `number`; `migration` is the class of all copies.
+    pub(crate) fn new(number: usize, migration: Arc<Class>) -> Qos {
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        Qos {
+            number,
+            migration,
+            stores: Slab::new(),
+            ready: VecDeque::new(),
+            wakes: 0,
+            timer: None,
+        }
+    }
+
+    /// A flow for a disk's guest.
+    pub(crate) fn add_guest(&mut self, pool: &Arc<Pool>, of: &Membership) -> Flow {
+        self.add(pool, &of.stake(pool))
+    }
+
+    /// A flow for what is copied from or to an image.
+    pub(crate) fn add_copies(&mut self, pool: &Arc<Pool>) -> Flow {
+        self.add(pool, &pool.stake(ClassId::MIGRATION, &self.migration))
+    }
+
+    fn add(&mut self, pool: &Arc<Pool>, stake: &Arc<Stake>) -> Flow {
+        let known = self.stores.iter().find(|(_, store)| Arc::ptr_eq(store.pool(), pool));
+        let store = known.map(|(store, _)| store).unwrap_or_else(|| {
+            self.stores.insert(Scheduler::new(Arc::clone(pool), self.number))
+        });
+        let id = self.stores.get_mut(store).expect("just found").add_flow(stake, SHARES);
+        Flow { store, id }
+    }
+
+    /// Moves a guest to another class, with what waits.
+    pub(crate) fn set_class(&mut self, now: Nanos, flow: &Flow, of: &Membership) {
+        let Some(store) = self.stores.get_mut(flow.store) else { return };
+        let stake = of.stake(store.pool());
+        store.set_stake(flow.id, &stake);
+        self.look(now, flow.store);
+    }
+
+    /// Ends a flow; gives what waited in it.
+    pub(crate) fn remove(&mut self, flow: &Flow) -> Vec<Item> {
+        let Some(store) = self.stores.get_mut(flow.store) else { return Vec::new() };
+        let waiting = store.remove_flow(flow.id);
+        self.drop_if_unused(flow.store);
+        waiting
+    }
+
+    /// Takes out what waits in a flow.
+    pub(crate) fn give_up(&mut self, flow: &Flow) -> Vec<Item> {
+        self.stores
+            .get_mut(flow.store)
+            .map_or_else(Vec::new, |store| store.take_waiting(flow.id))
+    }
+
+    /// A request has come: its turn, if that is now. Else it will be `ready`.
+    pub(crate) fn arrive(
+        &mut self,
+        now: Nanos,
+        flow: &Flow,
+        cost: Cost,
+        item: Item,
+    ) -> Option<Turn> {
+        let store = self.stores.get_mut(flow.store)?;
+        if let Some((_, permit)) = store.arrive(now, flow.id, cost, item) {
+            return Some(Turn { store: flow.store, permit, at: now });
+        }
+        self.look(now, flow.store);
+        None
+    }
+
+    /// A request that waited elsewhere comes here; it will be `ready`.
+    pub(crate) fn arrive_again(
+        &mut self,
+        now: Nanos,
+        flow: &Flow,
+        cost: Cost,
+        item: Item,
+    ) {
+        let Some(store) = self.stores.get_mut(flow.store) else { return };
+        match store.arrive(now, flow.id, cost, item) {
+            Some((item, permit)) => {
+                let turn = Turn { store: flow.store, permit, at: now };
+                self.ready.push_back((item, turn));
+            }
+            None => self.look(now, flow.store),
+        }
+    }
+
+    /// A request is done.
+    pub(crate) fn done(&mut self, now: Nanos, turn: Turn) {
+        let Turn { store: number, permit, at } = turn;
+        let Some(store) = self.stores.get_mut(number) else { return };
+        store.done(permit, now.since(at));
+        self.wakes |= store.take_wakes();
+        if store.is_waiting() {
+            self.look(now, number);
+        }
+        self.drop_if_unused(number);
+    }
+
+    fn look(&mut self, now: Nanos, number: u32) {
+        let Some(store) = self.stores.get_mut(number) else { return };
+        while let Some((item, permit)) = store.next(now) {
+            self.ready.push_back((item, Turn { store: number, permit, at: now }));
+        }
+        self.wakes |= store.take_wakes();
+    }
+
+    /// Looks at everything that waits: places were given back elsewhere, or time has
+    /// come.
+    pub(crate) fn look_again(&mut self, now: Nanos) {
+        for number in self.stores.keys() {
+            self.look(now, number);
+        }
+    }
+
+    /// The terms of classes, or what a datastore lets through, have changed.
+    pub(crate) fn terms_changed(&mut self, now: Nanos) {
+        for number in self.stores.keys() {
+            if let Some(store) = self.stores.get_mut(number) {
+                store.terms_changed(now);
+            }
+        }
+        self.look_again(now);
+    }
+
+    /// The next that may start.
+    pub(crate) fn next_ready(&mut self) -> Option<(Item, Turn)> {
+        self.ready.pop_front()
+    }
+
+    /// Whether nothing is ready.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.ready.is_empty()
+    }
+
+    /// The other reactors that have to look again, a bit each.
+    pub(crate) fn take_wakes(&mut self) -> u64 {
+        std::mem::take(&mut self.wakes) & !(1 << self.number)
+    }
+
+    /// Sets the timer for what is due next.
+    pub(crate) fn set_timer(&mut self, now: Nanos, timers: &mut Timers) {
+        let due = |store: &Scheduler<Item>| {
+            let waits = store.is_waiting().then(|| now.plus(LOOK_AGAIN));
+            store.deadline().or(waits)
+        };
+        let next = self.stores.iter().filter_map(|(_, store)| due(store)).min();
+        let held = self.timer.map(|(at, _)| at);
+        // A timer that is early enough is left alone: setting one costs more.
+        if held.is_some_and(|held| next.is_some_and(|next| held <= next)) {
+            return;
+        }
+        if let Some((_, timer)) = self.timer.take() {
+            timers.cancel(timer);
+        }
+        let token = Token { owner: Owner::Reactor, tag: TIMER };
+        self.timer = next.map(|at| (at, timers.set(at, token)));
+    }
+
+    /// The timer has fired.
+    pub(crate) fn fired(&mut self, now: Nanos) {
+        self.timer = None;
+        self.look_again(now);
+    }
+
+    fn drop_if_unused(&mut self, number: u32) {
+        if self.stores.get(number).is_some_and(Scheduler::is_unused) {
+            self.stores.remove(number);
+        }
+    }
+}
