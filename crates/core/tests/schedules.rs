@@ -142,7 +142,12 @@ proptest! {
                 prop_assert!((1..=WEEK).contains(&seconds));
                 prop_assert_ne!(one.is_open(now.after(seconds)), open);
                 let before = u64::from(seconds) * u64::from(part) / 1000;
-                prop_assert_eq!(one.is_open(now.after(before as u32)), open);
+                let between = now.after(before as u32);
+                prop_assert_eq!(one.is_open(between), open);
+                // The change before is the same for all until the next.
+                let since = one.since_change(now).unwrap();
+                prop_assert_eq!(one.since_change(between), Some(since + before as u32));
+                prop_assert_eq!(one.since_change(now.after(seconds)), Some(0));
             }
             None => prop_assert!(open && one.is_open(now.after(part * 600))),
         }

@@ -83,16 +83,30 @@ impl Schedule {
     /// Nothing if it is always open.
     pub fn until_change(&self, now: Moment) -> Option<u32> {
         let open = self.is_open(now);
-        let edges = self.windows.iter().flat_map(|window| {
-            window.openings().flat_map(|opening| [opening, opening.after(window.length)])
-        });
-        let changed = edges.filter(|edge| self.is_open(*edge) != open);
+        let changed = self.edges().filter(|edge| self.is_open(*edge) != open);
         changed.map(|edge| now.until(edge)).min()
+    }
+
+    /// How many seconds ago it opened, or closed; at most [`WEEK`], and 0 in the second
+    /// at which it did. Nothing if it is always open.
+    pub fn since_change(&self, now: Moment) -> Option<u32> {
+        let open = self.is_open(now);
+        // In the second before the change it was the other way.
+        let changes = self.edges().filter(|edge| {
+            self.is_open(*edge) == open && self.is_open(edge.after(WEEK - 1)) != open
+        });
+        changes.map(|edge| edge.until(now)).min()
     }
 
     /// The moments at which its windows open. Whatever holds together with others at
     /// any time also does so at one of their openings.
     pub fn openings(&self) -> impl Iterator<Item = Moment> {
         self.windows.iter().flat_map(|window| window.openings())
+    }
+    /// The moments at which a window begins or ends.
+    fn edges(&self) -> impl Iterator<Item = Moment> {
+        self.windows.iter().flat_map(|window| {
+            window.openings().flat_map(|opening| [opening, opening.after(window.length)])
+        })
     }
 }
