@@ -2,8 +2,8 @@
 //!
 //! `goal` and `terms` are the words; a `class` has terms in force; the `scheduler`
 //! of a datastore chooses who starts next, by a `bucket` for each limit and the tags
-//! and places of its `pool`. What people ask for a class, and what that comes to in
-//! each second of the week, is `policy`.
+//! and places of its `pool`; the `window` says how many places there are. What people
+//! ask for a class, and what that comes to in each second of the week, is `policy`.
 
 mod bucket;
 mod class;
@@ -13,6 +13,7 @@ mod pool;
 mod scheduler;
 mod slots;
 mod terms;
+mod window;
 
 pub use bucket::Bucket;
 pub use class::{Class, ClassId, Cost};
@@ -21,3 +22,4 @@ pub use pool::{Pool, SHARES_MAX, Stake};
 pub use scheduler::{FlowId, Permit, Scheduler};
 pub use slots::SCHEDULERS_MAX;
 pub use terms::{Limit, NotARate, ParseRateError, Rate, SHARES, Terms};
+pub use window::{THRESHOLD, WindowControl};
