@@ -16,6 +16,7 @@ mod connect;
 mod datastore;
 mod disk;
 mod format;
+mod guard;
 mod migrate;
 mod migration;
 mod output;
