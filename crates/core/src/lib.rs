@@ -4,6 +4,7 @@
 //! test on chaos.
 #![forbid(unsafe_code)]
 
+pub mod array;
 pub mod measure;
 pub mod mirror;
 pub mod qos;
