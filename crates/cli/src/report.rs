@@ -170,6 +170,7 @@ pub(crate) fn sample(state: MigrationState) -> Migration {
         rate: None,
         verify: true,
         keep_source: false,
+        guard: None,
         state,
         reason: None,
         hint: None,
