@@ -84,7 +84,7 @@ fn an_array_is_shown_with_its_model_and_its_directory() {
     assert!(list.contains("array"), "{list}");
     let image = stage.daemon.image("a");
     assert_eq!(image, place.join("a.raw"));
-    stage.daemon.sterna("disk remove a --yes").ok();
+    stage.daemon.sterna("disk remove a").ok();
     stage.daemon.sterna("datastore remove old").ok();
     assert!(place.exists(), "what is there stays");
 }

@@ -42,9 +42,8 @@ impl FromStr for Emulated {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.strip_prefix(SCHEME).unwrap_or(text);
         // Behind `?` or `&` alone: no value has these two in it.
-        let at = text.match_indices(PATH).map(|(at, _)| at);
-        let at = at.filter(|at| text[..*at].ends_with(['?', '&'])).next();
-        let Some(at) = at else {
+        let mut found = text.match_indices(PATH).map(|(at, _)| at);
+        let Some(at) = found.find(|at| text[..*at].ends_with(['?', '&'])) else {
             return Ok(Emulated { model: text.parse()?, path: None });
         };
         let (model, path) = (&text[..at - 1], &text[at + PATH.len()..]);
