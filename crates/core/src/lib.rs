@@ -9,6 +9,7 @@ pub mod measure;
 pub mod mirror;
 pub mod qos;
 pub mod range;
+pub mod schedule;
 pub mod units;
 
 pub use range::ByteRange;
