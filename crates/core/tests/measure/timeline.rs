@@ -108,8 +108,8 @@ fn a_quantile_over_several_windows_is_near_the_true_one() {
         let summary = timeline.since(tick(number), Nanos::from_secs(4)).unwrap();
         for (part, found, within) in [
             (0.5, summary.p50, 0.08),
-            (0.95, summary.p95, 0.08),
-            (0.99, summary.p99, 0.2),
+            (0.95, summary.p95, 0.13),
+            (0.99, summary.p99, 0.12),
         ] {
             let ratio = found.unwrap().0 as f64 / all.quantile(part).unwrap().0 as f64;
             assert!((ratio - 1.0).abs() < within, "seed {seed}, {part}: {ratio}");
