@@ -22,6 +22,7 @@ mod output;
 mod recovery;
 mod report;
 mod serve;
+mod stats;
 mod status;
 mod table;
 mod watch;
