@@ -18,6 +18,7 @@ mod datastore;
 mod disk;
 mod explain;
 mod format;
+mod guard;
 mod migrate;
 mod migration;
 mod output;

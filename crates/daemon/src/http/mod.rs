@@ -58,6 +58,7 @@ fn routes() -> OpenApiRouter<Arc<Daemon>> {
         .routes(routes!(disks::show, disks::remove))
         .routes(routes!(migrations::list, migrations::start))
         .routes(routes!(migrations::show, migrations::change))
+        .routes(routes!(migrations::guard))
         .routes(routes!(migrations::pause))
         .routes(routes!(migrations::resume))
         .routes(routes!(migrations::cancel))
