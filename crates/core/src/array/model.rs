@@ -172,9 +172,8 @@ impl Preset {
                     Groups { level: Level::Raid5, data: 4, count: 2 },
                     Groups { level: Level::Raid10, data: 2, count: 2 },
                 ],
-                // Fitted: what a backup leaves to a database.
-                ageing: Nanos::from_millis(60),
                 prefetch: 32,
+                // Assumed, and the link.
                 cache: Bytes(1024 * MIB),
                 write_cache: Bytes(2048 * MIB),
                 link: FC_4G,
