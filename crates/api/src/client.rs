@@ -16,8 +16,9 @@ use tokio::net::UnixStream;
 
 use crate::{
     AddDatastore, AskGuard, ChangeClass, Class, CreateClass, CreateDisk, CreatePolicy,
-    Datastore, Disk, ErrorBody, Explanation, ImageFate, ImportDisk, Migration, Policy,
-    RecoverDisks, Recovery, RemovedDisk, SetRate, StartMigration, Status,
+    Datastore, Disk, DiskStats, ErrorBody, Explanation, ImageFate, ImportDisk, Migration,
+    Policy, RecoverDisks, Recovery, RemovedDisk, SetRate, StartMigration, Status, Top,
+    TopBy,
 };
 
 /// Why a call failed.
@@ -108,6 +109,16 @@ impl Client {
     /// One disk.
     pub async fn disk(&self, name: &str) -> Result<Disk, ClientError> {
         self.get(&path("disks", name)).await
+    }
+
+    /// What a disk's requests are like.
+    pub async fn disk_stats(&self, name: &str) -> Result<DiskStats, ClientError> {
+        self.get(&format!("{}/stats", path("disks", name))).await
+    }
+
+    /// Who did what in the last `window_s` seconds.
+    pub async fn top(&self, by: TopBy, window_s: f64) -> Result<Top, ClientError> {
+        self.get(&format!("/v1/top?by={}&window_s={window_s}", by.as_str())).await
     }
 
     /// Creates an empty disk.

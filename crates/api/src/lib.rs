@@ -22,7 +22,9 @@ mod name;
 pub mod paths;
 mod policy;
 mod recovery;
+mod stats;
 mod status;
+mod top;
 
 pub use class::{ChangeClass, Class, CreateClass, Explanation, MIGRATION_CLASS, Terms};
 pub use client::{Client, ClientError};
@@ -42,4 +44,6 @@ pub use policy::{
     Aim, BadAim, CreatePolicy, CruisePhase, CruiseState, Fallback, Policy, Standing,
 };
 pub use recovery::{FoundImage, ImageRole, RecoverDisks, Recovery, Sidecar};
+pub use stats::{Bucket, DiskStats, Pattern, RequestStats, Times};
 pub use status::{Counts, Io, Status, Warning};
+pub use top::{Device, Load, SideLoad, Top, TopBy, TopRow};

@@ -94,14 +94,14 @@ pub(crate) fn fares(guarding: &Guarding) -> Option<String> {
     let mut parts = Vec::new();
     match (guarding.kept, guarding.baseline_iops) {
         (Some(kept), Some(baseline)) => {
-            parts.push(format!("{} of {}", percent(kept), iops(baseline)));
+            parts.push(format!("{} of {} IO/s", percent(kept), iops(baseline)));
         }
-        (_, Some(baseline)) => parts.push(format!("{} by itself", iops(baseline))),
+        (_, Some(baseline)) => parts.push(format!("{} IO/s by itself", iops(baseline))),
         _ => {}
     }
     match guarding.allowance {
         Some(0) if state != GuardState::Closed => {
-            parts.push("copy only while idle".into())
+            parts.push("copy only while idle".into());
         }
         Some(most) if most > 0 => parts.push(format!("copy up to {}", rate(most as f64))),
         _ => {}
@@ -150,6 +150,6 @@ mod tests {
         };
         assert_eq!(super::asked(&asked), "keep 97%");
         let line = fares(&guarding).unwrap();
-        assert_eq!(line, "holding: 98.2% of 4 120 IO/s, copy up to 212 MiB/s");
+        assert_eq!(line, "holding: 98.2% of 4120 IO/s, copy up to 212 MiB/s");
     }
 }

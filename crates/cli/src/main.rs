@@ -26,6 +26,7 @@ mod policy;
 mod recovery;
 mod report;
 mod serve;
+mod stats;
 mod status;
 mod table;
 mod terms;

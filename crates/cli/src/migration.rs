@@ -31,7 +31,8 @@ pub(crate) enum MigrationCommand {
     /// Change a migration's rate, or what must hold for the application meanwhile
     ///
     /// A guard replaces the one before as a whole.
-    #[command(group(ArgGroup::new("what").required(true).multiple(true)
+    #[command(override_usage = "sterna migration set <ID> [OPTIONS]",
+        group(ArgGroup::new("what").required(true).multiple(true)
         .args(["rate", "keep", "p99", "finish_by", "idle_only", "window", "no_guard"])))]
     Set {
         #[command(flatten)]

@@ -382,14 +382,4 @@ proptest! {
         }
         prop_assert!(check(&plan).is_err() || check(&less).is_ok());
     }
-
-    #[test]
-    fn goals_are_kept_exactly(number in 1..1_u64 << 53, metric in 0..3) {
-        let goal = match metric {
-            0 => Goal::Bytes(number),
-            1 => Goal::Requests(number),
-            _ => Goal::Response(Nanos(number)),
-        };
-        prop_assert_eq!(goal.exact().parse::<Goal>(), Ok(goal));
-    }
 }

@@ -70,16 +70,16 @@ impl Local {
     /// it is none, or has passed.
     pub(crate) fn moment_of(&self, text: &str) -> Option<u64> {
         let text = text.trim();
-        let when = if let Ok(time) = text.parse::<jiff::civil::Time>() {
+        // A date and a time first: of one, only the time would be read else.
+        let when = if let Ok(then) = text.parse::<DateTime>() {
+            self.0.time_zone().to_timestamp(then).ok()?
+        } else if let Ok(time) = text.parse::<jiff::civil::Time>() {
             let today = self.0.date().to_datetime(time);
-            let next = if today > self.0.datetime() {
-                today
-            } else {
-                today.tomorrow().ok()?.date().to_datetime(time)
+            let next = match today > self.0.datetime() {
+                true => today,
+                false => self.0.date().tomorrow().ok()?.to_datetime(time),
             };
             self.0.time_zone().to_timestamp(next).ok()?
-        } else if let Ok(then) = text.parse::<DateTime>() {
-            self.0.time_zone().to_timestamp(then).ok()?
         } else {
             let span: SignedDuration = text.trim_start_matches('+').parse().ok()?;
             self.0.timestamp().checked_add(span).ok()?

@@ -18,7 +18,7 @@ use crate::lock::StateLock;
 use crate::settings::Settings;
 use crate::sockets::{self, Bound, Inherited, NbdSocket};
 use crate::store::Store;
-use crate::{boot, http, keeper, policies};
+use crate::{boot, http, keeper, policies, samples};
 
 /// How long requests of the API may take to end when the daemon stops.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
@@ -95,9 +95,13 @@ impl Running {
                 DaemonError::unavailable(format!("NBD cannot be served: {error}"))
             })?;
         }
-        keeper::start(&daemon).and_then(|()| policies::start(&daemon)).map_err(
-            |error| DaemonError::internal(format!("cannot start a thread: {error}")),
-        )?;
+        daemon.watch_migrations();
+        samples::start(&daemon)
+            .and_then(|()| keeper::start(&daemon))
+            .and_then(|()| policies::start(&daemon))
+            .map_err(|error| {
+                DaemonError::internal(format!("cannot start a thread: {error}"))
+            })?;
         let running = Running { daemon, api, _bound: bound, _lock: lock };
         running.announce();
         Ok(running)

@@ -20,6 +20,7 @@ use crate::daemon::{Daemon, lock};
 use crate::datastores::claim_of as datastore_claim;
 use crate::disks::{claim_of, provision};
 use crate::error::{DaemonError, Result};
+use crate::figures::{RECENT, summarized};
 use crate::shelf::Shelf;
 use crate::store::{DiskRecord, Ending, MigrationRecord, Pause, Place, Step, Tallied};
 
@@ -46,7 +47,7 @@ impl Daemon {
         self.check_may_move(&disk, request)?;
         let store = to.open()?;
         check_room(&disk, request, &to, &store)?;
-        let before = lock(&self.recent).get(&disk.id).and_then(|recent| recent.figures());
+        let before = summarized(&self.samples.of_disk(disk.id, RECENT));
         let mut record = new_record(&disk, request, guard, before);
         record.id = self.store.add_migration(record.clone())?;
         let job = self.job_of(&record);
