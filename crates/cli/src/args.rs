@@ -12,6 +12,7 @@ use crate::migrate::MigrateArgs;
 use crate::migration::MigrationCommand;
 use crate::output::WIDTH;
 use crate::serve::ServeArgs;
+use crate::top::TopArgs;
 
 /// The heading of what every command takes.
 const GLOBAL: &str = "Global options";
@@ -80,6 +81,8 @@ pub(crate) enum Command {
     Migration(MigrationCommand),
     /// The daemon in one page
     Status,
+    /// Who does what, second by second
+    Top(TopArgs),
     /// Print a completion script for a shell
     Completion(CompletionArgs),
     /// Write the manual pages into a directory
@@ -141,6 +144,9 @@ mod tests {
             "sterna migration set 3 --rate 50M",
             "sterna migration set 3 --rate none",
             "sterna --json status",
+            "sterna top",
+            "sterna top --by datastore --interval 100ms",
+            "sterna top --by class --batch --count 3 --json",
             "sterna completion bash",
             "sterna man /tmp/man",
         ] {
@@ -188,6 +194,9 @@ mod tests {
             "sterna migrate a --to b --rate fast",
             "sterna datastore add a /a --shape colour=red",
             "sterna serve --io psync",
+            "sterna top --by host",
+            "sterna top --interval 10ms",
+            "sterna top --batch --count 0",
             "sterna serve --listen localhost",
             "sterna serve --listen localhost:10809",
         ] {

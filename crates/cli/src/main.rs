@@ -25,6 +25,7 @@ mod serve;
 mod stats;
 mod status;
 mod table;
+mod top;
 mod watch;
 
 use std::process::ExitCode;
@@ -90,6 +91,7 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::Migrate(args) => migrate::run(args, &link, output),
         Command::Migration(command) => migration::run(command, &link, output),
         Command::Status => status::run(&link, output),
+        Command::Top(args) => top::run(&args, &link, output),
         Command::Completion(args) => completion::completion(&args, output),
         Command::Man(args) => completion::man(&args, output),
     }
