@@ -14,6 +14,7 @@ use crate::migration::MigrationCommand;
 use crate::output::WIDTH;
 use crate::policy::PolicyCommand;
 use crate::serve::ServeArgs;
+use crate::top::TopArgs;
 
 /// The heading of what every command takes.
 const GLOBAL: &str = "Global options";
@@ -88,6 +89,8 @@ pub(crate) enum Command {
     Policy(PolicyCommand),
     /// The daemon in one page
     Status,
+    /// Who does what, second by second
+    Top(TopArgs),
     /// Print a completion script for a shell
     Completion(CompletionArgs),
     /// Write the manual pages into a directory
@@ -174,6 +177,9 @@ mod tests {
             "sterna policy remove 3",
             "sterna policy explain oltp",
             "sterna --json status",
+            "sterna top",
+            "sterna top --by datastore --interval 100ms",
+            "sterna top --by class --batch --count 3 --json",
             "sterna completion bash",
             "sterna man /tmp/man",
         ] {
@@ -249,6 +255,9 @@ mod tests {
             "sterna policy queue-depth oltp 65536",
             "sterna policy show oltp",
             "sterna serve --io psync",
+            "sterna top --by host",
+            "sterna top --interval 10ms",
+            "sterna top --batch --count 0",
             "sterna serve --listen localhost",
             "sterna serve --listen localhost:10809",
         ] {

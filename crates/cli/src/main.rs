@@ -30,6 +30,7 @@ mod stats;
 mod status;
 mod table;
 mod terms;
+mod top;
 mod watch;
 
 use std::process::ExitCode;
@@ -97,6 +98,7 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::Class(command) => class::run(command, &link, output),
         Command::Policy(command) => policy::run(command, &link, output),
         Command::Status => status::run(&link, output),
+        Command::Top(args) => top::run(&args, &link, output),
         Command::Completion(args) => completion::completion(&args, output),
         Command::Man(args) => completion::man(&args, output),
     }
