@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use sterna_core::Nanos;
+use sterna_core::measure::Window;
 use sterna_core::qos::{ClassId, Pool, Terms};
 
 use crate::classes::Classes;
@@ -280,6 +281,24 @@ impl Engine {
             None => Membership::default(),
         };
         self.on_disk(disk, |disk, cx| disk.core.set_class(cx, membership))
+    }
+
+    /// What was copied from and to datastores since the last call: the copier's reads
+    /// and writes, and writes of guests that were mirrored. Only those where something
+    /// was. Tell them apart with [`Budget::is`].
+    pub fn take_copied(&self) -> Result<Vec<(Arc<Pool>, Window)>, EngineError> {
+        let mut all: Vec<(Arc<Pool>, Window)> = Vec::new();
+        for reactor in 0..self.0.shared.mailboxes.len() {
+            let taken =
+                self.call(reactor, |reactor| reactor.cx.qos.take_copied(reactor.cx.now))?;
+            for (pool, window) in taken {
+                match all.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &pool)) {
+                    Some((_, known)) => known.join(&window),
+                    None => all.push((pool, window)),
+                }
+            }
+        }
+        Ok(all)
     }
 
     /// Lets so many requests be at a datastore at once, or any number.

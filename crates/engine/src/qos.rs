@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use sterna_core::Nanos;
+use sterna_core::measure::Window;
 use sterna_core::qos::{Class, ClassId, Cost, FlowId, Permit, Pool, SHARES, Stake};
 use sterna_core::qos::{SCHEDULERS_MAX, Scheduler};
 
@@ -39,6 +40,33 @@ pub(crate) enum Item {
     Guest { disk: u32, request: u32 },
     /// An operation of the copier, under this ticket.
     Copy { disk: u32, image: u16, ticket: u64 },
+}
+
+/// The scheduler of a datastore here, and what was copied from and to it.
+#[derive(Debug)]
+struct Store {
+    scheduler: Scheduler<Item>,
+    /// Since it was last taken: the copier's reads and writes, and what guests'
+    /// writes were mirrored here.
+    copied: Window,
+    /// Since when.
+    since: Nanos,
+}
+
+/// What the copier has done: which way, how much, and when it asked for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copied {
+    pub(crate) write: bool,
+    pub(crate) bytes: u64,
+    pub(crate) arrived: Nanos,
+}
+
+impl Copied {
+    /// What an operation will have done that is asked for now.
+    pub(crate) fn by(op: &ImageOp, now: Nanos) -> Copied {
+        let write = !matches!(op, ImageOp::Read { .. });
+        Copied { write, bytes: cost(op).map_or(0, |cost| cost.bytes), arrived: now }
+    }
 }
 
 /// A request's turn: where it was given, and what has to be given back.
@@ -90,7 +118,7 @@ pub(crate) struct Flow {
 pub(crate) struct Qos {
     number: u32,
     migration: Arc<Class>,
-    stores: Slab<Scheduler<Item>>,
+    stores: Slab<Store>,
     ready: VecDeque<(Item, Turn)>,
     wakes: u64,
     timer: Option<(Nanos, TimerId)>,
@@ -121,17 +149,20 @@ impl Qos {
     }
 
     fn add(&mut self, pool: &Arc<Pool>, stake: &Arc<Stake>) -> Flow {
-        let known = self.stores.iter().find(|(_, store)| Arc::ptr_eq(store.pool(), pool));
-        let store = known.map(|(store, _)| store).unwrap_or_else(|| {
-            self.stores.insert(Scheduler::new(Arc::clone(pool), self.number))
+        let is = |store: &Store| Arc::ptr_eq(store.scheduler.pool(), pool);
+        let known = self.stores.iter().find(|(_, store)| is(store)).map(|(at, _)| at);
+        let number = known.unwrap_or_else(|| {
+            let scheduler = Scheduler::new(Arc::clone(pool), self.number);
+            let (copied, since) = (Window::default(), Nanos(0));
+            self.stores.insert(Store { scheduler, copied, since })
         });
-        let id = self.stores.get_mut(store).expect("just found").add_flow(stake, SHARES);
-        Flow { store, id }
+        let store = self.stores.get_mut(number).expect("just found");
+        Flow { store: number, id: store.scheduler.add_flow(stake, SHARES) }
     }
 
     /// Moves a guest to another class, with what waits.
     pub(crate) fn set_class(&mut self, now: Nanos, flow: &Flow, of: &Membership) {
-        let Some(store) = self.stores.get_mut(flow.store) else { return };
+        let Some(store) = self.scheduler(flow.store) else { return };
         let stake = of.stake(store.pool());
         store.set_stake(flow.id, &stake);
         self.look(now, flow.store);
@@ -139,7 +170,7 @@ impl Qos {
 
     /// Ends a flow; gives what waited in it.
     pub(crate) fn remove(&mut self, flow: &Flow) -> Vec<Item> {
-        let Some(store) = self.stores.get_mut(flow.store) else { return Vec::new() };
+        let Some(store) = self.scheduler(flow.store) else { return Vec::new() };
         let waiting = store.remove_flow(flow.id);
         self.drop_if_unused(flow.store);
         waiting
@@ -147,9 +178,8 @@ impl Qos {
 
     /// Takes out what waits in a flow.
     pub(crate) fn give_up(&mut self, flow: &Flow) -> Vec<Item> {
-        self.stores
-            .get_mut(flow.store)
-            .map_or_else(Vec::new, |store| store.take_waiting(flow.id))
+        let store = self.scheduler(flow.store);
+        store.map_or_else(Vec::new, |store| store.take_waiting(flow.id))
     }
 
     /// A request has come: its turn, if that is now. Else it will be `ready`.
@@ -160,7 +190,7 @@ impl Qos {
         cost: Cost,
         item: Item,
     ) -> Option<Turn> {
-        let store = self.stores.get_mut(flow.store)?;
+        let store = self.scheduler(flow.store)?;
         if let Some((_, permit)) = store.arrive(now, flow.id, cost, item) {
             return Some(Turn { store: flow.store, permit, at: now });
         }
@@ -176,7 +206,7 @@ impl Qos {
         cost: Cost,
         item: Item,
     ) {
-        let Some(store) = self.stores.get_mut(flow.store) else { return };
+        let Some(store) = self.scheduler(flow.store) else { return };
         match store.arrive(now, flow.id, cost, item) {
             Some((item, permit)) => {
                 let turn = Turn { store: flow.store, permit, at: now };
@@ -189,7 +219,9 @@ impl Qos {
     /// A request is done.
     pub(crate) fn done(&mut self, now: Nanos, turn: Turn) {
         let Turn { store: number, permit, at } = turn;
-        let Some(store) = self.stores.get_mut(number) else { return };
+        let Some(Store { scheduler: store, .. }) = self.stores.get_mut(number) else {
+            return;
+        };
         store.done(permit, now.since(at));
         self.wakes |= store.take_wakes();
         if store.is_waiting() {
@@ -198,8 +230,51 @@ impl Qos {
         self.drop_if_unused(number);
     }
 
+    /// The copier has done something that had its turn.
+    pub(crate) fn copied(&mut self, now: Nanos, turn: Turn, copied: Copied) {
+        let (store, started) = (turn.store, turn.at);
+        self.done(now, turn);
+        self.count(now, store, copied, started);
+    }
+
+    /// A guest's write was mirrored to an image whose copies are this flow.
+    pub(crate) fn mirrored(&mut self, now: Nanos, flow: &Flow, copied: Copied) {
+        self.count(now, flow.store, copied, copied.arrived);
+    }
+
+    fn count(&mut self, now: Nanos, store: u32, copied: Copied, started: Nanos) {
+        let Some(store) = self.stores.get_mut(store) else { return };
+        let Copied { write, bytes, arrived } = copied;
+        let window = &mut store.copied;
+        let traffic = if write { &mut window.write } else { &mut window.read };
+        let response = now.since(arrived);
+        traffic.record(bytes, response, started.since(arrived), now.since(started));
+        window.response.record(response);
+    }
+
+    /// What was copied from and to each datastore since the last time.
+    pub(crate) fn take_copied(&mut self, now: Nanos) -> Vec<(Arc<Pool>, Window)> {
+        let mut all = Vec::new();
+        for number in self.stores.keys() {
+            let Some(store) = self.stores.get_mut(number) else { continue };
+            let since = std::mem::replace(&mut store.since, now);
+            if store.copied.total().operations > 0 {
+                let mut window = std::mem::take(&mut store.copied);
+                window.span = now.since(since);
+                all.push((Arc::clone(store.scheduler.pool()), window));
+            }
+        }
+        all
+    }
+
+    fn scheduler(&mut self, number: u32) -> Option<&mut Scheduler<Item>> {
+        self.stores.get_mut(number).map(|store| &mut store.scheduler)
+    }
+
     fn look(&mut self, now: Nanos, number: u32) {
-        let Some(store) = self.stores.get_mut(number) else { return };
+        let Some(Store { scheduler: store, .. }) = self.stores.get_mut(number) else {
+            return;
+        };
         while let Some((item, permit)) = store.next(now) {
             self.ready.push_back((item, Turn { store: number, permit, at: now }));
         }
@@ -217,7 +292,7 @@ impl Qos {
     /// The terms of classes, or what a datastore lets through, have changed.
     pub(crate) fn terms_changed(&mut self, now: Nanos) {
         for number in self.stores.keys() {
-            if let Some(store) = self.stores.get_mut(number) {
+            if let Some(store) = self.scheduler(number) {
                 store.terms_changed(now);
             }
         }
@@ -245,7 +320,8 @@ impl Qos {
             let waits = store.is_waiting().then(|| now.plus(LOOK_AGAIN));
             store.deadline().or(waits)
         };
-        let next = self.stores.iter().filter_map(|(_, store)| due(store)).min();
+        let all = self.stores.iter();
+        let next = all.filter_map(|(_, store)| due(&store.scheduler)).min();
         let held = self.timer.map(|(at, _)| at);
         // A timer that is early enough is left alone: setting one costs more.
         if held.is_some_and(|held| next.is_some_and(|next| held <= next)) {
@@ -265,7 +341,7 @@ impl Qos {
     }
 
     fn drop_if_unused(&mut self, number: u32) {
-        if self.stores.get(number).is_some_and(Scheduler::is_unused) {
+        if self.stores.get(number).is_some_and(|store| store.scheduler.is_unused()) {
             self.stores.remove(number);
         }
     }

@@ -239,7 +239,10 @@ impl Reactor {
     fn start_ready(&mut self) {
         while let Some((item, turn)) = self.cx.qos.next_ready() {
             let (Item::Guest { disk: key, .. } | Item::Copy { disk: key, .. }) = item;
-            let Some(disk) = self.disks.get_mut(key) else { continue };
+            let Some(disk) = self.disks.get_mut(key) else {
+                self.cx.qos.done(self.cx.now, turn);
+                continue;
+            };
             match item {
                 Item::Guest { request, .. } => {
                     disk.start(&mut self.cx, request, Some(turn));

@@ -2,4 +2,5 @@
 
 mod figures;
 mod keeping;
+mod threads;
 mod world;

@@ -44,6 +44,11 @@ impl Budget {
         &self.pool
     }
 
+    /// Whether this is the budget with that pool.
+    pub fn is(&self, pool: &Arc<Pool>) -> bool {
+        Arc::ptr_eq(&self.pool, pool)
+    }
+
     /// Takes for one request that reads or writes so many bytes; gives the moment
     /// from which on it may start: `now` or later. A request that is given up
     /// after this has cost what it cost.

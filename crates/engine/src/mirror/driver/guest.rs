@@ -15,6 +15,7 @@ use crate::disk::Core;
 use crate::image::{Cx, ImageOp, ImageResult};
 use crate::mirror::lender::Loan;
 use crate::mirror::translate::{describe, number};
+use crate::qos::Copied;
 
 /// What is known of a guest's request that has been told to the mirror.
 pub(super) struct Told {
@@ -103,7 +104,8 @@ impl MirrorDriver {
             },
             other => other.clone(),
         };
-        self.own(core, cx, Own::Mirrored(id, loan), self.destination, op);
+        let copied = Copied::by(&op, cx.now);
+        self.own(core, cx, Own::Mirrored(id, loan, copied), self.destination, op);
         true
     }
 

@@ -33,6 +33,7 @@ use super::{MigrationEvent, MigrationId, Options};
 use crate::disk::{Core, Driver};
 use crate::image::{Cx, Image, ImageOp, ImageResult, Ticket};
 use crate::io::{Owner, Token};
+use crate::qos::Copied;
 use crate::slab::Slab;
 use crate::timer::TimerId;
 use guest::Told;
@@ -41,7 +42,7 @@ use guest::Told;
 #[derive(Clone, Copy, Debug)]
 enum Own {
     /// The destination's part of a mirrored write, with the memory it holds.
-    Mirrored(RequestId, Loan),
+    Mirrored(RequestId, Loan, Copied),
     /// An operation of a job.
     Job(JobId, Side),
     /// The flush of the destination.
@@ -325,8 +326,9 @@ impl Driver for MirrorDriver {
             return;
         };
         match self.tickets.remove(own as u32) {
-            Some(Own::Mirrored(id, loan)) => {
+            Some(Own::Mirrored(id, loan, copied)) => {
                 loan.end(cx);
+                core.mirrored(cx, self.destination, copied);
                 self.start_postponed(core, cx);
                 let result = result.map(|_| ()).map_err(fault);
                 self.tell(core, cx, Event::DestinationDone { id, result });

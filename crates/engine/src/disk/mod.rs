@@ -22,14 +22,17 @@
 //! connections close; when no request is left its images close; when they are
 //! idle it is gone.
 
+mod copies;
+mod images;
+
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use sterna_core::Nanos;
-use sterna_core::qos::Pool;
 
-use crate::image::{Cx, Done, Image, ImageOp, ImageResult, Opened, Ticket};
-use crate::io::{Completion, Errno, ImageId};
+use self::copies::Copying;
+use self::images::Held;
+use crate::image::{Cx, Done, ImageOp, ImageResult, Ticket};
+use crate::io::Errno;
 use crate::qos::{self, Flow, Item, Membership, Turn};
 use crate::slab::Slab;
 use crate::stats::Counters;
@@ -126,23 +129,6 @@ pub(crate) struct Core {
     copies: HashMap<u64, Copying>,
 }
 
-/// An operation of the copier.
-enum Copying {
-    /// It waits for its turn.
-    Waiting(ImageOp),
-    Started(Turn),
-}
-
-/// An image of a disk.
-struct Held {
-    number: u16,
-    image: Box<dyn Image>,
-    /// Of its datastore.
-    pool: Arc<Pool>,
-    copies: Flow,
-    closing: bool,
-}
-
 impl Disk {
     pub(crate) fn new(index: u32, size: u64) -> Disk {
         let core = Core {
@@ -182,7 +168,9 @@ impl Disk {
 
     /// A guest's request has its turn, or needs none.
     pub(crate) fn start(&mut self, cx: &mut Cx, id: u32, turn: Option<Turn>) {
-        let Some(request) = self.core.requests.get_mut(id) else { return };
+        let Some(request) = self.core.requests.get_mut(id) else {
+            return turn.map_or((), |turn| cx.qos.done(cx.now, turn));
+        };
         request.progress = Progress::Started(turn);
         match &mut self.route {
             Route::Direct => {
@@ -309,63 +297,6 @@ impl Core {
         }
     }
 
-    /// Starts an operation of the copier on an image as soon as it has its turn there;
-    /// whether it has to wait for it. The answer comes under `ticket`, and
-    /// `copy_done` is to be called with it.
-    pub(crate) fn copy(
-        &mut self,
-        cx: &mut Cx,
-        image: u16,
-        ticket: u64,
-        op: ImageOp,
-    ) -> bool {
-        let disk = self.index;
-        if let (Some(cost), Some(held)) = (qos::cost(&op), self.held(image)) {
-            let item = Item::Copy { disk, image, ticket };
-            let Some(turn) = cx.qos.arrive(cx.now, &held.copies, cost, item) else {
-                self.copies.insert(ticket, Copying::Waiting(op));
-                return true;
-            };
-            self.copies.insert(ticket, Copying::Started(turn));
-        }
-        self.submit(cx, image, ticket, op);
-        false
-    }
-
-    fn start_copy(&mut self, cx: &mut Cx, image: u16, ticket: u64, turn: Turn) -> bool {
-        match self.copies.insert(ticket, Copying::Started(turn)) {
-            Some(Copying::Waiting(op)) => {
-                self.submit(cx, image, ticket, op);
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// An operation of the copier has ended; whether it was given up while it waited
-    /// for its turn.
-    pub(crate) fn copy_done(&mut self, cx: &mut Cx, ticket: u64) -> bool {
-        match self.copies.remove(&ticket) {
-            Some(Copying::Started(turn)) => {
-                cx.qos.done(cx.now, turn);
-                false
-            }
-            Some(Copying::Waiting(..)) => true,
-            None => false,
-        }
-    }
-
-    /// Ends the copier's operations that wait for their turn.
-    pub(crate) fn give_up_copies(&mut self, cx: &mut Cx) {
-        for held in &self.images {
-            for item in cx.qos.give_up(&held.copies) {
-                let Item::Copy { disk, ticket, .. } = item else { continue };
-                let gone = Ticket { disk, id: ticket };
-                cx.finished.push((gone, Err(Errno(libc::ECANCELED))));
-            }
-        }
-    }
-
     /// Puts the guest into a class; what waits goes with it.
     pub(crate) fn set_class(&mut self, cx: &mut Cx, class: Membership) {
         if let Some(flow) = &self.flow {
@@ -385,107 +316,6 @@ impl Core {
         self.answers.push(Answer { origin: request.origin, op: request.op, result });
     }
 
-    /// The image that is the truth.
-    pub(crate) fn current(&self) -> u16 {
-        self.current
-    }
-
-    /// Makes another image the truth. Nothing is in flight on the old one that
-    /// the new one does not have; what waits for its turn waits at the new one's
-    /// datastore from now on.
-    pub(crate) fn set_current(&mut self, cx: &mut Cx, image: u16) {
-        self.current = image;
-        let Some(held) = self.images.iter().find(|held| held.number == image) else {
-            return;
-        };
-        let flow = cx.qos.add_guest(&held.pool, &self.class);
-        let waiting = self.flow.take().map(|old| cx.qos.remove(&old));
-        for item in waiting.into_iter().flatten() {
-            let Item::Guest { request, .. } = item else { continue };
-            let cost = self.requests.get(request).and_then(|one| qos::cost(&one.op));
-            let Some(cost) = cost else { continue };
-            cx.qos.arrive_again(cx.now, &flow, cost, item);
-        }
-        self.flow = Some(flow);
-    }
-
-    pub(crate) fn image(&self, number: u16) -> Option<&dyn Image> {
-        let held = self.images.iter().find(|held| held.number == number)?;
-        Some(&*held.image)
-    }
-
-    /// Adds an opened image and says its number.
-    pub(crate) fn add_image(
-        &mut self,
-        cx: &mut Cx,
-        opened: Box<dyn Opened>,
-        pool: &Arc<Pool>,
-    ) -> u16 {
-        // Numbers wrap; an image that is still there keeps its own.
-        while self.images.iter().any(|held| held.number == self.next_image) {
-            self.next_image = self.next_image.wrapping_add(1);
-        }
-        let number = self.next_image;
-        self.next_image = number.wrapping_add(1);
-        let image = opened.start(cx, ImageId { disk: self.index, image: number });
-        let (pool, copies) = (Arc::clone(pool), cx.qos.add_copies(pool));
-        self.images.push(Held { number, image, pool, copies, closing: false });
-        number
-    }
-
-    /// Lets an image go: it is dropped as soon as nothing of it is in flight.
-    /// Operations in flight are still answered.
-    pub(crate) fn close_image(&mut self, cx: &mut Cx, number: u16) {
-        if let Some(held) = self.held(number)
-            && !std::mem::replace(&mut held.closing, true)
-        {
-            held.image.close(cx);
-        }
-        self.drop_idle_images(cx);
-    }
-
-    /// Ends an image's operations early, where they wait for a server.
-    pub(crate) fn abort_image(&mut self, cx: &mut Cx, number: u16) {
-        if let Some(held) = self.held(number) {
-            held.image.abort(cx);
-        }
-    }
-
-    /// Whether an image may have lost writes that it had answered; asked once.
-    pub(crate) fn has_forgotten(&mut self, number: u16) -> bool {
-        self.held(number).is_some_and(|held| held.image.has_forgotten())
-    }
-
-    /// Whether there is a way to an image.
-    pub(crate) fn is_in_reach(&self, number: u16) -> bool {
-        self.image(number).is_none_or(Image::is_in_reach)
-    }
-
-    /// An operation of an image is done.
-    pub(crate) fn image_completed(
-        &mut self,
-        cx: &mut Cx,
-        number: u16,
-        completion: Completion,
-    ) {
-        if let Some(held) = self.held(number) {
-            held.image.completed(cx, completion);
-            if held.closing {
-                self.drop_idle_images(cx);
-            }
-        }
-    }
-
-    /// A timer of an image has fired.
-    pub(crate) fn image_timer(&mut self, cx: &mut Cx, number: u16, tag: u32) {
-        if let Some(held) = self.held(number) {
-            held.image.timer(cx, tag);
-            if held.closing {
-                self.drop_idle_images(cx);
-            }
-        }
-    }
-
     /// One more step towards the end of a disk that is closing; true at the end.
     pub(crate) fn close(&mut self, cx: &mut Cx) -> bool {
         let waiting = self.flow.take().map(|flow| cx.qos.remove(&flow));
@@ -501,19 +331,5 @@ impl Core {
             self.close_image(cx, number);
         }
         self.images.is_empty()
-    }
-
-    fn drop_idle_images(&mut self, cx: &mut Cx) {
-        self.images.retain(|held| {
-            let over = held.closing && held.image.idle();
-            if over {
-                cx.qos.remove(&held.copies);
-            }
-            !over
-        });
-    }
-
-    fn held(&mut self, number: u16) -> Option<&mut Held> {
-        self.images.iter_mut().find(|held| held.number == number)
     }
 }

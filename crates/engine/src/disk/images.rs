@@ -1,0 +1,137 @@
+//! A disk's images: the one that is the truth, and during a migration the other.
+
+use std::sync::Arc;
+
+use sterna_core::qos::Pool;
+
+use super::Core;
+use crate::image::{Cx, Image, Opened};
+use crate::io::{Completion, ImageId};
+use crate::qos::{self, Flow, Item};
+
+/// An image of a disk.
+pub(super) struct Held {
+    pub(super) number: u16,
+    pub(super) image: Box<dyn Image>,
+    /// Of its datastore.
+    pool: Arc<Pool>,
+    pub(super) copies: Flow,
+    closing: bool,
+}
+
+impl Core {
+    /// The image that is the truth.
+    pub(crate) fn current(&self) -> u16 {
+        self.current
+    }
+
+    /// Makes another image the truth. Nothing is in flight on the old one that
+    /// the new one does not have; what waits for its turn waits at the new one's
+    /// datastore from now on.
+    pub(crate) fn set_current(&mut self, cx: &mut Cx, image: u16) {
+        self.current = image;
+        let Some(held) = self.images.iter().find(|held| held.number == image) else {
+            return;
+        };
+        let flow = cx.qos.add_guest(&held.pool, &self.class);
+        let waiting = self.flow.take().map(|old| cx.qos.remove(&old));
+        for item in waiting.into_iter().flatten() {
+            let Item::Guest { request, .. } = item else { continue };
+            let cost = self.requests.get(request).and_then(|one| qos::cost(&one.op));
+            let Some(cost) = cost else { continue };
+            cx.qos.arrive_again(cx.now, &flow, cost, item);
+        }
+        self.flow = Some(flow);
+    }
+
+    pub(crate) fn image(&self, number: u16) -> Option<&dyn Image> {
+        let held = self.images.iter().find(|held| held.number == number)?;
+        Some(&*held.image)
+    }
+
+    /// Adds an opened image and says its number.
+    pub(crate) fn add_image(
+        &mut self,
+        cx: &mut Cx,
+        opened: Box<dyn Opened>,
+        pool: &Arc<Pool>,
+    ) -> u16 {
+        // Numbers wrap; an image that is still there keeps its own.
+        while self.images.iter().any(|held| held.number == self.next_image) {
+            self.next_image = self.next_image.wrapping_add(1);
+        }
+        let number = self.next_image;
+        self.next_image = number.wrapping_add(1);
+        let image = opened.start(cx, ImageId { disk: self.index, image: number });
+        let (pool, copies) = (Arc::clone(pool), cx.qos.add_copies(pool));
+        self.images.push(Held { number, image, pool, copies, closing: false });
+        number
+    }
+
+    /// Lets an image go: it is dropped as soon as nothing of it is in flight.
+    /// Operations in flight are still answered.
+    pub(crate) fn close_image(&mut self, cx: &mut Cx, number: u16) {
+        if let Some(held) = self.held(number)
+            && !std::mem::replace(&mut held.closing, true)
+        {
+            held.image.close(cx);
+        }
+        self.drop_idle_images(cx);
+    }
+
+    /// Ends an image's operations early, where they wait for a server.
+    pub(crate) fn abort_image(&mut self, cx: &mut Cx, number: u16) {
+        if let Some(held) = self.held(number) {
+            held.image.abort(cx);
+        }
+    }
+
+    /// Whether an image may have lost writes that it had answered; asked once.
+    pub(crate) fn has_forgotten(&mut self, number: u16) -> bool {
+        self.held(number).is_some_and(|held| held.image.has_forgotten())
+    }
+
+    /// Whether there is a way to an image.
+    pub(crate) fn is_in_reach(&self, number: u16) -> bool {
+        self.image(number).is_none_or(Image::is_in_reach)
+    }
+
+    /// An operation of an image is done.
+    pub(crate) fn image_completed(
+        &mut self,
+        cx: &mut Cx,
+        number: u16,
+        completion: Completion,
+    ) {
+        if let Some(held) = self.held(number) {
+            held.image.completed(cx, completion);
+            if held.closing {
+                self.drop_idle_images(cx);
+            }
+        }
+    }
+
+    /// A timer of an image has fired.
+    pub(crate) fn image_timer(&mut self, cx: &mut Cx, number: u16, tag: u32) {
+        if let Some(held) = self.held(number) {
+            held.image.timer(cx, tag);
+            if held.closing {
+                self.drop_idle_images(cx);
+            }
+        }
+    }
+
+    fn drop_idle_images(&mut self, cx: &mut Cx) {
+        self.images.retain(|held| {
+            let over = held.closing && held.image.idle();
+            if over {
+                cx.qos.remove(&held.copies);
+            }
+            !over
+        });
+    }
+
+    pub(super) fn held(&mut self, number: u16) -> Option<&mut Held> {
+        self.images.iter_mut().find(|held| held.number == number)
+    }
+}
