@@ -8,6 +8,7 @@ use sterna_api::paths::SOCKET_VARIABLE;
 use crate::completion::{CompletionArgs, ManArgs};
 use crate::datastore::DatastoreCommand;
 use crate::disk::DiskCommand;
+use crate::lab::LabCommand;
 use crate::migrate::MigrateArgs;
 use crate::migration::MigrationCommand;
 use crate::output::WIDTH;
@@ -80,6 +81,9 @@ pub(crate) enum Command {
     Migration(MigrationCommand),
     /// The daemon in one page
     Status,
+    /// Experiments that show what Sterna does, with a daemon of their own
+    #[command(subcommand)]
+    Lab(LabCommand),
     /// Print a completion script for a shell
     Completion(CompletionArgs),
     /// Write the manual pages into a directory
@@ -139,6 +143,9 @@ mod tests {
             "sterna migration set 3 --rate 50M",
             "sterna migration set 3 --rate none",
             "sterna --json status",
+            "sterna lab qos",
+            "sterna lab qos --quick --out /tmp/lab --seed 7",
+            "sterna lab qos --minutes 60 --datastore /mnt/array --shape mbps=80",
             "sterna completion bash",
             "sterna man /tmp/man",
         ] {
@@ -150,7 +157,13 @@ mod tests {
 
     #[test]
     fn a_group_of_commands_alone_asks_for_its_help() {
-        for line in ["sterna", "sterna disk", "sterna datastore", "sterna migration"] {
+        for line in [
+            "sterna",
+            "sterna disk",
+            "sterna datastore",
+            "sterna migration",
+            "sterna lab",
+        ] {
             let help = clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
             assert_eq!(parse(line).unwrap_err().kind(), help, "{line}");
         }
@@ -185,6 +198,9 @@ mod tests {
             "sterna migration show three",
             "sterna migrate a --to b --rate fast",
             "sterna datastore add a /a --shape colour=red",
+            "sterna lab qos --minutes 1",
+            "sterna lab qos --quick --minutes 20",
+            "sterna lab qos --shape fast",
             "sterna serve --io psync",
             "sterna serve --listen localhost",
             "sterna serve --listen localhost:10809",

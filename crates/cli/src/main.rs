@@ -16,6 +16,7 @@ mod connect;
 mod datastore;
 mod disk;
 mod format;
+mod lab;
 mod migrate;
 mod migration;
 mod output;
@@ -89,6 +90,7 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::Migrate(args) => migrate::run(args, &link, output),
         Command::Migration(command) => migration::run(command, &link, output),
         Command::Status => status::run(&link, output),
+        Command::Lab(command) => lab::run(command, output),
         Command::Completion(args) => completion::completion(&args, output),
         Command::Man(args) => completion::man(&args, output),
     }

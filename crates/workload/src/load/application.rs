@@ -52,10 +52,11 @@ pub struct Application {
 }
 
 impl Application {
-    /// Connects, and begins. Fails if the disk cannot be reached, or the profile
-    /// makes no sense on it.
-    pub fn start(uri: &Uri, profile: &Profile, seed: u64) -> anyhow::Result<Application> {
-        let connection = connection::connect(uri, Reads::Dropped)
+    /// Connects to an NBD URI, and begins. Fails if the disk cannot be reached, or the
+    /// profile makes no sense on it.
+    pub fn start(uri: &str, profile: &Profile, seed: u64) -> anyhow::Result<Application> {
+        let parsed: Uri = uri.parse().with_context(|| format!("read {uri}"))?;
+        let connection = connection::connect(&parsed, Reads::Dropped)
             .with_context(|| format!("connect to {uri}"))?;
         check(&connection, profile).with_context(|| format!("use {uri}"))?;
         let demand = Demand::new(profile, Bytes(connection.size()), seed)

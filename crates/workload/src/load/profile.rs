@@ -191,6 +191,36 @@ impl Profile {
     }
 }
 
+impl fmt::Display for Profile {
+    /// `random, 8.00 KiB, 70 % reads, 16 under way`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let order = match self.order {
+            Order::Random => "random",
+            Order::Sequential => "sequential",
+        };
+        let Lengths { least, most } = self.lengths;
+        write!(f, "{order}, {}", Bytes(least.into()))?;
+        if most > least {
+            write!(f, " to {}", Bytes(most.into()))?;
+        }
+        write!(f, ", {} % reads", self.reads)?;
+        match self.pace {
+            Pace::Closed { outstanding } => write!(f, ", {outstanding} under way")?,
+            Pace::Open { rate } => write!(f, ", {rate} a second at random moments")?,
+        }
+        if let Some(every) = self.flush_every {
+            write!(f, ", a flush after each {every}")?;
+        }
+        if let Some(Bursts { on, off }) = self.bursts {
+            write!(f, ", on for {on} and off for {off}")?;
+        }
+        match self.span {
+            Some(span) => write!(f, ", in the first {span}"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Why a profile makes no sense.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ProfileError {

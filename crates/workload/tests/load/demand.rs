@@ -204,3 +204,17 @@ fn a_profile_that_makes_no_sense_is_refused() {
     assert!(over.to_string().contains("the first 2.00 GiB of a disk of 1.00 GiB"));
     assert!(matches!(refused(oltp.within(Bytes(4096))), ProfileError::Span { .. }));
 }
+
+#[test]
+fn a_profile_is_told_in_words() {
+    let told = |profile: Profile| profile.to_string();
+    assert_eq!(told(Profile::oltp()), "random, 8.00 KiB, 70 % reads, 16 under way");
+    let log = "sequential, 4.00 KiB to 60.0 KiB, 0 % reads, 1 under way, a flush after \
+               each 1";
+    assert_eq!(told(Profile::log()), log);
+    let bursty = Profile::random_reader().at_rate(80.0);
+    let bursty = bursty.in_bursts(Nanos::from_secs(2), Nanos::from_secs(3));
+    let words = "random, 64.0 KiB, 100 % reads, 80 a second at random moments, on for \
+                 2.0 s and off for 3.0 s, in the first 1.00 MiB";
+    assert_eq!(told(bursty.within(Bytes(1 << 20))), words);
+}

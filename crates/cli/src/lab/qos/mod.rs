@@ -1,0 +1,166 @@
+//! `sterna lab qos`: three applications share an array, and one of them matters.
+//!
+//! This is the experiment of EMC's white paper on quality of service for virtual
+//! machines (Navisphere QoS Manager and VMware DRS, 2008): a database, a backup and a
+//! load generator on one set of spindles. Alone, the database gets all it wants; with
+//! the others beside it, a fraction. Then service levels are put on it and lifted
+//! again, one after the other, and each is judged by what the database got.
+//!
+//! `plan` has the phases, `run` goes through them, `verdicts` judges what was recorded,
+//! and `account` makes the report.
+
+mod account;
+mod plan;
+mod run;
+mod verdicts;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use sterna_api::ErrorCode;
+
+use self::plan::{Length, plan};
+use self::run::{Ground, Run};
+use super::report::{Report, verdicts_table};
+use super::screen::Screen;
+use super::site::Site;
+use crate::connect::{Failure, block_on};
+use crate::output::Output;
+
+/// What the array can do unless told otherwise: about what the paper's database got
+/// when it was alone (2000 IO/s), and what its backup could read.
+const SHAPE: &str = "mbps=60,iops=2000,latency=2ms";
+
+/// What the experiment can be told.
+#[derive(Debug, Args)]
+pub(crate) struct QosArgs {
+    /// How long it takes in all [default: 20]
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "quick",
+        value_parser = clap::value_parser!(u32).range(5..=240)
+    )]
+    minutes: Option<u32>,
+    /// Only see that it runs, in under two minutes
+    #[arg(long)]
+    quick: bool,
+    /// The datastore for the three disks: a place as `sterna datastore add` takes it
+    /// [default: a directory that is removed again]
+    #[arg(long, value_name = "LOCATION")]
+    datastore: Option<String>,
+    /// Emulate a slower store [default: mbps=60,iops=2000,latency=2ms, unless
+    /// --datastore is given]
+    #[arg(long, value_parser = crate::datastore::parse_shape)]
+    shape: Option<String>,
+    /// Where qos.html and qos.json are written
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+    /// What all chance comes from
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+impl QosArgs {
+    fn length(&self) -> Length {
+        match (self.quick, self.minutes) {
+            (true, _) => Length::Quick,
+            (false, minutes) => Length::Minutes(minutes.unwrap_or(20)),
+        }
+    }
+
+    fn ground(&self) -> Ground {
+        let shape = match (&self.shape, &self.datastore) {
+            (None, None) => Some(SHAPE.to_owned()),
+            (shape, _) => shape.clone(),
+        };
+        Ground { location: self.datastore.clone(), shape, seed: self.seed }
+    }
+}
+
+/// Runs the experiment.
+pub(crate) fn run(args: &QosArgs, output: Output) -> anyhow::Result<()> {
+    // Nobody wants to learn after twenty minutes that there is no place for it.
+    let files = Files::prepare(&args.out)?;
+    let phases = plan(args.length());
+    let total = phases.iter().map(|phase| phase.seconds).sum();
+    let (ground, screen) = (args.ground(), Screen::new(output, total));
+    let report = block_on(async {
+        let experiment = async {
+            let (site, status) = Site::start().await?;
+            let run = Run::prepare(site, &ground, &screen).await?;
+            let outcome = run.go(&phases).await?;
+            anyhow::Ok(account::report(&outcome, &ground, &status))
+        };
+        tokio::select! {
+            report = experiment => report,
+            _ = tokio::signal::ctrl_c() => Err(interrupted().into()),
+        }
+    })?;
+    drop(screen);
+    files.write(&report)?;
+    tell(&report, &files, output)
+}
+
+fn interrupted() -> Failure {
+    Failure {
+        code: ErrorCode::Interrupted,
+        message:
+            "the experiment was interrupted; its daemon and its disks are gone, and \
+                  no report was written"
+                .into(),
+        hint: String::new(),
+    }
+}
+
+/// Where the report goes.
+struct Files {
+    html: PathBuf,
+    json: PathBuf,
+}
+
+impl Files {
+    /// Finds out whether reports can be written there. Reports that are there stay
+    /// until there are new ones.
+    fn prepare(dir: &Path) -> anyhow::Result<Files> {
+        fs::create_dir_all(dir).with_context(|| format!("make {}", dir.display()))?;
+        tempfile::tempfile_in(dir)
+            .with_context(|| format!("write into {}", dir.display()))?;
+        Ok(Files { html: dir.join("qos.html"), json: dir.join("qos.json") })
+    }
+
+    fn write(&self, report: &Report) -> anyhow::Result<()> {
+        for (path, text) in [(&self.html, report.html()?), (&self.json, report.json()?)] {
+            fs::write(path, text).with_context(|| format!("write {}", path.display()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Shows the verdicts, and fails if one of them did.
+fn tell(report: &Report, files: &Files, output: Output) -> anyhow::Result<()> {
+    output.answer(report, |report| {
+        let table = output.table(&verdicts_table(&report.verdicts));
+        let (html, json) = (files.html.display(), files.json.display());
+        format!("{table}\nReport: {html}\nFigures: {json}")
+    })?;
+    if report.passed {
+        return Ok(());
+    }
+    let failed = report.verdicts.iter().filter(|verdict| !verdict.passed).count();
+    Err(Failure {
+        code: ErrorCode::Unmet,
+        message: format!(
+            "{failed} of {} requirements are not met",
+            report.verdicts.len()
+        ),
+        hint: format!(
+            "{} shows how it went; figures of a machine that has other work to do mean \
+             little",
+            files.html.display()
+        ),
+    }
+    .into())
+}
