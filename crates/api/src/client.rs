@@ -15,8 +15,9 @@ use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
 
 use crate::{
-    AddDatastore, CreateDisk, Datastore, Disk, ErrorBody, ImageFate, ImportDisk,
-    Migration, RecoverDisks, Recovery, RemovedDisk, SetRate, StartMigration, Status,
+    AddDatastore, ChangeClass, Class, CreateClass, CreateDisk, CreatePolicy, Datastore,
+    Disk, ErrorBody, Explanation, ImageFate, ImportDisk, Migration, Policy, RecoverDisks,
+    Recovery, RemovedDisk, SetRate, StartMigration, Status,
 };
 
 /// Why a call failed.
@@ -135,6 +136,66 @@ impl Client {
     ) -> Result<RemovedDisk, ClientError> {
         let path = format!("{}?image={}", path("disks", name), image.as_str());
         self.call(Method::DELETE, &path, &()).await
+    }
+
+    /// All classes.
+    pub async fn classes(&self) -> Result<Vec<Class>, ClientError> {
+        self.get("/v1/classes").await
+    }
+
+    /// One class.
+    pub async fn class(&self, name: &str) -> Result<Class, ClientError> {
+        self.get(&path("classes", name)).await
+    }
+
+    /// Creates a class.
+    pub async fn create_class(
+        &self,
+        request: &CreateClass,
+    ) -> Result<Class, ClientError> {
+        self.call(Method::POST, "/v1/classes", request).await
+    }
+
+    /// Changes a class.
+    pub async fn change_class(
+        &self,
+        name: &str,
+        change: &ChangeClass,
+    ) -> Result<Class, ClientError> {
+        self.call(Method::PATCH, &path("classes", name), change).await
+    }
+
+    /// Deletes a class and its policies. Answers with what it was.
+    pub async fn delete_class(&self, name: &str) -> Result<Class, ClientError> {
+        self.call(Method::DELETE, &path("classes", name), &()).await
+    }
+
+    /// What binds a class now, and what would change that.
+    pub async fn explain(&self, class: &str) -> Result<Explanation, ClientError> {
+        self.get(&format!("{}/explanation", path("classes", class))).await
+    }
+
+    /// All policies.
+    pub async fn policies(&self) -> Result<Vec<Policy>, ClientError> {
+        self.get("/v1/policies").await
+    }
+
+    /// One policy.
+    pub async fn policy(&self, id: u64) -> Result<Policy, ClientError> {
+        self.get(&path("policies", &id.to_string())).await
+    }
+
+    /// Makes a policy.
+    pub async fn create_policy(
+        &self,
+        request: &CreatePolicy,
+    ) -> Result<Policy, ClientError> {
+        self.call(Method::POST, "/v1/policies", request).await
+    }
+
+    /// Removes a policy. Answers with what it was.
+    pub async fn remove_policy(&self, id: u64) -> Result<Policy, ClientError> {
+        self.call(Method::DELETE, &path("policies", &id.to_string()), &()).await
     }
 
     /// All migrations, the ended ones too.

@@ -67,6 +67,9 @@ pub struct Disk {
     pub problem: Option<String>,
     /// The migration under way, if there is one.
     pub migration: Option<u64>,
+    /// The class that it is in, if it is in one.
+    #[serde(default)]
+    pub class: Option<String>,
     /// Where clients reach it; empty while it is not served.
     pub uris: Vec<String>,
     /// What goes on at it; absent when it is not served.

@@ -9,17 +9,21 @@
 //! there is no login. `paths` says where that socket is unless told otherwise.
 #![forbid(unsafe_code)]
 
+mod class;
 mod client;
 mod datastore;
 mod disk;
 mod error;
 mod figures;
+mod goal;
 mod migration;
 mod name;
 pub mod paths;
+mod policy;
 mod recovery;
 mod status;
 
+pub use class::{ChangeClass, Class, CreateClass, Explanation, MIGRATION_CLASS, Terms};
 pub use client::{Client, ClientError};
 pub use datastore::{AddDatastore, Datastore, DatastoreKind};
 pub use disk::{
@@ -27,9 +31,13 @@ pub use disk::{
 };
 pub use error::{ErrorBody, ErrorCode};
 pub use figures::{Application, Figures};
+pub use goal::{Goal, NotAboveZero, Rate};
 pub use migration::{
     Migration, MigrationState, Progress, Report, SetRate, StartMigration,
 };
 pub use name::{NAME_RULE, is_name};
+pub use policy::{
+    Aim, BadAim, CreatePolicy, CruisePhase, CruiseState, Fallback, Policy, Standing,
+};
 pub use recovery::{FoundImage, ImageRole, RecoverDisks, Recovery, Sidecar};
 pub use status::{Counts, Io, Status, Warning};

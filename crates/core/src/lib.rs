@@ -4,10 +4,12 @@
 //! test on chaos.
 #![forbid(unsafe_code)]
 
+pub mod array;
 pub mod measure;
 pub mod mirror;
 pub mod qos;
 pub mod range;
+pub mod schedule;
 pub mod units;
 
 pub use range::ByteRange;

@@ -22,6 +22,7 @@ use crate::error::Result;
 use crate::figures::Recent;
 use crate::gate::Gate;
 use crate::jobs::Job;
+use crate::policies::Service;
 use crate::shelf::Shelf;
 use crate::store::Store;
 
@@ -91,6 +92,7 @@ pub(crate) struct Daemon {
     pub(crate) served: Mutex<HashMap<DiskId, Served>>,
     pub(crate) recent: Mutex<HashMap<DiskId, Recent>>,
     pub(crate) jobs: Mutex<HashMap<u64, Arc<Job>>>,
+    pub(crate) service: Service,
 }
 
 /// A mutex's content. What is behind our mutexes is whole between any two
@@ -119,6 +121,7 @@ impl Daemon {
             served: Mutex::default(),
             recent: Mutex::default(),
             jobs: Mutex::default(),
+            service: Service::default(),
         }
     }
 

@@ -113,6 +113,7 @@ impl Daemon {
             .hint(format!("see `sterna datastore show {}`", record.datastore))
         });
         let served = attached.as_ref().copied().map_err(ToString::to_string);
+        self.join_classes(&[record.id]);
         lock(&self.served).insert(record.id, served);
         attached
     }
@@ -183,6 +184,7 @@ impl Daemon {
             served: problem.is_none(),
             problem,
             migration: self.migration_of(record.id)?.map(|migration| migration.id),
+            class: self.book().class_of(record.id).map(|entry| entry.record.name.clone()),
             activity,
             name: record.name,
             datastore: record.datastore,

@@ -16,6 +16,7 @@
 mod boot;
 mod bring_up;
 mod claims;
+mod classes;
 mod clock;
 mod daemon;
 mod datastores;
@@ -27,8 +28,10 @@ mod http;
 mod imports;
 mod jobs;
 mod keeper;
+mod local;
 mod lock;
 mod patience;
+mod policies;
 mod random;
 mod recovery;
 mod refusals;

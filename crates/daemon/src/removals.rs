@@ -40,6 +40,8 @@ impl Daemon {
             })?;
         }
         self.store.remove_disk(record.id)?;
+        // It has left its class. If that cannot be read now, it is with the next change.
+        let _ = self.reload();
         lock(&self.served).remove(&record.id);
         lock(&self.recent).remove(&record.id);
         tracing::info!(disk = name, id = %record.id, keep, "disk removed");

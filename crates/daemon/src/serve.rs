@@ -17,7 +17,7 @@ use crate::lock::StateLock;
 use crate::settings::Settings;
 use crate::sockets::{self, Bound, Inherited, NbdSocket};
 use crate::store::Store;
-use crate::{boot, http, keeper};
+use crate::{boot, http, keeper, policies};
 
 /// How long requests of the API may take to end when the daemon stops.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
@@ -81,6 +81,8 @@ impl Running {
             nbd: nbd.iter().map(place_of).collect(),
         };
         let daemon = Arc::new(Daemon::new(store, engine, boot, places));
+        // Whoever comes in finds it in force.
+        daemon.switch_policies();
         daemon.bring_all_up()?;
         daemon.gate.open(|migration| daemon.map_path(migration))?;
         for socket in nbd {
@@ -92,9 +94,9 @@ impl Running {
                 DaemonError::unavailable(format!("NBD cannot be served: {error}"))
             })?;
         }
-        keeper::start(&daemon).map_err(|error| {
-            DaemonError::internal(format!("cannot start a thread: {error}"))
-        })?;
+        keeper::start(&daemon).and_then(|()| policies::start(&daemon)).map_err(
+            |error| DaemonError::internal(format!("cannot start a thread: {error}")),
+        )?;
         let running = Running { daemon, api, _bound: bound, _lock: lock };
         running.announce();
         Ok(running)

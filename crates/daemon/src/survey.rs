@@ -32,6 +32,12 @@ impl Daemon {
     ) {
         for (shelf, found) in self.look_at_shelves() {
             counts.datastores += 1;
+            if let Some(oversold) = self.oversold(&shelf, disks) {
+                let about = format!("datastore {}", shelf.name());
+                let message = format!("it cannot keep what is reserved: {oversold}");
+                let hint = "reserve less, or move disks of these classes away".into();
+                warnings.push(Warning { about, message, hint });
+            }
             let Err(problem) = found else { continue };
             let name = shelf.name();
             let on_it = disks.iter().filter(|disk| disk.datastore == name);

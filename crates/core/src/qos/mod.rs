@@ -2,11 +2,13 @@
 //!
 //! `goal` and `terms` are the words; a `class` has terms in force; the `scheduler`
 //! of a datastore chooses who starts next, by a `bucket` for each limit and the tags
-//! and places of its `pool`; the `window` says how many places there are.
+//! and places of its `pool`; the `window` says how many places there are. What people
+//! ask for a class, and what that comes to in each second of the week, is `policy`.
 
 mod bucket;
 mod class;
 mod goal;
+pub mod policy;
 mod pool;
 mod scheduler;
 mod slots;
@@ -19,5 +21,5 @@ pub use goal::{Goal, ParseGoalError};
 pub use pool::{Pool, SHARES_MAX, Stake};
 pub use scheduler::{FlowId, Permit, Scheduler};
 pub use slots::SCHEDULERS_MAX;
-pub use terms::{Limit, Rate, SHARES, Terms};
+pub use terms::{Limit, NotARate, ParseRateError, Rate, SHARES, Terms};
 pub use window::{THRESHOLD, WindowControl};

@@ -4,10 +4,12 @@
 //! out on a thread that may. The OpenAPI document is made from the handlers and
 //! the API's types; the copy in the repository is held to it by a test.
 
+mod classes;
 mod datastores;
 mod disks;
 mod extract;
 mod migrations;
+mod policies;
 mod status;
 
 use std::sync::Arc;
@@ -38,6 +40,8 @@ use crate::error::DaemonError;
         (name = "datastores", description = "Places that hold disk images"),
         (name = "disks", description = "Virtual disks"),
         (name = "migrations", description = "Moves of disks between datastores"),
+        (name = "classes", description = "Sets of disks that service levels speak of"),
+        (name = "policies", description = "What is asked for a class, and when"),
         (name = "status", description = "The daemon itself"),
     )
 )]
@@ -57,6 +61,11 @@ fn routes() -> OpenApiRouter<Arc<Daemon>> {
         .routes(routes!(migrations::pause))
         .routes(routes!(migrations::resume))
         .routes(routes!(migrations::cancel))
+        .routes(routes!(classes::list, classes::create))
+        .routes(routes!(classes::show, classes::change, classes::delete))
+        .routes(routes!(classes::explain))
+        .routes(routes!(policies::list, policies::create))
+        .routes(routes!(policies::show, policies::remove))
 }
 
 /// The OpenAPI document, as it is kept in `openapi/sterna.json`.

@@ -168,6 +168,8 @@ impl Daemon {
         let ending = Ending { at: clock::now(), note, application, report };
         self.store.migration_ends(record.id, step, &ending)?;
         lock(&self.jobs).remove(&record.id);
+        // Policies may end with it.
+        self.service.bell.ring();
         Ok(())
     }
 

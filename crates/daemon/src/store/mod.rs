@@ -11,10 +11,12 @@
 //! guest is held, waits for no other call: it has a connection of its own
 //! (`commit`). Each record has a file with its type and its calls.
 
+mod classes;
 mod commit;
 mod datastores;
 mod disks;
 mod migrations;
+mod policies;
 mod schema;
 mod steps;
 mod tallies;
@@ -30,11 +32,13 @@ use rusqlite::{Connection, Row};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub(crate) use classes::{ClassChange, ClassRecord};
 pub(crate) use commit::CommitError;
 use commit::Commits;
 pub(crate) use datastores::DatastoreRecord;
 pub(crate) use disks::DiskRecord;
 pub(crate) use migrations::{MigrationRecord, Pause, Place};
+pub(crate) use policies::PolicyRecord;
 pub(crate) use steps::{Ending, Step};
 pub(crate) use tallies::{Figured, Tallied};
 use turns::Turns;
@@ -210,23 +214,25 @@ where
     T::Err: std::error::Error + Send + Sync + 'static,
 {
     let text: String = row.get(column)?;
-    text.parse().map_err(|error| {
-        rusqlite::Error::FromSqlConversionFailure(
-            row.as_ref().column_index(column).unwrap_or(0),
-            rusqlite::types::Type::Text,
-            Box::new(error),
-        )
-    })
+    text.parse().map_err(|error| unfit(row, column, error))
 }
 
 /// A value that is kept as JSON, read back.
 fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
     let text: Option<String> = row.get(column)?;
-    serde_json::from_str(text.as_deref().unwrap_or("null")).map_err(|error| {
-        let at = row.as_ref().column_index(column).unwrap_or(0);
-        let text = rusqlite::types::Type::Text;
-        rusqlite::Error::FromSqlConversionFailure(at, text, Box::new(error))
-    })
+    let value = serde_json::from_str(text.as_deref().unwrap_or("null"));
+    value.map_err(|error| unfit(row, column, error))
+}
+
+/// A value that cannot be what was kept.
+fn unfit(
+    row: &Row<'_>,
+    column: &str,
+    error: impl std::error::Error + Send + Sync + 'static,
+) -> rusqlite::Error {
+    let at = row.as_ref().column_index(column).unwrap_or(0);
+    let text = rusqlite::types::Type::Text;
+    rusqlite::Error::FromSqlConversionFailure(at, text, Box::new(error))
 }
 
 /// A value as it is kept in JSON.

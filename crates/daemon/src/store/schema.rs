@@ -18,10 +18,10 @@ use super::{StoreError, cannot};
 const APPLICATION_ID: i64 = 0x5354_524E;
 
 /// The schema that this Sterna writes: the number of steps to it.
-pub(super) const VERSION: i64 = 2;
+pub(super) const VERSION: i64 = 3;
 
 /// What brings a database from each version to the next.
-const STEPS: [&str; 2] = [FIRST, SECOND];
+pub(super) const STEPS: [&str; 3] = [FIRST, SECOND, THIRD];
 
 const _: () = assert!(STEPS.len() as u64 == VERSION.unsigned_abs());
 
@@ -90,6 +90,37 @@ const SECOND: &str = "
     ALTER TABLE migrations ADD COLUMN copying_ms INTEGER NOT NULL DEFAULT 0;
     -- It began with an old copy, so all of it is compared.
     ALTER TABLE migrations ADD COLUMN compares INTEGER NOT NULL DEFAULT 0;
+";
+
+const THIRD: &str = "
+    -- What service levels speak of: a set of disks.
+    CREATE TABLE classes (
+        id           INTEGER PRIMARY KEY AUTOINCREMENT,
+        name         TEXT NOT NULL UNIQUE,
+        shares       INTEGER NOT NULL,
+        reservation  TEXT,              -- JSON: so much per second
+        created      INTEGER NOT NULL
+    ) STRICT;
+
+    -- A disk is in one class at most, and leaves it when it goes.
+    CREATE TABLE members (
+        disk   TEXT PRIMARY KEY REFERENCES disks (id) ON DELETE CASCADE,
+        class  INTEGER NOT NULL REFERENCES classes (id) ON DELETE CASCADE
+    ) STRICT;
+
+    -- A migration is kept for ever, so a policy that ends with one finds it.
+    CREATE TABLE policies (
+        id         INTEGER PRIMARY KEY AUTOINCREMENT,
+        class      INTEGER NOT NULL REFERENCES classes (id) ON DELETE CASCADE,
+        aim        TEXT NOT NULL,       -- JSON
+        schedule   TEXT,                -- Mon-Fri 22:00-06:00
+        until_job  INTEGER REFERENCES migrations (id),
+        created    INTEGER NOT NULL
+    ) STRICT;
+
+    -- The copies of all migrations.
+    INSERT INTO classes (id, name, shares, created)
+        VALUES (0, 'migration', 1000, unixepoch());
 ";
 
 /// How long to wait for someone who looks inside with the sqlite3 tool.

@@ -1,0 +1,9 @@
+//! The modelled array against the arithmetic of its parts, and against published
+//! measurements.
+
+mod copying;
+mod drive;
+mod laws;
+mod reading;
+mod text;
+mod writing;

@@ -1,0 +1,90 @@
+//! `/v1/classes`.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use sterna_api::{ChangeClass, Class, CreateClass, ErrorBody, Explanation};
+
+use super::extract::{Body, Which};
+use super::{Answer, blocking};
+use crate::daemon::Daemon;
+
+/// All classes: the built-in ones, then as they were made.
+#[utoipa::path(
+    get, path = "/v1/classes", tag = "classes", operation_id = "list_classes",
+    responses((status = 200, body = Vec<Class>), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Class>> {
+    blocking(daemon, |daemon| daemon.list_classes()).await
+}
+
+/// Creates a class.
+#[utoipa::path(
+    post, path = "/v1/classes", tag = "classes", operation_id = "create_class",
+    request_body = CreateClass,
+    responses((status = 200, body = Class), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn create(
+    State(daemon): State<Arc<Daemon>>,
+    Body(request): Body<CreateClass>,
+) -> Answer<Class> {
+    blocking(daemon, move |daemon| daemon.create_class(&request)).await
+}
+
+/// One class.
+#[utoipa::path(
+    get, path = "/v1/classes/{name}", tag = "classes", operation_id = "show_class",
+    params(("name" = String, Path, description = "The class's name")),
+    responses((status = 200, body = Class), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn show(
+    State(daemon): State<Arc<Daemon>>,
+    Which(name): Which<String>,
+) -> Answer<Class> {
+    blocking(daemon, move |daemon| daemon.show_class(&name)).await
+}
+
+/// Changes a class: all that is asked, or nothing.
+#[utoipa::path(
+    patch, path = "/v1/classes/{name}", tag = "classes", operation_id = "change_class",
+    params(("name" = String, Path, description = "The class's name")),
+    request_body = ChangeClass,
+    responses((status = 200, body = Class), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn change(
+    State(daemon): State<Arc<Daemon>>,
+    Which(name): Which<String>,
+    Body(request): Body<ChangeClass>,
+) -> Answer<Class> {
+    blocking(daemon, move |daemon| daemon.change_class(&name, &request)).await
+}
+
+/// Deletes a class and its policies; its disks are in none then.
+#[utoipa::path(
+    delete, path = "/v1/classes/{name}", tag = "classes", operation_id = "delete_class",
+    params(("name" = String, Path, description = "The class's name")),
+    responses((status = 200, body = Class), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn delete(
+    State(daemon): State<Arc<Daemon>>,
+    Which(name): Which<String>,
+) -> Answer<Class> {
+    blocking(daemon, move |daemon| daemon.delete_class(&name)).await
+}
+
+/// What binds a class now, since when, and what would change that.
+#[utoipa::path(
+    get, path = "/v1/classes/{name}/explanation", tag = "classes",
+    operation_id = "explain_class",
+    params(("name" = String, Path, description = "The class's name")),
+    responses(
+        (status = 200, body = Explanation),
+        (status = "default", body = ErrorBody),
+    ),
+)]
+pub(super) async fn explain(
+    State(daemon): State<Arc<Daemon>>,
+    Which(name): Which<String>,
+) -> Answer<Explanation> {
+    blocking(daemon, move |daemon| daemon.explain(&name)).await
+}

@@ -1,0 +1,58 @@
+//! `/v1/policies`.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use sterna_api::{CreatePolicy, ErrorBody, Policy};
+
+use super::extract::{Body, Which};
+use super::{Answer, blocking};
+use crate::daemon::Daemon;
+
+/// All policies, oldest first.
+#[utoipa::path(
+    get, path = "/v1/policies", tag = "policies", operation_id = "list_policies",
+    responses((status = 200, body = Vec<Policy>), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Policy>> {
+    blocking(daemon, |daemon| daemon.list_policies()).await
+}
+
+/// Makes a policy. It is in force when this answers, if its schedule is open.
+#[utoipa::path(
+    post, path = "/v1/policies", tag = "policies", operation_id = "create_policy",
+    request_body = CreatePolicy,
+    responses((status = 200, body = Policy), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn create(
+    State(daemon): State<Arc<Daemon>>,
+    Body(request): Body<CreatePolicy>,
+) -> Answer<Policy> {
+    blocking(daemon, move |daemon| daemon.create_policy(&request)).await
+}
+
+/// One policy.
+#[utoipa::path(
+    get, path = "/v1/policies/{id}", tag = "policies", operation_id = "show_policy",
+    params(("id" = u64, Path, description = "The policy's number")),
+    responses((status = 200, body = Policy), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn show(
+    State(daemon): State<Arc<Daemon>>,
+    Which(id): Which<u64>,
+) -> Answer<Policy> {
+    blocking(daemon, move |daemon| daemon.show_policy(id)).await
+}
+
+/// Removes a policy. It is in force no more when this answers.
+#[utoipa::path(
+    delete, path = "/v1/policies/{id}", tag = "policies", operation_id = "remove_policy",
+    params(("id" = u64, Path, description = "The policy's number")),
+    responses((status = 200, body = Policy), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn remove(
+    State(daemon): State<Arc<Daemon>>,
+    Which(id): Which<u64>,
+) -> Answer<Policy> {
+    blocking(daemon, move |daemon| daemon.remove_policy(id)).await
+}

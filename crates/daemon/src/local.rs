@@ -1,0 +1,152 @@
+//! Local time, by which schedules go.
+//!
+//! A schedule knows the seconds of a week and nothing of dates. What becomes of it on
+//! the two days a year on which clocks are set is decided here: an hour that is there
+//! twice has its windows twice, and what would change in an hour that is left out
+//! changes when the clock jumps over it.
+
+use std::time::Duration;
+
+use jiff::civil::DateTime;
+use jiff::tz::AmbiguousOffset;
+use jiff::{SignedDuration, Timestamp, Zoned};
+use sterna_core::schedule::{Moment, Weekday};
+
+/// A moment as the clock on the wall shows it.
+#[derive(Clone, Debug)]
+pub(crate) struct Local(Zoned);
+
+impl Local {
+    /// Now, in the zone of the system (or of `TZ`).
+    pub(crate) fn now() -> Local {
+        Local(Zoned::now())
+    }
+
+    /// The second of the week.
+    pub(crate) fn moment(&self) -> Moment {
+        use jiff::civil::Weekday as Civil;
+        let weekday = match self.0.weekday() {
+            Civil::Monday => Weekday::Monday,
+            Civil::Tuesday => Weekday::Tuesday,
+            Civil::Wednesday => Weekday::Wednesday,
+            Civil::Thursday => Weekday::Thursday,
+            Civil::Friday => Weekday::Friday,
+            Civil::Saturday => Weekday::Saturday,
+            Civil::Sunday => Weekday::Sunday,
+        };
+        let part = |number: i8| u32::from(number.unsigned_abs());
+        let (hour, minute) = (part(self.0.hour()), part(self.0.minute()));
+        Moment::new(weekday, hour * 3600 + minute * 60 + part(self.0.second()))
+    }
+
+    /// The zone's name, if it has one.
+    pub(crate) fn zone(&self) -> Option<String> {
+        self.0.time_zone().iana_name().map(Into::into)
+    }
+
+    /// When the clock will show a moment so many seconds ahead; in seconds since 1970.
+    pub(crate) fn ahead(&self, seconds: u32) -> u64 {
+        unix(self.when_ahead(seconds))
+    }
+
+    /// How long it is until then.
+    pub(crate) fn wait(&self, seconds: u32) -> Duration {
+        self.until(self.when_ahead(seconds))
+    }
+
+    /// How long it is until the clock is set, if that is ever to happen.
+    pub(crate) fn wait_for_shift(&self) -> Option<Duration> {
+        self.next_shift().map(|shift| self.until(shift))
+    }
+
+    /// When the clock showed a moment so many seconds back; in seconds since 1970.
+    pub(crate) fn back(&self, seconds: u32) -> u64 {
+        let then = self.shifted(-i64::from(seconds)).to_zoned(self.0.time_zone().clone());
+        unix(then.map_or(self.0.timestamp(), |then| then.timestamp()))
+    }
+
+    fn when_ahead(&self, seconds: u32) -> Timestamp {
+        let zone = self.0.time_zone();
+        let then = zone.to_ambiguous_timestamp(self.shifted(seconds.into()));
+        let now = self.0.timestamp();
+        let when = match then.offset() {
+            AmbiguousOffset::Gap { .. } => self.next_shift(),
+            AmbiguousOffset::Fold { .. } => {
+                let both = [then.earlier(), then.later()];
+                both.into_iter().flatten().find(|when| *when > now)
+            }
+            AmbiguousOffset::Unambiguous { .. } => then.unambiguous().ok(),
+        };
+        when.unwrap_or(now)
+    }
+
+    fn next_shift(&self) -> Option<Timestamp> {
+        let zone = self.0.time_zone();
+        let next = zone.following(self.0.timestamp()).next();
+        next.map(|shift| shift.timestamp())
+    }
+
+    /// What the clock shows so many seconds from its last full one.
+    fn shifted(&self, seconds: i64) -> DateTime {
+        let shown = self.0.datetime();
+        let full = shown.with().subsec_nanosecond(0).build().unwrap_or(shown);
+        full.saturating_add(SignedDuration::from_secs(seconds))
+    }
+
+    fn until(&self, when: Timestamp) -> Duration {
+        // What has passed is now.
+        when.duration_since(self.0.timestamp()).try_into().unwrap_or_default()
+    }
+}
+
+fn unix(when: Timestamp) -> u64 {
+    u64::try_from(when.as_second()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Berlin's rules, written out: the tests need no database of zones.
+    const BERLIN: &str = "CET-1CEST,M3.5.0,M10.5.0/3";
+
+    fn at(text: &str) -> Local {
+        let zone = jiff::tz::TimeZone::posix(BERLIN).unwrap();
+        Local(text.parse::<Timestamp>().unwrap().to_zoned(zone))
+    }
+
+    #[test]
+    fn moments_are_those_of_the_clock_on_the_wall() {
+        assert_eq!(at("2026-11-23T21:00:30.7Z").moment().to_string(), "Mon 22:00:30");
+        assert_eq!(at("2026-07-05T22:30:00Z").moment().to_string(), "Mon 00:30");
+    }
+
+    #[test]
+    fn a_change_is_waited_for_to_its_second() {
+        let now = at("2026-11-23T21:00:30.75Z");
+        assert_eq!(now.wait(5), Duration::from_millis(4250));
+        assert_eq!(now.ahead(5) - now.back(0), 5);
+        assert_eq!(now.back(0) - now.back(3600), 3600);
+    }
+
+    #[test]
+    fn a_night_in_which_the_clock_is_set_is_longer_or_shorter() {
+        let hour = Duration::from_secs(3600);
+        // 2026-03-29, 02:00 becomes 03:00: from 01:00 to 06:00 are four hours.
+        let spring = at("2026-03-29T00:00:00Z");
+        assert_eq!(spring.moment().to_string(), "Sun 01:00");
+        assert_eq!(spring.wait(5 * 3600), 4 * hour);
+        // 02:30 is not there: what would change then changes at 03:00.
+        assert_eq!(spring.wait(5400), hour);
+        // 2026-10-25, 03:00 becomes 02:00: from 01:00 to 06:00 are six hours.
+        let autumn = at("2026-10-24T23:00:00Z");
+        assert_eq!(autumn.moment().to_string(), "Sun 01:00");
+        assert_eq!(autumn.wait(5 * 3600), 6 * hour);
+        assert_eq!(autumn.wait_for_shift(), Some(2 * hour));
+        // 02:30 is there twice; at 02:10 of the second time, it is 20 minutes ahead.
+        assert_eq!(autumn.wait(5400), hour + hour / 2);
+        let again = at("2026-10-25T01:10:00Z");
+        assert_eq!(again.moment().to_string(), "Sun 02:10");
+        assert_eq!(again.wait(1200), hour / 3);
+    }
+}

@@ -1,0 +1,106 @@
+//! The book: classes and policies as the state has them, in memory.
+//!
+//! A change is first made in a copy of the book, which is looked at as a whole. If it
+//! can be, it is made in the store, and the book is read anew from there.
+
+use std::collections::BTreeMap;
+
+use sterna_core::qos::ClassId;
+use sterna_core::qos::policy::{Plan, Policy, PolicyId};
+use sterna_engine::DiskId;
+
+use crate::error::{DaemonError, Result};
+use crate::store::{ClassRecord, PolicyRecord, Store};
+
+/// All classes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Book {
+    classes: BTreeMap<ClassId, Entry>,
+}
+
+/// A class with what belongs to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// The class.
+    pub(crate) record: ClassRecord,
+    /// Its disks.
+    pub(crate) disks: Vec<DiskId>,
+    /// Its policies, oldest first.
+    pub(crate) policies: Vec<PolicyRecord>,
+}
+
+impl Book {
+    /// What the store has.
+    pub(super) fn read(store: &Store) -> Result<Book> {
+        let mut classes = BTreeMap::new();
+        for record in store.classes()? {
+            let entry = Entry { record, disks: Vec::new(), policies: Vec::new() };
+            classes.insert(entry.record.id, entry);
+        }
+        for (disk, class) in store.members()? {
+            classes.entry(class).and_modify(|entry| entry.disks.push(disk));
+        }
+        for policy in store.policies()? {
+            classes.entry(policy.class).and_modify(|entry| entry.policies.push(policy));
+        }
+        Ok(Book { classes })
+    }
+
+    /// All classes, the built-in ones first, then as they were made.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.classes.values()
+    }
+
+    /// The class of that name.
+    pub(crate) fn class(&self, name: &str) -> Result<&Entry> {
+        let entry = self.entries().find(|entry| entry.record.name == name);
+        entry.ok_or_else(|| DaemonError::not_found("class", name))
+    }
+
+    /// The class of that number.
+    pub(crate) fn get(&self, class: ClassId) -> Option<&Entry> {
+        self.classes.get(&class)
+    }
+
+    /// The class that a disk is in.
+    pub(crate) fn class_of(&self, disk: DiskId) -> Option<&Entry> {
+        self.entries().find(|entry| entry.disks.contains(&disk))
+    }
+
+    /// A policy, with its class.
+    pub(crate) fn policy(&self, id: PolicyId) -> Result<(&Entry, &PolicyRecord)> {
+        let found = self.entries().find_map(|entry| {
+            let policy = entry.policies.iter().find(|policy| policy.id == id);
+            policy.map(|policy| (entry, policy))
+        });
+        found.ok_or_else(|| DaemonError::not_found("policy", id.0))
+    }
+
+    /// The book with this class as it would be.
+    pub(crate) fn with(&self, entry: Entry) -> Book {
+        let mut book = self.clone();
+        book.classes.insert(entry.record.id, entry);
+        book
+    }
+}
+
+impl Entry {
+    /// What is asked for the class.
+    pub(crate) fn plan(&self) -> Plan {
+        let policies = self.policies.iter().map(|policy| Policy {
+            id: policy.id,
+            aim: policy.aim,
+            schedule: policy.schedule.clone(),
+        });
+        Plan {
+            reservation: self.record.reservation,
+            shares: self.record.shares,
+            policies: policies.collect(),
+        }
+    }
+
+    /// Whether Sterna has made it, for itself.
+    pub(crate) fn is_built_in(&self) -> bool {
+        self.record.id == ClassId::MIGRATION
+    }
+}

@@ -1,0 +1,118 @@
+//! What is in force: the engine is told what the book comes to now.
+//!
+//! It is told only what changes. Who changes which class a disk is in, or which terms
+//! a class has, holds the lock of [`Force`] from looking into the book to telling the
+//! engine, so that what is told last is what the book says.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use sterna_api::{CruisePhase, CruiseState};
+use sterna_core::qos::policy::{PolicyId, Resolution, Stands, resolve};
+use sterna_core::qos::{ClassId, Terms};
+use sterna_engine::{DiskId, EngineError};
+
+use crate::daemon::{Daemon, lock};
+use crate::local::Local;
+
+/// What the engine has been told.
+#[derive(Debug, Default)]
+pub(crate) struct Force {
+    terms: BTreeMap<ClassId, Terms>,
+    /// Policies whose schedule is open.
+    open: BTreeSet<PolicyId>,
+    /// What has become of targets.
+    cruises: BTreeMap<PolicyId, CruiseState>,
+}
+
+impl Force {
+    /// What has become of a target.
+    pub(super) fn cruise(&self, policy: PolicyId) -> CruiseState {
+        self.cruises.get(&policy).cloned().unwrap_or(CruiseState {
+            phase: CruisePhase::NotStarted,
+            since: None,
+            reason: None,
+            fallback: None,
+        })
+    }
+
+    /// Notes which policies are open now; says which have been switched.
+    fn switch(&mut self, class: &str, now: &Resolution<'_>) {
+        for standing in &now.standings {
+            let id = standing.policy.id;
+            let open = standing.stands != Stands::Closed;
+            let switched = match open {
+                true => self.open.insert(id),
+                false => self.open.remove(&id),
+            };
+            if switched {
+                let word = if open { "in force" } else { "not in force" };
+                tracing::info!(policy = id.0, class, "policy {word}");
+            }
+            if !open {
+                self.cruises.remove(&id);
+            }
+        }
+    }
+}
+
+impl Daemon {
+    /// Puts everything in force that the book says, and nothing else. Gives how long
+    /// that holds, if it does not hold for ever.
+    pub(super) fn enforce(&self) -> Option<Duration> {
+        let mut force = lock(&self.service.force);
+        let (book, now) = (self.book(), Local::now());
+        let mut until_change: Option<u32> = None;
+        for entry in book.entries() {
+            let (id, plan) = (entry.record.id, entry.plan());
+            let resolution = resolve(&plan, now.moment());
+            force.switch(&entry.record.name, &resolution);
+            until_change =
+                [until_change, resolution.until_change].into_iter().flatten().min();
+            let terms = resolution.terms;
+            if force.terms.get(&id) != Some(&terms) && self.set_terms(id, Some(terms)) {
+                force.terms.insert(id, terms);
+            }
+        }
+        let gone: Vec<_> =
+            force.terms.keys().copied().filter(|id| book.get(*id).is_none()).collect();
+        for class in gone {
+            if self.set_terms(class, None) {
+                force.terms.remove(&class);
+            }
+        }
+        let is_there = |id: &PolicyId| book.policy(*id).is_ok();
+        force.open.retain(is_there);
+        force.cruises.retain(|id, _| is_there(id));
+        let change = until_change.map(|seconds| now.wait(seconds));
+        // Where the clock is set, schedules may open and close by that.
+        change.map(|change| now.wait_for_shift().map_or(change, |it| it.min(change)))
+    }
+
+    /// Tells the engine the terms of a class; whether it was told.
+    fn set_terms(&self, class: ClassId, terms: Option<Terms>) -> bool {
+        match self.engine.set_terms(class, terms) {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(class = class.0, %error, "terms are not in force");
+                false
+            }
+        }
+    }
+
+    /// Puts disks into the classes that the book has them in. One that is not served
+    /// gets into its class when it is.
+    pub(crate) fn join_classes(&self, disks: &[DiskId]) {
+        let _force = lock(&self.service.force);
+        let book = self.book();
+        for &disk in disks {
+            let class = book.class_of(disk).map(|entry| entry.record.id);
+            match self.engine.set_class(disk, class) {
+                Ok(()) | Err(EngineError::NotAttached) => {}
+                Err(error) => {
+                    tracing::warn!(%disk, %error, "the disk is not in its class");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Policies, as the API's requests see them.
+//!
+//! A change is made in this order: it is looked at as a whole, with all that holds
+//! beside it (`core` finds contradictions, `admission` asks what datastores do); it is
+//! durable; the `book` is read anew; it is in `force` before the answer. Changes take
+//! turns. The thread in `switch` does the same when a schedule opens or closes, or a
+//! migration ends with which a policy ends.
+//!
+//! **Failure cases.** What is durable and could not be put in force (the engine is
+//! stopping) is in force after the next start. After a restart everything is in force
+//! before the first client can connect.
+
+mod admission;
+mod book;
+mod force;
+mod switch;
+mod view;
+
+use std::sync::{Arc, Mutex};
+
+use sterna_api::{CreatePolicy, Policy};
+use sterna_core::qos::ClassId;
+use sterna_core::qos::policy::{Aim, POLICIES_MAX, PolicyId, check};
+use sterna_core::schedule::Schedule;
+
+pub(crate) use self::book::{Book, Entry};
+use self::force::Force;
+use self::switch::Ringer;
+pub(crate) use self::switch::start;
+use crate::clock;
+use crate::daemon::{Daemon, lock};
+use crate::error::{DaemonError, Result};
+use crate::store::PolicyRecord;
+
+/// What the daemon has for service levels.
+#[derive(Debug, Default)]
+pub(crate) struct Service {
+    /// Whoever changes classes or policies holds this.
+    turn: Mutex<()>,
+    book: Mutex<Arc<Book>>,
+    force: Mutex<Force>,
+    /// Wakes who switches.
+    pub(crate) bell: Ringer,
+}
+
+impl Daemon {
+    /// The classes and policies that there are.
+    pub(crate) fn book(&self) -> Arc<Book> {
+        lock(&self.service.book).clone()
+    }
+
+    /// Reads them anew.
+    pub(crate) fn reload(&self) -> Result<Arc<Book>> {
+        let mut book = lock(&self.service.book);
+        *book = Arc::new(Book::read(&self.store)?);
+        Ok(book.clone())
+    }
+
+    /// Carries out a change of classes or policies in its turn, and puts in force what
+    /// it comes to.
+    pub(crate) fn in_turn<T>(
+        &self,
+        change: impl FnOnce(&Book) -> Result<T>,
+    ) -> Result<T> {
+        let _turn = lock(&self.service.turn);
+        let changed = change(&*self.reload()?)?;
+        self.reload()?;
+        self.enforce();
+        self.service.bell.ring();
+        Ok(changed)
+    }
+
+    /// Refuses a book in which a class cannot have what is asked for it.
+    pub(crate) fn check_book(&self, next: &Book, class: ClassId) -> Result<()> {
+        let Some(entry) = next.get(class) else { return Ok(()) };
+        let name = &entry.record.name;
+        check(&entry.plan()).map_err(|contradiction| {
+            let hint =
+                format!("change what is in the way: see `sterna policy explain {name}`");
+            DaemonError::invalid(format!("class {name}: {contradiction}")).hint(hint)
+        })?;
+        self.check_admission(next, class)
+    }
+
+    /// All policies, oldest first.
+    pub(crate) fn list_policies(&self) -> Result<Vec<Policy>> {
+        let book = self.book();
+        let mut all: Vec<Policy> =
+            book.entries().flat_map(|entry| self.view_policies(entry)).collect();
+        all.sort_by_key(|policy| policy.id);
+        Ok(all)
+    }
+
+    /// One policy.
+    pub(crate) fn show_policy(&self, id: u64) -> Result<Policy> {
+        let book = self.book();
+        let (entry, _) = book.policy(PolicyId(id))?;
+        let all = self.view_policies(entry);
+        let one = all.into_iter().find(|policy| policy.id == id);
+        one.ok_or_else(|| DaemonError::not_found("policy", id))
+    }
+
+    /// Makes a policy.
+    pub(crate) fn create_policy(&self, request: &CreatePolicy) -> Result<Policy> {
+        let aim = Aim::try_from(request.aim).map_err(DaemonError::invalid)?;
+        let schedule = request.schedule.as_deref().map(str::parse::<Schedule>);
+        let schedule = schedule.transpose().map_err(DaemonError::invalid)?;
+        if let Some(job) = request.until_job {
+            self.check_job(job)?;
+        }
+        let id = self.in_turn(|book| {
+            let entry = book.class(&request.class)?;
+            let class = entry.record.id;
+            if entry.policies.len() == POLICIES_MAX {
+                let message =
+                    format!("class {} has {POLICIES_MAX} policies", request.class);
+                let hint = "remove one first: `sterna policy list`";
+                return Err(DaemonError::invalid(message).hint(hint));
+            }
+            let until_job = request.until_job;
+            let (id, created) = (PolicyId::NEW, clock::now());
+            let record = PolicyRecord { id, class, aim, schedule, until_job, created };
+            let mut next = entry.clone();
+            next.policies.push(record.clone());
+            self.check_book(&book.with(next), class)?;
+            let id = self.store.add_policy(record)?;
+            tracing::info!(policy = id.0, class = request.class, "policy made");
+            Ok(id)
+        })?;
+        self.show_policy(id.0)
+    }
+
+    /// Removes a policy.
+    pub(crate) fn remove_policy(&self, id: u64) -> Result<Policy> {
+        let gone = self.show_policy(id)?;
+        self.in_turn(|book| {
+            book.policy(PolicyId(id))?;
+            Ok(self.store.remove_policy(PolicyId(id))?)
+        })?;
+        tracing::info!(policy = id, class = gone.class, "policy removed");
+        Ok(gone)
+    }
+
+    /// Refuses a migration that has ended already.
+    fn check_job(&self, job: u64) -> Result<()> {
+        let migration = self.store.migration(job)?;
+        let migration =
+            migration.ok_or_else(|| DaemonError::not_found("migration", job))?;
+        if migration.step.ended() {
+            let message = format!("migration {job} has ended, so nothing would hold");
+            let hint = "see `sterna migration list` for those under way";
+            return Err(DaemonError::invalid(message).hint(hint));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! Who switches: a thread that sleeps until a schedule opens or closes, a policy is
+//! changed, or a migration ends, and then puts in force what holds from there on.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
+
+use sterna_core::qos::policy::PolicyId;
+
+use crate::daemon::{Daemon, lock};
+use crate::error::Result;
+
+/// How long it sleeps at most. The clock may be set meanwhile, by hand or after the
+/// machine itself has slept, and nobody would say so.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+
+/// What wakes it.
+#[derive(Debug, Default)]
+pub(crate) struct Bell {
+    rung: Mutex<bool>,
+    heard: Condvar,
+}
+
+impl Bell {
+    fn ring(&self) {
+        *lock(&self.rung) = true;
+        self.heard.notify_all();
+    }
+
+    fn wait(&self, longest: Duration) {
+        let rung =
+            self.heard.wait_timeout_while(lock(&self.rung), longest, |rung| !*rung);
+        let (mut rung, _) = rung.unwrap_or_else(PoisonError::into_inner);
+        *rung = false;
+    }
+}
+
+/// The daemon's hand on the bell. It is rung for the last time when the daemon goes.
+#[derive(Debug, Default)]
+pub(crate) struct Ringer(Arc<Bell>);
+
+impl Ringer {
+    /// Something has changed.
+    pub(crate) fn ring(&self) {
+        self.0.ring();
+    }
+}
+
+impl Drop for Ringer {
+    fn drop(&mut self) {
+        self.0.ring();
+    }
+}
+
+/// Starts the thread. It ends with the daemon.
+pub(crate) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
+    let bell = daemon.service.bell.0.clone();
+    let daemon = Arc::downgrade(daemon);
+    let thread = thread::Builder::new().name("sterna-policies".into());
+    thread.spawn(move || switch_for_ever(&daemon, &bell))?;
+    Ok(())
+}
+
+fn switch_for_ever(daemon: &Weak<Daemon>, bell: &Bell) {
+    loop {
+        let Some(daemon) = daemon.upgrade() else { return };
+        let change = daemon.switch_policies();
+        drop(daemon);
+        bell.wait(change.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN));
+    }
+}
+
+impl Daemon {
+    /// Puts in force what holds now; gives how long it does.
+    pub(crate) fn switch_policies(&self) -> Option<Duration> {
+        let _turn = lock(&self.service.turn);
+        if let Err(error) = self.end_policies() {
+            tracing::warn!(%error, "cannot look which policies have ended");
+        }
+        self.enforce()
+    }
+
+    /// Removes the policies whose migration has ended.
+    fn end_policies(&self) -> Result<()> {
+        let book = self.reload()?;
+        for policy in book.entries().flat_map(|entry| &entry.policies) {
+            let Some(job) = policy.until_job else { continue };
+            let migration = self.store.migration(job)?;
+            if migration.is_none_or(|migration| migration.step.ended()) {
+                let PolicyId(id) = policy.id;
+                self.store.remove_policy(policy.id)?;
+                tracing::info!(policy = id, migration = job, "policy ended with its job");
+            }
+        }
+        self.reload()?;
+        Ok(())
+    }
+}

@@ -1,0 +1,83 @@
+//! The record of a policy.
+
+use rusqlite::{Row, params};
+use sterna_api::Aim as AimOnTheWire;
+use sterna_core::qos::ClassId;
+use sterna_core::qos::policy::{Aim, PolicyId};
+use sterna_core::schedule::Schedule;
+
+use super::classes::class_id;
+use super::{
+    Store, StoreError, cannot, from_json, from_sql, parsed, to_json, to_sql, unfit,
+};
+
+/// A policy, as the state knows it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PolicyRecord {
+    /// Its number; given by the store.
+    pub(crate) id: PolicyId,
+    /// The class that it speaks of.
+    pub(crate) class: ClassId,
+    /// What it wants.
+    pub(crate) aim: Aim,
+    /// When it holds.
+    pub(crate) schedule: Option<Schedule>,
+    /// The migration with which it ends.
+    pub(crate) until_job: Option<u64>,
+    /// When it was made (seconds since 1970).
+    pub(crate) created: u64,
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<PolicyRecord> {
+    let aim: AimOnTheWire = from_json(row, "aim")?;
+    let schedule: Option<String> = row.get("schedule")?;
+    Ok(PolicyRecord {
+        id: PolicyId(from_sql(row.get("id")?)),
+        class: class_id(row.get("class")?),
+        aim: Aim::try_from(aim).map_err(|error| unfit(row, "aim", error))?,
+        schedule: schedule.map(|_| parsed(row, "schedule")).transpose()?,
+        until_job: row.get::<_, Option<i64>>("until_job")?.map(from_sql),
+        created: from_sql(row.get("created")?),
+    })
+}
+
+const INSERT: &str = "
+    INSERT INTO policies (class, aim, schedule, until_job, created)
+    VALUES (?, ?, ?, ?, ?)";
+
+impl Store {
+    /// All policies, oldest first.
+    pub(crate) fn policies(&self) -> Result<Vec<PolicyRecord>, StoreError> {
+        self.run(|connection| {
+            let sql = "SELECT * FROM policies ORDER BY id";
+            let mut statement = connection.prepare_cached(sql)?;
+            statement.query_map([], read)?.collect::<rusqlite::Result<_>>()
+        })?
+        .map_err(cannot("list the policies"))
+    }
+
+    /// Adds a policy; gives its number.
+    pub(crate) fn add_policy(&self, one: PolicyRecord) -> Result<PolicyId, StoreError> {
+        self.write(move |connection| {
+            let values = params![
+                i64::from(one.class.0),
+                to_json(&AimOnTheWire::from(one.aim)),
+                one.schedule.as_ref().map(ToString::to_string),
+                one.until_job.map(to_sql),
+                to_sql(one.created),
+            ];
+            connection.execute(INSERT, values)?;
+            Ok(PolicyId(from_sql(connection.last_insert_rowid())))
+        })?
+        .map_err(cannot("add a policy"))
+    }
+
+    /// Forgets a policy.
+    pub(crate) fn remove_policy(&self, policy: PolicyId) -> Result<(), StoreError> {
+        self.write(move |connection| {
+            connection.execute("DELETE FROM policies WHERE id = ?", [to_sql(policy.0)])
+        })?
+        .map_err(cannot("remove a policy"))?;
+        Ok(())
+    }
+}
