@@ -4,11 +4,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sterna_api::Status;
 
-use super::run::{Ground, Outcome, Stretch};
+use super::run::{Outcome, Stretch, words};
+use super::stage::{APPLICATIONS, Ground};
 use super::verdicts::verdicts;
 use crate::format::moment;
 use crate::lab::machine;
-use crate::lab::record::{Band, Metric, Record, figure};
+use crate::lab::record::{Band, Metric, Record, Track, figure};
 use crate::lab::report::{Chart, Event, Facts, Line, Report, Sheet, Strip};
 
 const ABOUT: &str = "A database, a backup and a load generator share an array. What the \
@@ -69,28 +70,30 @@ fn chart(record: &Record, metric: Metric) -> Chart {
     }
 }
 
-/// What each application got in each phase.
+/// What each application got in each phase; of those that do not matter, the
+/// throughput.
 fn phases(outcome: &Outcome) -> Sheet {
-    let tracks = &outcome.record.tracks;
+    let (oltp, others) = match outcome.record.tracks.as_slice() {
+        [oltp, others @ ..] => (Some(oltp), others),
+        [] => (None, &[][..]),
+    };
     let mut head = vec!["phase".into(), "length".into()];
-    for track in tracks {
-        head.extend([
-            format!("{} MB/s", track.name),
-            "IO/s".into(),
-            "mean ms".into(),
-            "worst p99 ms".into(),
-        ]);
+    if let Some(oltp) = oltp {
+        head.extend([format!("{} MB/s", oltp.name), "IO/s".into()]);
+        head.extend(["mean ms".into(), "worst p99 ms".into()]);
     }
+    head.extend(others.iter().map(|track| format!("{} MB/s", track.name)));
+    let cell = |track: &Track, stretch: &Stretch, metric: Metric| {
+        let samples = track.between(stretch.from, stretch.until);
+        figure(samples, metric).map_or("-".into(), |value| number(metric.shown(value)))
+    };
     let row = |stretch: &Stretch| {
         let length = stretch.until - stretch.from;
-        let mut row = vec![stretch.step.words(), format!("{length:.0} s")];
-        for track in tracks {
-            let samples = track.between(stretch.from, stretch.until);
-            row.extend(Metric::ALL.map(|metric| match figure(samples, metric) {
-                Some(value) => number(metric.shown(value)),
-                None => "-".into(),
-            }));
+        let mut row = vec![words(stretch.step, stretch.wish), format!("{length:.0} s")];
+        if let Some(track) = oltp {
+            row.extend(Metric::ALL.map(|metric| cell(track, stretch, metric)));
         }
+        row.extend(others.iter().map(|track| cell(track, stretch, Metric::Bytes)));
         row
     };
     let rows = outcome.stretches.iter().map(row).collect();
@@ -107,10 +110,9 @@ fn number(value: f64) -> String {
 }
 
 fn parameters(ground: &Ground) -> Vec<(String, String)> {
-    let store = ground.location.as_deref().unwrap_or("a directory of the experiment's");
-    let mut pairs = vec![("datastore".to_owned(), store.to_owned())];
+    let mut pairs = vec![("datastore".to_owned(), ground.location.clone())];
     pairs.extend(ground.shape.clone().map(|shape| ("shape".to_owned(), shape)));
-    for (name, profile) in super::run::APPLICATIONS {
+    for (name, profile) in APPLICATIONS {
         pairs.push((name.to_owned(), profile.to_string()));
     }
     pairs.push(("seed".to_owned(), ground.seed.to_string()));

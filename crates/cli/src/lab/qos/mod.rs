@@ -6,13 +6,16 @@
 //! the others beside it, a fraction. Then service levels are put on it and lifted
 //! again, one after the other, and each is judged by what the database got.
 //!
-//! `plan` has the phases, `run` goes through them, `verdicts` judges what was recorded,
+//! `plan` has the phases and `wish` what is asked for in them; `run` goes through them
+//! with the disks and applications of a `stage`; `verdicts` judges what was recorded,
 //! and `account` makes the report.
 
 mod account;
 mod plan;
 mod run;
+mod stage;
 mod verdicts;
+mod wish;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,8 +24,9 @@ use anyhow::Context;
 use clap::Args;
 use sterna_api::ErrorCode;
 
-use self::plan::{Length, plan};
-use self::run::{Ground, Run};
+use self::plan::{Length, MINUTES, plan};
+use self::run::Run;
+use self::stage::{Ground, Stage};
 use super::report::{Report, verdicts_table};
 use super::screen::Screen;
 use super::site::Site;
@@ -41,7 +45,7 @@ pub(crate) struct QosArgs {
         long,
         value_name = "N",
         conflicts_with = "quick",
-        value_parser = clap::value_parser!(u32).range(5..=240)
+        value_parser = clap::value_parser!(u32).range(i64::from(MINUTES)..=240)
     )]
     minutes: Option<u32>,
     /// Only see that it runs, in under two minutes
@@ -71,12 +75,13 @@ impl QosArgs {
         }
     }
 
-    fn ground(&self) -> Ground {
-        let shape = match (&self.shape, &self.datastore) {
-            (None, None) => Some(SHAPE.to_owned()),
-            (shape, _) => shape.clone(),
+    fn ground(&self, site: &Site) -> anyhow::Result<Ground> {
+        let (location, shape) = match &self.datastore {
+            Some(location) => (location.clone(), None),
+            None => (site.directory("array")?.display().to_string(), Some(SHAPE)),
         };
-        Ground { location: self.datastore.clone(), shape, seed: self.seed }
+        let shape = self.shape.as_deref().or(shape).map(str::to_owned);
+        Ok(Ground { location, shape, seed: self.seed })
     }
 }
 
@@ -86,12 +91,13 @@ pub(crate) fn run(args: &QosArgs, output: Output) -> anyhow::Result<()> {
     let files = Files::prepare(&args.out)?;
     let phases = plan(args.length());
     let total = phases.iter().map(|phase| phase.seconds).sum();
-    let (ground, screen) = (args.ground(), Screen::new(output, total));
+    let screen = Screen::new(output, total);
     let report = block_on(async {
         let experiment = async {
             let (site, status) = Site::start().await?;
-            let run = Run::prepare(site, &ground, &screen).await?;
-            let outcome = run.go(&phases).await?;
+            let ground = args.ground(&site)?;
+            let stage = Stage::prepare(site.client(), &ground).await?;
+            let outcome = Run::new(stage, &site, &screen).go(&phases).await?;
             anyhow::Ok(account::report(&outcome, &ground, &status))
         };
         tokio::select! {

@@ -1,58 +1,45 @@
-//! The experiment for real: three disks of a daemon, three applications over NBD, and
-//! a client's clock.
+//! The experiment for real: goes through the phases, and asks the daemon for each
+//! phase's service level as any client would.
 //!
-//! Figures are what the applications see, taken every [`TICK`] by one hand, so that
-//! the windows of all of them are the same. An application that rests has windows too:
-//! it got nothing.
+//! A wish counts from the moment at which it is sent. What the daemon says of a target
+//! is looked at with every window, and noted when it changes.
 
-use std::time::{Duration, Instant};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use sterna_api::{AddDatastore, CreateDisk, Provision};
-use sterna_core::measure::Window;
-use sterna_workload::load::{Application, Profile};
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use sterna_api::{CreatePolicy, CruisePhase, Policy};
 
-use super::plan::{Phase, Step};
-use crate::lab::record::{Mark, Record, Sample, Track};
+use super::plan::{BEFORE_OPENING, Phase, Step};
+use super::stage::{APPLICATIONS, OLTP, Stage};
+use super::wish::Wish;
+use crate::lab::record::{Band, Mark, Record};
 use crate::lab::screen::Screen;
 use crate::lab::site::Site;
 
-/// How long a window is: four of them still tell whether a limit was in force within a
-/// second.
-const TICK: Duration = Duration::from_millis(250);
-/// How large each disk is: more than any cache on the way, and quickly made.
-const DISK: u64 = 1 << 30;
-/// The datastore's name.
-const STORE: &str = "array";
-
-/// The applications, with what they do. The first is the one that matters.
-pub(super) const APPLICATIONS: [(&str, Profile); 3] = [
-    ("oltp", Profile::oltp()),
-    ("backup", Profile::backup()),
-    ("stress", Profile::stress()),
-];
-
-/// What the experiment stands on.
-#[derive(Clone, Debug)]
-pub(super) struct Ground {
-    /// The datastore; a directory of the site's own if absent.
-    pub(super) location: Option<String>,
-    /// Its shape.
-    pub(super) shape: Option<String>,
-    /// What all chance comes from.
-    pub(super) seed: u64,
+/// What the daemon said of a target that it cannot reach.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Named {
+    /// When.
+    pub(super) at: f64,
+    /// Its reason.
+    pub(super) reason: String,
 }
 
-/// A phase as it went.
+/// A phase as it went. Moments are seconds from the experiment's start.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Stretch {
     /// What was done.
     pub(super) step: Step,
-    /// When it began, in seconds from the experiment's start.
+    /// When it began: the moment of its wish.
     pub(super) from: f64,
     /// When it ended.
     pub(super) until: f64,
+    /// What was asked for.
+    pub(super) wish: Option<Wish>,
+    /// When the schedule was to open and to close.
+    pub(super) opening: Option<(f64, f64)>,
+    /// What was said of it.
+    pub(super) named: Option<Named>,
 }
 
 /// The experiment as it went.
@@ -64,152 +51,208 @@ pub(super) struct Outcome {
     pub(super) stretches: Vec<Stretch>,
 }
 
-/// An application, at work or at rest.
-struct Place {
-    uri: String,
-    profile: Profile,
-    seed: u64,
-    work: Option<Application>,
-}
-
 /// The experiment under way.
 pub(super) struct Run<'s> {
-    screen: &'s Screen,
     /// Before the site: applications end before their disks do.
-    places: Vec<Place>,
-    site: Site,
+    stage: Stage,
+    site: &'s Site,
+    screen: &'s Screen,
     outcome: Outcome,
-    begin: Instant,
-    ticker: Interval,
-    /// When the last windows ended.
-    cut: f64,
+    /// The policy in force, and what was last said of its target.
+    policy: Option<u64>,
+    said: Option<CruisePhase>,
 }
 
 impl<'s> Run<'s> {
-    /// Makes the datastore and the disks. Nobody works yet.
-    pub(super) async fn prepare(
-        site: Site,
-        ground: &Ground,
-        screen: &'s Screen,
-    ) -> anyhow::Result<Run<'s>> {
-        let location = match &ground.location {
-            Some(location) => location.clone(),
-            None => site.directory(STORE)?.display().to_string(),
-        };
-        let shape = ground.shape.clone();
-        let store = AddDatastore { name: STORE.into(), location, shape };
-        site.client().add_datastore(&store).await?;
-        let mut places = Vec::new();
-        let mut record = Record::default();
-        for (at, (name, profile)) in APPLICATIONS.into_iter().enumerate() {
-            let disk = CreateDisk {
-                name: name.into(),
-                size: DISK,
-                datastore: STORE.into(),
-                provision: Provision::Thin,
-            };
-            let disk = site.client().create_disk(&disk).await?;
-            let uri = disk.uris.into_iter().next();
-            let uri = uri.with_context(|| format!("disk {name} is not served"))?;
-            // Seeds of their own, or all would go to the same places.
-            let seed = ground.seed.wrapping_add(at as u64);
-            places.push(Place { uri, profile, seed, work: None });
-            record.tracks.push(Track { name: name.into(), samples: Vec::new() });
-        }
-        let mut ticker = interval(TICK);
-        ticker.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Ok(Run {
-            screen,
-            places,
-            site,
-            outcome: Outcome { record, stretches: Vec::new() },
-            begin: Instant::now(),
-            ticker,
-            cut: 0.0,
-        })
+    /// An experiment on a stage where nothing has happened yet.
+    pub(super) fn new(stage: Stage, site: &'s Site, screen: &'s Screen) -> Run<'s> {
+        let outcome = Outcome::default();
+        Run { stage, site, screen, outcome, policy: None, said: None }
     }
 
     /// Goes through the phases, and ends everything.
     pub(super) async fn go(mut self, phases: &[Phase]) -> anyhow::Result<Outcome> {
-        self.begin = Instant::now();
+        self.stage.begin();
         for phase in phases {
-            self.screen.phase(self.now(), &phase.step.words());
-            self.mark(phase.step.words());
-            let from = self.now();
-            self.begin(phase.step)?;
-            self.watch(from + phase.seconds).await?;
-            let until = self.cut;
-            let step = phase.step;
-            self.outcome.stretches.push(Stretch { step, from, until });
+            let stretch = self.phase(*phase).await?;
+            self.outcome.stretches.push(stretch);
         }
-        for (place, (name, _)) in self.places.iter_mut().zip(APPLICATIONS) {
-            if let Some(work) = place.work.take() {
-                work.stop().with_context(|| format!("end {name}"))?;
-            }
-        }
+        self.lift().await?;
+        self.outcome.record.tracks = self.stage.end()?;
         Ok(self.outcome)
     }
 
-    fn now(&self) -> f64 {
-        self.begin.elapsed().as_secs_f64()
-    }
-
-    fn mark(&mut self, text: String) {
-        let at = self.now();
-        self.outcome.record.marks.push(Mark { at, text });
-    }
-
-    fn begin(&mut self, step: Step) -> anyhow::Result<()> {
+    async fn phase(&mut self, Phase { step, seconds }: Phase) -> anyhow::Result<Stretch> {
+        let wish = self.wish(step);
+        self.note(&words(step, wish));
+        let from = self.stage.now();
+        let mut stretch =
+            Stretch { step, from, until: from, wish, opening: None, named: None };
         match step {
-            Step::Alone => self.work(0..1),
-            Step::Contention => self.work(0..APPLICATIONS.len()),
+            Step::Alone => self.stage.work(0..1)?,
+            Step::Contention => self.stage.work(0..APPLICATIONS.len())?,
+            Step::AloneAgain => {
+                self.lift().await?;
+                self.stage.work(0..1)?;
+            }
+            Step::Released | Step::Freed => self.lift().await?,
+            Step::Schedule => {
+                let open = (seconds - f64::from(BEFORE_OPENING)) / 2.0;
+                stretch.opening = Some(self.schedule(wish, open.round() as u32).await?);
+            }
+            Step::Cruise(_) | Step::Limit(_) | Step::Unreachable => {
+                self.lift().await?;
+                self.ask(wish, None).await?;
+            }
         }
+        while stretch.until < from + seconds {
+            stretch.until = self.stage.window().await?;
+            self.screen.tick(stretch.until);
+            let named = self.listen().await?;
+            stretch.named = stretch.named.or(named);
+            if step == Step::Unreachable && stretch.named.is_some() {
+                break;
+            }
+        }
+        let band = wish.map(|wish| band(wish, &stretch));
+        self.outcome.record.bands.extend(band);
+        Ok(stretch)
     }
 
-    /// These applications work from now on, and no others.
-    fn work(&mut self, which: std::ops::Range<usize>) -> anyhow::Result<()> {
-        for (at, place) in self.places.iter_mut().enumerate() {
-            let name = APPLICATIONS[at].0;
-            match place.work.take() {
-                Some(work) if which.contains(&at) => place.work = Some(work),
-                // What was answered since the last window belongs to no phase.
-                Some(work) => {
-                    work.stop().with_context(|| format!("end {name}"))?;
-                }
-                None if which.contains(&at) => {
-                    let Place { uri, profile, seed, .. } = &*place;
-                    let work = Application::start(uri, profile, *seed);
-                    place.work = Some(work.with_context(|| format!("start {name}"))?);
-                }
-                None => {}
-            }
+    /// What a step asks for, after what the database got alone.
+    fn wish(&self, step: Step) -> Option<Wish> {
+        let alone = self.outcome.stretches.first()?;
+        Wish::of(step, self.stage.oltp().between(alone.from, alone.until))
+    }
+
+    fn note(&mut self, text: &str) {
+        let at = self.stage.now();
+        self.screen.phase(at, text);
+        self.outcome.record.marks.push(Mark { at, text: text.into() });
+    }
+
+    /// Puts a wish in force.
+    async fn ask(
+        &mut self,
+        wish: Option<Wish>,
+        schedule: Option<String>,
+    ) -> anyhow::Result<Policy> {
+        let wish =
+            wish.context("the database got nothing alone; see the daemon's disks")?;
+        let class = OLTP.into();
+        let wanted = CreatePolicy { class, aim: wish.aim(), schedule, until_job: None };
+        let policy = self.site.client().create_policy(&wanted).await?;
+        (self.policy, self.said) = (Some(policy.id), None);
+        Ok(policy)
+    }
+
+    /// Puts a wish in force for so many seconds, a little later; gives when it is to
+    /// begin and to end.
+    async fn schedule(
+        &mut self,
+        wish: Option<Wish>,
+        open: u32,
+    ) -> anyhow::Result<(f64, f64)> {
+        self.lift().await?;
+        let clock = self.site.client().explain(OLTP).await?.local_time;
+        let schedule = hours(&clock, BEFORE_OPENING, open)
+            .with_context(|| format!("read the daemon's time, `{clock}`"))?;
+        let policy = self.ask(wish, Some(schedule)).await?;
+        let opening = policy.until.context("the schedule does not open")?;
+        // The wall clock's moment on the experiment's clock.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let begin = self.stage.now() + opening as f64 - now.as_secs_f64();
+        Ok((begin, begin + f64::from(open)))
+    }
+
+    /// Removes the policy in force, if there is one.
+    async fn lift(&mut self) -> anyhow::Result<()> {
+        if let Some(id) = self.policy.take() {
+            self.site.client().remove_policy(id).await?;
         }
         Ok(())
     }
 
-    /// Takes windows until that moment.
-    async fn watch(&mut self, until: f64) -> anyhow::Result<()> {
-        while self.now() < until {
-            self.ticker.tick().await;
-            let now = self.now();
-            for (at, place) in self.places.iter_mut().enumerate() {
-                let name = APPLICATIONS[at].0;
-                let window = match &mut place.work {
-                    Some(work) => work.take().with_context(|| format!("ask {name}"))?,
-                    None => idle(now - self.cut),
-                };
-                let samples = &mut self.outcome.record.tracks[at].samples;
-                samples.push(Sample::of(now, &window));
-            }
-            self.cut = now;
-            self.screen.tick(now);
+    /// Looks what the daemon says of the target; notes it if it is new. Gives what it
+    /// says if it cannot be reached.
+    async fn listen(&mut self) -> anyhow::Result<Option<Named>> {
+        let Some(id) = self.policy else { return Ok(None) };
+        let Some(state) = self.site.client().policy(id).await?.cruise else {
+            return Ok(None);
+        };
+        let reason = state.reason.unwrap_or_default();
+        if self.said != Some(state.phase) {
+            self.said = Some(state.phase);
+            let text = match reason.as_str() {
+                "" => format!("the daemon says: {}", state.phase),
+                reason => format!("the daemon says: {}: {reason}", state.phase),
+            };
+            self.note(&text);
         }
-        Ok(())
+        let unreachable = state.phase == CruisePhase::Unreachable;
+        Ok(unreachable.then(|| Named { at: self.stage.now(), reason }))
     }
 }
 
-/// So many seconds of nothing.
-fn idle(seconds: f64) -> Window {
-    let span = Duration::from_secs_f64(seconds.max(0.0)).into();
-    Window { span, ..Window::default() }
+/// The step in words.
+pub(super) fn words(step: Step, wish: Option<Wish>) -> String {
+    let wish = wish.map(Wish::words).unwrap_or_default();
+    match step {
+        Step::Alone => "oltp alone".into(),
+        Step::Contention => "backup and stress begin".into(),
+        Step::Cruise(_) => format!("cruise control: {wish}"),
+        Step::Released => "target lifted".into(),
+        Step::Unreachable => format!("out of reach: {wish}"),
+        Step::AloneAgain => "backup and stress end".into(),
+        Step::Limit(_) => format!("limit: {wish}"),
+        Step::Freed => "limit lifted".into(),
+        Step::Schedule => format!("limit by schedule: {wish}"),
+    }
+}
+
+/// What the charts show of a wish.
+fn band(wish: Wish, stretch: &Stretch) -> Band {
+    let (from, until) = stretch.opening.unwrap_or((stretch.from, stretch.until));
+    let target = wish.target();
+    let (low, high) = match wish.is_limit {
+        true => (0.0, wish.value),
+        false => (target.low(), target.high()),
+    };
+    Band { metric: wish.metric, from, until, low, high }
+}
+
+/// A day, in seconds.
+const DAY: u32 = 24 * 60 * 60;
+
+/// A schedule that opens so many seconds after the daemon's local time (`Mon 22:00:17`)
+/// and stays open so long.
+fn hours(local_time: &str, before: u32, open: u32) -> Option<String> {
+    let clock = local_time.split_whitespace().last()?;
+    let mut parts = clock.split(':').map(|part| part.parse::<u32>().ok());
+    let (hour, minute) = (parts.next()??, parts.next()??);
+    // Whole minutes are told without seconds.
+    let second = parts.next().unwrap_or(Some(0))?;
+    let now = hour * 3600 + minute * 60 + second;
+    let clock = |moment: u32| {
+        let moment = moment % DAY;
+        format!("{:02}:{:02}:{:02}", moment / 3600, moment / 60 % 60, moment % 60)
+    };
+    Some(format!("{}-{}", clock(now + before), clock(now + before + open)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schedule_opens_a_little_after_the_daemons_time() {
+        let at = |time| hours(time, 4, 12);
+        assert_eq!(at("Mon 22:00:17").unwrap(), "22:00:21-22:00:33");
+        assert_eq!(at("Mon 22:00").unwrap(), "22:00:04-22:00:16");
+        assert_eq!(at("Sun 23:59:50").unwrap(), "23:59:54-00:00:06");
+        assert_eq!(at("Sun 23:59:58").unwrap(), "00:00:02-00:00:14");
+        for wrong in ["", "Mon", "Mon 22", "Mon ab:cd"] {
+            assert_eq!(at(wrong), None, "{wrong}");
+        }
+    }
 }
