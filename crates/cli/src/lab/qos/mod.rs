@@ -48,7 +48,7 @@ pub(crate) struct QosArgs {
         value_parser = clap::value_parser!(u32).range(i64::from(MINUTES)..=240)
     )]
     minutes: Option<u32>,
-    /// Only see that it runs, in under two minutes
+    /// Only see that it works, in two minutes
     #[arg(long)]
     quick: bool,
     /// The datastore for the three disks: a place as `sterna datastore add` takes it

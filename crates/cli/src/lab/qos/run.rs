@@ -60,14 +60,15 @@ pub(super) struct Run<'s> {
     outcome: Outcome,
     /// The policy in force, and what was last said of its target.
     policy: Option<u64>,
-    said: Option<CruisePhase>,
+    said: CruisePhase,
 }
 
 impl<'s> Run<'s> {
     /// An experiment on a stage where nothing has happened yet.
     pub(super) fn new(stage: Stage, site: &'s Site, screen: &'s Screen) -> Run<'s> {
         let outcome = Outcome::default();
-        Run { stage, site, screen, outcome, policy: None, said: None }
+        let said = CruisePhase::NotStarted;
+        Run { stage, site, screen, outcome, policy: None, said }
     }
 
     /// Goes through the phases, and ends everything.
@@ -142,7 +143,7 @@ impl<'s> Run<'s> {
         let class = OLTP.into();
         let wanted = CreatePolicy { class, aim: wish.aim(), schedule, until_job: None };
         let policy = self.site.client().create_policy(&wanted).await?;
-        (self.policy, self.said) = (Some(policy.id), None);
+        (self.policy, self.said) = (Some(policy.id), CruisePhase::NotStarted);
         Ok(policy)
     }
 
@@ -181,8 +182,8 @@ impl<'s> Run<'s> {
             return Ok(None);
         };
         let reason = state.reason.unwrap_or_default();
-        if self.said != Some(state.phase) {
-            self.said = Some(state.phase);
+        if self.said != state.phase {
+            self.said = state.phase;
             let text = match reason.as_str() {
                 "" => format!("the daemon says: {}", state.phase),
                 reason => format!("the daemon says: {}: {reason}", state.phase),

@@ -28,6 +28,9 @@ const FORCE: f64 = 1.0;
 /// How far above its limit a window may be: a quarter of a second holds few requests,
 /// and one more or less is much.
 const ABOVE: f64 = 1.25;
+/// The part of a limit that the database must get, as long as it asks for more: a limit
+/// is a promise as well.
+const GIVEN: f64 = 0.9;
 /// Seconds until the database is back when its limit is lifted.
 const BACK: f64 = 2.0;
 /// What it must have then, of what it had alone.
@@ -49,7 +52,7 @@ pub(super) fn verdicts(outcome: &Outcome) -> Vec<Verdict> {
             Step::Cruise(_) => verdicts.extend(judge.cruise(stretch, before)),
             Step::Unreachable => verdicts.push(unreachable(stretch)),
             Step::Limit(_) => {
-                verdicts.extend(judge.limit(stretch));
+                verdicts.extend(judge.limit(stretch).into_iter().flatten());
                 limited = stretch.wish;
             }
             Step::Freed => verdicts.extend(judge.freed(stretch, limited)),
@@ -125,7 +128,8 @@ impl Judge<'_> {
         let what = |what: &str| format!("cruise in {}: {what}", metric.unit());
         let settled = found.and_then(|held| held.settled);
         let mut verdicts = vec![in_time(what("until within tolerance"), settled, SETTLE)];
-        let Some(found) = found else { return verdicts };
+        // Of what never came near there is nothing more to say.
+        let (Some(found), Some(settled)) = (found, settled) else { return verdicts };
         verdicts.push(Verdict {
             what: what("overshoot"),
             measured: format!("{:.1} %", found.overshoot * 100.0),
@@ -133,7 +137,6 @@ impl Judge<'_> {
             value: Some(found.overshoot * 100.0),
             passed: found.overshoot < OVERSHOOT,
         });
-        let Some(settled) = settled else { return verdicts };
         let rest = stretch.until - stretch.from - settled;
         verdicts.push(Verdict {
             what: what("swings from side to side"),
@@ -152,11 +155,21 @@ impl Judge<'_> {
         verdicts
     }
 
-    fn limit(&self, stretch: &Stretch) -> Option<Verdict> {
+    fn limit(&self, stretch: &Stretch) -> Option<[Verdict; 2]> {
         let wish = stretch.wish?;
         let took = self.in_force(wish, stretch.from, stretch.until);
-        let what = format!("limit in {}: until in force", wish.metric.unit());
-        Some(in_time(what, took, FORCE))
+        let unit = wish.metric.unit();
+        let force = in_time(format!("limit in {unit}: until in force"), took, FORCE);
+        let rest = self.oltp(stretch.from + FORCE, stretch.until);
+        let given = figure(rest, wish.metric)? / wish.value;
+        let given = Verdict {
+            what: format!("limit in {unit}: what {OLTP} gets of it"),
+            measured: format!("{:.1} %", given * 100.0),
+            bar: format!("at least {:.0} %", GIVEN * 100.0),
+            value: Some(given * 100.0),
+            passed: given >= GIVEN,
+        };
+        Some([force, given])
     }
 
     /// Seconds until the database is held to a limit.
@@ -295,10 +308,11 @@ mod tests {
         };
         let quick = with(0.25, 0.5);
         let figures: Vec<&str> = quick.iter().map(|(_, text, _)| text.as_str()).collect();
-        assert_eq!(figures, ["250 ms", "500 ms"]);
+        assert_eq!(figures, ["250 ms", "100.0 %", "500 ms"]);
         assert!(quick.iter().all(|(_, _, passed)| *passed), "{quick:?}");
-        let slow = with(1.5, 3.0);
-        assert!(slow.iter().all(|(_, _, passed)| !passed), "{slow:?}");
+        let slow: Vec<bool> =
+            with(1.5, 3.0).iter().map(|(_, _, passed)| *passed).collect();
+        assert_eq!(slow, [false, true, false]);
     }
 
     #[test]
