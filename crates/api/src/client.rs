@@ -15,9 +15,10 @@ use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
 
 use crate::{
-    AddDatastore, ChangeClass, Class, CreateClass, CreateDisk, CreatePolicy, Datastore,
-    Disk, ErrorBody, Explanation, ImageFate, ImportDisk, Migration, Policy, RecoverDisks,
-    Recovery, RemovedDisk, SetRate, StartMigration, Status,
+    AddDatastore, AskGuard, ChangeClass, Class, CreateClass, CreateDisk, CreatePolicy,
+    Datastore, Disk, DiskStats, ErrorBody, Explanation, ImageFate, ImportDisk, Migration,
+    Policy, RecoverDisks, Recovery, RemovedDisk, SetRate, StartMigration, Status, Top,
+    TopBy,
 };
 
 /// Why a call failed.
@@ -108,6 +109,16 @@ impl Client {
     /// One disk.
     pub async fn disk(&self, name: &str) -> Result<Disk, ClientError> {
         self.get(&path("disks", name)).await
+    }
+
+    /// What a disk's requests are like.
+    pub async fn disk_stats(&self, name: &str) -> Result<DiskStats, ClientError> {
+        self.get(&format!("{}/stats", path("disks", name))).await
+    }
+
+    /// Who did what in the last `window_s` seconds.
+    pub async fn top(&self, by: TopBy, window_s: f64) -> Result<Top, ClientError> {
+        self.get(&format!("/v1/top?by={}&window_s={window_s}", by.as_str())).await
     }
 
     /// Creates an empty disk.
@@ -239,6 +250,16 @@ impl Client {
     ) -> Result<Migration, ClientError> {
         let path = path("migrations", &id.to_string());
         self.call(Method::PATCH, &path, &SetRate { rate }).await
+    }
+
+    /// Changes what must hold while a disk moves; an empty guard lifts it.
+    pub async fn set_guard(
+        &self,
+        id: u64,
+        guard: &AskGuard,
+    ) -> Result<Migration, ClientError> {
+        let path = format!("{}/guard", path("migrations", &id.to_string()));
+        self.call(Method::PUT, &path, guard).await
     }
 
     async fn act(&self, id: u64, what: &str) -> Result<Migration, ClientError> {

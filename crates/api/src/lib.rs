@@ -16,12 +16,15 @@ mod disk;
 mod error;
 mod figures;
 mod goal;
+mod guard;
 mod migration;
 mod name;
 pub mod paths;
 mod policy;
 mod recovery;
+mod stats;
 mod status;
+mod top;
 
 pub use class::{ChangeClass, Class, CreateClass, Explanation, MIGRATION_CLASS, Terms};
 pub use client::{Client, ClientError};
@@ -32,6 +35,7 @@ pub use disk::{
 pub use error::{ErrorBody, ErrorCode};
 pub use figures::{Application, Figures};
 pub use goal::{Goal, NotAboveZero, Rate};
+pub use guard::{AskGuard, Guard, GuardState, Guarding};
 pub use migration::{
     Migration, MigrationState, Progress, Report, SetRate, StartMigration,
 };
@@ -40,4 +44,6 @@ pub use policy::{
     Aim, BadAim, CreatePolicy, CruisePhase, CruiseState, Fallback, Policy, Standing,
 };
 pub use recovery::{FoundImage, ImageRole, RecoverDisks, Recovery, Sidecar};
+pub use stats::{Bucket, DiskStats, Pattern, RequestStats, Times};
 pub use status::{Counts, Io, Status, Warning};
+pub use top::{Device, Load, SideLoad, Top, TopBy, TopRow};

@@ -14,6 +14,7 @@ use crate::connect::{Failure, Link};
 use crate::format::{bytes, count, iops, rate, response};
 use crate::output::Output;
 use crate::recovery;
+use crate::stats;
 use crate::table::{Cell, Column, Pairs, Style, Table};
 
 #[derive(Debug, Subcommand)]
@@ -70,6 +71,18 @@ pub(crate) enum DiskCommand {
         /// Remove the image, also an imported one
         #[arg(long)]
         delete_image: bool,
+    },
+    /// Show what a disk's requests are like
+    ///
+    /// Times and patterns of reads and writes since the disk was attached: since the
+    /// daemon began to serve it.
+    Stats {
+        /// Its name
+        name: String,
+        /// Length, seek distance, outstanding, interval and response time, as
+        /// vscsiStats shows them
+        #[arg(long)]
+        histogram: bool,
     },
     /// Print the URIs under which clients reach a disk
     Uri(NameArg),
@@ -158,6 +171,10 @@ pub(crate) fn run(
             let gone =
                 link.ask(async |client| Ok(client.remove_disk(&name, image).await?))?;
             output.answer(&gone, removed)
+        }
+        DiskCommand::Stats { name, histogram } => {
+            let one = link.ask(async |client| Ok(client.disk_stats(&name).await?))?;
+            output.answer(&one, |one| stats::show(one, histogram, output))
         }
         DiskCommand::Uri(NameArg { name }) => uri(&name, link, output),
     }
@@ -262,6 +279,7 @@ fn show(disk: &Disk, output: Output) -> String {
     pairs.add("provision", provision(disk.provision));
     pairs.maybe("allocated", disk.allocated.map(bytes));
     pairs.add("generation", disk.generation.to_string());
+    pairs.maybe("class", disk.class.as_deref());
     pairs.add("state", state(disk));
     pairs.maybe("problem", disk.problem.as_deref());
     for uri in &disk.uris {

@@ -55,6 +55,11 @@ impl Output {
         table.render(WIDTH, self.colour)
     }
 
+    /// A heading, in colour if wanted.
+    pub(crate) fn head(self, text: &str) -> String {
+        Style::Head.paint(text, self.colour)
+    }
+
     /// Names and values, in colour if wanted.
     pub(crate) fn pairs(self, pairs: &Pairs) -> String {
         pairs.render(WIDTH, self.colour)

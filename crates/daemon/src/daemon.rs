@@ -2,8 +2,8 @@
 //!
 //! The rest of the daemon is methods of [`Daemon`], a file for each noun:
 //! `datastores`, `disks`, `jobs` (migrations). They block, and run on threads
-//! that may: those of the API's requests, one for each migration's events, and
-//! the keeper's (`keeper`), which counts and retries.
+//! that may: those of the API's requests, one for each migration's events, the
+//! keeper's (`keeper`), which records and retries, and the sampler's (`samples`).
 //!
 //! What is true is in the store; what is here is what this process has opened.
 
@@ -19,10 +19,10 @@ use crate::claims::Claims;
 use crate::clock;
 use crate::disks::Served;
 use crate::error::Result;
-use crate::figures::Recent;
 use crate::gate::Gate;
 use crate::jobs::Job;
 use crate::policies::Service;
+use crate::samples::Samples;
 use crate::shelf::Shelf;
 use crate::store::Store;
 
@@ -90,7 +90,7 @@ pub(crate) struct Daemon {
     pub(crate) gate: Gate,
     pub(crate) shelves: Mutex<BTreeMap<String, Arc<Shelf>>>,
     pub(crate) served: Mutex<HashMap<DiskId, Served>>,
-    pub(crate) recent: Mutex<HashMap<DiskId, Recent>>,
+    pub(crate) samples: Samples,
     pub(crate) jobs: Mutex<HashMap<u64, Arc<Job>>>,
     pub(crate) service: Service,
 }
@@ -119,7 +119,7 @@ impl Daemon {
             gate: Gate::default(),
             shelves: Mutex::default(),
             served: Mutex::default(),
-            recent: Mutex::default(),
+            samples: Samples::default(),
             jobs: Mutex::default(),
             service: Service::default(),
         }

@@ -15,6 +15,7 @@ use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::datastores::{check_name, claim_of as datastore_claim};
 use crate::error::{DaemonError, Result};
+use crate::figures::{RECENT, summarized};
 use crate::random;
 use crate::shelf::Shelf;
 use crate::store::DiskRecord;
@@ -161,7 +162,7 @@ impl Daemon {
             None => self.engine.stats(record.id).ok(),
             Some(_) => None,
         };
-        let recent = || lock(&self.recent).get(&record.id).and_then(|it| it.figures());
+        let recent = || summarized(&self.samples.of_disk(record.id, RECENT));
         let activity = stats.map(|stats| DiskActivity {
             connections: u64::from(stats.connections),
             in_flight: u64::from(stats.in_flight),
@@ -236,8 +237,8 @@ fn remove_leftover(store: &Datastore, image: &ImageSpec, size: u64) {
 
 /// Where an image is, for people.
 pub(crate) fn place_of(location: &Location, file: &str) -> String {
-    match location {
-        Location::Directory(path) => path.join(file).display().to_string(),
-        Location::Device(_) | Location::Nbd(_) => location.to_string(),
+    match location.directory() {
+        Some(path) => path.join(file).display().to_string(),
+        None => location.to_string(),
     }
 }

@@ -1,11 +1,10 @@
-//! What is done again and again: counting, and trying again.
+//! What is done again and again: recording figures, and trying again.
 
 use std::sync::{Arc, Weak};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::daemon::{Daemon, lock};
-use crate::figures::{Count, EVERY_DISK, MIGRATING};
+use crate::daemon::Daemon;
 use crate::jobs::Job;
 use crate::store::Figured;
 
@@ -18,32 +17,20 @@ const RECORD: Duration = Duration::from_secs(3);
 
 /// Starts the keeper. It ends with the daemon.
 pub(crate) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
-    let counted = Arc::downgrade(daemon);
-    let counter = thread::Builder::new().name("sterna-count".into());
-    counter.spawn(move || count_for_ever(&counted))?;
+    let recorded = Arc::downgrade(daemon);
+    let recorder = thread::Builder::new().name("sterna-record".into());
+    recorder.spawn(move || record_for_ever(&recorded))?;
     let retried = Arc::downgrade(daemon);
     let retrier = thread::Builder::new().name("sterna-retry".into());
     retrier.spawn(move || retry_for_ever(&retried))?;
     Ok(())
 }
 
-fn count_for_ever(daemon: &Weak<Daemon>) {
-    let mut all_due = Instant::now();
-    let mut record_due = Instant::now() + RECORD;
+fn record_for_ever(daemon: &Weak<Daemon>) {
     loop {
+        thread::sleep(RECORD);
         let Some(daemon) = daemon.upgrade() else { return };
-        let now = Instant::now();
-        if now >= all_due {
-            all_due = now + EVERY_DISK - MIGRATING / 2;
-            daemon.count_disks();
-        }
-        daemon.count_migrations();
-        if now >= record_due {
-            record_due = now + RECORD;
-            daemon.record_all();
-        }
-        drop(daemon);
-        thread::sleep(MIGRATING);
+        daemon.record_all();
     }
 }
 
@@ -59,30 +46,6 @@ fn retry_for_ever(daemon: &Weak<Daemon>) {
 }
 
 impl Daemon {
-    /// Counts every disk that is served.
-    fn count_disks(&self) {
-        let served: Vec<_> = lock(&self.served)
-            .iter()
-            .filter(|(_, served)| served.is_ok())
-            .map(|(disk, _)| *disk)
-            .collect();
-        for disk in served {
-            if let Ok(stats) = self.engine.stats(disk) {
-                let count = Count::new(Instant::now(), &stats);
-                lock(&self.recent).entry(disk).or_default().add(count);
-            }
-        }
-    }
-
-    /// Counts the disks that are migrating, for their migrations.
-    fn count_migrations(&self) {
-        for job in self.all_jobs() {
-            if let Ok(stats) = self.engine.stats(job.disk()) {
-                job.count(Count::new(Instant::now(), &stats));
-            }
-        }
-    }
-
     /// Ends the migrations whose end the state did not take at first. Until then
     /// their disks count as being moved.
     fn end_all_again(self: &Arc<Self>) {

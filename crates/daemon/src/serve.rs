@@ -12,12 +12,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::daemon::{Daemon, NbdPlace, Places};
+use crate::datastores::make_directory;
 use crate::error::{DaemonError, Result};
 use crate::lock::StateLock;
 use crate::settings::Settings;
 use crate::sockets::{self, Bound, Inherited, NbdSocket};
 use crate::store::Store;
-use crate::{boot, http, keeper, policies};
+use crate::{boot, http, keeper, policies, samples};
 
 /// How long requests of the API may take to end when the daemon stops.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
@@ -94,9 +95,13 @@ impl Running {
                 DaemonError::unavailable(format!("NBD cannot be served: {error}"))
             })?;
         }
-        keeper::start(&daemon).and_then(|()| policies::start(&daemon)).map_err(
-            |error| DaemonError::internal(format!("cannot start a thread: {error}")),
-        )?;
+        daemon.watch_migrations();
+        samples::start(&daemon)
+            .and_then(|()| keeper::start(&daemon))
+            .and_then(|()| policies::start(&daemon))
+            .map_err(|error| {
+                DaemonError::internal(format!("cannot start a thread: {error}"))
+            })?;
         let running = Running { daemon, api, _bound: bound, _lock: lock };
         running.announce();
         Ok(running)
@@ -218,11 +223,7 @@ fn place_of(socket: &NbdSocket) -> NbdPlace {
 
 fn make_directories(state: &Path) -> Result<()> {
     for name in ["maps", "sidecars"] {
-        let path = state.join(name);
-        std::fs::create_dir_all(&path).map_err(|error| {
-            DaemonError::unavailable(format!("cannot make {}: {error}", path.display()))
-                .hint("see that the state directory can be written to")
-        })?;
+        make_directory(&state.join(name))?;
     }
     Ok(())
 }

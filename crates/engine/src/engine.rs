@@ -17,7 +17,6 @@ use sterna_core::qos::{ClassId, Pool, Terms};
 use crate::classes::Classes;
 use crate::directory::{Directory, Taken};
 use crate::disk::Disk;
-use crate::image::shaped::shaped;
 use crate::image::{self, Budget, Cx, ImageSpec, OpenError, Opened};
 use crate::io::{IoChoice, IoKind};
 use crate::listener::{Bound, Listener};
@@ -26,7 +25,6 @@ use crate::migrate::Migrations;
 use crate::qos::{self, Membership};
 use crate::reactor::{Reactor, Shared};
 use crate::sidecar::DiskId;
-use crate::stats::DiskStats;
 
 /// Reactors where the configuration does not say: more are of use only to
 /// devices that no single machine's guests keep busy.
@@ -190,7 +188,7 @@ impl Engine {
             Taken::Name => EngineError::NameTaken(name.clone()),
         })?;
         let attached = image::open(&image).map_err(EngineError::from).and_then(|image| {
-            let image = shaped(image, &budget);
+            let image = image::slowed(image, &budget);
             self.place(id, &name, size, image, Arc::clone(budget.pool()))
         });
         if attached.is_err() {
@@ -214,7 +212,7 @@ impl Engine {
         let load = directory.load(self.0.shared.mailboxes.len());
         let reactor = (0..load.len()).min_by_key(|&number| load[number]).unwrap_or(0);
         let (place, info) =
-            self.call(reactor, move |reactor| reactor.attach(size, image, &pool))?;
+            self.call(reactor, move |reactor| reactor.attach(id, size, image, &pool))?;
         tracing::info!(
             name,
             reactor,
@@ -249,15 +247,6 @@ impl Engine {
         gone
     }
 
-    /// A disk in figures.
-    pub fn stats(&self, disk: DiskId) -> Result<DiskStats, EngineError> {
-        self.on_disk(disk, |disk, _| {
-            let core = &disk.core;
-            let in_flight = u32::try_from(core.in_flight()).unwrap_or(u32::MAX);
-            core.counters.snapshot(core.connections, in_flight)
-        })
-    }
-
     /// Puts a class's terms in force, for all its disks at once; without terms the
     /// class is gone. Requests that wait are looked at again before this returns.
     pub fn set_terms(
@@ -287,15 +276,13 @@ impl Engine {
     /// and writes, and writes of guests that were mirrored. Only those where something
     /// was. Tell them apart with [`Budget::is`].
     pub fn take_copied(&self) -> Result<Vec<(Arc<Pool>, Window)>, EngineError> {
+        let taken =
+            self.call_all(|reactor| reactor.cx.qos.take_copied(reactor.cx.now))?;
         let mut all: Vec<(Arc<Pool>, Window)> = Vec::new();
-        for reactor in 0..self.0.shared.mailboxes.len() {
-            let taken =
-                self.call(reactor, |reactor| reactor.cx.qos.take_copied(reactor.cx.now))?;
-            for (pool, window) in taken {
-                match all.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &pool)) {
-                    Some((_, known)) => known.join(&window),
-                    None => all.push((pool, window)),
-                }
+        for (pool, window) in taken.into_iter().flatten() {
+            match all.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &pool)) {
+                Some((_, known)) => known.join(&window),
+                None => all.push((pool, window)),
             }
         }
         Ok(all)
@@ -354,6 +341,21 @@ impl Engine {
         let letter: Letter = Box::new(move |reactor| drop(answer.send(f(reactor))));
         self.0.shared.mailboxes[reactor].post(letter);
         answered.recv().map_err(|_| EngineError::Stopped)
+    }
+
+    /// Does something on all reactors at once and waits for all of them.
+    pub(crate) fn call_all<T: Send + 'static>(
+        &self,
+        f: impl Fn(&mut Reactor) -> T + Copy + Send + 'static,
+    ) -> Result<Vec<T>, EngineError> {
+        let (answer, answered) = mpsc::channel();
+        for mailbox in &self.0.shared.mailboxes {
+            let answer = answer.clone();
+            mailbox.post(Box::new(move |reactor| drop(answer.send(f(reactor)))));
+        }
+        drop(answer);
+        let all = self.0.shared.mailboxes.iter().map(|_| answered.recv());
+        all.collect::<Result<_, _>>().map_err(|_| EngineError::Stopped)
     }
 }
 

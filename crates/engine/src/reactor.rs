@@ -84,6 +84,8 @@ pub(crate) struct Reactor {
     line: VecDeque<u32>,
     looking: bool,
     answers: Vec<Answer>,
+    /// When the disks' windows were last taken.
+    counted: Nanos,
     /// Disks that are being detached, and who waits for that.
     closing: Vec<(u32, Box<dyn FnOnce() + Send>)>,
     stopping: bool,
@@ -121,6 +123,7 @@ impl Reactor {
             line: VecDeque::new(),
             looking: false,
             answers: Vec::new(),
+            counted: now,
             closing: Vec::new(),
             stopping: false,
         };

@@ -1,8 +1,18 @@
 //! What a disk, a class or a datastore did, in figures: what the loops decide on and
 //! what people see.
 
+mod buckets;
+mod lq;
+mod pattern;
+mod slot;
 mod spread;
+mod timeline;
 mod window;
 
+pub use buckets::{BUCKETS_MAX, Buckets, Scale};
+pub use lq::{Line, LqFit, LqLine};
+pub use pattern::Pattern;
+pub use slot::{Side, Summary};
 pub use spread::Spread;
+pub use timeline::Timeline;
 pub use window::{Traffic, Window};

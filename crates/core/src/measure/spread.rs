@@ -38,6 +38,9 @@ fn middle(bucket: usize) -> u64 {
 }
 
 impl Spread {
+    /// The most bytes that it takes besides itself.
+    pub(super) const MEMORY_MAX: usize = BUCKETS * size_of::<u32>();
+
     /// Counts a span.
     pub fn record(&mut self, span: Nanos) {
         if self.counts.is_empty() {

@@ -54,6 +54,8 @@ pub struct Window {
     pub write: Traffic,
     /// Their response times.
     pub response: Spread,
+    /// Requests under way at its end: with no answers in it, they hang.
+    pub in_flight: u32,
 }
 
 impl Window {
@@ -85,12 +87,14 @@ impl Window {
     /// Adds what somebody else did in the same window.
     pub fn join(&mut self, other: &Window) {
         self.span = self.span.max(other.span);
+        self.in_flight = self.in_flight.saturating_add(other.in_flight);
         self.absorb(other);
     }
 
     /// Adds the window that follows.
     pub fn extend(&mut self, next: &Window) {
         self.span = self.span.plus(next.span);
+        self.in_flight = next.in_flight;
         self.absorb(next);
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use serde::Deserialize;
 use sterna_api::{
-    CreateDisk, Disk, ErrorBody, ImageFate, ImportDisk, RecoverDisks, Recovery,
-    RemovedDisk,
+    CreateDisk, Disk, DiskStats, ErrorBody, ImageFate, ImportDisk, RecoverDisks,
+    Recovery, RemovedDisk,
 };
 use utoipa::IntoParams;
 
@@ -84,6 +84,19 @@ pub(super) async fn show(
     Which(name): Which<String>,
 ) -> Answer<Disk> {
     blocking(daemon, move |daemon| daemon.show_disk(&name)).await
+}
+
+/// What a disk's requests are like, since the disk was attached.
+#[utoipa::path(
+    get, path = "/v1/disks/{name}/stats", tag = "disks", operation_id = "disk_stats",
+    params(("name" = String, Path, description = "The disk's name")),
+    responses((status = 200, body = DiskStats), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn stats(
+    State(daemon): State<Arc<Daemon>>,
+    Which(name): Which<String>,
+) -> Answer<DiskStats> {
+    blocking(daemon, move |daemon| daemon.disk_stats(&name)).await
 }
 
 /// Removes a disk that nobody uses.

@@ -11,6 +11,7 @@ mod extract;
 mod migrations;
 mod policies;
 mod status;
+mod top;
 
 use std::sync::Arc;
 
@@ -50,14 +51,17 @@ struct Document;
 fn routes() -> OpenApiRouter<Arc<Daemon>> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(status::show))
+        .routes(routes!(top::show))
         .routes(routes!(datastores::list, datastores::add))
         .routes(routes!(datastores::show, datastores::remove))
         .routes(routes!(disks::list, disks::create))
         .routes(routes!(disks::import))
         .routes(routes!(disks::recover))
         .routes(routes!(disks::show, disks::remove))
+        .routes(routes!(disks::stats))
         .routes(routes!(migrations::list, migrations::start))
         .routes(routes!(migrations::show, migrations::change))
+        .routes(routes!(migrations::guard))
         .routes(routes!(migrations::pause))
         .routes(routes!(migrations::resume))
         .routes(routes!(migrations::cancel))

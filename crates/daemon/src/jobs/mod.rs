@@ -32,6 +32,7 @@
 mod control;
 mod end;
 mod events;
+mod guard;
 mod launch;
 mod leftover;
 mod standstill;
@@ -44,14 +45,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use sterna_api::Application;
+use sterna_api::{Application, Guarding};
+use sterna_core::measure::Window;
 use sterna_engine::mirror::MigrationId;
 use sterna_engine::sidecar::DiskId;
 
 use self::tally::Tally;
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
-use crate::figures::{Count, Watch};
+use crate::figures::Watch;
 use crate::store::{MigrationRecord, Pause, Step, Tallied};
 
 /// A migration that has not ended, as this process knows it.
@@ -76,6 +78,8 @@ struct State {
     /// What the copier has done.
     tally: Tally,
     watch: Watch,
+    /// How its guard fares, while it runs.
+    guarding: Option<Guarding>,
     /// Why the destination was not sealed the last time.
     unsealed: Option<String>,
 }
@@ -92,6 +96,7 @@ impl Job {
                 began: None,
                 tally: Tally::new(record.tallied),
                 watch,
+                guarding: None,
                 unsealed: None,
             }),
             unrecorded: Mutex::default(),
@@ -103,11 +108,11 @@ impl Job {
         self.id
     }
 
-    /// Adds a count of its disk, while it runs.
-    pub(crate) fn count(&self, count: Count) {
+    /// Adds what its disk did, while it runs.
+    fn watch(&self, window: &Window) {
         let mut state = lock(&self.state);
         if state.running {
-            state.watch.add(count);
+            state.watch.add(window);
         }
     }
 
@@ -156,6 +161,17 @@ impl Daemon {
         {
             lock(&job.state).tally.set_progress(now);
         }
+    }
+
+    /// Has the jobs watch their disks.
+    pub(crate) fn watch_migrations(self: &Arc<Self>) {
+        let daemon = Arc::downgrade(self);
+        self.samples.listen(move |tick| {
+            let Some(daemon) = daemon.upgrade() else { return };
+            for job in daemon.all_jobs() {
+                job.watch(&tick.window(job.disk()));
+            }
+        });
     }
 
     /// All jobs.

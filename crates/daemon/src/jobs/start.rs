@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use sterna_api::{Application, Migration, StartMigration};
+use sterna_api::{Application, Guard, Migration, StartMigration};
 use sterna_core::Bytes;
 use sterna_core::mirror::Control;
 use sterna_engine::datastore::{Datastore, DatastoreError};
@@ -13,12 +13,14 @@ use sterna_engine::sidecar::{Identity, Role};
 
 use super::Job;
 use super::control::check_rate;
+use super::guard::wanted;
 use super::leftover::is_copy;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::datastores::claim_of as datastore_claim;
 use crate::disks::{claim_of, provision};
 use crate::error::{DaemonError, Result};
+use crate::figures::{RECENT, summarized};
 use crate::shelf::Shelf;
 use crate::store::{DiskRecord, Ending, MigrationRecord, Pause, Place, Step, Tallied};
 
@@ -37,6 +39,7 @@ impl Daemon {
     ) -> Result<Migration> {
         let began = Instant::now();
         check_rate(request.rate)?;
+        let guard = wanted(&request.guard)?;
         let _disk = self.claims.alone(claim_of(&request.disk))?;
         let _datastore = self.claims.shared(datastore_claim(&request.to))?;
         let disk = self.disk_record(&request.disk)?;
@@ -44,8 +47,8 @@ impl Daemon {
         self.check_may_move(&disk, request)?;
         let store = to.open()?;
         check_room(&disk, request, &to, &store)?;
-        let before = lock(&self.recent).get(&disk.id).and_then(|recent| recent.figures());
-        let mut record = new_record(&disk, request, before);
+        let before = summarized(&self.samples.of_disk(disk.id, RECENT));
+        let mut record = new_record(&disk, request, guard, before);
         record.id = self.store.add_migration(record.clone())?;
         let job = self.job_of(&record);
         let _turn = lock(&job.turn);
@@ -149,6 +152,7 @@ impl Daemon {
 pub(super) fn new_record(
     disk: &DiskRecord,
     request: &StartMigration,
+    guard: Guard,
     before: Option<sterna_api::Figures>,
 ) -> MigrationRecord {
     MigrationRecord {
@@ -161,6 +165,7 @@ pub(super) fn new_record(
         provision: request.provision.unwrap_or(disk.provision),
         reads_zero: false,
         rate: request.rate,
+        guard,
         verify: request.verify,
         keep_source: request.keep_source,
         step: Step::Created,

@@ -67,8 +67,8 @@ impl Daemon {
             let (id, plan) = (entry.record.id, entry.plan());
             let resolution = resolve(&plan, now.moment());
             force.switch(&entry.record.name, &resolution);
-            until_change =
-                [until_change, resolution.until_change].into_iter().flatten().min();
+            let change = plan.until_change(now.moment());
+            until_change = [until_change, change].into_iter().flatten().min();
             let terms = resolution.terms;
             if force.terms.get(&id) != Some(&terms) && self.set_terms(id, Some(terms)) {
                 force.terms.insert(id, terms);

@@ -25,6 +25,12 @@ impl Core {
         self.current
     }
 
+    /// The datastore of the image that is the truth.
+    pub(crate) fn datastore(&self) -> Option<&Arc<Pool>> {
+        let held = self.images.iter().find(|held| held.number == self.current)?;
+        Some(&held.pool)
+    }
+
     /// Makes another image the truth. Nothing is in flight on the old one that
     /// the new one does not have; what waits for its turn waits at the new one's
     /// datastore from now on.

@@ -34,8 +34,9 @@ use self::images::Held;
 use crate::image::{Cx, Done, ImageOp, ImageResult, Ticket};
 use crate::io::Errno;
 use crate::qos::{self, Flow, Item, Membership, Turn};
+use crate::sidecar::DiskId;
 use crate::slab::Slab;
-use crate::stats::Counters;
+use crate::stats::{Counters, Took};
 
 /// A guest's operation.
 pub(crate) struct Request {
@@ -111,6 +112,7 @@ pub(crate) struct Disk {
 pub(crate) struct Core {
     /// The disk's number on its reactor.
     pub(crate) index: u32,
+    pub(crate) id: DiskId,
     pub(crate) size: u64,
     /// Connections that are open, kept by the reactor.
     pub(crate) connections: u32,
@@ -130,9 +132,10 @@ pub(crate) struct Core {
 }
 
 impl Disk {
-    pub(crate) fn new(index: u32, size: u64) -> Disk {
+    pub(crate) fn new(index: u32, id: DiskId, size: u64) -> Disk {
         let core = Core {
             index,
+            id,
             size,
             connections: 0,
             closing: false,
@@ -155,6 +158,7 @@ impl Disk {
         let progress = Progress::Waiting;
         let request = Request { origin, op, arrived: cx.now, progress };
         let id = self.core.requests.insert(request);
+        self.core.count_arrival(cx.now, id);
         match (cost, &self.core.flow) {
             (Some(cost), Some(flow)) => {
                 let item = Item::Guest { disk: self.core.index, request: id };
@@ -272,6 +276,13 @@ impl Core {
         self.requests.len()
     }
 
+    fn count_arrival(&mut self, now: Nanos, id: u32) {
+        let in_flight = self.requests.len();
+        if let Some(request) = self.requests.get(id) {
+            self.counters.arrived(now, &request.op, in_flight);
+        }
+    }
+
     /// The numbers of the requests that have started.
     pub(crate) fn started(&self) -> Vec<u32> {
         let started =
@@ -308,11 +319,14 @@ impl Core {
     /// Answers a request; it leaves the table.
     pub(crate) fn answer(&mut self, cx: &mut Cx, id: u32, result: ImageResult) {
         let Some(request) = self.requests.remove(id) else { return };
+        let mut started = request.arrived;
         if let Progress::Started(Some(turn)) = request.progress {
+            started = turn.at;
             cx.qos.done(cx.now, turn);
         }
-        let took = cx.now.since(request.arrived);
-        self.counters.record(&request.op, result.is_ok(), took);
+        let queue = started.since(request.arrived);
+        let took = Took { queue, service: cx.now.since(started) };
+        self.counters.answered(&request.op, result.is_ok(), took);
         self.answers.push(Answer { origin: request.origin, op: request.op, result });
     }
 

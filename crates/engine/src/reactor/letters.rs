@@ -7,8 +7,10 @@ use sterna_core::qos::Pool;
 use super::{MAILBOX, Reactor};
 use crate::directory::Place;
 use crate::disk::Disk;
+use crate::figures::DiskWindow;
 use crate::image::{Cx, Image, ImageInfo, Opened};
 use crate::io::{Op, Owner, Token};
+use crate::sidecar::DiskId;
 
 impl Reactor {
     pub(super) fn watch_mailbox(&mut self) {
@@ -26,12 +28,13 @@ impl Reactor {
     /// Puts a disk on this reactor, and says what is known of its image.
     pub(crate) fn attach(
         &mut self,
+        id: DiskId,
         size: u64,
         image: Box<dyn Opened>,
         pool: &Arc<Pool>,
     ) -> (Place, ImageInfo) {
         let key = self.disks.next_key();
-        let mut disk = Disk::new(key, size);
+        let mut disk = Disk::new(key, id, size);
         let image = disk.core.add_image(&mut self.cx, image, pool);
         disk.core.set_current(&mut self.cx, image);
         let info = disk.core.image(image).map(Image::info).expect("just added");
@@ -44,6 +47,22 @@ impl Reactor {
     /// is delivered at the end of the turn.
     pub(crate) fn disk(&mut self, key: u32) -> Option<(&mut Disk, &mut Cx)> {
         Some((self.disks.get_mut(key)?, &mut self.cx))
+    }
+
+    /// The windows of the disks where something was, since the last time.
+    pub(crate) fn take_windows(&mut self) -> Vec<DiskWindow> {
+        let span = self.cx.now.since(std::mem::replace(&mut self.counted, self.cx.now));
+        let mut taken = Vec::new();
+        for key in self.disks.keys() {
+            let Some(Disk { core, .. }) = self.disks.get_mut(key) else { continue };
+            let in_flight = u32::try_from(core.in_flight()).unwrap_or(u32::MAX);
+            if let Some(window) = core.counters.take_window(span, in_flight)
+                && let Some(datastore) = core.datastore().cloned()
+            {
+                taken.push(DiskWindow { disk: core.id, datastore, window });
+            }
+        }
+        taken
     }
 
     /// Ends a disk's connections, waits for its operations, and calls `done`

@@ -1,0 +1,234 @@
+//! A window of a timeline, when only scalars are left of it: 64 bytes.
+//!
+//! Means and quantiles are kept as floats of 24 bits, which is far more than was
+//! measured. The counts are exact.
+
+use super::{Spread, Window};
+use crate::Nanos;
+
+/// The quantiles that are kept, besides the longest.
+const QUANTILES: [f64; 3] = [0.50, 0.95, 0.99];
+
+/// A window in scalars. Times in nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Slot {
+    start: u64,
+    span_us: u32,
+    in_flight: u32,
+    reads: u32,
+    writes: u32,
+    /// Bytes of one, on average.
+    read_size: f32,
+    write_size: f32,
+    /// Response times, on average.
+    read: f32,
+    write: f32,
+    /// Of reads and writes together, on average.
+    queue: f32,
+    service: f32,
+    /// Of reads and writes together.
+    quantiles: [f32; QUANTILES.len()],
+    max: f32,
+}
+
+impl Slot {
+    /// What is kept of a window from `start` to `end`.
+    pub(super) fn new(start: Nanos, end: Nanos, window: &Window) -> Slot {
+        let (read, write, total) = (&window.read, &window.write, window.total());
+        let per = |sum: u64, operations: u64| sum as f32 / operations.max(1) as f32;
+        let span_us = end.since(start).0 / 1_000;
+        Slot {
+            start: start.0,
+            span_us: narrow(span_us),
+            in_flight: window.in_flight,
+            reads: narrow(read.operations),
+            writes: narrow(write.operations),
+            read_size: per(read.bytes, read.operations),
+            write_size: per(write.bytes, write.operations),
+            read: per(read.response.0, read.operations),
+            write: per(write.response.0, write.operations),
+            queue: per(total.queue.0, total.operations),
+            service: per(total.service.0, total.operations),
+            quantiles: quantiles(&window.response),
+            max: window.response.max().0 as f32,
+        }
+    }
+
+    pub(super) fn start(&self) -> Nanos {
+        Nanos(self.start)
+    }
+
+    pub(super) fn end(&self) -> Nanos {
+        Nanos(self.start + u64::from(self.span_us) * 1_000)
+    }
+
+    fn operations(&self) -> u64 {
+        u64::from(self.reads) + u64::from(self.writes)
+    }
+
+    /// The part of the requests that took no longer than `value`. Between what is
+    /// known, times are taken to grow by ratios, as they do in practice; and the short
+    /// ones to be as much below the middle as the long ones are above.
+    fn part_within(&self, value: f64) -> f64 {
+        let [p50, p95, _] = self.quantiles.map(f64::from);
+        let (mut below, mut part) = (p50 * p50 / p95, 1.0 - QUANTILES[1]);
+        if value < below {
+            return part * value / below;
+        }
+        let known = self.quantiles.iter().zip(QUANTILES);
+        for (at, reached) in known.chain([(&self.max, 1.0)]) {
+            let at = f64::from(*at);
+            if value < at {
+                let way = (value / below).ln() / (at / below).ln();
+                return part + way * (reached - part);
+            }
+            (below, part) = (at, reached);
+        }
+        1.0
+    }
+}
+
+fn narrow(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+fn quantiles(spread: &Spread) -> [f32; QUANTILES.len()] {
+    QUANTILES.map(|part| spread.quantile(part).map_or(0.0, |span| span.0 as f32))
+}
+
+/// Reads, or writes, over several windows.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Side {
+    /// How many.
+    pub operations: u64,
+    /// Their bytes.
+    pub bytes: f64,
+    /// The mean of their response times; nothing of nothing.
+    pub response: Option<Nanos>,
+}
+
+/// What was done over several windows.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// From the first window's start to the end.
+    pub span: Nanos,
+    /// Reads that were answered.
+    pub read: Side,
+    /// Writes that were answered.
+    pub write: Side,
+    /// The mean time for which requests waited for their turn.
+    pub queue: Option<Nanos>,
+    /// The mean time from their turn to their answer.
+    pub service: Option<Nanos>,
+    /// Half of the response times are within this. (This one and the next two are
+    /// estimates: see [`Timeline::since`](super::Timeline::since).)
+    pub p50: Option<Nanos>,
+    /// 95 of 100 are within this.
+    pub p95: Option<Nanos>,
+    /// 99 of 100 are within this.
+    pub p99: Option<Nanos>,
+    /// The longest response time.
+    pub max: Option<Nanos>,
+    /// Requests under way at the end of the last window that had something in it.
+    pub in_flight: u32,
+}
+
+impl Summary {
+    /// Sums up windows over a span.
+    pub(super) fn of(span: Nanos, slots: &[Slot]) -> Summary {
+        let operations: u64 = slots.iter().map(Slot::operations).sum();
+        let mean = |value: fn(&Slot) -> f32, count: fn(&Slot) -> u64| {
+            let total: u64 = slots.iter().map(count).sum();
+            let one = |slot| f64::from(value(slot)) * count(slot) as f64;
+            let sum: f64 = slots.iter().map(one).sum();
+            (total > 0).then(|| Nanos((sum / total as f64) as u64))
+        };
+        let side = |count: fn(&Slot) -> u64, size: fn(&Slot) -> f32, time| {
+            let one = |slot| f64::from(size(slot)) * count(slot) as f64;
+            Side {
+                operations: slots.iter().map(count).sum(),
+                bytes: slots.iter().map(one).sum(),
+                response: mean(time, count),
+            }
+        };
+        let [p50, p95, p99] = QUANTILES.map(|part| quantile(slots, part));
+        let max = slots.iter().map(|slot| slot.max).fold(0.0, f32::max);
+        Summary {
+            span,
+            read: side(|it| it.reads.into(), |it| it.read_size, |it| it.read),
+            write: side(|it| it.writes.into(), |it| it.write_size, |it| it.write),
+            queue: mean(|it| it.queue, Slot::operations),
+            service: mean(|it| it.service, Slot::operations),
+            p50,
+            p95,
+            p99,
+            max: (operations > 0).then_some(Nanos(max as u64)),
+            in_flight: slots.last().map_or(0, |slot| slot.in_flight),
+        }
+    }
+
+    /// Reads and writes per second.
+    pub fn iops(&self) -> f64 {
+        self.per_second((self.read.operations + self.write.operations) as f64)
+    }
+
+    /// Bytes read and written per second.
+    pub fn bytes_per_second(&self) -> f64 {
+        self.per_second(self.read.bytes + self.write.bytes)
+    }
+
+    /// So much of something in this span, per second.
+    pub fn per_second(&self, amount: f64) -> f64 {
+        match self.span.0 {
+            0 => 0.0,
+            span => amount * 1e9 / span as f64,
+        }
+    }
+
+    /// Requests under way on average (Little's law).
+    pub fn outstanding(&self) -> f64 {
+        let side = |side: &Side| {
+            side.operations as f64 * side.response.map_or(0.0, Nanos::as_secs_f64)
+        };
+        self.per_second(side(&self.read) + side(&self.write))
+    }
+}
+
+/// Halvings until the ends are the same float, or nearly.
+const HALVINGS: usize = 40;
+
+/// The quantile of all requests of these windows together: where the parts within it,
+/// of each, make up `part` of all. Never below the least or above the greatest of the
+/// windows' own.
+fn quantile(slots: &[Slot], part: f64) -> Option<Nanos> {
+    let busy = || slots.iter().filter(|slot| slot.operations() > 0);
+    let at = QUANTILES.iter().position(|known| *known == part)?;
+    let own = |slot: &Slot| f64::from(slot.quantiles[at]);
+    let total: f64 = busy().map(|slot| slot.operations() as f64).sum();
+    let mut low = busy().map(own).reduce(f64::min)?;
+    let mut high = busy().map(own).reduce(f64::max)?;
+    for _ in 0..HALVINGS {
+        if high - low <= low * 1e-3 {
+            break;
+        }
+        let middle = (low.max(1.0) * high).sqrt();
+        let one = |slot: &Slot| slot.operations() as f64 * slot.part_within(middle);
+        let within: f64 = busy().map(one).sum();
+        if within < part * total {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Some(Nanos(high as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_has_64_bytes() {
+        assert_eq!(size_of::<Slot>(), 64);
+    }
+}

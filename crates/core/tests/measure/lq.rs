@@ -1,0 +1,156 @@
+//! A device's line is found in ordinary traffic, or it is said that it is not.
+
+use proptest::prelude::*;
+use sterna_core::Nanos;
+use sterna_core::measure::{Line, LqFit, LqLine, Traffic, Window};
+
+use super::world::Random;
+
+const SECOND: Nanos = Nanos::from_secs(1);
+
+/// A second with so many requests outstanding that each took this long.
+fn second(outstanding: f64, latency: f64) -> Window {
+    let operations = (outstanding * 1e9 / latency) as u64;
+    let sum = Nanos((operations as f64 * latency) as u64);
+    let read = Traffic { operations, response: sum, service: sum, ..Traffic::default() };
+    Window { span: SECOND, read, ..Window::default() }
+}
+
+/// A device that is asked for a while, at loads that wander.
+struct Device {
+    unloaded: f64,
+    slope: f64,
+    /// The deviation of a second's latency, as a part of it.
+    noise: f64,
+    /// The part of the seconds in which something else keeps it busy.
+    spoiled: f64,
+}
+
+impl Device {
+    fn learn(&self, seed: u64, seconds: u64, loads: (f64, f64)) -> (LqLine, Nanos) {
+        let (mut line, mut random) = (LqLine::default(), Random(seed));
+        let mut now = Nanos(0);
+        for _ in 0..seconds {
+            now = now.plus(SECOND);
+            let q = loads.0 * (loads.1 / loads.0).powf(random.part());
+            let mut latency = (self.unloaded + self.slope * q)
+                * (1.0 + self.noise * random.normal()).max(0.2);
+            if random.part() < self.spoiled {
+                latency *= 2.0 + 20.0 * random.part();
+            }
+            line.add(now, &second(q, latency));
+        }
+        (line, now)
+    }
+}
+
+fn expect_line(line: &LqLine, now: Nanos) -> Line {
+    match line.fit(now) {
+        LqFit::Line(line) => line,
+        other => panic!("no line: {other:?}"),
+    }
+}
+
+#[test]
+fn a_line_is_found_through_noise() {
+    let device = Device { unloaded: 4e6, slope: 5e5, noise: 0.1, spoiled: 0.0 };
+    for seed in 0..200 {
+        let (line, now) = device.learn(seed, 300, (1.0, 64.0));
+        let line = expect_line(&line, now);
+        let off = (line.slope - device.slope).abs();
+        assert!(off < 0.1 * device.slope, "seed {seed}: {line:?}");
+        assert!(off < 5.0 * line.slope_error, "seed {seed}: {line:?}");
+        let unloaded = line.unloaded.0 as f64 / device.unloaded;
+        assert!((0.8..1.2).contains(&unloaded), "seed {seed}: {line:?}");
+        assert!((line.peak() / 2000.0 - 1.0).abs() < 0.12, "seed {seed}: {line:?}");
+        assert!(line.seen.0 < 1.5 && line.seen.1 > 40.0, "{line:?}");
+    }
+}
+
+#[test]
+fn seconds_in_which_something_else_was_going_on_do_little_harm() {
+    let device = Device { unloaded: 2e6, slope: 1e6, noise: 0.05, spoiled: 0.15 };
+    for seed in 0..200 {
+        let (line, now) = device.learn(seed, 400, (1.0, 32.0));
+        let line = expect_line(&line, now);
+        let ratio = line.slope / device.slope;
+        assert!((0.75..1.35).contains(&ratio), "seed {seed}: {ratio} {line:?}");
+    }
+}
+
+#[test]
+fn one_load_is_no_line() {
+    let device = Device { unloaded: 4e6, slope: 5e5, noise: 0.1, spoiled: 0.0 };
+    for seed in 0..100 {
+        let (line, now) = device.learn(seed, 300, (8.0, 9.0));
+        assert!(matches!(line.fit(now), LqFit::NoVariation { .. }), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_device_that_is_never_busy_has_no_known_peak() {
+    let device = Device { unloaded: 1e5, slope: 0.0, noise: 0.1, spoiled: 0.0 };
+    let mut flat = 0;
+    for seed in 0..200 {
+        let (line, now) = device.learn(seed, 300, (0.3, 16.0));
+        match line.fit(now) {
+            LqFit::Flat { latency, .. } => {
+                flat += 1;
+                assert!((8e4..1.2e5).contains(&(latency.0 as f64)), "seed {seed}");
+            }
+            // Once in a while noise looks like a slope; then a tiny one.
+            LqFit::Line(line) => assert!(line.slope < 2e3, "seed {seed}: {line:?}"),
+            other => panic!("seed {seed}: {other:?}"),
+        }
+    }
+    assert!(flat > 190, "{flat} of 200");
+}
+
+#[test]
+fn few_points_are_no_line() {
+    let mut line = LqLine::default();
+    assert_eq!(line.fit(SECOND), LqFit::TooFew { points: 0 });
+    for at in 1..=8u64 {
+        let now = Nanos::from_secs(at * 10);
+        line.add(now, &second(at as f64, 1e6 + 1e5 * at as f64));
+    }
+    assert_eq!(line.fit(Nanos::from_secs(80)), LqFit::TooFew { points: 8 });
+    // A second with hardly a request says nothing at all.
+    line.add(Nanos::from_secs(90), &second(0.01, 1e6));
+    assert_eq!(line.fit(Nanos::from_secs(90)), LqFit::TooFew { points: 8 });
+}
+
+#[test]
+fn a_device_that_has_changed_is_learned_anew() {
+    let before = Device { unloaded: 1e6, slope: 1e5, noise: 0.05, spoiled: 0.0 };
+    let (mut line, mut now) = before.learn(1, 600, (1.0, 64.0));
+    let mut random = Random(2);
+    for _ in 0..600 {
+        now = now.plus(SECOND);
+        let q = 64f64.powf(random.part());
+        line.add(now, &second(q, 3e6 + 4e5 * q));
+    }
+    let slope = expect_line(&line, now).slope;
+    assert!((slope / 4e5 - 1.0).abs() < 0.05, "{slope}");
+    // What nothing was added to for hours is forgotten.
+    let later = now.plus(Nanos::from_secs(3 * 3600));
+    assert_eq!(line.fit(later), LqFit::TooFew { points: 0 });
+}
+
+proptest! {
+    #[test]
+    fn any_traffic_gives_an_answer_of_numbers(
+        seconds in prop::collection::vec((0.0f64..1e4, 1.0f64..1e11), 0..200),
+    ) {
+        let (mut line, mut now) = (LqLine::default(), Nanos(0));
+        for (q, latency) in seconds {
+            now = now.plus(SECOND);
+            line.add(now, &second(q, latency));
+        }
+        if let LqFit::Line(line) = line.fit(now) {
+            prop_assert!(line.slope > 0.0 && line.slope.is_finite());
+            prop_assert!(line.slope_error.is_finite() && line.peak().is_finite());
+            prop_assert!(line.at(line.seen.1) >= line.unloaded);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Disks in figures: what the engine is asked for to see how they fare.
+
+use std::sync::Arc;
+
+use sterna_core::measure::Window;
+use sterna_core::qos::Pool;
+
+use crate::engine::{Engine, EngineError};
+use crate::reactor::Reactor;
+use crate::sidecar::DiskId;
+use crate::stats::{DiskProfile, DiskStats};
+
+/// What a disk did in a window of time.
+#[derive(Clone, Debug)]
+pub struct DiskWindow {
+    /// The disk.
+    pub disk: DiskId,
+    /// The datastore of its current image: see [`Budget::is`].
+    pub datastore: Arc<Pool>,
+    /// What it did.
+    pub window: Window,
+}
+
+impl Engine {
+    /// A disk in figures.
+    pub fn stats(&self, disk: DiskId) -> Result<DiskStats, EngineError> {
+        self.on_disk(disk, |disk, _| {
+            let core = &disk.core;
+            let in_flight = u32::try_from(core.in_flight()).unwrap_or(u32::MAX);
+            core.counters.stats(core.connections, in_flight)
+        })
+    }
+
+    /// What a disk's requests are like. Some 100 KiB are copied.
+    pub fn profile(&self, disk: DiskId) -> Result<DiskProfile, EngineError> {
+        self.on_disk(disk, |disk, _| {
+            let core = &disk.core;
+            let in_flight = u32::try_from(core.in_flight()).unwrap_or(u32::MAX);
+            core.counters.profile(core.connections, in_flight)
+        })
+    }
+
+    /// What disks did since the last call: those that did something since then or in
+    /// the window before, or have requests under way. For one caller, again and again.
+    pub fn take_windows(&self) -> Result<Vec<DiskWindow>, EngineError> {
+        let all = self.call_all(Reactor::take_windows)?;
+        Ok(all.into_iter().flatten().collect())
+    }
+}
