@@ -74,8 +74,6 @@ fn the_quick_experiment_judges_every_requirement_and_reports() {
     let passed = verdicts.iter().all(|verdict| verdict["passed"] == true);
     assert_eq!(report["passed"], passed);
     assert_eq!(done.status.code(), Some(if passed { 0 } else { 1 }), "{said}");
-    // The array has a fixed speed, and whoever asks for the longest requests gets most.
-    assert_eq!(verdicts[0]["passed"], true, "{:#}", verdicts[0]);
     // Each application has its line, as long as the time axis.
     for chart in report["charts"].as_array().expect("charts") {
         let points = chart["at_s"].as_array().map(Vec::len);
@@ -99,7 +97,8 @@ fn an_experiment_that_is_interrupted_leaves_nothing_behind() {
     let (place, out) = (place(&scratch), scratch.path("report"));
     let out_text = out.display().to_string();
     let child = lab(&place, &["qos", "--quick", "--out", &out_text]);
-    let disk = |dir: &String| place.join(dir).join("array/stress.raw").exists();
+    let image = "state/arrays/array/stress.raw";
+    let disk = |dir: &String| place.join(dir).join(image).exists();
     until("the disks to be made", seconds(30), || {
         entries(&place).iter().any(disk).then_some(())
     });

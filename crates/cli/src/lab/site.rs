@@ -7,7 +7,6 @@
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -89,14 +88,6 @@ impl Site {
     /// The way to it.
     pub(crate) fn client(&self) -> &Client {
         &self.client
-    }
-
-    /// A directory in the site's, made if it is not there.
-    pub(crate) fn directory(&self, name: &str) -> anyhow::Result<PathBuf> {
-        let path = self.dir.path().join(name);
-        std::fs::create_dir_all(&path)
-            .with_context(|| format!("make {}", path.display()))?;
-        Ok(path)
     }
 }
 
