@@ -15,6 +15,7 @@ use crate::migration::MigrationCommand;
 use crate::output::WIDTH;
 use crate::policy::PolicyCommand;
 use crate::serve::ServeArgs;
+use crate::top::TopArgs;
 
 /// The heading of what every command takes.
 const GLOBAL: &str = "Global options";
@@ -89,6 +90,8 @@ pub(crate) enum Command {
     Policy(PolicyCommand),
     /// The daemon in one page
     Status,
+    /// Who does what, second by second
+    Top(TopArgs),
     /// Experiments that show what Sterna does, with a daemon of their own
     #[command(subcommand)]
     Lab(LabCommand),
@@ -178,6 +181,9 @@ mod tests {
             "sterna policy remove 3",
             "sterna policy explain oltp",
             "sterna --json status",
+            "sterna top",
+            "sterna top --by datastore --interval 100ms",
+            "sterna top --by class --batch --count 3 --json",
             "sterna lab qos",
             "sterna lab qos --quick --out /tmp/lab --seed 7",
             "sterna lab qos --minutes 60 --datastore /mnt/array --shape mbps=80",
@@ -260,6 +266,9 @@ mod tests {
             "sterna lab qos --quick --minutes 20",
             "sterna lab qos --shape fast",
             "sterna serve --io psync",
+            "sterna top --by host",
+            "sterna top --interval 10ms",
+            "sterna top --batch --count 0",
             "sterna serve --listen localhost",
             "sterna serve --listen localhost:10809",
         ] {

@@ -31,6 +31,7 @@ mod stats;
 mod status;
 mod table;
 mod terms;
+mod top;
 mod watch;
 
 use std::process::ExitCode;
@@ -98,6 +99,7 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::Class(command) => class::run(command, &link, output),
         Command::Policy(command) => policy::run(command, &link, output),
         Command::Status => status::run(&link, output),
+        Command::Top(args) => top::run(&args, &link, output),
         Command::Lab(command) => lab::run(command, output),
         Command::Completion(args) => completion::completion(&args, output),
         Command::Man(args) => completion::man(&args, output),

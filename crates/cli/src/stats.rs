@@ -11,6 +11,8 @@ use crate::table::{Cell, Column, Style, Table};
 
 /// How long a bar is that stands for all.
 const BAR: usize = 19;
+/// So many empty buckets in a row are left out.
+const LEFT_OUT: usize = 3;
 /// The width of a bucket's name.
 const NAME: usize = 11;
 /// The width of a bucket's count.
@@ -173,7 +175,8 @@ fn histograms(stats: &DiskStats, output: Output) -> String {
 /// The width of a side: count, part and bar.
 const SIDE: usize = COUNT + 5 + BAR + 2;
 
-/// The rows from the first bucket that is not empty to the last; nothing if all are.
+/// The rows from the first bucket that is not empty to the last, without long empty
+/// stretches; nothing if all are.
 fn rows(unit: Unit, sides: [&[Bucket]; 2]) -> Option<String> {
     let some = sides.into_iter().find(|side| !side.is_empty())?;
     let counts = |at: usize| sides.map(|side| side.get(at).map_or(0, |it| it.count));
@@ -181,14 +184,20 @@ fn rows(unit: Unit, sides: [&[Bucket]; 2]) -> Option<String> {
     let first = (0..some.len()).find(full)?;
     let last = (0..some.len()).rfind(full)?;
     let totals = sides.map(|side| side.iter().map(|bucket| bucket.count).sum::<u64>());
-    let mut text = String::new();
-    for at in first..=last {
+    let (mut text, mut at) = (String::new(), first);
+    while at <= last {
+        let empty = (at..last).take_while(|at| !full(at)).count();
+        if empty >= LEFT_OUT {
+            text.push_str(&format!("{:>NAME$}\n", "..."));
+            at += empty;
+        }
         let before = at.checked_sub(1).and_then(|at| some[at].to);
         let name = unit.name(some[at].to, before);
         let [read, write] = counts(at);
         let (read, write) = (side(read, totals[0]), side(write, totals[1]));
         let line = format!("{name:>NAME$}  {read:<width$}{write}", width = SIDE + 1);
         text.push_str(&format!("{}\n", line.trim_end()));
+        at += 1;
     }
     Some(text)
 }
@@ -233,7 +242,7 @@ mod tests {
         };
         let pattern = Pattern {
             length: buckets(&[512, 4095, 4096, 524_288], &[0, 7, 12_345_678_901, 0, 3]),
-            distance: buckets(&[-500_000, 0, 500_000], &[u64::MAX / 4, 2, 0, 1]),
+            distance: buckets(&[-500_000, 0, 500_000], &[1 << 50, 2, 0, 1]),
             nearest: buckets(&[-500_000, 0, 500_000], &[1, 2, 0, 1]),
             outstanding: buckets(&[1, 2], &[9, 0, 0]),
             interval: buckets(&[1, 10_000, 1_000_000], &[0, 1, 0, 1]),
@@ -280,6 +289,10 @@ mod tests {
         assert_eq!(names, ["2", "4", "> 4"]);
         assert!(text.lines().next().unwrap().contains("3 100 % ███"), "{text}");
         assert_eq!(rows(Unit::Plain, [&[], &[]]), None);
+        let far = buckets(&[1, 2, 4, 6, 8], &[1, 0, 0, 0, 1, 0]);
+        let text = rows(Unit::Plain, [&far, &[]]).unwrap();
+        let names: Vec<&str> = text.lines().map(|line| line[..NAME].trim()).collect();
+        assert_eq!(names, ["1", "...", "8"]);
     }
 
     #[test]

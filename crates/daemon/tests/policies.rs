@@ -140,6 +140,7 @@ async fn a_disk_that_takes_its_reservation_to_a_slower_datastore_is_warned_of() 
         rate: None,
         verify: false,
         keep_source: false,
+        guard: sterna_api::AskGuard::default(),
     };
     let id = client.migrate(&away).await.unwrap().id;
     site.ended(id).await;

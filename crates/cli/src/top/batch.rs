@@ -1,0 +1,108 @@
+//! Rows for scripts and pipes: a block each time, or with `--json` a line.
+//!
+//! It goes on until it has been done often enough or nobody reads any more. A name is
+//! shown whole, however long it is.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use sterna_api::{Top, TopBy};
+use tokio::time::MissedTickBehavior;
+
+use super::column::{Column, GAP, NAME_MIN, that_fit};
+use super::view::View;
+use crate::connect::Link;
+use crate::format::moment;
+use crate::output::{Output, WIDTH};
+
+/// Prints rows `count` times, or for ever.
+pub(super) fn run(
+    by: TopBy,
+    every: Duration,
+    count: Option<u64>,
+    link: &Link,
+    output: Output,
+) -> anyhow::Result<()> {
+    link.ask(async |client| {
+        let mut ticks = tokio::time::interval(every);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut left = count.unwrap_or(u64::MAX);
+        while left > 0 {
+            ticks.tick().await;
+            let top = client.top(by, every.as_secs_f64()).await?;
+            let text = match output.is_json() {
+                true => format!("{}\n", serde_json::to_string(&top)?),
+                false => block(&top),
+            };
+            if !is_read(&text)? {
+                return Ok(());
+            }
+            left -= 1;
+        }
+        Ok(())
+    })
+}
+
+/// Prints it; whether somebody reads.
+fn is_read(text: &str) -> io::Result<bool> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        printed => printed.map(|()| true),
+    }
+}
+
+/// A moment's rows, the busiest first.
+fn block(top: &Top) -> String {
+    let columns = that_fit(WIDTH);
+    let taken: usize = columns.iter().map(|column| column.width + GAP).sum();
+    let width = (WIDTH - taken).max(NAME_MIN);
+    let mut text = format!("# {}\n", moment(top.at_ms / 1000));
+    let mut line = |name: &str, cell: &dyn Fn(&Column) -> String| {
+        text.push_str(&format!("{name:<width$}"));
+        for column in columns {
+            text.push_str(&format!(" {:>width$}", cell(column), width = column.width));
+        }
+        text.push('\n');
+    };
+    line(&top.by.as_str().to_uppercase(), &|column| column.head.into());
+    for row in View::new(top.by).rows(top) {
+        line(&row.name, &|column| column.text(row));
+    }
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use sterna_api::{Load, SideLoad, TopRow};
+
+    use super::*;
+
+    #[test]
+    fn a_block_has_a_moment_a_heading_and_rows_of_nine_fields() {
+        let busy =
+            SideLoad { iops: 12_345.0, response_us: Some(850.0), ..SideLoad::default() };
+        let load = Load { read: busy, p99_us: Some(4_200_000.0), ..Load::default() };
+        let row = |name: &str, load| TopRow { name: name.into(), load, device: None };
+        let long = "x".repeat(63);
+        let top = Top {
+            by: TopBy::Disk,
+            at_ms: 1_795_205_558_123,
+            disks: 2,
+            migrations: 0,
+            total: Load::default(),
+            rows: vec![row(&long, Load::default()), row("db", load)],
+        };
+        let text = block(&top);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "# 2026-11-20 20:12:38 UTC");
+        assert!(lines[1].starts_with("DISK ") && lines[1].chars().count() <= WIDTH);
+        assert!(lines[2].starts_with("db ") && lines[2].contains("12.3k"), "{text}");
+        assert!(lines[2].chars().count() <= WIDTH, "{text}");
+        assert!(lines[3].starts_with(&long), "{text}");
+        let fields = |line: &str| line.split_whitespace().count();
+        assert_eq!((fields(lines[2]), fields(lines[3])), (9, 9));
+        assert_eq!(lines[4], "");
+    }
+}

@@ -1,0 +1,94 @@
+//! `sterna top`: who does what, second by second.
+//!
+//! On a terminal it is a screen that draws itself anew (`screen`); elsewhere, and with
+//! `--batch`, it prints rows (`batch`), with `--json` an object a line. What the
+//! columns are and how numbers are shown is in `column`, what keys do in `view`.
+
+mod batch;
+mod column;
+mod screen;
+mod source;
+mod view;
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use sterna_api::TopBy;
+use sterna_core::Nanos;
+
+use crate::connect::Link;
+use crate::output::Output;
+
+/// The shortest interval: a sample of the daemon.
+const SHORTEST: Nanos = Nanos::from_millis(100);
+/// The longest: what the daemon keeps.
+const LONGEST: Nanos = Nanos::from_secs(3600);
+
+const KEYS: &str = "\
+Keys:
+  q        quit
+  d c s    disks, classes, datastores
+  left     sort by the column to the left
+  right    sort by the column to the right
+  r        reverse the order
+  up down  scroll
+  /        show only names with what is typed; Enter keeps it, Esc drops it
+  space    pause, go on";
+
+#[derive(Debug, Args)]
+#[command(after_help = KEYS)]
+pub(crate) struct TopArgs {
+    /// What the rows are
+    #[arg(long, value_enum, default_value_t)]
+    by: ByArg,
+    /// Print rows instead of drawing a screen; so it is where there is no terminal
+    #[arg(long)]
+    batch: bool,
+    /// How often, and of how long the figures are: 100ms to 3600s
+    #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = interval)]
+    interval: Nanos,
+    /// End after so many times; only without a screen
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+}
+
+/// What the rows are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ByArg {
+    /// Disks
+    #[default]
+    Disk,
+    /// Classes: the sum of their disks
+    Class,
+    /// Datastores: their disks, and what is copied from and to them
+    Datastore,
+}
+
+impl From<ByArg> for TopBy {
+    fn from(arg: ByArg) -> Self {
+        match arg {
+            ByArg::Disk => TopBy::Disk,
+            ByArg::Class => TopBy::Class,
+            ByArg::Datastore => TopBy::Datastore,
+        }
+    }
+}
+
+fn interval(text: &str) -> Result<Nanos, String> {
+    let span: Nanos = text.parse().map_err(|error| format!("{error}"))?;
+    match (SHORTEST..=LONGEST).contains(&span) {
+        true => Ok(span),
+        false => Err(format!("`{text}` is not between 100ms and 3600s")),
+    }
+}
+
+/// Carries out the command.
+pub(crate) fn run(args: &TopArgs, link: &Link, output: Output) -> anyhow::Result<()> {
+    let (by, every) = (args.by.into(), Duration::from(args.interval));
+    let rows = args.batch || args.count.is_some() || output.is_json();
+    if rows || !(io::stdout().is_terminal() && io::stdin().is_terminal()) {
+        return batch::run(by, every, args.count, link, output);
+    }
+    screen::run(by, every, link)
+}

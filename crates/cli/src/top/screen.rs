@@ -1,0 +1,213 @@
+//! The screen: totals, the table, and what the keys are.
+//!
+//! The terminal is put back as it was however this ends: on `q`, on a signal, on an
+//! error, and by a hook on a panic.
+
+use std::time::{Duration, Instant};
+
+use ratatui::Frame;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::layout::{Constraint, Layout};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span, Text};
+use ratatui::widgets::{Cell, Row, Table};
+use sterna_api::{Top, TopBy};
+
+use super::column::{Column, GAP, NAME_MIN, that_fit};
+use super::source::{News, Source};
+use super::view::{View, Wish};
+use crate::connect::{Link, explain};
+use crate::format::{count, iops, moment, rate, response};
+
+/// How often keys and news are looked for: at once, for the eye.
+const LOOK: Duration = Duration::from_millis(50);
+/// An answer that takes longer is worth a word.
+const LATE: Duration = Duration::from_secs(3);
+
+/// Rows of the screen that are not the table's: two of totals, one of news, one of keys.
+const AROUND: u16 = 4;
+
+const FOOT: &str = "q quit  d/c/s disk/class/datastore  \u{2190}\u{2192} sort  r reverse  / filter  space pause";
+
+/// What is on the screen.
+struct Screen {
+    view: View,
+    top: Top,
+    /// Why there is nothing newer.
+    problem: Option<String>,
+    asked: Option<Instant>,
+}
+
+/// Draws until somebody has seen enough.
+pub(super) fn run(by: TopBy, every: Duration, link: &Link) -> anyhow::Result<()> {
+    let window_s = every.as_secs_f64();
+    // Before the screen is touched: what is wrong from the start is said as always.
+    let top = link.ask(async |client| Ok(client.top(by, window_s).await?))?;
+    let source = Source::start(link.client().clone(), window_s)?;
+    let mut terminal = ratatui::try_init()?;
+    let mut screen = Screen { view: View::new(by), top, problem: None, asked: None };
+    let ended = screen.follow(&mut terminal, &source, every);
+    ratatui::restore();
+    ended
+}
+
+impl Screen {
+    fn follow(
+        &mut self,
+        terminal: &mut ratatui::DefaultTerminal,
+        source: &Source,
+        every: Duration,
+    ) -> anyhow::Result<()> {
+        let mut due = Instant::now() + every;
+        loop {
+            terminal.draw(|frame| self.draw(frame))?;
+            let width = usize::from(terminal.size()?.width);
+            if event::poll(LOOK)? {
+                match self.take(&event::read()?, that_fit(width).len()) {
+                    Some(Wish::Quit) => return Ok(()),
+                    Some(Wish::Rows) => due = Instant::now(),
+                    None => {}
+                }
+            }
+            for news in source.news() {
+                match news {
+                    News::Rows(rows) => self.hear((*rows).map_err(Into::into)),
+                    News::Stop => return Ok(()),
+                }
+            }
+            if Instant::now() >= due && self.asked.is_none() {
+                due = Instant::now() + every;
+                self.asked = Some(Instant::now());
+                source.ask(self.view.by);
+            }
+        }
+    }
+
+    fn take(&mut self, event: &Event, columns: usize) -> Option<Wish> {
+        match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => {
+                self.view.press(*key, columns)
+            }
+            _ => None,
+        }
+    }
+
+    fn hear(&mut self, rows: anyhow::Result<Top>) {
+        self.asked = None;
+        match rows {
+            Ok(top) => {
+                self.problem = None;
+                // An answer to what was asked before a key is too late; other rows are
+                // shown even in a pause, for there is nothing else to show.
+                let other = top.by != self.top.by;
+                if top.by == self.view.by && (other || !self.view.paused) {
+                    self.top = top;
+                }
+            }
+            Err(error) => self.problem = Some(explain(&error).message),
+        }
+    }
+
+    fn draw(&mut self, frame: &mut Frame) {
+        let area = frame.area();
+        let [head, news, body, foot] = Layout::vertical([
+            Constraint::Length(2),
+            Constraint::Length(1),
+            Constraint::Min(0),
+            Constraint::Length(1),
+        ])
+        .areas(area);
+        frame.render_widget(Text::from(self.totals()), head);
+        frame.render_widget(self.news(), news);
+        let shown = usize::from(area.height.saturating_sub(AROUND + 1));
+        frame.render_widget(self.table(usize::from(area.width), shown), body);
+        frame.render_widget(Line::from(FOOT).style(Modifier::DIM), foot);
+    }
+
+    fn totals(&self) -> Vec<Line<'static>> {
+        let Top { total, rows, .. } = &self.top;
+        let busy =
+            rows.iter().filter(|row| super::column::outstanding(row) > 0.0).count();
+        let bold = |text: String| Span::styled(text, Modifier::BOLD);
+        let by = self.top.by.as_str();
+        vec![
+            Line::from(vec![
+                bold(format!("sterna top by {by}")),
+                Span::raw(format!(
+                    "  {}  {}, {busy} of {} busy, {}",
+                    moment(self.top.at_ms / 1000),
+                    count(self.top.disks, "disk"),
+                    rows.len(),
+                    count(self.top.migrations, "migration"),
+                )),
+            ]),
+            Line::from(format!(
+                "all disks: {} IO/s, {}, read {}, write {}, p99 {}",
+                iops(total.iops()),
+                rate(total.bytes_per_second()),
+                response(total.read.response_us),
+                response(total.write.response_us),
+                response(total.p99_us),
+            )),
+        ]
+    }
+
+    /// What is out of the ordinary.
+    fn news(&self) -> Line<'static> {
+        let late = self.asked.is_some_and(|asked| asked.elapsed() > LATE);
+        let mut words = Vec::new();
+        if let Some(problem) = &self.problem {
+            words.push(problem.clone());
+        } else if late {
+            words.push("the daemon does not answer".into());
+        }
+        if self.view.paused {
+            words.push("paused".into());
+        }
+        match (self.view.typing, self.view.filter.as_str()) {
+            (true, filter) => words.push(format!("filter: {filter}_")),
+            (false, "") => {}
+            (false, filter) => words.push(format!("filter: {filter}")),
+        }
+        Line::from(words.join("  ")).style(Modifier::BOLD)
+    }
+
+    fn table(&mut self, width: usize, shown: usize) -> Table<'static> {
+        let columns = that_fit(width);
+        let rows = self.view.rows(&self.top);
+        let above = self.view.above.min(rows.len().saturating_sub(shown));
+        let body = rows.iter().skip(above).take(shown).map(|row| {
+            let number = |column: &Column| right(&column.text(row), column.width);
+            let name = Cell::from(crate::table::shorten(&row.name, name_width(width)));
+            Row::new([name].into_iter().chain(columns.iter().map(number)))
+        });
+        let body: Vec<Row<'static>> = body.collect();
+        self.view.above = above;
+        let sorted = |at: Option<usize>| match self.view.sort == at {
+            true => Style::new().add_modifier(Modifier::REVERSED | Modifier::BOLD),
+            false => Style::new().add_modifier(Modifier::BOLD),
+        };
+        let name = Cell::from(self.top.by.as_str().to_uppercase()).style(sorted(None));
+        let heads = columns
+            .iter()
+            .enumerate()
+            .map(|(at, column)| right(column.head, column.width).style(sorted(Some(at))));
+        let widths = columns.iter().map(|column| column.width as u16);
+        let widths = [Constraint::Min(NAME_MIN as u16)]
+            .into_iter()
+            .chain(widths.map(Constraint::Length));
+        Table::new(body, widths)
+            .column_spacing(GAP as u16)
+            .header(Row::new([name].into_iter().chain(heads)))
+    }
+}
+
+/// What is left for names.
+fn name_width(width: usize) -> usize {
+    let taken: usize = that_fit(width).iter().map(|column| column.width + GAP).sum();
+    width.saturating_sub(taken)
+}
+
+fn right(text: &str, width: usize) -> Cell<'static> {
+    Cell::from(format!("{text:>width$}"))
+}

@@ -1,0 +1,212 @@
+//! What is shown, and what keys do about it.
+
+use std::cmp::Ordering;
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use sterna_api::{Top, TopBy, TopRow};
+
+use super::column::{COLUMNS, Column};
+
+/// The longest filter: a name has no more.
+const FILTER_MAX: usize = 63;
+
+/// What a key asked for that the view cannot do by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// Other rows: ask the daemon.
+    Rows,
+    /// The end.
+    Quit,
+}
+
+/// What is shown.
+#[derive(Debug)]
+pub(super) struct View {
+    /// What the rows are.
+    pub(super) by: TopBy,
+    /// By which column; none is by name.
+    pub(super) sort: Option<usize>,
+    /// Not in the order in which one would look first.
+    pub(super) reversed: bool,
+    /// Only names with this in them.
+    pub(super) filter: String,
+    /// The filter is being typed.
+    pub(super) typing: bool,
+    /// What is shown stays.
+    pub(super) paused: bool,
+    /// How many rows are above the first that is shown.
+    pub(super) above: usize,
+}
+
+impl View {
+    /// The busiest first.
+    pub(super) fn new(by: TopBy) -> View {
+        View {
+            by,
+            sort: Some(0),
+            reversed: false,
+            filter: String::new(),
+            typing: false,
+            paused: false,
+            above: 0,
+        }
+    }
+
+    /// The rows that are to be shown, in order.
+    pub(super) fn rows<'a>(&self, top: &'a Top) -> Vec<&'a TopRow> {
+        let named = |row: &&TopRow| row.name.contains(&self.filter);
+        let mut rows: Vec<&TopRow> = top.rows.iter().filter(named).collect();
+        rows.sort_by(|a, b| {
+            let order = match self.sort {
+                Some(at) => by_column(&COLUMNS[at], a, b),
+                None => a.name.cmp(&b.name),
+            };
+            let order = if self.reversed { order.reverse() } else { order };
+            order.then_with(|| a.name.cmp(&b.name))
+        });
+        rows
+    }
+
+    /// A key was pressed; `columns` are shown.
+    pub(super) fn press(&mut self, key: KeyEvent, columns: usize) -> Option<Wish> {
+        if key.modifiers.contains(KeyModifiers::CONTROL) {
+            return (key.code == KeyCode::Char('c')).then_some(Wish::Quit);
+        }
+        if self.typing {
+            self.type_filter(key.code);
+            return None;
+        }
+        match key.code {
+            KeyCode::Char('q') => return Some(Wish::Quit),
+            KeyCode::Char('d') => return self.show(TopBy::Disk),
+            KeyCode::Char('c') => return self.show(TopBy::Class),
+            KeyCode::Char('s') => return self.show(TopBy::Datastore),
+            KeyCode::Left => self.sort = self.sort.and_then(|at| at.checked_sub(1)),
+            KeyCode::Right => {
+                let next = self.sort.map_or(0, |at| at + 1);
+                self.sort = Some(next.min(columns.saturating_sub(1)));
+            }
+            KeyCode::Char('r') => self.reversed = !self.reversed,
+            KeyCode::Up => self.above = self.above.saturating_sub(1),
+            KeyCode::Down => self.above = self.above.saturating_add(1),
+            KeyCode::Char('/') => self.typing = true,
+            KeyCode::Esc => self.filter.clear(),
+            KeyCode::Char(' ') => self.paused = !self.paused,
+            _ => {}
+        }
+        None
+    }
+
+    fn show(&mut self, by: TopBy) -> Option<Wish> {
+        self.by = by;
+        self.above = 0;
+        Some(Wish::Rows)
+    }
+
+    fn type_filter(&mut self, key: KeyCode) {
+        self.above = 0;
+        match key {
+            KeyCode::Enter => self.typing = false,
+            KeyCode::Esc => {
+                self.typing = false;
+                self.filter.clear();
+            }
+            KeyCode::Backspace => {
+                self.filter.pop();
+            }
+            KeyCode::Char(letter) if self.filter.len() < FILTER_MAX => {
+                self.filter.push(letter);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The larger number first; rows with nothing to say last.
+fn by_column(column: &Column, a: &TopRow, b: &TopRow) -> Ordering {
+    let value = |row| (column.value)(row).unwrap_or(f64::NEG_INFINITY);
+    value(b).total_cmp(&value(a))
+}
+
+#[cfg(test)]
+mod tests {
+    use sterna_api::{Load, SideLoad};
+
+    use super::*;
+
+    fn row(name: &str, iops: f64, response_us: Option<f64>) -> TopRow {
+        let read = SideLoad { iops, response_us, ..SideLoad::default() };
+        let load = Load { read, ..Load::default() };
+        TopRow { name: name.into(), load, device: None }
+    }
+
+    fn top() -> Top {
+        Top {
+            by: TopBy::Disk,
+            at_ms: 0,
+            disks: 3,
+            migrations: 0,
+            total: Load::default(),
+            rows: vec![
+                row("idle", 0.0, None),
+                row("web-1", 10.0, Some(900.0)),
+                row("web-2", 700.0, Some(100.0)),
+            ],
+        }
+    }
+
+    fn names(view: &View, top: &Top) -> Vec<String> {
+        view.rows(top).iter().map(|row| row.name.clone()).collect()
+    }
+
+    fn press(view: &mut View, keys: &[KeyCode]) -> Option<Wish> {
+        keys.iter().map(|key| view.press((*key).into(), 8)).last().flatten()
+    }
+
+    #[test]
+    fn the_busiest_is_first_and_others_can_be() {
+        let (mut view, top) = (View::new(TopBy::Disk), top());
+        assert_eq!(names(&view, &top), ["web-2", "web-1", "idle"]);
+        press(&mut view, &[KeyCode::Right, KeyCode::Right]);
+        assert_eq!(COLUMNS[view.sort.unwrap()].head, "READ ms");
+        assert_eq!(names(&view, &top), ["web-1", "web-2", "idle"]);
+        press(&mut view, &[KeyCode::Char('r')]);
+        assert_eq!(names(&view, &top), ["idle", "web-2", "web-1"]);
+        press(&mut view, &[KeyCode::Left; 9]);
+        assert_eq!(view.sort, None, "by name");
+        press(&mut view, &[KeyCode::Char('r')]);
+        assert_eq!(names(&view, &top), ["idle", "web-1", "web-2"]);
+        press(&mut view, &[KeyCode::Right; 99]);
+        assert_eq!(view.sort, Some(7), "only by what is shown");
+    }
+
+    #[test]
+    fn a_filter_is_typed_kept_and_dropped() {
+        let (mut view, top) = (View::new(TopBy::Disk), top());
+        // `q` and `d` are letters while a filter is typed.
+        press(&mut view, &[KeyCode::Char('/'), KeyCode::Char('q'), KeyCode::Char('d')]);
+        assert!(view.typing && names(&view, &top).is_empty());
+        press(&mut view, &[KeyCode::Backspace, KeyCode::Backspace]);
+        press(&mut view, &[KeyCode::Char('w'), KeyCode::Char('e'), KeyCode::Enter]);
+        assert_eq!(names(&view, &top), ["web-2", "web-1"]);
+        assert!(!view.typing);
+        press(&mut view, &[KeyCode::Esc]);
+        assert_eq!(names(&view, &top).len(), 3);
+        press(&mut view, &[KeyCode::Char('/')]);
+        press(&mut view, &[KeyCode::Char('x'); 200]);
+        assert_eq!(view.filter.len(), FILTER_MAX);
+    }
+
+    #[test]
+    fn keys_end_it_and_change_what_is_shown() {
+        let mut view = View::new(TopBy::Disk);
+        assert_eq!(press(&mut view, &[KeyCode::Char('s')]), Some(Wish::Rows));
+        assert_eq!(view.by, TopBy::Datastore);
+        assert_eq!(press(&mut view, &[KeyCode::Char(' ')]), None);
+        assert!(view.paused);
+        assert_eq!(press(&mut view, &[KeyCode::Char('q')]), Some(Wish::Quit));
+        let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        view.typing = true;
+        assert_eq!(view.press(interrupt, 8), Some(Wish::Quit));
+    }
+}
