@@ -28,6 +28,15 @@ fn unknown_names_are_refused_by_name() {
         ("migration cancel 77", "77"),
         ("migration watch 77", "77"),
         ("migration set 77 --rate 1M", "77"),
+        ("class show nope", "nope"),
+        ("class delete nope", "nope"),
+        ("class set nope --shares 5", "nope"),
+        ("class add nope a", "nope"),
+        ("class create c nope", "nope"),
+        ("policy limit nope 2M", "nope"),
+        ("policy explain nope", "nope"),
+        ("policy show 77", "77"),
+        ("policy remove 77", "77"),
     ] {
         stage.daemon.sterna(line).fails_with(&[name]);
     }
@@ -43,6 +52,34 @@ fn names_that_would_need_quoting_are_refused() {
         assert!(!answer.stderr.is_empty());
     }
     assert_eq!(stage.daemon.json("disk list").as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn service_levels_that_are_none_are_usage_errors() {
+    let stage = Stage::new();
+    stage.daemon.sterna("class create c").ok();
+    for line in [
+        "class set c",
+        "class set c --reservation 5ms",
+        "class set c --reservation 0",
+        "class set c --shares=-1",
+        "policy limit c 0",
+        "policy limit c 2X",
+        "policy limit c 2M --schedule tonight",
+        "policy limit c 2M --schedule 08:00-08:00",
+        "policy limit c 2M --until-job db",
+        "policy cruise c 2M",
+        "policy cruise c 2M --tolerance 0%",
+        "policy cruise c 2M --tolerance 51%",
+        "policy cruise c 2M --tolerance 10% --floor 5ms",
+        "policy cruise c 2M --tolerance 10% --fallback limit=0",
+        "policy queue-depth c 0",
+        "policy queue-depth c 65536",
+        "policy show c",
+    ] {
+        stage.daemon.sterna(line).is_usage_error();
+    }
+    assert_eq!(stage.daemon.json("policy list").as_array().map(Vec::len), Some(0));
 }
 
 #[test]

@@ -15,9 +15,10 @@ use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
 
 use crate::{
-    AddDatastore, ChangeClass, Class, CreateClass, CreateDisk, CreatePolicy, Datastore,
-    Disk, DiskStats, ErrorBody, Explanation, ImageFate, ImportDisk, Migration, Policy,
-    RecoverDisks, Recovery, RemovedDisk, SetRate, StartMigration, Status, Top, TopBy,
+    AddDatastore, AskGuard, ChangeClass, Class, CreateClass, CreateDisk, CreatePolicy,
+    Datastore, Disk, DiskStats, ErrorBody, Explanation, ImageFate, ImportDisk, Migration,
+    Policy, RecoverDisks, Recovery, RemovedDisk, SetRate, StartMigration, Status, Top,
+    TopBy,
 };
 
 /// Why a call failed.
@@ -249,6 +250,16 @@ impl Client {
     ) -> Result<Migration, ClientError> {
         let path = path("migrations", &id.to_string());
         self.call(Method::PATCH, &path, &SetRate { rate }).await
+    }
+
+    /// Changes what must hold while a disk moves; an empty guard lifts it.
+    pub async fn set_guard(
+        &self,
+        id: u64,
+        guard: &AskGuard,
+    ) -> Result<Migration, ClientError> {
+        let path = format!("{}/guard", path("migrations", &id.to_string()));
+        self.call(Method::PUT, &path, guard).await
     }
 
     async fn act(&self, id: u64, what: &str) -> Result<Migration, ClientError> {

@@ -13,6 +13,8 @@ pub enum DatastoreKind {
     Device,
     /// An NBD export that holds one image.
     Nbd,
+    /// An emulated storage array, over a directory with one file per image.
+    Array,
 }
 
 /// A datastore.
@@ -22,7 +24,8 @@ pub struct Datastore {
     pub name: String,
     /// What it is made of.
     pub kind: DatastoreKind,
-    /// Where it is: an absolute path or an NBD URI.
+    /// Where it is: an absolute path, an NBD URI, or an emulated array with its
+    /// directory (`array://old-fc?path=/vm/old`).
     pub location: String,
     /// Artificial limits (`mbps=300,iops=5000,latency=1ms`), if any.
     pub shape: Option<String>,
@@ -42,7 +45,8 @@ pub struct Datastore {
 pub struct AddDatastore {
     /// Its name.
     pub name: String,
-    /// An absolute path of a directory or block device, or an NBD URI.
+    /// An absolute path of a directory or block device, an NBD URI, or an emulated
+    /// array (`array://old-fc?spindles=7`).
     pub location: String,
     /// Artificial limits (`mbps=300,iops=5000,latency=1ms`).
     #[serde(default)]

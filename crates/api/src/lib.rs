@@ -16,6 +16,7 @@ mod disk;
 mod error;
 mod figures;
 mod goal;
+mod guard;
 mod migration;
 mod name;
 pub mod paths;
@@ -34,6 +35,7 @@ pub use disk::{
 pub use error::{ErrorBody, ErrorCode};
 pub use figures::{Application, Figures};
 pub use goal::{Goal, NotAboveZero, Rate};
+pub use guard::{AskGuard, Guard, GuardState, Guarding};
 pub use migration::{
     Migration, MigrationState, Progress, Report, SetRate, StartMigration,
 };

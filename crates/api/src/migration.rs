@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Application, Provision};
+use crate::{Application, AskGuard, Guarding, Provision};
 
 /// Where a migration is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -124,6 +124,10 @@ pub struct Migration {
     pub verify: bool,
     /// Whether the source image is kept.
     pub keep_source: bool,
+    /// What must hold for the application, if something was asked for, and whether it
+    /// does.
+    #[serde(default)]
+    pub guard: Option<Guarding>,
     /// Where it is.
     pub state: MigrationState,
     /// Why it is paused, or how it ended if not as asked.
@@ -143,7 +147,7 @@ pub struct Migration {
 }
 
 /// Asks for a migration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StartMigration {
     /// The disk to move.
@@ -162,6 +166,9 @@ pub struct StartMigration {
     /// Keep the source image (as a retired one).
     #[serde(default)]
     pub keep_source: bool,
+    /// What must hold for the application meanwhile.
+    #[serde(default)]
+    pub guard: AskGuard,
 }
 
 /// Changes a migration's rate.

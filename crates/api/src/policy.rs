@@ -73,13 +73,19 @@ impl From<policy::Aim> for Aim {
                 goal: cruise.target.into(),
                 tolerance_percent: cruise.tolerance.percent(),
                 floor: cruise.floor.map(Rate::from),
-                fallback: match cruise.fallback {
-                    policy::Fallback::None => Fallback::None,
-                    policy::Fallback::Limit(goal) => Fallback::Limit(goal.into()),
-                    policy::Fallback::Release => Fallback::Release,
-                },
+                fallback: cruise.fallback.into(),
             },
             policy::Aim::Depth(depth) => Aim::QueueDepth { depth },
+        }
+    }
+}
+
+impl From<policy::Fallback> for Fallback {
+    fn from(fallback: policy::Fallback) -> Fallback {
+        match fallback {
+            policy::Fallback::None => Fallback::None,
+            policy::Fallback::Limit(goal) => Fallback::Limit(goal.into()),
+            policy::Fallback::Release => Fallback::Release,
         }
     }
 }

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use sterna_api::paths::SOCKET_VARIABLE;
 
+use crate::class::ClassCommand;
 use crate::completion::{CompletionArgs, ManArgs};
 use crate::datastore::DatastoreCommand;
 use crate::disk::DiskCommand;
 use crate::migrate::MigrateArgs;
 use crate::migration::MigrationCommand;
 use crate::output::WIDTH;
+use crate::policy::PolicyCommand;
 use crate::serve::ServeArgs;
 use crate::top::TopArgs;
 
@@ -79,6 +81,12 @@ pub(crate) enum Command {
     /// Migrations under way and past
     #[command(subcommand)]
     Migration(MigrationCommand),
+    /// Sets of disks that service levels speak of
+    #[command(subcommand)]
+    Class(ClassCommand),
+    /// What is asked for a class, and when
+    #[command(subcommand)]
+    Policy(PolicyCommand),
     /// The daemon in one page
     Status,
     /// Who does what, second by second
@@ -143,6 +151,31 @@ mod tests {
             "sterna migration cancel 3",
             "sterna migration set 3 --rate 50M",
             "sterna migration set 3 --rate none",
+            "sterna migrate a --to slow --keep 97% --finish-by 06:00",
+            "sterna migrate a --to slow --p99 5ms --window 22:00-06:00",
+            "sterna migrate a --to slow --idle-only",
+            "sterna migration set 3 --p99 10ms",
+            "sterna migration set 3 --no-guard",
+            "sterna class create oltp",
+            "sterna class create oltp a b --shares 2000 --reservation 500iops",
+            "sterna class add oltp a b",
+            "sterna class remove oltp a",
+            "sterna class set oltp --shares 500 --reservation none",
+            "sterna class list",
+            "sterna class show oltp",
+            "sterna class delete oltp",
+            "sterna policy limit oltp 2M --schedule 22:00-06:00 --until-job 3",
+            "sterna policy limit oltp 100iops --schedule Sat,Sun",
+            "sterna policy limit oltp 20ms",
+            "sterna policy cruise oltp 15M --tolerance 10%",
+            "sterna policy cruise oltp 5ms --tolerance 10 --floor 500iops",
+            "sterna policy cruise oltp 9iops --tolerance 10% --fallback limit=2M",
+            "sterna policy cruise oltp 9iops --tolerance 10% --fallback release",
+            "sterna policy queue-depth oltp 8 --schedule Mon",
+            "sterna policy list",
+            "sterna policy show 3",
+            "sterna policy remove 3",
+            "sterna policy explain oltp",
             "sterna --json status",
             "sterna top",
             "sterna top --by datastore --interval 100ms",
@@ -158,7 +191,14 @@ mod tests {
 
     #[test]
     fn a_group_of_commands_alone_asks_for_its_help() {
-        for line in ["sterna", "sterna disk", "sterna datastore", "sterna migration"] {
+        for line in [
+            "sterna",
+            "sterna disk",
+            "sterna datastore",
+            "sterna migration",
+            "sterna class",
+            "sterna policy",
+        ] {
             let help = clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
             assert_eq!(parse(line).unwrap_err().kind(), help, "{line}");
         }
@@ -192,7 +232,28 @@ mod tests {
             "sterna disk remove a --keep-image --delete-image",
             "sterna migration show three",
             "sterna migrate a --to b --rate fast",
+            "sterna migrate a --to b --keep 0%",
+            "sterna migrate a --to b --keep 97% --idle-only",
+            "sterna migrate a --to b --window sometimes",
+            "sterna migration set 3",
+            "sterna migration set 3 --no-guard --keep 97%",
             "sterna datastore add a /a --shape colour=red",
+            "sterna class add oltp",
+            "sterna class set oltp",
+            "sterna class create oltp --reservation 5ms",
+            "sterna class create oltp --shares many",
+            "sterna policy limit oltp",
+            "sterna policy limit oltp fast",
+            "sterna policy limit oltp 0",
+            "sterna policy limit oltp 2M --schedule tonight",
+            "sterna policy limit oltp 2M --until-job db",
+            "sterna policy cruise oltp 15M",
+            "sterna policy cruise oltp 15M --tolerance 60%",
+            "sterna policy cruise oltp 15M --tolerance 10% --floor 5ms",
+            "sterna policy cruise oltp 15M --tolerance 10% --fallback limit",
+            "sterna policy queue-depth oltp 0",
+            "sterna policy queue-depth oltp 65536",
+            "sterna policy show oltp",
             "sterna serve --io psync",
             "sterna top --by host",
             "sterna top --interval 10ms",

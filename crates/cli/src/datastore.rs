@@ -14,12 +14,13 @@ use crate::table::{Cell, Column, Pairs, Style, Table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DatastoreCommand {
-    /// Add a datastore: a directory, a block device or an NBD export
+    /// Add a datastore: a directory, a block device, an NBD export or an emulated
+    /// array
     Add {
         /// Its name
         name: String,
-        /// A directory, a block device, nbd://HOST[:PORT]/EXPORT or
-        /// nbd+unix:///EXPORT?socket=PATH
+        /// A directory, a block device, nbd://HOST[:PORT]/EXPORT,
+        /// nbd+unix:///EXPORT?socket=PATH or array://MODEL[?KEY=VALUE&…]
         location: String,
         /// Emulate a slower store: mbps=300,iops=5000,latency=1ms
         #[arg(long, value_parser = parse_shape)]
@@ -102,6 +103,7 @@ fn kind(kind: DatastoreKind) -> &'static str {
         DatastoreKind::Directory => "directory",
         DatastoreKind::Device => "device",
         DatastoreKind::Nbd => "nbd",
+        DatastoreKind::Array => "array",
     }
 }
 

@@ -279,6 +279,7 @@ fn show(disk: &Disk, output: Output) -> String {
     pairs.add("provision", provision(disk.provision));
     pairs.maybe("allocated", disk.allocated.map(bytes));
     pairs.add("generation", disk.generation.to_string());
+    pairs.maybe("class", disk.class.as_deref());
     pairs.add("state", state(disk));
     pairs.maybe("problem", disk.problem.as_deref());
     for uri in &disk.uris {

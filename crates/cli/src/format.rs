@@ -70,10 +70,22 @@ pub(crate) fn moment(unix: u64) -> String {
     format!("{year:04}-{month:02}-{date:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
+/// A moment to come and how long that is ahead.
+pub(crate) fn moment_ahead(unix: u64) -> String {
+    match unix.saturating_sub(now()) {
+        0 => format!("{} (now)", moment(unix)),
+        seconds @ 1..60 => format!("{} (in {seconds} s)", moment(unix)),
+        seconds => format!("{} (in {})", moment(unix), span(seconds as f64)),
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
 /// A moment and how long ago that is.
 pub(crate) fn moment_ago(unix: u64) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    let ago = match now.saturating_sub(unix) {
+    let ago = match now().saturating_sub(unix) {
         0 => return format!("{} (just now)", moment(unix)),
         seconds @ 1..60 => format!("{seconds} s"),
         seconds => span(seconds as f64),

@@ -11,20 +11,25 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod class;
 mod completion;
 mod connect;
 mod datastore;
 mod disk;
+mod explain;
 mod format;
+mod guard;
 mod migrate;
 mod migration;
 mod output;
+mod policy;
 mod recovery;
 mod report;
 mod serve;
 mod stats;
 mod status;
 mod table;
+mod terms;
 mod top;
 mod watch;
 
@@ -90,6 +95,8 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::Disk(command) => disk::run(command, &link, output),
         Command::Migrate(args) => migrate::run(args, &link, output),
         Command::Migration(command) => migration::run(command, &link, output),
+        Command::Class(command) => class::run(command, &link, output),
+        Command::Policy(command) => policy::run(command, &link, output),
         Command::Status => status::run(&link, output),
         Command::Top(args) => top::run(&args, &link, output),
         Command::Completion(args) => completion::completion(&args, output),

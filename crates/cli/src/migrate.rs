@@ -6,6 +6,7 @@ use sterna_core::Bytes;
 
 use crate::connect::Link;
 use crate::disk::ProvisionArg;
+use crate::guard::GuardArgs;
 use crate::output::Output;
 use crate::watch;
 
@@ -29,6 +30,8 @@ pub(crate) struct MigrateArgs {
     /// Keep the old image (as a retired one)
     #[arg(long)]
     keep_source: bool,
+    #[command(flatten)]
+    guard: GuardArgs,
     /// Do not wait for the end
     #[arg(long)]
     detach: bool,
@@ -54,6 +57,7 @@ pub(crate) fn run(args: MigrateArgs, link: &Link, output: Output) -> anyhow::Res
         rate: args.rate.map(|rate| rate.0),
         verify: args.verify,
         keep_source: args.keep_source,
+        guard: args.guard.request(),
     };
     link.ask(async |client| {
         let started = client.migrate(&request).await?;

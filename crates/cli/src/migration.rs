@@ -1,11 +1,12 @@
 //! `sterna migration`: migrations under way and past.
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use sterna_api::{Migration, MigrationState};
 use sterna_core::Bytes;
 
 use crate::connect::Link;
 use crate::format::{bytes, rate, span};
+use crate::guard::{self, GuardArgs};
 use crate::migrate::parse_rate;
 use crate::output::Output;
 use crate::report::{show, state};
@@ -27,13 +28,24 @@ pub(crate) enum MigrationCommand {
     Resume(IdArg),
     /// Give a migration up; the disk stays where it is
     Cancel(IdArg),
-    /// Change a migration's rate
+    /// Change a migration's rate, or what must hold for the application meanwhile
+    ///
+    /// A guard replaces the one before as a whole.
+    #[command(override_usage = "sterna migration set <ID> [OPTIONS]",
+        group(ArgGroup::new("what").required(true).multiple(true)
+        .args(["rate", "keep", "p99", "finish_by", "idle_only", "window", "no_guard"])))]
     Set {
         #[command(flatten)]
         id: IdArg,
         /// Copy no more than so many bytes per second (50M), or `none`
         #[arg(long, value_name = "BYTES", value_parser = parse_limit)]
-        rate: Limit,
+        rate: Option<Limit>,
+        #[command(flatten)]
+        guard: GuardArgs,
+        /// Nothing must hold any more
+        #[arg(long, conflicts_with_all = ["keep", "p99", "finish_by", "idle_only",
+            "window"])]
+        no_guard: bool,
     },
 }
 
@@ -99,17 +111,33 @@ pub(crate) fn run(
                 said(one, &format!("disk {} stays on {}", one.disk, one.from))
             })
         }
-        MigrationCommand::Set { id: IdArg { id }, rate: Limit(limit) } => {
-            let one = client.set_rate(id, limit.map(|rate| rate.0)).await?;
-            output.answer(&one, |one| {
-                let now = match one.rate {
-                    Some(limit) => format!("a rate of {}", rate(limit as f64)),
-                    None => "no limit to its rate".into(),
-                };
-                format!("Migration {id} of {} now has {now}.", one.disk)
-            })
+        MigrationCommand::Set { id: IdArg { id }, rate, guard, no_guard } => {
+            let mut one = None;
+            if let Some(Limit(limit)) = rate {
+                one = Some(client.set_rate(id, limit.map(|rate| rate.0)).await?);
+            }
+            if no_guard || !guard.is_none() {
+                one = Some(client.set_guard(id, &guard.request()).await?);
+            }
+            let one = match one {
+                Some(one) => one,
+                None => client.migration(id).await?,
+            };
+            output.answer(&one, now_has)
         }
     })
+}
+
+fn now_has(one: &Migration) -> String {
+    let pace = match one.rate {
+        Some(limit) => format!("a rate of {}", rate(limit as f64)),
+        None => "no limit to its rate".into(),
+    };
+    let guard = match &one.guard {
+        Some(guard) => format!("the guard: {}", guard::asked(&guard.asked)),
+        None => "no guard".into(),
+    };
+    format!("Migration {} of {} now has {pace}, and {guard}.", one.id, one.disk)
 }
 
 fn said(one: &Migration, more: &str) -> String {

@@ -4,6 +4,7 @@ use sterna_api::{Application, Figures, Migration, MigrationState, Progress, Repo
 
 use crate::disk::provision;
 use crate::format::{bytes, iops, moment, moment_ago, rate, response, span};
+use crate::guard;
 use crate::output::Output;
 use crate::table::{Cell, Pairs, Style};
 
@@ -26,6 +27,10 @@ pub(crate) fn show(one: &Migration, output: Output) -> String {
     pairs.add("to", format!("{} ({})", one.to, provision(one.provision)));
     pairs.add("options", options(one));
     pairs.add("state", state(one.state));
+    if let Some(guarding) = &one.guard {
+        pairs.add("guard", guard::asked(&guarding.asked));
+        pairs.maybe("", guard::fares(guarding).filter(|_| !one.state.ended()));
+    }
     pairs.maybe("reason", one.reason.as_deref());
     pairs.maybe("what to do", one.hint.as_deref());
     pairs.add("started", moment_ago(one.started));
@@ -165,6 +170,7 @@ pub(crate) fn sample(state: MigrationState) -> Migration {
         rate: None,
         verify: true,
         keep_source: false,
+        guard: None,
         state,
         reason: None,
         hint: None,

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod array;
+pub mod guard;
 pub mod measure;
 pub mod mirror;
 pub mod qos;

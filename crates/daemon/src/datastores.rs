@@ -1,5 +1,7 @@
 //! Datastores, as the API's requests see them.
 
+use std::path::{Path, PathBuf};
+
 use sterna_api::{AddDatastore, Datastore, DatastoreKind, NAME_RULE, is_name};
 use sterna_engine::Shape;
 use sterna_engine::datastore::Location;
@@ -29,6 +31,23 @@ pub(crate) fn claim_of(name: &str) -> String {
     format!("datastore {name}")
 }
 
+/// Makes a directory of the state directory, if it is not there.
+pub(crate) fn make_directory(path: &Path) -> Result<()> {
+    std::fs::create_dir_all(path).map_err(|error| {
+        let message = format!("cannot make {}: {error}", path.display());
+        DaemonError::unavailable(message)
+            .hint("see that the state directory can be written to")
+    })
+}
+
+/// Where it is, for people: the directory, or the location itself.
+fn place(location: &Location) -> String {
+    match location.directory() {
+        Some(directory) => directory.display().to_string(),
+        None => location.to_string(),
+    }
+}
+
 impl Daemon {
     /// All datastores, by name.
     pub(crate) fn list_datastores(&self) -> Result<Vec<Datastore>> {
@@ -51,7 +70,9 @@ impl Daemon {
         let shape = request.shape.as_deref().map(str::parse::<Shape>).transpose();
         let shape = shape.map_err(DaemonError::invalid)?;
         let _claim = self.claims.alone(claim_of(name))?;
+        let (location, own) = self.placed(name, location);
         self.check_new(name, &location)?;
+        own.as_deref().map_or(Ok(()), make_directory)?;
         let record =
             DatastoreRecord { name: name.clone(), location, shape, added: clock::now() };
         let shelf = self.new_shelf(record.clone());
@@ -90,13 +111,27 @@ impl Daemon {
         Ok(gone)
     }
 
+    /// The location, with a directory in the state directory for an emulated array
+    /// that has none; that is to be made then.
+    fn placed(&self, name: &str, location: Location) -> (Location, Option<PathBuf>) {
+        match location {
+            Location::Array(mut array) if array.path.is_none() => {
+                let path = self.places.state.join("arrays").join(name);
+                array.path = Some(path.clone());
+                (Location::Array(array), Some(path))
+            }
+            location => (location, None),
+        }
+    }
+
     fn check_new(&self, name: &str, location: &Location) -> Result<()> {
         for known in self.store.datastores()? {
             if known.name == name {
                 return Err(DaemonError::exists("datastore", name));
             }
-            if known.location == *location {
-                let message = format!("{location} is datastore {} already", known.name);
+            if known.location.is_same_place(location) {
+                let place = place(location);
+                let message = format!("{place} is datastore {} already", known.name);
                 let hint = "two datastores in one place would take each other's room";
                 return Err(DaemonError::in_use(message).hint(hint));
             }
@@ -115,6 +150,7 @@ impl Daemon {
                 Location::Directory(_) => DatastoreKind::Directory,
                 Location::Device(_) => DatastoreKind::Device,
                 Location::Nbd(_) => DatastoreKind::Nbd,
+                Location::Array(_) => DatastoreKind::Array,
             },
             location: record.location.to_string(),
             shape: record.shape.as_ref().map(ToString::to_string),

@@ -237,8 +237,8 @@ fn remove_leftover(store: &Datastore, image: &ImageSpec, size: u64) {
 
 /// Where an image is, for people.
 pub(crate) fn place_of(location: &Location, file: &str) -> String {
-    match location {
-        Location::Directory(path) => path.join(file).display().to_string(),
-        Location::Device(_) | Location::Nbd(_) => location.to_string(),
+    match location.directory() {
+        Some(path) => path.join(file).display().to_string(),
+        None => location.to_string(),
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use sterna_api::{Disk, ErrorCode, ImportDisk, Provision};
 use sterna_engine::ImageSpec;
-use sterna_engine::datastore::{Datastore, DatastoreError, Location, SidecarPlace};
+use sterna_engine::datastore::{Datastore, DatastoreError, SidecarPlace};
 use sterna_engine::sidecar::{Identity, Role, SidecarError};
 
 use crate::daemon::Daemon;
@@ -125,7 +125,7 @@ impl Daemon {
 /// The file's name in its datastore, and the size of a disk made of it.
 fn find_image(shelf: &Shelf, file: &str) -> Result<(String, u64)> {
     let location = &shelf.record().location;
-    let Location::Directory(directory) = location else {
+    let Some(directory) = location.directory() else {
         if file != location.to_string() {
             let message = format!("datastore {} holds {location} alone", shelf.name());
             return Err(DaemonError::invalid(message).hint(format!("import {location}")));
@@ -163,7 +163,7 @@ fn find_image(shelf: &Shelf, file: &str) -> Result<(String, u64)> {
 
 /// Refuses a file that another program has locked.
 fn check_unlocked(shelf: &Shelf, file: &str) -> Result<()> {
-    let Location::Directory(directory) = &shelf.record().location else { return Ok(()) };
+    let Some(directory) = shelf.record().location.directory() else { return Ok(()) };
     let path = directory.join(file);
     let unreadable = unreadable(&path);
     let opened = File::open(&path).map_err(&unreadable)?;

@@ -65,6 +65,28 @@ impl Local {
         unix(then.map_or(self.0.timestamp(), |then| then.timestamp()))
     }
 
+    /// What people mean by a moment: the next time at which the clock shows a time of
+    /// day, a date and a time, or so far from now. In seconds since 1970; nothing if
+    /// it is none, or has passed.
+    pub(crate) fn moment_of(&self, text: &str) -> Option<u64> {
+        let text = text.trim();
+        // A date and a time first: of one, only the time would be read else.
+        let when = if let Ok(then) = text.parse::<DateTime>() {
+            self.0.time_zone().to_timestamp(then).ok()?
+        } else if let Ok(time) = text.parse::<jiff::civil::Time>() {
+            let today = self.0.date().to_datetime(time);
+            let next = match today > self.0.datetime() {
+                true => today,
+                false => self.0.date().tomorrow().ok()?.to_datetime(time),
+            };
+            self.0.time_zone().to_timestamp(next).ok()?
+        } else {
+            let span: SignedDuration = text.trim_start_matches('+').parse().ok()?;
+            self.0.timestamp().checked_add(span).ok()?
+        };
+        (when > self.0.timestamp()).then(|| unix(when))
+    }
+
     fn when_ahead(&self, seconds: u32) -> Timestamp {
         let zone = self.0.time_zone();
         let then = zone.to_ambiguous_timestamp(self.shifted(seconds.into()));
@@ -127,6 +149,21 @@ mod tests {
         assert_eq!(now.wait(5), Duration::from_millis(4250));
         assert_eq!(now.ahead(5) - now.back(0), 5);
         assert_eq!(now.back(0) - now.back(3600), 3600);
+    }
+
+    #[test]
+    fn moments_to_come_are_read_as_people_write_them() {
+        // 22:00 in Berlin.
+        let now = at("2026-11-23T21:00:00Z");
+        let from_now = |text: &str| now.moment_of(text).map(|at| at - now.back(0));
+        assert_eq!(from_now("06:00"), Some(8 * 3600));
+        assert_eq!(from_now("22:30"), Some(1800));
+        assert_eq!(from_now("2026-11-24 22:00"), Some(24 * 3600));
+        assert_eq!(from_now("8h"), Some(8 * 3600));
+        assert_eq!(from_now("90m"), Some(5400));
+        for wrong in ["", "soon", "25:00", "2026-11-23 06:00", "-8h", "0s"] {
+            assert_eq!(from_now(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

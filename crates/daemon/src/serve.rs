@@ -12,6 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::daemon::{Daemon, NbdPlace, Places};
+use crate::datastores::make_directory;
 use crate::error::{DaemonError, Result};
 use crate::lock::StateLock;
 use crate::settings::Settings;
@@ -222,11 +223,7 @@ fn place_of(socket: &NbdSocket) -> NbdPlace {
 
 fn make_directories(state: &Path) -> Result<()> {
     for name in ["maps", "sidecars"] {
-        let path = state.join(name);
-        std::fs::create_dir_all(&path).map_err(|error| {
-            DaemonError::unavailable(format!("cannot make {}: {error}", path.display()))
-                .hint("see that the state directory can be written to")
-        })?;
+        make_directory(&state.join(name))?;
     }
     Ok(())
 }

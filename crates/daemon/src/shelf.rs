@@ -54,7 +54,11 @@ impl Shelf {
     /// A datastore that has not been opened yet.
     pub(crate) fn closed(record: DatastoreRecord, sidecars: PathBuf) -> Shelf {
         let state = Mutex::new(Err("it has not been opened yet".into()));
-        let budget = Arc::new(Budget::new(record.shape.unwrap_or_default()));
+        let budget = Budget::new(record.shape.unwrap_or_default());
+        let budget = Arc::new(match record.location.model() {
+            Some(model) => budget.emulating(model.clone()),
+            None => budget,
+        });
         Shelf {
             record,
             budget,

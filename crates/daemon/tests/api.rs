@@ -33,6 +33,7 @@ fn to_slow(disk: &str) -> StartMigration {
         rate: None,
         verify: false,
         keep_source: false,
+        guard: sterna_api::AskGuard::default(),
     }
 }
 

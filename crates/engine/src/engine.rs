@@ -17,7 +17,6 @@ use sterna_core::qos::{ClassId, Pool, Terms};
 use crate::classes::Classes;
 use crate::directory::{Directory, Taken};
 use crate::disk::Disk;
-use crate::image::shaped::shaped;
 use crate::image::{self, Budget, Cx, ImageSpec, OpenError, Opened};
 use crate::io::{IoChoice, IoKind};
 use crate::listener::{Bound, Listener};
@@ -189,7 +188,7 @@ impl Engine {
             Taken::Name => EngineError::NameTaken(name.clone()),
         })?;
         let attached = image::open(&image).map_err(EngineError::from).and_then(|image| {
-            let image = shaped(image, &budget);
+            let image = image::slowed(image, &budget);
             self.place(id, &name, size, image, Arc::clone(budget.pool()))
         });
         if attached.is_err() {

@@ -15,7 +15,6 @@ use sterna_core::mirror::{
 };
 
 use crate::engine::{Engine, EngineError};
-use crate::image::shaped::shaped;
 use crate::image::{self, ImageSpec, OpenError};
 use crate::mirror::{
     MapError, MapFile, MapKey, Message, MigrationEvent, MigrationId, MigrationSpec,
@@ -84,7 +83,8 @@ impl Engine {
         if busy {
             return Err(MigrateError::Migrating);
         }
-        let opened = shaped(image::open(&migration.destination)?, &migration.budget);
+        let opened =
+            image::slowed(image::open(&migration.destination)?, &migration.budget);
         let pool = Arc::clone(migration.budget.pool());
         if opened.size() < size {
             return Err(MigrateError::TooSmall { image: opened.size(), disk: size });

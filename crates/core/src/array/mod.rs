@@ -31,6 +31,7 @@
 mod device;
 mod dice;
 mod model;
+mod preset;
 mod raid;
 mod read;
 mod read_cache;
@@ -46,7 +47,8 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use crate::Nanos;
 
 pub use device::Device;
-pub use model::{Model, Preset};
+pub use model::Model;
+pub use preset::Preset;
 pub use raid::{Groups, Level, ParseGroupsError, SPINDLES_MAX};
 pub use text::ParseModelError;
 

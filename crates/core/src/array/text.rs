@@ -11,7 +11,8 @@ use std::str::FromStr;
 use crate::{Bytes, Nanos};
 
 use super::device::Device;
-use super::model::{Model, Preset};
+use super::model::Model;
+use super::preset::Preset;
 use super::raid::{Groups, Level, SPINDLES_MAX};
 
 /// The longest seek, turn, access, ageing, or fixed time: what takes longer is broken

@@ -37,6 +37,18 @@ pub const FLUSH_TIMEOUT: Nanos = Nanos::from_secs(120);
 /// arrays and a 1 TiB disk needs a map of 8 MiB.
 pub const REGION: u64 = 64 << 10;
 
+/// What the copier may take while the guest is served, in bytes per second. It is
+/// what a guard sets, beside the operator's limit; the smaller counts.
+///
+/// With both open, which is the default, the copier does not look at the guest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allowance {
+    /// While the guest is there: zero for nothing, `None` for no limit.
+    pub busy: Option<u64>,
+    /// While it is gone: zero for nothing, `None` for no limit.
+    pub idle: Option<u64>,
+}
+
 /// What a migration is told at its start.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
@@ -52,6 +64,8 @@ pub struct Config {
     pub verify: bool,
     /// The copier's limit in bytes per second.
     pub rate: Option<u64>,
+    /// What the copier may take while the guest is served.
+    pub allowance: Allowance,
     /// The base of patience.
     pub patience: Nanos,
     /// How long the guest may be held.
@@ -72,6 +86,7 @@ impl Config {
             reads_zero: false,
             verify: false,
             rate: None,
+            allowance: Allowance::default(),
             patience: PATIENCE,
             hold_budget: HOLD_BUDGET,
             destination_timeout: DESTINATION_TIMEOUT,

@@ -12,6 +12,7 @@ impl<M: RegionMap> Mirror<M> {
     ) {
         match control {
             Control::SetRate(rate) => self.pace.set_limit(now, rate),
+            Control::Allow(allowance) => self.pace.allow(now, allowance),
             Control::Pause => self.pause(now, PauseReason::Asked, out),
             Control::Resume => self.resume(now, out),
             Control::Cancel => self.cancel(now, out),

@@ -6,6 +6,10 @@
 //! guest's writes to what the destination can take, until the migration
 //! converges or the bound is reached. At the bound the migration does not hurt
 //! the guest any further: it pauses and says why.
+//!
+//! A copier that yields to the guest leaves regions behind, too. That is nobody's
+//! failure and never pauses the migration, and patience goes up only if writes were
+//! given up for lost in the same window.
 
 use super::{PATIENCE_RAISE_MAX, PATIENCE_STEP};
 use crate::Nanos;
@@ -39,11 +43,13 @@ pub(super) struct Converge {
     patience: Nanos,
     window: Option<(Nanos, u64)>,
     tries: u32,
+    /// A write waited for the destination in vain in this window.
+    in_vain: bool,
 }
 
 impl Converge {
     pub(super) fn new(base: Nanos) -> Self {
-        Converge { base, patience: base, window: None, tries: 0 }
+        Converge { base, patience: base, window: None, tries: 0, in_vain: false }
     }
 
     /// How long a write may wait for the destination now.
@@ -56,14 +62,26 @@ impl Converge {
         *self = Converge::new(self.base);
     }
 
+    /// A write waited for the destination in vain.
+    pub(super) fn write_in_vain(&mut self) {
+        self.in_vain = true;
+    }
+
     /// When `watch` wants to be called.
     pub(super) fn deadline(&self) -> Option<Nanos> {
         self.window.map(|(start, _)| start.plus(WINDOW))
     }
 
     /// Looks at the number of regions behind. `tail` says whether the first pass
-    /// is over, before which the number says nothing.
-    pub(super) fn watch(&mut self, now: Nanos, tail: bool, behind: u64) -> Verdict {
+    /// is over, before which the number says nothing; `yields`, whether the copier
+    /// lets the guest go first.
+    pub(super) fn watch(
+        &mut self,
+        now: Nanos,
+        tail: bool,
+        yields: bool,
+        behind: u64,
+    ) -> Verdict {
         if !tail || behind == 0 {
             self.window = None;
             self.tries = 0;
@@ -77,12 +95,19 @@ impl Converge {
             return Verdict::GoOn;
         }
         self.window = Some((now, behind));
+        let in_vain = std::mem::take(&mut self.in_vain);
         if behind as f64 <= before as f64 * SHRINK {
             self.tries = 0;
             return Verdict::GoOn;
         }
+        if yields && !in_vain {
+            return Verdict::GoOn;
+        }
         if self.raise() {
             return Verdict::Raised;
+        }
+        if yields {
+            return Verdict::GoOn;
         }
         self.tries += 1;
         if self.tries >= TRIES_MAX { Verdict::Hopeless } else { Verdict::GoOn }

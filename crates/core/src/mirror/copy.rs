@@ -31,8 +31,8 @@ impl<M: RegionMap> Mirror<M> {
         if !self.running() || self.switch.holding() {
             return;
         }
-        let tail = !self.copier.first_pass;
-        match self.converge.watch(now, tail, self.regions.behind()) {
+        let (tail, yields) = (!self.copier.first_pass, self.pace.yields());
+        match self.converge.watch(now, tail, yields, self.regions.behind()) {
             Verdict::GoOn => {}
             Verdict::Raised => self.tell_patience(out),
             Verdict::Hopeless => {
@@ -45,13 +45,14 @@ impl<M: RegionMap> Mirror<M> {
             }
         }
         while self.jobs.len() < self.pace.depth() {
-            // Guests wait for claimed regions: the limit does not hold them up.
+            // Guests wait for claimed regions: no rate holds them up.
             if let Some(work) = self.claimed_work() {
                 self.start(now, work, out);
                 continue;
             }
-            if let Err(later) = self.pace.allows(now) {
-                self.copier.wake = Some(later);
+            let (in_flight, at_source) = (self.jobs.bytes(), self.jobs.bytes_at_source());
+            if let Err(later) = self.pace.allows(now, in_flight, at_source) {
+                self.copier.wake = later;
                 return;
             }
             let Some(work) = self.next_copy(out).or_else(|| self.next_verify()) else {

@@ -4,7 +4,7 @@
 //! names of requests and jobs. Each `Action` that starts something is answered
 //! by exactly one `Event`, whatever happens to the thing it started.
 
-use super::PauseReason;
+use super::{Allowance, PauseReason};
 use crate::{ByteRange, Nanos};
 
 /// The driver's name for a guest request, unique among those in flight.
@@ -123,6 +123,8 @@ pub enum Control {
     Cancel,
     /// Limit the copier to so many bytes per second; `None` lifts the limit.
     SetRate(Option<u64>),
+    /// Yield to the guest as far as this says.
+    Allow(Allowance),
 }
 
 /// What the mirror is told.

@@ -50,6 +50,8 @@ pub(super) struct Flights {
     /// are at the front.
     destination: VecDeque<(Nanos, RequestId)>,
     overdue: usize,
+    /// Requests that the guest waits for.
+    unanswered: usize,
     /// Writes that waited for the destination in vain without ever being sent to
     /// it, since it last finished one.
     unsent: usize,
@@ -64,6 +66,20 @@ impl Flights {
     /// let go since.
     pub(super) fn overdue(&self) -> usize {
         self.overdue + self.unsent
+    }
+
+    /// Requests that the guest waits for.
+    pub(super) fn unanswered(&self) -> usize {
+        self.unanswered
+    }
+
+    /// The guest has its answer. Says whether it had not had it before.
+    pub(super) fn answered(&mut self, id: RequestId) -> bool {
+        let flight = self.get_mut(id);
+        let first = !flight.answered;
+        flight.answered = true;
+        self.unanswered -= usize::from(first);
+        first
     }
 
     /// An overdue write was never sent to the destination, which is so slow that
@@ -88,6 +104,7 @@ impl Flights {
             answered: false,
             deadline: None,
         };
+        self.unanswered += 1;
         let before = self.by_id.insert(request.id, flight);
         assert!(before.is_none(), "{:?} is in flight twice", request.id);
     }

@@ -187,6 +187,7 @@ impl<M: RegionMap> Mirror<M> {
 
     /// The guest waits for the destination no longer.
     pub(super) fn lose_patience(&mut self, id: RequestId) {
+        self.converge.write_in_vain();
         self.flights.set_overdue(id);
         self.flights.set_deadline(id, None);
         let range = self.flights.get(id).request.range;
@@ -195,9 +196,7 @@ impl<M: RegionMap> Mirror<M> {
 
     /// Answers the guest, once.
     pub(super) fn answer(&mut self, id: RequestId, out: &mut Vec<Action>) {
-        let flight = self.flights.get_mut(id);
-        if !flight.answered {
-            flight.answered = true;
+        if self.flights.answered(id) {
             out.push(Action::Answer(id));
         }
     }

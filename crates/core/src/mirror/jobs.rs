@@ -27,6 +27,15 @@ impl InFlight {
         self.touched[(bit / 64) as usize] >> (bit % 64) & 1 == 1
     }
 
+    /// Whether it is a copy that the source is being read for.
+    pub(super) fn is_read(&self) -> bool {
+        self.on_source && matches!(self.job.kind, JobKind::Copy { .. })
+    }
+
+    fn moves_data(&self) -> bool {
+        matches!(self.job.kind, JobKind::Copy { .. } | JobKind::Compare)
+    }
+
     fn touch(&mut self, regions: Range<u64>) {
         let start = regions.start.max(self.regions.start);
         let end = regions.end.min(self.regions.end);
@@ -105,11 +114,25 @@ impl Jobs {
         self.list.iter().any(|job| job.job.kind == JobKind::Scan)
     }
 
-    /// Whether the source works on a job now.
-    pub(super) fn set_on_source(&mut self, id: JobId, is: bool) {
-        if let Some(job) = self.list.iter_mut().find(|job| job.job.id == id) {
-            job.on_source = is;
-        }
+    /// Whether the source works on a job now. Gives the job of a copy that has just
+    /// been read.
+    pub(super) fn set_on_source(&mut self, id: JobId, is: bool) -> Option<&InFlight> {
+        let job = self.list.iter_mut().find(|job| job.job.id == id)?;
+        let read = job.is_read() && !is;
+        job.on_source = is;
+        read.then_some(job)
+    }
+
+    /// Bytes of copies and comparisons in flight.
+    pub(super) fn bytes(&self) -> u64 {
+        let moving = self.list.iter().filter(|job| job.moves_data());
+        moving.map(|job| job.job.range.len).sum()
+    }
+
+    /// Of these, the bytes that the source works on.
+    pub(super) fn bytes_at_source(&self) -> u64 {
+        let there = self.list.iter().filter(|job| job.moves_data() && job.on_source);
+        there.map(|job| job.job.range.len).sum()
     }
 
     /// An operation of a job waits for its turn, or has got it. The job's time counts

@@ -45,7 +45,7 @@
 //!
 //! `guest` admits, mirrors and answers guest requests; `copy` walks over the disk,
 //! `outcome` sees to what jobs brought, and `verify` compares, all three with the
-//! memory of `copier`; `pace` says how fast; `converge` raises patience when the end
+//! memory of `copier`; `pace` says how fast, and yields to the guest; `converge` raises patience when the end
 //! does not come nearer; `switch` makes the switch-over; `control` pauses, resumes and
 //! cancels. `Mirror::handle` applies an event and then lets each part do what
 //! has become possible; there is no other order in which things happen.
@@ -56,20 +56,24 @@ mod converge;
 mod copier;
 mod copy;
 mod counted;
+mod drain;
 mod event;
 mod flight;
 mod guest;
 mod jobs;
+mod ladder;
 mod map;
 mod outcome;
 mod pace;
+mod presence;
 mod progress;
 mod regions;
 mod switch;
+mod tokens;
 mod verify;
 
 pub use config::{
-    Config, DESTINATION_TIMEOUT, FLUSH_TIMEOUT, HOLD_BUDGET, PATIENCE,
+    Allowance, Config, DESTINATION_TIMEOUT, FLUSH_TIMEOUT, HOLD_BUDGET, PATIENCE,
     PATIENCE_RAISE_MAX, PATIENCE_STEP, REACH_TIMEOUT, REGION,
 };
 pub use counted::Counted;
@@ -134,7 +138,7 @@ impl<M: RegionMap> Mirror<M> {
             flights: Flights::default(),
             jobs: Jobs::default(),
             copier: Copier::new(&config),
-            pace: Pace::new(now, config.rate),
+            pace: Pace::new(now, config.rate, config.allowance),
             converge: Converge::new(config.patience),
             switch: Switch::default(),
             out_of_reach: None,
@@ -156,6 +160,7 @@ impl<M: RegionMap> Mirror<M> {
     /// Applies `event` at `now` and adds what is to be done to `out`. Actions
     /// are to be carried out in their order. Time never goes backwards.
     pub fn handle(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
+        let came = matches!(event, Event::Arrived(_));
         match event {
             Event::Arrived(request) => self.arrived(now, request, out),
             Event::SourceDone { id, ok } => self.source_done(now, id, ok, out),
@@ -167,7 +172,7 @@ impl<M: RegionMap> Mirror<M> {
                 self.out_of_reach = (!is).then(|| self.out_of_reach.unwrap_or(now));
             }
             Event::DestinationSkipped { id } => self.destination_skipped(id, out),
-            Event::JobOnSource { job, is } => self.jobs.set_on_source(job, is),
+            Event::JobOnSource { job, is } => self.job_on_source(now, job, is),
             Event::JobHeld { job, is } => self.jobs.set_held(now, job, is),
             Event::JobDone { job, outcome } => self.job_done(now, job, &outcome, out),
             Event::Flushed(result) => self.flushed(now, result, out),
@@ -180,6 +185,7 @@ impl<M: RegionMap> Mirror<M> {
         self.expire(now, out);
         self.start_waiting(now, out);
         self.advance_switch(now, out);
+        self.pace.look(now, came, self.flights.unanswered() > 0);
         self.copy_more(now, out);
         self.begin_switch(now, out);
     }
@@ -253,6 +259,8 @@ impl<M: RegionMap> Mirror<M> {
             verified: self.verified().map(Bytes),
             late_regions: self.copier.late(self.regions.behind(), self.regions.count()),
             rate,
+            yields: self.running() && self.pace.yields(),
+            guest_gone: self.pace.gone(),
             eta,
             held: self.switch.held(),
             undone: self.switch.undone(),

@@ -18,6 +18,10 @@ impl<M: RegionMap> Mirror<M> {
         out: &mut Vec<Action>,
     ) {
         let job = self.jobs.take(id);
+        if job.is_read() {
+            // Nobody said when the source was done with it: now, at the latest.
+            self.has_read(now, job.started, job.job.range.len);
+        }
         if matches!(self.state, State::Ended(_)) {
             return;
         }
@@ -49,6 +53,19 @@ impl<M: RegionMap> Mirror<M> {
                 self.pause(now, PauseReason::Destination(*fault), out);
             }
         }
+    }
+
+    /// Whether what a job waits for is the source.
+    pub(super) fn job_on_source(&mut self, now: Nanos, id: JobId, is: bool) {
+        let read = self.jobs.set_on_source(id, is);
+        if let Some((since, bytes)) = read.map(|job| (job.started, job.job.range.len)) {
+            self.has_read(now, since, bytes);
+        }
+    }
+
+    /// The source was read for a copy, which began at `since`.
+    fn has_read(&mut self, now: Nanos, since: Nanos, bytes: u64) {
+        self.pace.read(bytes, now.since(since), self.jobs.bytes_at_source());
     }
 
     fn scanned(&mut self, job: &InFlight, holes: &[ByteRange]) {

@@ -1,142 +1,217 @@
-//! How fast the copier goes: the size of its chunks, how many are in flight,
-//! and the operator's limit.
+//! How fast the copier goes.
 //!
-//! Chunk and depth are one ladder with few rungs, from gentle to greedy, all
-//! within 12 MiB, so that a migration stays within its memory. Each window the throughput at the present rung is
-//! measured; the pace climbs while that pays and steps back when it does not,
-//! then rests for a while before it tries again, since devices change.
+//! # Rule
 //!
-//! The limit is a token bucket that may go into debt by one chunk: a chunk is
-//! charged in full when it starts and what turned out to be zeroes is refunded.
+//! Without a guard it goes as fast as it can: chunk and depth are the [`Ladder`]'s.
+//! The operator's limit holds in any case. With an [`Allowance`] it yields, by itself
+//! and at once, request by request, so that the loop which sets the allowance need
+//! not be quick:
+//!
+//! - While the guest is there ([`Presence`]) the copier has the busy rate, and its
+//!   chunks are small, because a guest's request waits behind whole chunks. What is
+//!   in flight is no more than the rate brings in a few ms.
+//! - While the guest is gone the copier has the idle rate, which is usually none, and
+//!   what is at the source is done within a stated time ([`Drain`]): so long the
+//!   guest's first request waits.
+//!
+//! # Special cases
+//!
+//! - Where guests wait for a region's copy (it is claimed), neither rate holds it up.
+//! - A busy rate of zero copies only while the guest is gone. A guest that never is
+//!   keeps such a migration from ending; [`Pace::yields`] says so.
+//! - While the copier is held back its throughput says nothing about chunk and depth.
 
+use super::Allowance;
+use super::drain::Drain;
+use super::ladder::Ladder;
+use super::presence::Presence;
+use super::tokens::Tokens;
 use crate::Nanos;
-
-/// The rungs: bytes in a chunk, chunks in flight.
-const LADDER: [(u64, usize); 6] = [
-    (256 << 10, 4),
-    (512 << 10, 4),
-    (1 << 20, 4),
-    (1 << 20, 8),
-    (1 << 20, 12),
-    (2 << 20, 6),
-];
-
-/// The rung to begin with: close to the best on most devices, and not yet greedy.
-const FIRST_RUNG: usize = 3;
 
 /// The smallest chunk; with a low limit, chunks shrink so that the copier stays
 /// smooth instead of bursting.
 const CHUNK_MIN: u64 = 64 << 10;
 
-/// How long a rung is measured. Long enough for some hundred chunks on a fast
+/// The largest chunk while the guest is there: half a millisecond of a fast disk.
+const CHUNK_BUSY: u64 = 256 << 10;
+
+/// Chunks per second, at least, that a busy rate is cut into.
+const CHUNKS_BUSY: u64 = 1000;
+
+/// What may be in flight while the guest is there: what the rate brings in this time.
+/// Twice what a chunk takes on a disk array (5 ms to read, 1 ms to write), so that a
+/// healthy device makes use of the rate; a device that takes longer is overloaded,
+/// and then the rate is not.
+const FLIGHT_BUSY: Nanos = Nanos::from_millis(12);
+
+/// How long throughput is measured. Long enough for some hundred chunks on a fast
 /// device and a handful on a slow one.
 const WINDOW: Nanos = Nanos::from_millis(300);
-
-/// A climb must gain this much to be kept; less is noise.
-const GAIN: f64 = 1.04;
-
-/// Windows to stay on a rung after the neighbours were found no better.
-const REST: u32 = 20;
 
 /// The limit's burst: as much as this span allows.
 const BURST: Nanos = Nanos::from_millis(100);
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Search {
-    /// Measuring the rung we are on, to compare others with it.
-    Measuring,
-    /// Trying a neighbour; the figure to beat, and the rung to go back to.
-    Trying { best: f64, home: usize },
-    /// Staying for so many windows.
-    Resting(u32),
-}
+/// The burst of an allowance. A burst is felt by the guest as it comes, so it is
+/// only what a timer that fires late would cost.
+const BURST_BUSY: Nanos = Nanos::from_millis(4);
 
 /// How fast the copier goes.
 #[derive(Debug)]
 pub(super) struct Pace {
-    rung: usize,
-    search: Search,
-    upwards: bool,
+    ladder: Ladder,
+    limit: Tokens,
+    /// Whether there is an allowance at all.
+    guarded: bool,
+    busy: Tokens,
+    idle: Tokens,
+    presence: Presence,
+    /// Whether the guest was there when it was last looked at.
+    there: bool,
+    drain: Drain,
+    /// The last chunk that wanted to start was held back by the allowance.
+    yields: bool,
+    /// Something was held back in the present window.
+    held_back: bool,
     window_start: Nanos,
     window_bytes: u64,
     /// Bytes per second, smoothed over windows; what ETA is made from.
     smoothed: f64,
-    limit: Option<u64>,
-    tokens: f64,
-    filled: Nanos,
 }
 
 impl Pace {
-    pub(super) fn new(now: Nanos, limit: Option<u64>) -> Self {
+    pub(super) fn new(now: Nanos, limit: Option<u64>, allowance: Allowance) -> Self {
         let mut pace = Pace {
-            rung: FIRST_RUNG,
-            search: Search::Measuring,
-            upwards: true,
+            ladder: Ladder::new(),
+            limit: Tokens::open(now, BURST),
+            guarded: false,
+            busy: Tokens::open(now, BURST_BUSY),
+            idle: Tokens::open(now, BURST_BUSY),
+            presence: Presence::new(now),
+            there: true,
+            drain: Drain::new(),
+            yields: false,
+            held_back: false,
             window_start: now,
             window_bytes: 0,
             smoothed: 0.0,
-            limit: None,
-            tokens: 0.0,
-            filled: now,
         };
         pace.set_limit(now, limit);
+        pace.allow(now, allowance);
         pace
     }
 
-    /// Sets or lifts the limit in bytes per second; in force at once.
+    /// Sets or lifts the operator's limit in bytes per second; in force at once.
     pub(super) fn set_limit(&mut self, now: Nanos, limit: Option<u64>) {
-        self.limit = limit.map(|rate| rate.max(1));
-        self.tokens = 0.0;
-        self.filled = now;
+        self.limit.set_rate(now, limit.map(|rate| rate.max(1)));
+    }
+
+    /// Sets or lifts the allowance; in force at once.
+    pub(super) fn allow(&mut self, now: Nanos, allowance: Allowance) {
+        self.guarded = allowance != Allowance::default();
+        self.busy.set_rate(now, allowance.busy);
+        self.idle.set_rate(now, allowance.idle);
+    }
+
+    /// Looks at the guest: whether a request has just come, and whether any waits.
+    pub(super) fn look(&mut self, now: Nanos, came: bool, waiting: bool) {
+        self.presence.look(now, came, waiting);
+        self.there = self.presence.is_there(now);
+    }
+
+    /// How long the guest was gone, all in all.
+    pub(super) fn gone(&self) -> Nanos {
+        self.presence.gone()
+    }
+
+    /// Whether the copier waits because the guest comes first.
+    pub(super) fn yields(&self) -> bool {
+        self.yields
     }
 
     /// Bytes that a chunk should have now.
     pub(super) fn chunk(&self) -> u64 {
-        let chunk = LADDER[self.rung].0;
-        match self.limit {
+        let mut chunk = self.ladder.chunk();
+        if let Some(rate) = self.limit.rate() {
             // A tenth of a second's allowance, as a power of two.
-            Some(rate) => chunk.min((rate / 10).next_power_of_two()).max(CHUNK_MIN),
-            None => chunk,
+            chunk = chunk.min((rate / 10).next_power_of_two());
         }
+        if let Some(rate) = self.busy_rate() {
+            let smooth = (rate / CHUNKS_BUSY).next_power_of_two();
+            chunk = chunk.min(smooth.min(CHUNK_BUSY));
+        } else if self.guarded && !self.there {
+            chunk = chunk.min(self.drain.chunk());
+        }
+        chunk.max(CHUNK_MIN)
     }
 
-    /// Chunks that may be in flight now.
+    /// Chunks that may be in flight now, whatever they are for.
     pub(super) fn depth(&self) -> usize {
-        LADDER[self.rung].1
+        self.ladder.depth()
     }
 
-    fn fill(&mut self, now: Nanos) {
-        if let Some(rate) = self.limit {
-            let burst = (rate as f64 * BURST.as_secs_f64()).max(1.0);
-            let earned = rate as f64 * now.since(self.filled).as_secs_f64();
-            self.tokens = (self.tokens + earned).min(burst);
-            self.filled = now;
-        }
+    /// Whether a chunk may start now, with so many bytes in flight, of which so many
+    /// are at the source. If not, when; without a time, when something has happened.
+    pub(super) fn allows(
+        &mut self,
+        now: Nanos,
+        in_flight: u64,
+        at_source: u64,
+    ) -> Result<(), Option<Nanos>> {
+        self.yields = false;
+        let limited = self.limit.ready(now);
+        let allowed = limited.and_then(|()| self.guard(now, in_flight, at_source));
+        self.held_back |= allowed.is_err();
+        allowed
     }
 
-    /// Whether a chunk may start now; if not, when.
-    pub(super) fn allows(&mut self, now: Nanos) -> Result<(), Nanos> {
-        self.fill(now);
-        match self.limit {
-            Some(rate) if self.tokens < 0.0 => {
-                let wait = -self.tokens / rate as f64;
-                Err(now.plus(Nanos((wait * 1e9) as u64 + 1)))
-            }
-            _ => Ok(()),
+    fn guard(
+        &mut self,
+        now: Nanos,
+        in_flight: u64,
+        at_source: u64,
+    ) -> Result<(), Option<Nanos>> {
+        if !self.guarded {
+            return Ok(());
         }
+        let chunk = self.chunk();
+        let room = |used: u64, most: u64| used == 0 || used + chunk <= most;
+        if !self.there {
+            self.idle.ready(now)?;
+            return if room(at_source, self.drain.window()) { Ok(()) } else { Err(None) };
+        }
+        let Some(rate) = self.busy.rate() else { return Ok(()) };
+        let most = rate as f64 * FLIGHT_BUSY.as_secs_f64();
+        let fits = room(in_flight, most as u64);
+        let ready = self.busy.ready(now).and(if fits { Ok(()) } else { Err(None) });
+        ready.map_err(|later| {
+            self.yields = true;
+            // The guest may be gone before that.
+            [later, self.presence.leaves()].into_iter().flatten().min()
+        })
     }
 
     /// A chunk of `bytes` starts.
     pub(super) fn charge(&mut self, bytes: u64) {
-        if self.limit.is_some() {
-            self.tokens -= bytes as f64;
+        self.limit.charge(bytes);
+        if self.guarded {
+            self.current().charge(bytes);
+        }
+    }
+
+    /// The source has read a chunk of so many bytes in `took`, with `at_source` left.
+    pub(super) fn read(&mut self, bytes: u64, took: Nanos, at_source: u64) {
+        // With the guest at the device the time says little about the copier.
+        if self.guarded && !self.there {
+            self.drain.read(bytes, took, at_source);
         }
     }
 
     /// A chunk of `bytes` has ended; `written` of them went over the wire.
     pub(super) fn done(&mut self, now: Nanos, bytes: u64, written: u64) {
-        if self.limit.is_some() {
-            self.tokens += bytes.saturating_sub(written) as f64;
+        let zeroes = bytes.saturating_sub(written);
+        self.limit.refund(zeroes);
+        if self.guarded {
+            self.current().refund(zeroes);
         }
         self.window_bytes += bytes;
         let span = now.since(self.window_start);
@@ -149,7 +224,12 @@ impl Pace {
             };
             self.window_start = now;
             self.window_bytes = 0;
-            self.search(rate);
+            if self.held_back {
+                self.ladder.restart();
+            } else {
+                self.ladder.measured(rate);
+            }
+            self.held_back = false;
         }
     }
 
@@ -157,7 +237,7 @@ impl Pace {
     pub(super) fn restart(&mut self, now: Nanos) {
         self.window_start = now;
         self.window_bytes = 0;
-        self.search = Search::Measuring;
+        self.ladder.restart();
         self.smoothed = 0.0;
     }
 
@@ -166,44 +246,13 @@ impl Pace {
         self.smoothed
     }
 
-    fn neighbour(&self) -> Option<usize> {
-        if self.upwards {
-            (self.rung + 1 < LADDER.len()).then(|| self.rung + 1)
-        } else {
-            self.rung.checked_sub(1)
-        }
+    /// The busy rate, where that is what counts now.
+    fn busy_rate(&self) -> Option<u64> {
+        self.busy.rate().filter(|_| self.guarded && self.there)
     }
 
-    /// A window at the present rung gave `rate`: where next?
-    fn search(&mut self, rate: f64) {
-        if self.limit.is_some() {
-            return; // The limit decides, not the rung.
-        }
-        self.search = match self.search {
-            Search::Measuring => self.step_from(rate),
-            Search::Trying { best, .. } if rate > best * GAIN => self.step_from(rate),
-            Search::Trying { home, .. } => {
-                self.rung = home;
-                self.upwards = !self.upwards;
-                Search::Resting(REST)
-            }
-            Search::Resting(0) => Search::Measuring,
-            Search::Resting(left) => Search::Resting(left - 1),
-        };
-    }
-
-    fn step_from(&mut self, rate: f64) -> Search {
-        match self.neighbour() {
-            Some(next) => {
-                let home = self.rung;
-                self.rung = next;
-                Search::Trying { best: rate, home }
-            }
-            None => {
-                self.upwards = !self.upwards;
-                Search::Resting(REST)
-            }
-        }
+    fn current(&mut self) -> &mut Tokens {
+        if self.there { &mut self.busy } else { &mut self.idle }
     }
 }
 
@@ -213,60 +262,84 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// Runs the pace against a device for `seconds`; gives the bytes copied.
-    fn run(pace: &mut Pace, seconds: u64, device: impl Fn(u64, usize) -> f64) -> u64 {
-        let (mut now, mut copied) = (Nanos(0), 0);
-        while now < Nanos::from_secs(seconds) {
-            if let Err(later) = pace.allows(now) {
-                now = later;
-                continue;
-            }
-            let chunk = pace.chunk();
-            pace.charge(chunk);
-            let took = chunk as f64 / device(chunk, pace.depth());
-            now = now.plus(Nanos((took * 1e9) as u64));
-            pace.done(now, chunk, chunk);
-            copied += chunk;
-        }
-        copied
-    }
-
-    #[test]
-    fn a_limit_is_kept_within_two_percent() {
-        let mut pace = Pace::new(Nanos(0), Some(50 * MIB));
-        let copied = run(&mut pace, 20, |_, _| 1e9);
-        let expected = 20.0 * 50.0 * MIB as f64;
-        let ratio = copied as f64 / expected;
-        assert!((0.98..1.02).contains(&ratio), "copied {ratio} of the allowance");
-    }
-
-    #[test]
-    fn zeroes_are_not_charged() {
-        let mut pace = Pace::new(Nanos(0), Some(MIB));
-        pace.charge(4 * MIB);
-        assert!(pace.allows(Nanos(1)).is_err());
-        pace.done(Nanos(2), 4 * MIB, 0);
-        assert_eq!(pace.allows(Nanos(3)), Ok(()));
-    }
-
-    #[test]
-    fn a_device_that_rewards_depth_is_given_depth() {
-        let mut pace = Pace::new(Nanos(0), None);
-        run(&mut pace, 10, |chunk, depth| (chunk * depth as u64) as f64 * 100.0);
-        assert!(pace.chunk() * pace.depth() as u64 >= 8 * MIB);
-    }
-
-    #[test]
-    fn a_device_that_does_not_care_is_not_given_more() {
-        let mut pace = Pace::new(Nanos(0), None);
-        let before = (pace.chunk(), pace.depth());
-        run(&mut pace, 3, |_, _| 5e8);
-        assert_eq!((pace.chunk(), pace.depth()), before);
+    fn pace(busy: Option<u64>, idle: Option<u64>) -> Pace {
+        Pace::new(Nanos(0), None, Allowance { busy, idle })
     }
 
     #[test]
     fn a_low_limit_makes_chunks_small() {
-        let pace = Pace::new(Nanos(0), Some(MIB));
+        let pace = Pace::new(Nanos(0), Some(MIB), Allowance::default());
         assert_eq!(pace.chunk(), 128 << 10);
+    }
+
+    #[test]
+    fn without_an_allowance_the_guest_is_not_looked_at() {
+        let mut pace = pace(None, None);
+        pace.look(Nanos(0), true, true);
+        assert_eq!(pace.allows(Nanos(0), 100 * MIB, 100 * MIB), Ok(()));
+    }
+
+    #[test]
+    fn a_waiting_guest_holds_back_what_has_no_busy_rate() {
+        let mut pace = pace(Some(0), None);
+        pace.look(Nanos(1), true, true);
+        assert_eq!(pace.allows(Nanos(1), 0, 0), Err(None), "until it is answered");
+        assert!(pace.yields());
+        pace.look(Nanos(2), false, false);
+        let Err(Some(later)) = pace.allows(Nanos(2), 0, 0) else { panic!("it is there") };
+        pace.look(later, false, false);
+        assert_eq!(pace.allows(later, 0, 0), Ok(()), "the guest is gone");
+        assert!(!pace.yields());
+    }
+
+    #[test]
+    fn chunks_are_small_while_the_guest_is_there() {
+        let mut pace = pace(Some(20 * MIB), None);
+        pace.look(Nanos(0), true, true);
+        assert_eq!(pace.chunk(), CHUNK_MIN);
+        pace.look(Nanos(0), false, false);
+        pace.look(Nanos::from_secs(1), false, false);
+        assert!(pace.chunk() >= 256 << 10);
+    }
+
+    #[test]
+    fn what_is_in_flight_is_bounded_in_both_modes() {
+        let mut pace = pace(Some(20 * MIB), None);
+        pace.look(Nanos(0), true, true);
+        assert_eq!(pace.allows(Nanos(0), 0, 0), Ok(()), "one chunk in any case");
+        assert!(pace.allows(Nanos(0), 256 << 10, 0).is_err());
+        pace.look(Nanos(0), false, false);
+        pace.look(Nanos::from_secs(1), false, false);
+        assert!(pace.allows(Nanos::from_secs(1), MIB, 0).is_ok(), "not the source's");
+        assert!(pace.allows(Nanos::from_secs(1), MIB, MIB).is_err());
+    }
+
+    #[test]
+    fn of_the_limit_and_the_allowance_the_smaller_counts() {
+        let mut pace = Pace::new(
+            Nanos(0),
+            Some(MIB),
+            Allowance { busy: Some(50 * MIB), idle: None },
+        );
+        for guest in [true, false] {
+            pace.look(Nanos::from_secs(1), guest, guest);
+            let mut now = Nanos::from_secs(2);
+            let mut flowed = 0;
+            while now < Nanos::from_secs(12) {
+                match pace.allows(now, 0, 0) {
+                    Ok(()) => {
+                        flowed += pace.chunk();
+                        pace.charge(pace.chunk());
+                    }
+                    Err(later) => now = later.expect("both rates bring more"),
+                }
+            }
+            assert!((flowed as f64 / (10.0 * MIB as f64)) < 1.05, "{flowed}");
+            pace = Pace::new(
+                Nanos(0),
+                Some(MIB),
+                Allowance { busy: Some(50 * MIB), idle: None },
+            );
+        }
     }
 }

@@ -19,6 +19,9 @@ pub struct ClassId(pub u32);
 impl ClassId {
     /// The copies of migrations.
     pub const MIGRATION: ClassId = ClassId(0);
+
+    /// The disks that are in no class, while they have to be held together.
+    pub const OTHERS: ClassId = ClassId(u32::MAX);
 }
 
 /// How much of its reservation a class may be behind and still get: a device that

@@ -17,18 +17,6 @@ pub enum Goal {
     Response(Nanos),
 }
 
-impl Goal {
-    /// The goal in a form that is read as exactly the same, up to 2^53; what is shown
-    /// is rounded.
-    pub fn exact(self) -> String {
-        match self {
-            Goal::Bytes(rate) => rate.to_string(),
-            Goal::Requests(rate) => format!("{rate}iops"),
-            Goal::Response(Nanos(span)) => format!("{span}ns"),
-        }
-    }
-}
-
 /// The text is no goal; says what one looks like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseGoalError {

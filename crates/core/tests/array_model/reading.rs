@@ -132,13 +132,3 @@ fn an_array_can_be_slowed_down_and_recovers() {
     let normal = closed(&mut one, Kind::Read, 1, 30, random(8 * K));
     near(normal.mean_ms(), 5.078, 0.03);
 }
-
-/// The four hosts of PARDA's table 3, uncontrolled: 3360 IO/s at 37 ms with 125 reads
-/// of 16 KiB in flight. Nineteen spindles are fitted to it.
-#[test]
-fn four_hosts_without_control_find_the_latency_that_was_measured() {
-    let mut shared = array("old-fc?spindles=19");
-    let found = closed(&mut shared, Kind::Read, 125, 60, random(16 * K));
-    near(found.iops(), 3360.0, 0.02);
-    near(found.mean_ms(), 37.0, 0.02);
-}

@@ -21,6 +21,7 @@ use std::panic::AssertUnwindSafe;
 
 use random::Random;
 use setup::Setup;
+use sterna_core::mirror::Allowance;
 use world::World;
 
 /// Cases of each kind that `cargo test` runs.
@@ -96,6 +97,21 @@ fn pauses_cancels_and_failing_sources_lose_nothing() {
         destination_fails: 200,
         kills: 400,
         verify: random.one_in(2),
+        ..Setup::calm(random)
+    });
+}
+
+#[test]
+fn a_copier_that_yields_ends_and_loses_nothing() {
+    run("yielding", |random| Setup {
+        allowance: Allowance {
+            busy: Some([1 << 20, 8 << 20][random.below(2) as usize]),
+            idle: random.one_in(3).then_some(16 << 20),
+        },
+        controls: if random.one_in(2) { 50 } else { 0 },
+        destination_fails: 200,
+        kills: 400,
+        verify: random.one_in(3),
         ..Setup::calm(random)
     });
 }

@@ -3,7 +3,7 @@
 //! A test says which trouble it wants and takes the rest from [`Setup::calm`],
 //! which is a migration that nothing happens to.
 
-use sterna_core::mirror::Config;
+use sterna_core::mirror::{Allowance, Config};
 
 use crate::random::Random;
 
@@ -21,6 +21,8 @@ pub(crate) struct Setup {
     pub(crate) reads_zero: bool,
     pub(crate) scan: bool,
     pub(crate) rate: Option<u64>,
+    /// The copier yields to the guest from the beginning.
+    pub(crate) allowance: Allowance,
     pub(crate) destination_slow: bool,
     pub(crate) destination_fails: u64,
     pub(crate) source_fails: u64,
@@ -47,6 +49,7 @@ impl Setup {
             reads_zero: random.one_in(2),
             scan: !random.one_in(4),
             rate: random.one_in(5).then_some(8 << 20),
+            allowance: Allowance::default(),
             destination_slow: false,
             destination_fails: 0,
             source_fails: 0,
@@ -69,6 +72,7 @@ impl Setup {
             reads_zero: self.reads_zero,
             verify: self.verify,
             rate: self.rate,
+            allowance: self.allowance,
             ..Config::new(self.blocks * BLOCK)
         }
     }

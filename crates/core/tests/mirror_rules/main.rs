@@ -6,3 +6,4 @@ mod copying;
 mod destination;
 mod guest;
 mod switch_over;
+mod yielding;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use sterna_api::{ErrorBody, Migration, SetRate, StartMigration};
+use sterna_api::{AskGuard, ErrorBody, Migration, SetRate, StartMigration};
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
@@ -62,6 +62,23 @@ pub(super) async fn change(
     Body(request): Body<SetRate>,
 ) -> Answer<Migration> {
     blocking(daemon, move |daemon| daemon.set_migration_rate(id, request.rate)).await
+}
+
+/// Changes what must hold for the application while a disk moves. An empty guard
+/// lifts it.
+#[utoipa::path(
+    put, path = "/v1/migrations/{id}/guard", tag = "migrations",
+    operation_id = "guard_migration",
+    params(("id" = u64, Path, description = "The migration's number")),
+    request_body = AskGuard,
+    responses((status = 200, body = Migration), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn guard(
+    State(daemon): State<Arc<Daemon>>,
+    Which(id): Which<u64>,
+    Body(request): Body<AskGuard>,
+) -> Answer<Migration> {
+    blocking(daemon, move |daemon| daemon.set_migration_guard(id, &request)).await
 }
 
 /// Makes a migration stand still, over restarts too.

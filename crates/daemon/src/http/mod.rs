@@ -61,6 +61,7 @@ fn routes() -> OpenApiRouter<Arc<Daemon>> {
         .routes(routes!(disks::stats))
         .routes(routes!(migrations::list, migrations::start))
         .routes(routes!(migrations::show, migrations::change))
+        .routes(routes!(migrations::guard))
         .routes(routes!(migrations::pause))
         .routes(routes!(migrations::resume))
         .routes(routes!(migrations::cancel))

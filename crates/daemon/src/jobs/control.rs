@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
-use sterna_api::Migration;
+use sterna_api::{AskGuard, Migration};
 use sterna_core::mirror::Control;
 
 use super::Job;
+use super::guard::wanted;
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
 use crate::store::{MigrationRecord, Pause, Step};
@@ -87,6 +88,21 @@ impl Daemon {
             self.tell(&job, Control::SetRate(rate))?;
         }
         tracing::info!(migration = id, rate, "rate changed");
+        self.show_migration(id)
+    }
+
+    /// Changes what must hold for the application while a disk moves.
+    pub(crate) fn set_migration_guard(
+        &self,
+        id: u64,
+        asked: &AskGuard,
+    ) -> Result<Migration> {
+        let guard = wanted(asked)?;
+        let job = self.live_job(id)?;
+        let _turn = lock(&job.turn);
+        self.changeable(&job)?;
+        self.store.set_guard(id, &guard)?;
+        tracing::info!(migration = id, ?guard, "guard changed");
         self.show_migration(id)
     }
 

@@ -52,7 +52,7 @@ pub(super) fn is_old_source(found: &Identity, record: &MigrationRecord) -> bool 
 
 #[cfg(test)]
 mod tests {
-    use sterna_api::StartMigration;
+    use sterna_api::{AskGuard, Guard, StartMigration};
     use sterna_engine::sidecar::DiskId;
 
     use super::*;
@@ -79,8 +79,10 @@ mod tests {
             rate: None,
             verify: false,
             keep_source: false,
+            guard: AskGuard::default(),
         };
-        let record = super::super::start::new_record(&disk, &request, None);
+        let record =
+            super::super::start::new_record(&disk, &request, Guard::default(), None);
         MigrationRecord { step: Step::Copying, ..record }
     }
 

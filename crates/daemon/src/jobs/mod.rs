@@ -32,6 +32,7 @@
 mod control;
 mod end;
 mod events;
+mod guard;
 mod launch;
 mod leftover;
 mod standstill;
@@ -44,7 +45,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use sterna_api::Application;
+use sterna_api::{Application, Guarding};
 use sterna_core::measure::Window;
 use sterna_engine::mirror::MigrationId;
 use sterna_engine::sidecar::DiskId;
@@ -77,6 +78,8 @@ struct State {
     /// What the copier has done.
     tally: Tally,
     watch: Watch,
+    /// How its guard fares, while it runs.
+    guarding: Option<Guarding>,
     /// Why the destination was not sealed the last time.
     unsealed: Option<String>,
 }
@@ -93,6 +96,7 @@ impl Job {
                 began: None,
                 tally: Tally::new(record.tallied),
                 watch,
+                guarding: None,
                 unsealed: None,
             }),
             unrecorded: Mutex::default(),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use sterna_api::{Application, Migration, StartMigration};
+use sterna_api::{Application, Guard, Migration, StartMigration};
 use sterna_core::Bytes;
 use sterna_core::mirror::Control;
 use sterna_engine::datastore::{Datastore, DatastoreError};
@@ -13,6 +13,7 @@ use sterna_engine::sidecar::{Identity, Role};
 
 use super::Job;
 use super::control::check_rate;
+use super::guard::wanted;
 use super::leftover::is_copy;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
@@ -38,6 +39,7 @@ impl Daemon {
     ) -> Result<Migration> {
         let began = Instant::now();
         check_rate(request.rate)?;
+        let guard = wanted(&request.guard)?;
         let _disk = self.claims.alone(claim_of(&request.disk))?;
         let _datastore = self.claims.shared(datastore_claim(&request.to))?;
         let disk = self.disk_record(&request.disk)?;
@@ -46,7 +48,7 @@ impl Daemon {
         let store = to.open()?;
         check_room(&disk, request, &to, &store)?;
         let before = summarized(&self.samples.of_disk(disk.id, RECENT));
-        let mut record = new_record(&disk, request, before);
+        let mut record = new_record(&disk, request, guard, before);
         record.id = self.store.add_migration(record.clone())?;
         let job = self.job_of(&record);
         let _turn = lock(&job.turn);
@@ -150,6 +152,7 @@ impl Daemon {
 pub(super) fn new_record(
     disk: &DiskRecord,
     request: &StartMigration,
+    guard: Guard,
     before: Option<sterna_api::Figures>,
 ) -> MigrationRecord {
     MigrationRecord {
@@ -162,6 +165,7 @@ pub(super) fn new_record(
         provision: request.provision.unwrap_or(disk.provision),
         reads_zero: false,
         rate: request.rate,
+        guard,
         verify: request.verify,
         keep_source: request.keep_source,
         step: Step::Created,

@@ -1,6 +1,6 @@
 //! A migration as the API shows it, with what to do about a pause.
 
-use sterna_api::{Migration, MigrationState, Progress};
+use sterna_api::{Guard, Guarding, Migration, MigrationState, Progress};
 use sterna_core::mirror::{self, PauseReason, Phase};
 
 use crate::daemon::{Daemon, lock};
@@ -25,12 +25,14 @@ impl Daemon {
         let mut progress = None;
         let mut application = record.application;
         let mut copied = record.tallied.copied;
+        let mut guard = asked(&record.guard);
         if let Some(job) = self.job(record.id) {
             self.look_at(&job);
             let state = lock(&job.state);
             progress = state.tally.progress();
             copied = state.tally.now().copied;
             application = state.watch.application();
+            guard = guard.map(|guard| state.guarding.clone().unwrap_or(guard));
         }
         let state = state_of(&record, progress.as_ref());
         let (mut reason, mut hint) = (record.note, None);
@@ -45,6 +47,7 @@ impl Daemon {
             to: record.to.datastore,
             provision: record.provision,
             rate: record.rate,
+            guard,
             verify: record.verify,
             keep_source: record.keep_source,
             state,
@@ -57,6 +60,19 @@ impl Daemon {
             report: record.report,
         }
     }
+}
+
+/// A guard of which no more is known than that it was asked for.
+fn asked(guard: &Guard) -> Option<Guarding> {
+    (!guard.is_none()).then(|| Guarding {
+        asked: guard.clone(),
+        state: None,
+        reason: None,
+        baseline_iops: None,
+        kept: None,
+        allowance: None,
+        late_s: None,
+    })
 }
 
 /// Where a migration is: the store says what is sure, the mirror the rest.

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use sterna_core::qos::ClassId;
-use sterna_core::qos::policy::{Aim, Basis, Capacity, Oversold, Plan, Unproven, admit};
+use sterna_core::qos::policy::{Basis, Capacity, Oversold, Plan, Unproven, admit};
 
 use super::book::{Book, Entry};
 use crate::daemon::Daemon;
@@ -75,7 +75,7 @@ fn datastores_of<'a>(
     class: ClassId,
     disks: &'a [DiskRecord],
 ) -> BTreeSet<&'a str> {
-    let Some(entry) = book.get(class).filter(|entry| reserves(&entry.plan())) else {
+    let Some(entry) = book.get(class).filter(|entry| entry.plan().reserves()) else {
         return BTreeSet::new();
     };
     let on = disks.iter().filter(|disk| is_concerned(entry, disk));
@@ -85,11 +85,6 @@ fn datastores_of<'a>(
 /// Copies read and write wherever there are disks.
 fn is_concerned(entry: &Entry, disk: &DiskRecord) -> bool {
     entry.is_built_in() || entry.disks.contains(&disk.id)
-}
-
-fn reserves(plan: &Plan) -> bool {
-    let floor = |aim: &Aim| matches!(aim, Aim::Cruise(cruise) if cruise.floor.is_some());
-    plan.reservation.is_some() || plan.policies.iter().any(|policy| floor(&policy.aim))
 }
 
 fn judge(

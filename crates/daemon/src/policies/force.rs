@@ -12,6 +12,7 @@ use sterna_core::qos::policy::{PolicyId, Resolution, Stands, resolve};
 use sterna_core::qos::{ClassId, Terms};
 use sterna_engine::{DiskId, EngineError};
 
+use super::cruise::held_to;
 use crate::daemon::{Daemon, lock};
 use crate::local::Local;
 
@@ -23,6 +24,10 @@ pub(crate) struct Force {
     open: BTreeSet<PolicyId>,
     /// What has become of targets.
     cruises: BTreeMap<PolicyId, CruiseState>,
+    /// What classes are held to for the sake of others' targets, in bytes per second.
+    held: BTreeMap<ClassId, u64>,
+    /// Disks in no class that are held together.
+    alone: BTreeSet<DiskId>,
 }
 
 impl Force {
@@ -49,9 +54,6 @@ impl Force {
                 let word = if open { "in force" } else { "not in force" };
                 tracing::info!(policy = id.0, class, "policy {word}");
             }
-            if !open {
-                self.cruises.remove(&id);
-            }
         }
     }
 }
@@ -67,15 +69,25 @@ impl Daemon {
             let (id, plan) = (entry.record.id, entry.plan());
             let resolution = resolve(&plan, now.moment());
             force.switch(&entry.record.name, &resolution);
-            until_change =
-                [until_change, resolution.until_change].into_iter().flatten().min();
-            let terms = resolution.terms;
+            let change = plan.until_change(now.moment());
+            until_change = [until_change, change].into_iter().flatten().min();
+            let terms = held_to(resolution.terms, force.held.get(&id).copied());
             if force.terms.get(&id) != Some(&terms) && self.set_terms(id, Some(terms)) {
                 force.terms.insert(id, terms);
             }
         }
-        let gone: Vec<_> =
-            force.terms.keys().copied().filter(|id| book.get(*id).is_none()).collect();
+        if let Some(&most) = force.held.get(&ClassId::OTHERS) {
+            let terms = held_to(Terms::default(), Some(most));
+            if force.terms.get(&ClassId::OTHERS) != Some(&terms)
+                && self.set_terms(ClassId::OTHERS, Some(terms))
+            {
+                force.terms.insert(ClassId::OTHERS, terms);
+            }
+        }
+        let held = |id: &ClassId| force.held.contains_key(id);
+        let gone = force.terms.keys().copied();
+        let gone = gone.filter(|id| book.get(*id).is_none() && !held(id));
+        let gone: Vec<_> = gone.collect();
         for class in gone {
             if self.set_terms(class, None) {
                 force.terms.remove(&class);
@@ -87,6 +99,31 @@ impl Daemon {
         let change = until_change.map(|seconds| now.wait(seconds));
         // Where the clock is set, schedules may open and close by that.
         change.map(|change| now.wait_for_shift().map_or(change, |it| it.min(change)))
+    }
+
+    /// Puts in force what classes are held to for the sake of others' targets, if that
+    /// has changed, and notes what has become of those.
+    pub(super) fn set_held(
+        &self,
+        held: BTreeMap<ClassId, u64>,
+        cruises: BTreeMap<PolicyId, CruiseState>,
+        changed: bool,
+    ) {
+        {
+            let mut force = lock(&self.service.force);
+            force.cruises = cruises;
+            force.held = held;
+        }
+        if changed {
+            self.enforce();
+        }
+    }
+
+    /// Holds these disks, which are in no class, together; of which `changed` are new,
+    /// or are let go.
+    pub(super) fn hold_alone(&self, disks: BTreeSet<DiskId>, changed: &[DiskId]) {
+        lock(&self.service.force).alone = disks;
+        self.join_classes(changed);
     }
 
     /// Tells the engine the terms of a class; whether it was told.
@@ -103,10 +140,11 @@ impl Daemon {
     /// Puts disks into the classes that the book has them in. One that is not served
     /// gets into its class when it is.
     pub(crate) fn join_classes(&self, disks: &[DiskId]) {
-        let _force = lock(&self.service.force);
+        let force = lock(&self.service.force);
         let book = self.book();
         for &disk in disks {
-            let class = book.class_of(disk).map(|entry| entry.record.id);
+            let alone = force.alone.contains(&disk).then_some(ClassId::OTHERS);
+            let class = book.class_of(disk).map(|entry| entry.record.id).or(alone);
             match self.engine.set_class(disk, class) {
                 Ok(()) | Err(EngineError::NotAttached) => {}
                 Err(error) => {

@@ -12,6 +12,7 @@
 
 mod admission;
 mod book;
+mod cruise;
 mod force;
 mod switch;
 mod view;
@@ -26,7 +27,6 @@ use sterna_core::schedule::Schedule;
 pub(crate) use self::book::{Book, Entry};
 use self::force::Force;
 use self::switch::Ringer;
-pub(crate) use self::switch::start;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
@@ -41,6 +41,12 @@ pub(crate) struct Service {
     force: Mutex<Force>,
     /// Wakes who switches.
     pub(crate) bell: Ringer,
+}
+
+/// Starts the threads that switch policies and hold targets. They end with the daemon.
+pub(crate) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
+    switch::start(daemon)?;
+    cruise::start(daemon)
 }
 
 impl Daemon {

@@ -53,7 +53,7 @@ impl Drop for Ringer {
 }
 
 /// Starts the thread. It ends with the daemon.
-pub(crate) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
+pub(super) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
     let bell = daemon.service.bell.0.clone();
     let daemon = Arc::downgrade(daemon);
     let thread = thread::Builder::new().name("sterna-policies".into());

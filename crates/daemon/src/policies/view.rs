@@ -21,7 +21,10 @@ impl Daemon {
                 Stands::Looser(than) => (Standing::Looser, Some(than.0)),
                 Stands::Closed => (Standing::Closed, None),
             };
-            let changed = standing.since_change.map_or(0, |seconds| now.back(seconds));
+            let (schedule, moment) = (record.schedule.as_ref(), now.moment());
+            let since_change = schedule.and_then(|it| it.since_change(moment));
+            let until_change = schedule.and_then(|it| it.until_change(moment));
+            let changed = since_change.map_or(0, |seconds| now.back(seconds));
             let is_cruise = matches!(record.aim, Aim::Cruise(_));
             Policy {
                 id: record.id.0,
@@ -33,7 +36,7 @@ impl Daemon {
                 standing: stands,
                 looser_than,
                 since: changed.max(record.created),
-                until: standing.until_change.map(|seconds| now.ahead(seconds)),
+                until: until_change.map(|seconds| now.ahead(seconds)),
                 cruise: is_cruise.then(|| force.cruise(record.id)),
             }
         });
@@ -45,7 +48,7 @@ impl Daemon {
         let book = self.book();
         let entry = book.class(class)?;
         let (plan, now) = (entry.plan(), Local::now());
-        let until_change = resolve(&plan, now.moment()).until_change;
+        let until_change = plan.until_change(now.moment());
         let then = until_change.map(|seconds| {
             Terms::from(resolve(&plan, now.moment().after(seconds)).terms)
         });

@@ -16,7 +16,6 @@
 mod verdict;
 
 use sterna_api::{FoundImage, ImageRole, Provision, RecoverDisks, Recovery, Sidecar};
-use sterna_engine::datastore::Location;
 use sterna_engine::sidecar::{Identity, Role};
 
 use crate::claims::Claim;
@@ -101,7 +100,7 @@ impl Daemon {
         disks: &[DiskRecord],
         migrations: &[MigrationRecord],
     ) -> bool {
-        let holds_many = matches!(shelf.record().location, Location::Directory(_));
+        let holds_many = shelf.record().location.directory().is_some();
         let here = shelf.name();
         let kept = disks.iter().filter(|it| it.datastore == here).map(|it| it.id);
         let moved = migrations.iter().filter(|it| it.is_on(here)).map(|it| it.disk);

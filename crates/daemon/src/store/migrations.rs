@@ -5,7 +5,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use serde::{Deserialize, Serialize};
-use sterna_api::{Application, Provision, Report};
+use sterna_api::{Application, Guard, Provision, Report};
 use sterna_engine::DiskId;
 
 use super::disks::{provision, provision_text};
@@ -58,6 +58,8 @@ pub(crate) struct MigrationRecord {
     pub(crate) reads_zero: bool,
     /// The copier's limit in bytes per second.
     pub(crate) rate: Option<u64>,
+    /// What must hold for the application meanwhile.
+    pub(crate) guard: Guard,
     /// Compare both sides before the switch-over.
     pub(crate) verify: bool,
     /// Keep the source image.
@@ -98,6 +100,7 @@ impl MigrationRecord {
         self.from.datastore == datastore || self.to.datastore == datastore
     }
 }
+
 fn read(row: &Row<'_>) -> rusqlite::Result<MigrationRecord> {
     let place = |datastore, image| -> rusqlite::Result<Place> {
         Ok(Place { datastore: row.get(datastore)?, image: row.get(image)? })
@@ -112,6 +115,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<MigrationRecord> {
         provision: provision(&row.get::<_, String>("provision")?),
         reads_zero: row.get("reads_zero")?,
         rate: row.get::<_, Option<i64>>("rate")?.map(from_sql),
+        guard: from_json::<Option<Guard>>(row, "guard")?.unwrap_or_default(),
         verify: row.get("verify")?,
         keep_source: row.get("keep_source")?,
         step: parsed(row, "step")?,
@@ -131,12 +135,12 @@ fn read(row: &Row<'_>) -> rusqlite::Result<MigrationRecord> {
 const INSERT: &str = "
     INSERT INTO migrations
         (disk, name, size, from_datastore, from_image, to_datastore, to_image,
-         provision, reads_zero, rate, verify, keep_source, step,
+         provision, reads_zero, rate, guard, verify, keep_source, step,
          source_generation, destination_generation, cancel, started,
          application)
     VALUES
         (:disk, :name, :size, :from_datastore, :from_image, :to_datastore, :to_image,
-         :provision, :reads_zero, :rate, :verify, :keep_source, :step,
+         :provision, :reads_zero, :rate, :guard, :verify, :keep_source, :step,
          :source_generation, :destination_generation, :cancel, :started,
          :application)";
 
@@ -154,6 +158,7 @@ fn insert(connection: &Connection, one: &MigrationRecord) -> rusqlite::Result<u6
             ":provision": provision_text(one.provision),
             ":reads_zero": one.reads_zero,
             ":rate": one.rate.map(to_sql),
+            ":guard": to_json(&one.guard),
             ":verify": one.verify,
             ":keep_source": one.keep_source,
             ":step": one.step.text(),
@@ -217,6 +222,12 @@ impl Store {
     pub(crate) fn set_rate(&self, id: u64, rate: Option<u64>) -> Result<(), StoreError> {
         let rate = rate.map(to_sql);
         self.update(id, "UPDATE migrations SET rate = ?2 WHERE id = ?1", rate)
+    }
+
+    /// Something else must hold meanwhile.
+    pub(crate) fn set_guard(&self, id: u64, guard: &Guard) -> Result<(), StoreError> {
+        let text = to_json(guard);
+        self.update(id, "UPDATE migrations SET guard = ?2 WHERE id = ?1", text)
     }
 
     /// What the application has noticed so far.

@@ -118,6 +118,9 @@ const THIRD: &str = "
         created    INTEGER NOT NULL
     ) STRICT;
 
+    -- What must hold for the application while its disk moves.
+    ALTER TABLE migrations ADD COLUMN guard TEXT;   -- JSON
+
     -- The copies of all migrations.
     INSERT INTO classes (id, name, shares, created)
         VALUES (0, 'migration', 1000, unixepoch());

@@ -55,6 +55,7 @@ fn migration(disk: &DiskRecord, to: &str) -> MigrationRecord {
         provision: Provision::Thin,
         reads_zero: false,
         rate: Some(1 << 20),
+        guard: sterna_api::Guard { keep: Some(0.97), ..Default::default() },
         verify: true,
         keep_source: true,
         step: Step::Created,

@@ -133,6 +133,7 @@ impl Site {
             rate: Some(64 << 10),
             verify: false,
             keep_source: false,
+            guard: sterna_api::AskGuard::default(),
         };
         self.client().migrate(&request).await.unwrap().id
     }

@@ -23,6 +23,9 @@ pub enum DatastoreError {
     /// There is nothing at the location.
     #[error("{} does not exist; create it, or correct the location", .0.display())]
     Missing(PathBuf),
+    /// An emulated array without a directory.
+    #[error("the emulated array {0} has no directory; give it one (`&path=/vm/array`)")]
+    NoPlace(String),
     /// Something else than the location claims.
     #[error("{} is not a {expected}", path.display())]
     Kind {

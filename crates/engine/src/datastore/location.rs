@@ -2,17 +2,21 @@
 //!
 //! `/vm/disks` is a directory, `/dev/nvme1n1` a block device (`/dev/shm` and
 //! what is in it are directories), `nbd://host/export` and
-//! `nbd+unix:///export?socket=/path` an NBD server. Only absolute paths: what a
-//! relative one means would depend on where the daemon was started.
+//! `nbd+unix:///export?socket=/path` an NBD server, `array://old-fc?spindles=7` an
+//! emulated array. Only absolute paths: what a relative one means would depend on
+//! where the daemon was started.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
+use sterna_core::array::Model;
 use sterna_nbd::Uri;
 
+use super::emulated::{Emulated, ParseEmulatedError, SCHEME};
+
 /// Where a datastore is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
     /// A directory, local or NFS.
     Directory(PathBuf),
@@ -20,6 +24,8 @@ pub enum Location {
     Device(PathBuf),
     /// An export of an NBD server.
     Nbd(Uri),
+    /// An emulated array, over a directory.
+    Array(Box<Emulated>),
 }
 
 /// The text is not a location.
@@ -28,7 +34,8 @@ pub enum ParseLocationError {
     /// Neither an absolute path nor a URI.
     #[error(
         "`{0}` is not a location; give a directory (/vm/disks), a block device \
-         (/dev/nvme1n1) or an NBD server (nbd://host/export)"
+         (/dev/nvme1n1), an NBD server (nbd://host/export) or an emulated array \
+         (array://old-fc)"
     )]
     Unknown(String),
     /// Two texts for one place lead to mistakes.
@@ -37,12 +44,48 @@ pub enum ParseLocationError {
     /// An NBD URI that cannot be used.
     #[error("`{0}` is not a usable NBD address: {1}")]
     Uri(String, sterna_nbd::UriError),
+    /// An array that cannot be emulated.
+    #[error("`{0}` is not an emulated array: {1}")]
+    Array(String, ParseEmulatedError),
+}
+
+impl Location {
+    /// The directory that holds a file for each image, if it is one of that kind.
+    pub fn directory(&self) -> Option<&Path> {
+        match self {
+            Location::Directory(path) => Some(path),
+            Location::Array(array) => array.path.as_deref(),
+            Location::Device(_) | Location::Nbd(_) => None,
+        }
+    }
+
+    /// What it emulates, if it does.
+    pub fn model(&self) -> Option<&Model> {
+        match self {
+            Location::Array(array) => Some(&array.model),
+            _ => None,
+        }
+    }
+
+    /// Whether images of both would be in one place.
+    pub fn is_same_place(&self, other: &Location) -> bool {
+        match (self.directory(), other.directory()) {
+            (Some(one), Some(other)) => one == other,
+            _ => self == other,
+        }
+    }
 }
 
 impl FromStr for Location {
     type Err = ParseLocationError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.starts_with(SCHEME) {
+            return text
+                .parse()
+                .map(|array| Location::Array(Box::new(array)))
+                .map_err(|error| ParseLocationError::Array(text.into(), error));
+        }
         if text.contains("://") {
             return text
                 .parse()
@@ -70,6 +113,7 @@ impl fmt::Display for Location {
         match self {
             Location::Directory(path) | Location::Device(path) => path.display().fmt(f),
             Location::Nbd(uri) => uri.fmt(f),
+            Location::Array(array) => array.fmt(f),
         }
     }
 }
@@ -90,18 +134,32 @@ mod tests {
         for uri in ["nbd://host/e", "nbd+unix:///e?socket=/run/nbd.sock"] {
             assert!(matches!(read(uri), Ok(Location::Nbd(_))), "{uri}");
         }
+        let array = read("array://old-fc?spindles=7&path=/vm/disks").unwrap();
+        assert_eq!(array.directory(), Some(Path::new("/vm/disks")));
+        assert!(array.model().is_some() && read("/vm").unwrap().model().is_none());
     }
 
     #[test]
     fn what_would_mean_different_things_is_refused() {
-        for text in ["", "vm/disks", "./vm", "host:10809", "/vm/../etc", "http://x/y"] {
+        let wrong = ["", "vm/disks", "./vm", "host:10809", "/vm/../etc", "http://x/y"];
+        for text in wrong.into_iter().chain(["array://", "array://old-fc?path=vm"]) {
             assert!(text.parse::<Location>().is_err(), "{text}");
         }
     }
 
+    #[test]
+    fn two_datastores_in_one_directory_are_in_one_place() {
+        let read = |text: &str| text.parse::<Location>().unwrap();
+        let array = read("array://old-fc?path=/vm/disks");
+        assert!(array.is_same_place(&read("/vm/disks")));
+        assert!(array.is_same_place(&read("array://new-fc?path=/vm/disks")));
+        assert!(!array.is_same_place(&read("/vm")));
+        assert!(read("/dev/loop0").is_same_place(&read("/dev/loop0")));
+    }
+
     proptest! {
         #[test]
-        fn what_is_shown_is_read_the_same(text in "(/[a-z. ]{1,6}){1,4}|nbd://[a-z]{1,9}/[ -~]{0,9}") {
+        fn what_is_shown_is_read_the_same(text in "(/[a-z. ]{1,6}){1,4}|nbd://[a-z]{1,9}/[ -~]{0,9}|array://old-fc[?]path=/[ -~]{0,9}") {
             if let Ok(location) = text.parse::<Location>() {
                 prop_assert_eq!(location.to_string().parse(), Ok(location));
             }

@@ -1,7 +1,8 @@
 //! Datastores: named places that hold disk images.
 //!
 //! A datastore is a directory (a file for each image), a block device, or an
-//! export of an NBD server (one image each). It makes images, finds them again
+//! export of an NBD server (one image each). An emulated array is a directory whose
+//! images are slow ([`crate::Budget::emulating`]). It makes images, finds them again
 //! and says what they say about themselves; the reactors open them by the
 //! [`ImageSpec`] that it hands out. Everything here blocks and is for the
 //! daemon's threads. What has returned is durable.
@@ -17,6 +18,7 @@
 
 mod device;
 mod directory;
+mod emulated;
 mod error;
 mod exchange;
 mod location;
@@ -28,6 +30,7 @@ mod zeroes;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+pub use emulated::{Emulated, ParseEmulatedError};
 pub use error::DatastoreError;
 pub use location::{Location, ParseLocationError};
 
@@ -120,13 +123,19 @@ impl Datastore {
         name: impl Into<String>,
         location: Location,
     ) -> Result<Datastore, DatastoreError> {
+        let name = name.into();
         let whole = |kind| Place::Medium(Box::new(Medium::new(kind)));
         let place = match &location {
             Location::Directory(path) => Place::Directory(Directory::open(path)?),
             Location::Device(path) => whole(Kind::Device(Device::open(path)?)),
             Location::Nbd(uri) => whole(Kind::Remote(Remote::open(uri)?)),
+            Location::Array(array) => {
+                let path = array.path.as_deref();
+                let path = path.ok_or_else(|| DatastoreError::NoPlace(name.clone()))?;
+                Place::Directory(Directory::open(path)?)
+            }
         };
-        Ok(Datastore { name: name.into(), location, place })
+        Ok(Datastore { name, location, place })
     }
 
     /// Where to keep the sidecar of a disk that fills its device or export; the

@@ -1,17 +1,19 @@
-//! What a datastore lets through, for all of its images together: its shape, and the
-//! pool that its schedulers share.
+//! What a datastore lets through, for all of its images together: its shape, the
+//! array that it emulates, and the pool that its schedulers share.
 //!
 //! The images of a datastore are on several reactors. They share one budget, which
 //! is atomics alone: no image ever waits for another thread. Each takes for one
 //! request at a time, so those that are busy at once get a turn each, request by
 //! request, wherever they are and however long their queues. All of them must have
-//! the same clock.
+//! the same clock. (An emulated array is behind a lock; see [`Emulator`].)
 
 use std::sync::Arc;
 
 use sterna_core::Nanos;
+use sterna_core::array::Model;
 use sterna_core::qos::{Bucket, Pool};
 
+use super::emulator::Emulator;
 use super::shape::Shape;
 
 /// The budget of a datastore: shared by all its images.
@@ -20,6 +22,7 @@ pub struct Budget {
     shape: Shape,
     bytes: Option<Bucket>,
     requests: Option<Bucket>,
+    array: Option<Arc<Emulator>>,
     pool: Arc<Pool>,
 }
 
@@ -30,8 +33,21 @@ impl Budget {
             shape,
             bytes: shape.bytes_per_second.map(Bucket::new),
             requests: shape.iops.map(Bucket::new),
+            array: None,
             pool: Arc::default(),
         }
+    }
+
+    /// The same, for a datastore whose images answer no sooner than this array would.
+    #[must_use]
+    pub fn emulating(mut self, model: Model) -> Budget {
+        self.array = Some(Arc::new(Emulator::new(model)));
+        self
+    }
+
+    /// The array that it emulates.
+    pub(crate) fn array(&self) -> Option<&Arc<Emulator>> {
+        self.array.as_ref()
     }
 
     /// What the datastore is slowed down to.

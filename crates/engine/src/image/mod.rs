@@ -16,13 +16,17 @@
 
 mod budget;
 mod clone;
+mod emulated;
+mod emulator;
 mod extents;
 pub(crate) mod file;
 mod lock;
 pub(crate) mod nbd;
 mod open;
+#[cfg(test)]
+mod rig;
 mod shape;
-pub(crate) mod shaped;
+mod shaped;
 
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -242,6 +246,16 @@ pub(crate) fn open(spec: &ImageSpec) -> Result<Box<dyn Opened>, OpenError> {
         }
         ImageSpec::Nbd(uri) => Ok(Box::new(nbd::OpenedNbd::open(uri)?)),
     }
+}
+
+/// The image as its datastore is to appear: kept within its shape, and no quicker
+/// than the array that it emulates.
+pub(crate) fn slowed(opened: Box<dyn Opened>, budget: &Arc<Budget>) -> Box<dyn Opened> {
+    let opened = match budget.array() {
+        Some(array) => emulated::emulated(opened, array),
+        None => opened,
+    };
+    shaped::shaped(opened, budget)
 }
 
 /// The token of an image's operation or timer.

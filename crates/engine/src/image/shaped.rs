@@ -190,108 +190,16 @@ impl Image for Shaped {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::buffer::{Pool, Slice};
-    use crate::image::{Done, file};
-    use crate::io::{Io, Op, Owner};
-    use crate::qos::Qos;
-    use crate::timer::Timers;
+    use crate::image::rig::Rig;
 
-    /// An image that answers at once.
-    struct Instant;
-
-    impl Image for Instant {
-        fn submit(&mut self, cx: &mut Cx, ticket: Ticket, _op: ImageOp) {
-            cx.finished.push((ticket, Ok(Done::Ok)));
-        }
-
-        fn completed(&mut self, _cx: &mut Cx, _completion: Completion) {}
-
-        fn info(&self) -> ImageInfo {
-            let (size, min_block) = (1 << 30, 1);
-            let (direct, finds_holes, fast_zero) = (false, false, true);
-            ImageInfo { size, min_block, direct, finds_holes, fast_zero }
-        }
-
-        fn in_flight(&self) -> usize {
-            0
-        }
-    }
-
-    /// No image here asks the kernel for anything.
-    struct NoIo;
-
-    impl Io for NoIo {
-        fn submit(&mut self, _token: crate::io::Token, _op: Op) {}
-        fn wait(&mut self, _timeout: Option<Duration>, _out: &mut Vec<Completion>) {}
-        fn cancel(&mut self, _token: crate::io::Token) {}
-        fn in_flight(&self) -> usize {
-            0
-        }
-    }
-
-    /// Images on one shaped datastore, under a clock that stands until it is moved.
-    struct Rig {
-        cx: Cx,
-        images: Vec<Shaped>,
-        buffer: Slice,
-    }
-
-    impl Rig {
-        fn new(shape: &str) -> Rig {
-            let buffers = Pool::new(8 << 20).unwrap();
-            let zeroes = buffers.get(file::ZEROES).unwrap().slice(0, file::ZEROES);
-            let buffer = buffers.get(1 << 20).unwrap().slice(0, 1 << 20);
-            let (timers, finished) = (Timers::default(), Vec::new());
-            let io = Box::new(NoIo);
-            let (now, qos) = (Nanos(0), Qos::new(0, Arc::default()));
-            let cx = Cx { io, timers, buffers, zeroes, now, finished, lent: 0, qos };
-            let budget = Arc::new(Budget::new(shape.parse().unwrap()));
-            let images = (0..2).map(|image| {
-                let id = ImageId { disk: 1, image };
-                Shaped::new(Box::new(Instant), Arc::clone(&budget), id)
-            });
-            Rig { cx, images: images.collect(), buffer }
-        }
-
-        /// A read from the first image.
-        fn read(&mut self, id: u64, len: usize) {
-            self.read_from(0, id, len);
-        }
-
-        fn read_from(&mut self, image: usize, id: u64, len: usize) {
-            let op = ImageOp::Read { offset: 0, buf: self.buffer.part(0, len) };
-            self.images[image].submit(&mut self.cx, Ticket { disk: 1, id }, op);
-        }
-
-        fn submit(&mut self, id: u64, op: ImageOp) {
-            self.images[0].submit(&mut self.cx, Ticket { disk: 1, id }, op);
-        }
-
-        /// Lets time pass from timer to timer; gives each answer's moment (us).
-        fn run(&mut self) -> Vec<(u64, u64)> {
-            let mut answers = Vec::new();
-            loop {
-                let us = self.cx.now.0 / 1000;
-                let finished = self.cx.finished.drain(..);
-                answers.extend(finished.map(|(ticket, _)| (ticket.id, us)));
-                let Some(next) = self.cx.timers.next() else { break };
-                self.cx.now = next;
-                while let Some(token) = self.cx.timers.due(next) {
-                    let Owner::Image(id) = token.owner else { continue };
-                    self.images[id.image as usize].timer(&mut self.cx, token.tag);
-                }
-            }
-            assert!(self.images.iter().all(Shaped::idle));
-            answers
-        }
+    fn rig(shape: &str) -> Rig {
+        Rig::new(Budget::new(shape.parse().unwrap()))
     }
 
     #[test]
     fn latency_is_added_to_every_answer_and_to_all_at_once() {
-        let mut rig = Rig::new("latency=3ms");
+        let mut rig = rig("latency=3ms");
         rig.read(1, 4096);
         rig.submit(2, ImageOp::Flush);
         rig.cx.now = Nanos::from_millis(1);
@@ -303,7 +211,7 @@ mod tests {
     fn requests_wait_for_their_rate_in_order_and_a_flush_passes() {
         // 100 IO/s: the bucket holds one; the second makes a debt of one, which
         // takes 10 ms, and so does each further one.
-        let mut rig = Rig::new("iops=100");
+        let mut rig = rig("iops=100");
         for id in 1..=4 {
             rig.read(id, 512);
         }
@@ -315,7 +223,7 @@ mod tests {
     fn the_slower_of_both_rates_counts_and_then_the_latency() {
         // 100 MB/s hold 1 MB: a read of 1 MiB owes 48 576 bytes, 485.76 us; the
         // next 1 MiB takes 10 485.76 us. 1000 IO/s would allow all at once.
-        let mut rig = Rig::new("mbps=100,iops=1000,latency=2ms");
+        let mut rig = rig("mbps=100,iops=1000,latency=2ms");
         for id in 1..=3 {
             rig.read(id, 1 << 20);
         }
@@ -324,7 +232,7 @@ mod tests {
 
     #[test]
     fn zeroes_cost_a_request_and_no_bytes() {
-        let mut rig = Rig::new("mbps=1");
+        let mut rig = rig("mbps=1");
         let (offset, len) = (0, 1 << 30);
         let op = ImageOp::Zero { offset, len, unmap: true, fua: false, fast: false };
         rig.submit(1, op.clone());
@@ -334,7 +242,7 @@ mod tests {
 
     #[test]
     fn what_waits_can_be_given_up() {
-        let mut rig = Rig::new("iops=1");
+        let mut rig = rig("iops=1");
         for id in 1..=3 {
             rig.read(id, 512);
         }
@@ -347,7 +255,7 @@ mod tests {
         // 100 IO/s: two come with the burst, then one every 10 ms. The first image
         // has four requests when the second comes with two; those that had their
         // turn when it came keep it.
-        let mut rig = Rig::new("iops=100");
+        let mut rig = rig("iops=100");
         for id in 1..=4 {
             rig.read_from(0, id, 512);
         }

@@ -116,7 +116,8 @@ pub fn admit(
 ) -> Result<Vec<Unproven>, Oversold> {
     let begin = Moment::new(Weekday::Monday, 0);
     let policies = classes.iter().flat_map(|(_, plan)| &plan.policies);
-    let schedules = policies.filter_map(|policy| policy.schedule.as_ref());
+    let floors = policies.filter(|policy| policy.has_floor());
+    let schedules = floors.filter_map(|policy| policy.schedule.as_ref());
     let moments = schedules.flat_map(|schedule| schedule.openings());
     // The largest sum of each metric.
     let mut most: [Option<(u64, Claims)>; 2] = [None, None];

@@ -179,9 +179,14 @@ pub fn check(plan: &Plan) -> Result<(), Contradiction> {
         ..*plan
     };
     check_at(&resolve(&always, Moment::new(Weekday::Monday, 0)), When::Always)?;
-    let openings = plan.policies.iter().filter_map(|policy| policy.schedule.as_ref());
-    let openings = openings.flat_map(|schedule| schedule.openings());
-    openings
+    let schedules = plan.policies.iter().filter_map(|policy| policy.schedule.as_ref());
+    let mut moments: Vec<Moment> =
+        schedules.flat_map(|schedule| schedule.openings()).collect();
+    // In the order of the week: the first moment is the one to be told.
+    moments.sort_unstable();
+    moments.dedup();
+    moments
+        .into_iter()
         .map(|moment| (resolve(plan, moment), When::At(moment)))
         .try_for_each(|(now, when)| check_at(&now, when))
 }

@@ -78,6 +78,20 @@ pub struct Policy {
     pub schedule: Option<Schedule>,
 }
 
+impl Policy {
+    /// Whether it reserves something.
+    pub fn has_floor(&self) -> bool {
+        matches!(self.aim, Aim::Cruise(Cruise { floor: Some(_), .. }))
+    }
+}
+
+impl Plan {
+    /// Whether anything is ever reserved for the class.
+    pub fn reserves(&self) -> bool {
+        self.reservation.is_some() || self.policies.iter().any(Policy::has_floor)
+    }
+}
+
 /// What a policy wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aim {

@@ -3,7 +3,7 @@
 use super::{Aim, Cruise, Plan, Policy, PolicyId};
 use crate::qos::goal::Goal;
 use crate::qos::terms::{Rate, Terms};
-use crate::schedule::{Moment, Schedule};
+use crate::schedule::Moment;
 
 /// What holds at a moment, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,8 +14,6 @@ pub struct Resolution<'a> {
     pub cruise: Option<(PolicyId, Cruise)>,
     /// Each policy of the plan, in its order.
     pub standings: Vec<Standing<'a>>,
-    /// In how many seconds a schedule changes something; never without one.
-    pub until_change: Option<u32>,
 }
 
 /// How a policy stands at a moment.
@@ -25,10 +23,6 @@ pub struct Standing<'a> {
     pub policy: &'a Policy,
     /// Whether it counts.
     pub stands: Stands,
-    /// In how many seconds its schedule opens or closes; never without one.
-    pub until_change: Option<u32>,
-    /// How many seconds ago its schedule did; it has never without one.
-    pub since_change: Option<u32>,
 }
 
 /// Whether a policy counts at a moment.
@@ -45,11 +39,12 @@ pub enum Stands {
 /// What a plan comes to at a moment. The plan may be one that [`check`](super::check)
 /// refuses; then the tightest of everything is taken, and the first cruise control.
 pub fn resolve(plan: &Plan, now: Moment) -> Resolution<'_> {
-    let open = || plan.policies.iter().filter(|policy| policy.is_open(now));
+    let open: Vec<&Policy> =
+        plan.policies.iter().filter(|policy| policy.is_open(now)).collect();
     let mut terms =
         Terms { reservation: plan.reservation, shares: plan.shares, ..Terms::default() };
     let mut cruise = None;
-    for policy in open() {
+    for policy in &open {
         match policy.aim {
             Aim::Limit(goal) => terms.limit(goal),
             Aim::Depth(depth) => {
@@ -61,27 +56,27 @@ pub fn resolve(plan: &Plan, now: Moment) -> Resolution<'_> {
             }
         }
     }
-    let standings: Vec<_> = plan
+    let stands = |policy: &Policy| {
+        if !open.iter().any(|other| other.id == policy.id) {
+            return Stands::Closed;
+        }
+        let tightest = open.iter().filter(|other| other.outdoes(policy)).min_by(rank);
+        tightest.map_or(Stands::Binds, |other| Stands::Looser(other.id))
+    };
+    let standings = plan
         .policies
         .iter()
-        .map(|policy| {
-            let schedule = policy.schedule.as_ref();
-            let stands = match policy.is_open(now) {
-                false => Stands::Closed,
-                true => open()
-                    .find(|other| other.outdoes(policy))
-                    .map_or(Stands::Binds, |other| Stands::Looser(other.id)),
-            };
-            Standing {
-                policy,
-                stands,
-                until_change: schedule.and_then(|it| Schedule::until_change(it, now)),
-                since_change: schedule.and_then(|it| Schedule::since_change(it, now)),
-            }
-        })
+        .map(|policy| Standing { policy, stands: stands(policy) })
         .collect();
-    let until_change = standings.iter().filter_map(|one| one.until_change).min();
-    Resolution { terms, cruise, standings, until_change }
+    Resolution { terms, cruise, standings }
+}
+
+impl Plan {
+    /// In how many seconds a schedule opens or closes; never without one.
+    pub fn until_change(&self, now: Moment) -> Option<u32> {
+        let schedules = self.policies.iter().filter_map(|it| it.schedule.as_ref());
+        schedules.filter_map(|schedule| schedule.until_change(now)).min()
+    }
 }
 
 impl Terms {
@@ -98,6 +93,14 @@ impl Terms {
             }
             Goal::Response(span) => limit.response = limit.response.max(Some(span)),
         }
+    }
+}
+
+/// The tighter of two that want the same kind of thing comes first.
+fn rank(one: &&&Policy, other: &&&Policy) -> std::cmp::Ordering {
+    match one.outdoes(other) {
+        true => std::cmp::Ordering::Less,
+        false => std::cmp::Ordering::Greater,
     }
 }
 

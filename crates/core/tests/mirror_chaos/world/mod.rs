@@ -14,8 +14,8 @@ use std::mem;
 
 use sterna_core::Nanos;
 use sterna_core::mirror::{
-    Action, Control, Counted, End, Event, MemoryMap, Mirror, PauseReason, Phase,
-    RequestId, Stored,
+    Action, Allowance, Control, Counted, End, Event, MemoryMap, Mirror, PauseReason,
+    Phase, RequestId, Stored,
 };
 
 use crate::guest::Guest;
@@ -90,6 +90,12 @@ impl World {
         }
         self.calm = true;
         self.tell(Event::DestinationInReach(true));
+        if self.setup.controls > 0 {
+            // Whatever was allowed last: this much lets it end, beside a guest that is
+            // never gone for long.
+            let busy = Some(4 << 20);
+            self.tell(Event::Control(Control::Allow(Allowance { busy, idle: None })));
+        }
         // Enough for a hang of half a minute to end: a step takes 0.2 ms or so.
         let end = self.steps + 500_000;
         while self.ended.is_none() {
@@ -153,13 +159,20 @@ impl World {
     }
 
     fn control(&mut self) {
-        let control = match self.random.below(8) {
+        let control = match self.random.below(10) {
             0..=2 => Control::Pause,
             3..=5 => Control::Resume,
             6 => Control::SetRate(self.random.one_in(2).then_some(16 << 20)),
+            7..=8 => Control::Allow(self.any_allowance()),
             _ => Control::Cancel,
         };
         self.tell(Event::Control(control));
+    }
+
+    fn any_allowance(&mut self) -> Allowance {
+        let rates = [None, Some(0), Some(1 << 20), Some(16 << 20)];
+        let mut any = || rates[self.random.below(4) as usize];
+        Allowance { busy: any(), idle: any() }
     }
 
     fn guest_request(&mut self) {

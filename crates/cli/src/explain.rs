@@ -1,0 +1,109 @@
+//! What binds a class now, since when, and what would change that, in words.
+
+use sterna_api::{Aim, Explanation, Policy, Standing};
+
+use crate::format::{moment_ago, moment_ahead};
+use crate::output::Output;
+use crate::table::Pairs;
+use crate::terms::{changes, fallback, kind, rate, wish};
+
+/// The whole explanation.
+pub(crate) fn words(said: &Explanation, output: Output) -> String {
+    let mut pairs = Pairs::new();
+    pairs.add("class", said.class.name.as_str());
+    let zone = said.time_zone.as_deref().unwrap_or("local time");
+    pairs.add("now", format!("{} ({zone})", said.local_time));
+    pairs.add("shares", said.class.shares.to_string());
+    reserved(said, &mut pairs);
+    standing(said, &mut pairs);
+    coming(said, &mut pairs);
+    for note in &said.class.notes {
+        pairs.add("note", note.as_str());
+    }
+    output.pairs(&pairs)
+}
+
+fn reserved(said: &Explanation, pairs: &mut Pairs) {
+    let now = said.class.in_force.reservation;
+    let by_policy = said.policies.iter().find(|one| match one.aim {
+        Aim::Cruise { floor, .. } => {
+            one.standing == Standing::Binds && floor.is_some() && floor == now
+        }
+        _ => false,
+    });
+    let text = match (now, by_policy) {
+        (None, _) => "nothing".into(),
+        (Some(now), Some(by)) if said.class.reservation != Some(now) => {
+            format!("{}: the floor of policy {}", rate(now), by.id)
+        }
+        (Some(now), _) => format!("{}: the class's own", rate(now)),
+    };
+    pairs.add("reserved", text);
+}
+
+/// What binds first, then what would.
+fn standing(said: &Explanation, pairs: &mut Pairs) {
+    let of = |standing| said.policies.iter().filter(move |one| one.standing == standing);
+    if of(Standing::Binds).next().is_none() {
+        pairs.add("binds", "no policy");
+    }
+    for one in of(Standing::Binds) {
+        pairs.add("binds", format!("{}, since {}", name(one), moment_ago(one.since)));
+        if let (Some(cruise), Aim::Cruise { fallback: then, .. }) = (&one.cruise, one.aim)
+        {
+            let mut text = cruise.phase.to_string();
+            if let Some(reason) = &cruise.reason {
+                text.push_str(&format!(": {reason}"));
+            }
+            pairs.add("", format!("{text}; if it is out of reach: {}", fallback(then)));
+        }
+    }
+    for one in of(Standing::Looser) {
+        let than = one.looser_than.map_or(String::new(), |id| format!("policy {id} "));
+        pairs.add("holds too", format!("{}: {than}is tighter", name(one)));
+    }
+    for one in of(Standing::Closed) {
+        let opens = one.until.map_or(String::new(), moment_ahead);
+        pairs.add("closed", format!("{}: opens {opens}", name(one)));
+    }
+}
+
+/// What would change it, the next first.
+fn coming(said: &Explanation, pairs: &mut Pairs) {
+    let mut nothing = true;
+    if let (Some(next), Some(then)) = (said.next_change, &said.then) {
+        nothing = false;
+        let due = said.policies.iter().filter(|one| one.until == Some(next));
+        let switched: Vec<_> = due.map(switch).collect();
+        let mut text = format!("{}: {}", moment_ahead(next), switched.join(", "));
+        let changed = changes(&said.class.in_force, then);
+        if !changed.is_empty() {
+            text.push_str(&format!("; {}", changed.join(", ")));
+        }
+        pairs.add("changes", text);
+    }
+    for one in &said.policies {
+        if let Some(job) = one.until_job {
+            nothing = false;
+            let text = format!("when migration {job} ends: policy {} goes", one.id);
+            pairs.add("changes", text);
+        }
+    }
+    if nothing {
+        pairs.add("changes", "by a request alone: nothing has a schedule or a job");
+    }
+}
+
+fn switch(one: &Policy) -> String {
+    let word = match one.standing {
+        Standing::Closed => "opens",
+        Standing::Binds | Standing::Looser => "closes",
+    };
+    format!("policy {} {word}", one.id)
+}
+
+/// `limit 2.00 MiB/s (policy 3, Mon-Fri 22:00-06:00)`.
+fn name(one: &Policy) -> String {
+    let schedule = one.schedule.as_ref().map_or(String::new(), |it| format!(", {it}"));
+    format!("{} {} (policy {}{schedule})", kind(&one.aim), wish(&one.aim), one.id)
+}

@@ -1,0 +1,155 @@
+//! What must hold for the application while its disk moves: how it is asked for, and
+//! how it fares, in words.
+
+use clap::Args;
+use sterna_api::{AskGuard, Guard, GuardState, Guarding};
+use sterna_core::Nanos;
+use sterna_core::schedule::Schedule;
+
+use crate::format::{iops, moment, rate, response, span};
+
+/// What must hold meanwhile.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct GuardArgs {
+    /// Let the application keep this part of its IO/s at least (97%)
+    #[arg(long, value_name = "PERCENT", value_parser = parse_part)]
+    keep: Option<f64>,
+    /// Keep the 99th percentile of its response time below this (5ms)
+    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+    p99: Option<Nanos>,
+    /// Plan the copy so that the disk has moved by then (06:00, "2027-01-31
+    /// 06:00", 8h); what must hold for the application comes first
+    #[arg(long, value_name = "TIME")]
+    finish_by: Option<String>,
+    /// Copy only while the application asks for nothing
+    #[arg(long, conflicts_with_all = ["keep", "p99"])]
+    idle_only: bool,
+    /// Copy only while this schedule is open ("22:00-06:00")
+    #[arg(long, value_name = "SCHEDULE", value_parser = parse_schedule)]
+    window: Option<String>,
+}
+
+impl GuardArgs {
+    /// Whether nothing is asked for.
+    pub(crate) fn is_none(&self) -> bool {
+        self.request() == AskGuard::default()
+    }
+
+    /// In the API's form.
+    pub(crate) fn request(&self) -> AskGuard {
+        AskGuard {
+            keep: self.keep,
+            p99_us: self.p99.map(|span| span.0.div_ceil(1000)),
+            finish_by: self.finish_by.clone(),
+            idle_only: self.idle_only,
+            window: self.window.clone(),
+        }
+    }
+}
+
+fn parse_part(text: &str) -> Result<f64, String> {
+    let number = text.trim().strip_suffix('%').unwrap_or(text).trim();
+    let percent = number.parse().ok().filter(|part: &f64| *part > 0.0 && *part <= 100.0);
+    let percent = percent.ok_or("write a part above 0% and at most 100%, like 97%")?;
+    Ok(percent / 100.0)
+}
+
+fn parse_span(text: &str) -> Result<Nanos, String> {
+    let span: Nanos = text.parse().map_err(|error| format!("{error}"))?;
+    match span {
+        Nanos(0) => Err("no response time stays below zero".into()),
+        span => Ok(span),
+    }
+}
+
+/// Checked here, so that a mistake is a usage error; said as it was typed.
+fn parse_schedule(text: &str) -> Result<String, String> {
+    text.parse::<Schedule>().map(|_| text.to_owned()).map_err(|error| error.to_string())
+}
+
+/// What was asked for: `keep 97%, by 06:00`.
+pub(crate) fn asked(guard: &Guard) -> String {
+    let mut parts = Vec::new();
+    if let Some(keep) = guard.keep {
+        parts.push(format!("keep {}", percent(keep)));
+    }
+    if let Some(p99) = guard.p99_us {
+        parts.push(format!("p99 below {}", response(Some(p99 as f64))));
+    }
+    if guard.idle_only {
+        parts.push("only while the disk is idle".into());
+    }
+    if let Some(window) = &guard.window {
+        parts.push(format!("only {window}"));
+    }
+    if let Some(by) = guard.finish_by {
+        parts.push(format!("by {}", moment(by)));
+    }
+    if parts.is_empty() { "none".into() } else { parts.join(", ") }
+}
+
+/// How it fares: `holding: 98.2% of 4120 IO/s, copy up to 212 MiB/s`.
+pub(crate) fn fares(guarding: &Guarding) -> Option<String> {
+    let state = guarding.state?;
+    let mut parts = Vec::new();
+    match (guarding.kept, guarding.baseline_iops) {
+        (Some(kept), Some(baseline)) => {
+            parts.push(format!("{} of {} IO/s", percent(kept), iops(baseline)));
+        }
+        (_, Some(baseline)) => parts.push(format!("{} IO/s by itself", iops(baseline))),
+        _ => {}
+    }
+    match guarding.allowance {
+        Some(0) if state != GuardState::Closed => {
+            parts.push("copy only while idle".into());
+        }
+        Some(most) if most > 0 => parts.push(format!("copy up to {}", rate(most as f64))),
+        _ => {}
+    }
+    if let Some(late) = guarding.late_s.filter(|late| *late >= 1.0) {
+        parts.push(format!("{} late", span(late)));
+    }
+    if let Some(reason) = &guarding.reason {
+        parts.push(reason.clone());
+    }
+    match parts.is_empty() {
+        true => Some(state.to_string()),
+        false => Some(format!("{state}: {}", parts.join(", "))),
+    }
+}
+
+fn percent(part: f64) -> String {
+    let text = format!("{:.1}", part * 100.0);
+    format!("{}%", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_read_in_percent() {
+        assert_eq!(parse_part("97%"), Ok(0.97));
+        assert_eq!(parse_part("97.5"), Ok(0.975));
+        for wrong in ["0", "101%", "-1%", "most", ""] {
+            assert!(parse_part(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_guard_is_said_in_a_line() {
+        let asked = Guard { keep: Some(0.97), ..Guard::default() };
+        let guarding = Guarding {
+            asked: asked.clone(),
+            state: Some(GuardState::Holding),
+            reason: None,
+            baseline_iops: Some(4120.0),
+            kept: Some(0.982),
+            allowance: Some(212 << 20),
+            late_s: None,
+        };
+        assert_eq!(super::asked(&asked), "keep 97%");
+        let line = fares(&guarding).unwrap();
+        assert_eq!(line, "holding: 98.2% of 4120 IO/s, copy up to 212 MiB/s");
+    }
+}

@@ -1,0 +1,236 @@
+//! `sterna policy`: what is asked for a class, and when.
+
+use clap::{Args, Subcommand};
+use sterna_api::{Aim, CreatePolicy, CruisePhase, Policy, Standing};
+use sterna_core::qos::policy::{self, Cruise, DEPTH_MAX, Fallback, Tolerance};
+use sterna_core::qos::{Goal, Rate};
+use sterna_core::schedule::Schedule;
+
+use crate::connect::Link;
+use crate::explain;
+use crate::format::{moment_ago, moment_ahead};
+use crate::output::Output;
+use crate::table::{Cell, Column, Pairs, Style, Table};
+use crate::terms::{NOTHING, fallback, kind, rate, wish};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyCommand {
+    /// Hold a class to so much and no more
+    Limit {
+        #[command(flatten)]
+        class: ClassArg,
+        /// Bytes per second (2M), requests per second (100iops), or the mean
+        /// response time at least (20ms)
+        goal: Goal,
+        #[command(flatten)]
+        when: WhenArgs,
+    },
+    /// Hold a class at a target by slowing the others
+    Cruise {
+        #[command(flatten)]
+        class: ClassArg,
+        /// Bytes per second (15M), requests per second (1000iops), or the mean
+        /// response time (5ms)
+        target: Goal,
+        /// How far from the target is still well, 1% to 50%
+        #[arg(long, value_name = "PERCENT")]
+        tolerance: Tolerance,
+        /// What the class has in any case (500iops, 5M): a reservation while the
+        /// policy holds
+        #[arg(long, value_name = "RATE")]
+        floor: Option<Rate>,
+        /// What becomes of the others if the target cannot be reached: they stay as
+        /// slow as they are (none), each is held to a limit (limit=2M), or they are
+        /// let go (release)
+        #[arg(long, default_value = "none")]
+        fallback: Fallback,
+        #[command(flatten)]
+        when: WhenArgs,
+    },
+    /// Let no more than so many requests of a class be at the device
+    QueueDepth {
+        #[command(flatten)]
+        class: ClassArg,
+        /// How many
+        #[arg(value_parser = clap::value_parser!(u32).range(1..=DEPTH_MAX.into()))]
+        depth: u32,
+        #[command(flatten)]
+        when: WhenArgs,
+    },
+    /// List the policies
+    #[command(visible_alias = "ls")]
+    List,
+    /// Show one policy
+    Show(PolicyArg),
+    /// Remove a policy
+    #[command(visible_alias = "rm")]
+    Remove(PolicyArg),
+    /// Say what binds a class now, since when, and what would change that
+    Explain(ClassArg),
+}
+
+/// The name of one class.
+#[derive(Debug, Args)]
+pub(crate) struct ClassArg {
+    /// The class (see `sterna class list`)
+    class: String,
+}
+
+/// The number of one policy.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct PolicyArg {
+    /// Its number (see `sterna policy list`)
+    #[arg(value_parser = parse_id)]
+    id: u64,
+}
+
+fn parse_id(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| {
+        "a policy goes by its number, which `sterna policy list` shows".into()
+    })
+}
+
+/// When a policy holds.
+#[derive(Debug, Args)]
+pub(crate) struct WhenArgs {
+    /// Only then, in the daemon's local time: days, hours, or both, like "Mon-Fri
+    /// 22:00-06:00", "22:00-06:00" or "Sat,Sun"
+    #[arg(long)]
+    schedule: Option<Schedule>,
+    /// Only until this migration (its number) has ended
+    #[arg(long, value_name = "JOB")]
+    until_job: Option<u64>,
+}
+
+/// Carries out a command.
+pub(crate) fn run(
+    command: PolicyCommand,
+    link: &Link,
+    output: Output,
+) -> anyhow::Result<()> {
+    match command {
+        PolicyCommand::Limit { class, goal, when } => {
+            make(class, policy::Aim::Limit(goal), &when, link, output)
+        }
+        PolicyCommand::Cruise { class, target, tolerance, floor, fallback, when } => {
+            let cruise = Cruise { target, tolerance, floor, fallback };
+            make(class, policy::Aim::Cruise(cruise), &when, link, output)
+        }
+        PolicyCommand::QueueDepth { class, depth, when } => {
+            make(class, policy::Aim::Depth(depth), &when, link, output)
+        }
+        PolicyCommand::List => {
+            let all = link.ask(async |client| Ok(client.policies().await?))?;
+            output.answer(&all, |all| list(all, output))
+        }
+        PolicyCommand::Show(PolicyArg { id }) => {
+            let one = link.ask(async |client| Ok(client.policy(id).await?))?;
+            output.answer(&one, |one| show(one, output))
+        }
+        PolicyCommand::Remove(PolicyArg { id }) => {
+            let gone = link.ask(async |client| Ok(client.remove_policy(id).await?))?;
+            output.answer(&gone, |gone| format!("{} is removed.", title(gone)))
+        }
+        PolicyCommand::Explain(ClassArg { class }) => {
+            let said = link.ask(async |client| Ok(client.explain(&class).await?))?;
+            output.answer(&said, |said| explain::words(said, output))
+        }
+    }
+}
+
+fn make(
+    ClassArg { class }: ClassArg,
+    aim: policy::Aim,
+    when: &WhenArgs,
+    link: &Link,
+    output: Output,
+) -> anyhow::Result<()> {
+    let schedule = when.schedule.as_ref().map(ToString::to_string);
+    let (aim, until_job) = (Aim::from(aim), when.until_job);
+    let request = CreatePolicy { class, aim, schedule, until_job };
+    let made = link.ask(async |client| Ok(client.create_policy(&request).await?))?;
+    output.answer(&made, |made| {
+        let shown = show(made, output);
+        let see = format!("sterna policy explain {}", made.class);
+        format!("{} made.\n{shown}What it comes to: {see}", title(made))
+    })
+}
+
+/// `Policy 3 (limit of class oltp)`.
+fn title(one: &Policy) -> String {
+    format!("Policy {} ({} of class {})", one.id, kind(&one.aim), one.class)
+}
+
+/// Whether it counts now; of a target that does, what has become of it.
+fn state(one: &Policy) -> Cell {
+    match (one.standing, &one.cruise) {
+        (Standing::Closed | Standing::Looser, _) => one.standing.to_string().into(),
+        (Standing::Binds, None) => Cell::styled("binds", Style::Good),
+        (Standing::Binds, Some(cruise)) => {
+            let style = match cruise.phase {
+                CruisePhase::NotStarted => Style::Plain,
+                CruisePhase::Holding => Style::Good,
+                CruisePhase::Converging => Style::Warn,
+                CruisePhase::Unreachable => Style::Bad,
+            };
+            Cell::styled(cruise.phase.to_string(), style)
+        }
+    }
+}
+
+/// When it holds.
+fn when(one: &Policy) -> String {
+    let schedule = one.schedule.clone();
+    let job = one.until_job.map(|job| format!("until migration {job} ends"));
+    match (schedule, job) {
+        (None, None) => "always".into(),
+        (schedule, job) => {
+            [schedule, job].into_iter().flatten().collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+fn list(all: &[Policy], output: Output) -> String {
+    if all.is_empty() {
+        return "No policies yet. Make one: sterna policy limit CLASS 2M".into();
+    }
+    let mut table = Table::new(&[
+        ("ID", Column::Right),
+        ("CLASS", Column::Flexible),
+        ("KIND", Column::Left),
+        ("WANTS", Column::Left),
+        ("STATE", Column::Left),
+        ("WHEN", Column::Flexible),
+    ]);
+    for one in all {
+        table.row(vec![
+            one.id.to_string().into(),
+            one.class.as_str().into(),
+            kind(&one.aim).into(),
+            wish(&one.aim).into(),
+            state(one),
+            when(one).into(),
+        ]);
+    }
+    output.table(&table)
+}
+
+fn show(one: &Policy, output: Output) -> String {
+    let mut pairs = Pairs::new();
+    pairs.add("policy", one.id.to_string());
+    pairs.add("class", one.class.as_str());
+    pairs.add(kind(&one.aim), wish(&one.aim));
+    if let Aim::Cruise { floor, fallback: then, .. } = one.aim {
+        pairs.add("floor", floor.map_or(NOTHING.into(), rate));
+        pairs.add("fallback", fallback(then));
+    }
+    pairs.add("when", when(one));
+    pairs.add("state", state(one));
+    pairs.maybe("tighter", one.looser_than.map(|id| format!("policy {id}")));
+    pairs.add("since", moment_ago(one.since));
+    pairs.maybe("until", one.until.map(moment_ahead));
+    if let Some(cruise) = &one.cruise {
+        pairs.maybe("reason", cruise.reason.as_deref());
+    }
+    output.pairs(&pairs)
+}

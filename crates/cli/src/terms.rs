@@ -1,0 +1,126 @@
+//! Service levels in words.
+
+use sterna_api::{Aim, Fallback, Goal, Rate, Terms};
+use sterna_core::Nanos;
+
+use crate::format::rate as bytes_rate;
+
+/// What is not there.
+pub(crate) const NOTHING: &str = "-";
+
+/// A rate: `20.0 MiB/s`, `500 IO/s`.
+pub(crate) fn rate(rate: Rate) -> String {
+    match rate {
+        Rate::BytesPerSecond(rate) => bytes_rate(rate as f64),
+        Rate::Iops(rate) => format!("{rate} IO/s"),
+    }
+}
+
+/// A goal: `20.0 MiB/s`, `500 IO/s`, `5.0 ms`.
+pub(crate) fn goal(goal: Goal) -> String {
+    match goal {
+        Goal::BytesPerSecond(bytes) => rate(Rate::BytesPerSecond(bytes)),
+        Goal::Iops(iops) => rate(Rate::Iops(iops)),
+        Goal::ResponseMs(span) => Nanos((span * 1e6) as u64).to_string(),
+    }
+}
+
+/// What a class is held to: `2.00 MiB/s, 100 IO/s, 20.0 ms`.
+pub(crate) fn limit(terms: &Terms) -> String {
+    let goals = [
+        terms.bytes_per_second.map(Goal::BytesPerSecond),
+        terms.iops.map(Goal::Iops),
+        terms.response_ms.map(Goal::ResponseMs),
+    ];
+    let goals: Vec<_> = goals.into_iter().flatten().map(goal).collect();
+    match goals.is_empty() {
+        true => NOTHING.into(),
+        false => goals.join(", "),
+    }
+}
+
+/// A queue depth, if there is one.
+pub(crate) fn depth(terms: &Terms) -> String {
+    terms.queue_depth.map_or(NOTHING.into(), |depth| depth.to_string())
+}
+
+/// A reservation, if there is one.
+pub(crate) fn reservation(reservation: Option<Rate>) -> String {
+    reservation.map_or(NOTHING.into(), rate)
+}
+
+/// A kind of policy.
+pub(crate) fn kind(aim: &Aim) -> &'static str {
+    match aim {
+        Aim::Limit { .. } => "limit",
+        Aim::Cruise { .. } => "cruise",
+        Aim::QueueDepth { .. } => "queue-depth",
+    }
+}
+
+/// What a policy wants, without its kind.
+pub(crate) fn wish(aim: &Aim) -> String {
+    match aim {
+        Aim::Limit { goal: wanted } => goal(*wanted),
+        Aim::Cruise { goal: wanted, tolerance_percent, .. } => {
+            format!("{} ± {tolerance_percent} %", goal(*wanted))
+        }
+        Aim::QueueDepth { depth } => depth.to_string(),
+    }
+}
+
+/// A fallback in words.
+pub(crate) fn fallback(fallback: Fallback) -> String {
+    match fallback {
+        Fallback::None => "the others stay as slow as they are".into(),
+        Fallback::Limit(wanted) => {
+            format!("each of the others is held to {}", goal(wanted))
+        }
+        Fallback::Release => "the others are let go".into(),
+    }
+}
+
+/// What is other then than now: `limit - -> 2.00 MiB/s`.
+pub(crate) fn changes(now: &Terms, then: &Terms) -> Vec<String> {
+    let both = [
+        ("reservation", reservation(now.reservation), reservation(then.reservation)),
+        ("limit", limit(now), limit(then)),
+        ("queue depth", depth(now), depth(then)),
+    ];
+    let changed = both.into_iter().filter(|(_, now, then)| now != then);
+    changed.map(|(what, now, then)| format!("{what} {now} -> {then}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FREE: Terms = Terms {
+        reservation: None,
+        bytes_per_second: None,
+        iops: None,
+        response_ms: None,
+        queue_depth: None,
+        shares: 1000,
+    };
+
+    #[test]
+    fn limits_are_named_with_their_units() {
+        assert_eq!(limit(&FREE), "-");
+        let all = Terms {
+            bytes_per_second: Some(2 << 20),
+            iops: Some(100),
+            response_ms: Some(20.0),
+            ..FREE
+        };
+        assert_eq!(limit(&all), "2.00 MiB/s, 100 IO/s, 20.0 ms");
+    }
+
+    #[test]
+    fn only_what_is_other_is_told_of_a_change() {
+        let limited = Terms { iops: Some(100), reservation: Some(Rate::Iops(9)), ..FREE };
+        let told = changes(&FREE, &limited);
+        assert_eq!(told, ["reservation - -> 9 IO/s", "limit - -> 100 IO/s"]);
+        assert!(changes(&limited, &limited).is_empty());
+    }
+}

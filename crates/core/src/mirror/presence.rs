@@ -1,0 +1,140 @@
+//! Whether the guest is there: it is from the coming of a request until it has been
+//! quiet for a while after the last answer.
+//!
+//! How long is "a while" follows the guest. One that sends a request every 2 ms is
+//! not gone after 3 ms, and gaps like that are of no use to the copier: each end of
+//! a gap is a request that finds the copier at the device. So the guest counts as
+//! gone only after many of its own pauses between an answer and the next request.
+//!
+//! A gap in which the guest did count as gone is taken for no longer than that: a
+//! guest that comes back after a minute is not slow for the next minute. One that
+//! does so again and again is found to be slow, gap by gap.
+
+use crate::Nanos;
+
+/// The guest is gone after so many of its usual pauses. Where pauses are random, one
+/// in e^8 (3000) is longer: a p99 does not see the requests that end those.
+const PAUSES: f64 = 8.0;
+
+/// At least: a database that thinks between two commits is not gone.
+const QUIET_MIN: Nanos = Nanos::from_millis(5);
+
+/// At most. The first request after a gap waits for what the copier has in flight
+/// (5 ms, `drain`): 2 % of such a gap; of a gap of seconds, this is less than 10 %.
+const QUIET_MAX: Nanos = Nanos::from_millis(250);
+
+/// The part of a new pause in the usual one.
+const SMOOTHING: f64 = 0.125;
+
+/// Whether the guest is there.
+#[derive(Debug)]
+pub(super) struct Presence {
+    waiting: bool,
+    /// When it was last seen to wait for something.
+    seen: Nanos,
+    /// Its usual pause, nanoseconds.
+    pause: f64,
+    /// How long it has been gone, all in all.
+    gone: Nanos,
+    counted: Nanos,
+}
+
+impl Presence {
+    pub(super) fn new(now: Nanos) -> Self {
+        Presence { waiting: false, seen: now, pause: 0.0, gone: Nanos(0), counted: now }
+    }
+
+    /// Looks at the guest: whether a request has just come, and whether any waits.
+    pub(super) fn look(&mut self, now: Nanos, came: bool, waiting: bool) {
+        let from = self.until().max(self.counted);
+        if !self.waiting {
+            self.gone = self.gone.plus(now.since(from));
+        }
+        self.counted = now;
+        if came {
+            let pause = if self.waiting { Nanos(0) } else { now.since(self.seen) };
+            let pause = pause.min(self.quiet()).0 as f64;
+            self.pause += SMOOTHING * (pause - self.pause);
+        }
+        if came || waiting || self.waiting {
+            self.seen = now;
+        }
+        self.waiting = waiting;
+    }
+
+    /// Whether it is there at `now`.
+    pub(super) fn is_there(&self, now: Nanos) -> bool {
+        self.waiting || now < self.until()
+    }
+
+    /// When it will be gone, if nothing comes. Far away while it waits for something.
+    pub(super) fn leaves(&self) -> Option<Nanos> {
+        (!self.waiting).then(|| self.until())
+    }
+
+    /// How long it has been gone, all in all, when last looked at.
+    pub(super) fn gone(&self) -> Nanos {
+        self.gone
+    }
+
+    fn until(&self) -> Nanos {
+        self.seen.plus(self.quiet())
+    }
+
+    fn quiet(&self) -> Nanos {
+        Nanos((self.pause * PAUSES) as u64).clamp(QUIET_MIN, QUIET_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A guest that sends a request every `gap` for `seconds`, each answered after
+    /// a millisecond. Gives how long it was gone.
+    fn gone(presence: &mut Presence, from: Nanos, gap: Nanos, seconds: u64) -> Nanos {
+        let (mut now, before) = (from, presence.gone());
+        while now < from.plus(Nanos::from_secs(seconds)) {
+            presence.look(now, true, true);
+            now = now.plus(Nanos::from_millis(1));
+            presence.look(now, false, false);
+            now = now.plus(gap);
+        }
+        Nanos(presence.gone().0 - before.0)
+    }
+
+    #[test]
+    fn a_guest_with_steady_pauses_is_there_all_the_time() {
+        for gap in [1, 4, 20, 100, 200] {
+            let mut presence = Presence::new(Nanos(0));
+            let gap = Nanos::from_millis(gap);
+            gone(&mut presence, Nanos(0), gap, 10);
+            let later = gone(&mut presence, Nanos::from_secs(20), gap, 10);
+            let first = Nanos::from_secs(11); // The ten seconds between the two.
+            assert!(later < first, "{gap}: gone for {later}");
+            let last = gone(&mut presence, Nanos::from_secs(31), gap, 10);
+            assert!(last < Nanos::from_millis(1100), "{gap}: gone for {last}");
+        }
+    }
+
+    #[test]
+    fn of_the_gaps_of_a_bursty_guest_nine_tenths_are_used() {
+        let mut presence = Presence::new(Nanos(0));
+        for cycle in 0..20 {
+            let from = Nanos::from_secs(5 * cycle);
+            gone(&mut presence, from, Nanos::from_micros(200), 2);
+        }
+        let part = presence.gone().as_secs_f64() / (19.0 * 3.0);
+        assert!(part > 0.98, "{part} of the gaps");
+    }
+
+    #[test]
+    fn a_guest_that_waits_is_there_however_long() {
+        let mut presence = Presence::new(Nanos(0));
+        presence.look(Nanos(1), true, true);
+        assert!(presence.is_there(Nanos::from_secs(60)));
+        presence.look(Nanos::from_secs(60), false, false);
+        assert!(presence.is_there(Nanos::from_secs(60).plus(Nanos::from_millis(4))));
+        assert!(!presence.is_there(Nanos::from_secs(61)));
+    }
+}

@@ -1,0 +1,270 @@
+//! Cruise control in front of a device whose requests wait behind each other.
+
+use proptest::prelude::*;
+use sterna_core::Nanos;
+use sterna_core::guard::cruise::{CruiseControl, Other, Outcome, PERIOD, RATE_MIN};
+use sterna_core::measure::{Traffic, Window};
+use sterna_core::qos::policy::{Cruise, Fallback, Tolerance};
+use sterna_core::qos::{ClassId, Goal};
+
+const MIB: f64 = 1048576.0;
+
+/// A device: what a request of the class takes alone, and for each MiB/s of the others.
+#[derive(Clone, Copy, Debug)]
+struct Device {
+    own: f64,
+    per_mib: f64,
+    /// Requests that the class keeps in flight, and of how many bytes.
+    outstanding: f64,
+    size: f64,
+    /// The most that the class asks for, in requests per second.
+    asks: f64,
+}
+
+/// Others: what each would do, and what it is held to.
+#[derive(Clone, Copy, Debug)]
+struct Neighbour {
+    does: f64,
+    floor: f64,
+}
+
+struct World {
+    device: Device,
+    neighbours: Vec<Neighbour>,
+    noise: f64,
+    seed: u64,
+}
+
+impl World {
+    fn noisy(&mut self, value: f64) -> f64 {
+        // A multiplicative congruence is enough for a level of noise.
+        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let part = (self.seed >> 33) as f64 / (1u64 << 31) as f64;
+        value * (1.0 + self.noise * (2.0 * part - 1.0))
+    }
+
+    /// One period: what the class and the others do under their limits.
+    fn period(&mut self, limits: &[Option<u64>]) -> (Window, Vec<Other>) {
+        let held = |(one, limit): (&Neighbour, &Option<u64>)| {
+            limit.map_or(one.does, |limit| one.does.min(limit as f64))
+        };
+        let does: Vec<f64> = self.neighbours.iter().zip(limits).map(held).collect();
+        let total: f64 = does.iter().sum();
+        let Device { own, per_mib, outstanding, size, asks } = self.device;
+        let response = self.noisy(own + per_mib * total / MIB);
+        let rate = (outstanding / response).min(asks);
+        let window = window(rate, size, response);
+        let neighbours = self.neighbours.clone();
+        let others =
+            neighbours.iter().zip(does).zip(1..).map(|((one, does), id)| Other {
+                class: ClassId(id),
+                window: window_of(self.noisy(does)),
+                floor: one.floor,
+            });
+        (window, others.collect())
+    }
+}
+
+fn window(rate: f64, size: f64, response: f64) -> Window {
+    let operations = (rate * PERIOD.as_secs_f64()) as u64;
+    let response = Nanos((response * 1e9 * operations as f64) as u64);
+    let bytes = (size * operations as f64) as u64;
+    let read = Traffic { operations, bytes, response, ..Traffic::default() };
+    Window { span: PERIOD, read, ..Window::default() }
+}
+
+fn window_of(rate: f64) -> Window {
+    let read = Traffic { operations: 1000, bytes: rate as u64, ..Traffic::default() };
+    Window { span: PERIOD, read, ..Window::default() }
+}
+
+fn cruise(target: Goal) -> Cruise {
+    let tolerance = Tolerance::new(10).unwrap();
+    Cruise { target, tolerance, floor: None, fallback: Fallback::None }
+}
+
+/// Runs for so many periods; gives the class's windows, and the limits' sums.
+fn run(
+    control: &mut CruiseControl,
+    world: &mut World,
+    limits: &mut Vec<Option<u64>>,
+    periods: usize,
+) -> (Vec<Window>, Vec<f64>) {
+    let (mut windows, mut sums) = (Vec::new(), Vec::new());
+    limits.resize(world.neighbours.len(), None);
+    for _ in 0..periods {
+        let (own, others) = world.period(limits);
+        let allowed = control.step(&own, &others);
+        for (limit, other) in limits.iter_mut().zip(&others) {
+            *limit = allowed.get(&other.class).copied();
+        }
+        windows.push(own);
+        sums.push(allowed.values().sum::<u64>() as f64);
+    }
+    (windows, sums)
+}
+
+/// E4's figures: 14 MB/s alone, 2 MB/s beside a backup and a stress tool.
+fn e4() -> World {
+    let neighbour = |does: f64| Neighbour { does: does * MIB, floor: 0.0 };
+    World {
+        device: Device {
+            own: 16.0 * 8192.0 / 14e6,
+            per_mib: 16.0 * 8192.0 * (1.0 / 2e6 - 1.0 / 14e6) / 100.0,
+            outstanding: 16.0,
+            size: 8192.0,
+            asks: f64::MAX,
+        },
+        neighbours: vec![neighbour(80.0), neighbour(20.0)],
+        noise: 0.03,
+        seed: 1,
+    }
+}
+
+fn settles(goal: Goal, value: fn(&Window) -> f64, target: f64, slower_is_more: bool) {
+    let (mut control, mut world) = (CruiseControl::new(cruise(goal)), e4());
+    let (windows, _) = run(&mut control, &mut world, &mut Vec::new(), 310);
+    let part = |window: &Window| value(window) / target;
+    let shown: Vec<f64> = windows.iter().take(12).map(part).collect();
+    let late = windows[10..].iter().map(part);
+    assert!(late.clone().all(|part| (0.89..1.11).contains(&part)), "{shown:.2?}");
+    let over = |part: f64| if slower_is_more { 1.0 / part } else { part };
+    assert!(windows.iter().map(part).all(|part| over(part) < 1.1), "{shown:.2?}");
+    assert_eq!(*control.outcome(), Outcome::Holding);
+}
+
+#[test]
+fn a_target_in_bytes_is_held_within_ten_seconds_and_for_five_minutes() {
+    settles(Goal::Bytes(10_000_000), Window::bytes_per_second, 10_000_000.0, false);
+}
+
+#[test]
+fn a_target_in_requests_is_held_within_ten_seconds_and_for_five_minutes() {
+    settles(Goal::Requests(1000), Window::iops, 1000.0, false);
+}
+
+#[test]
+fn a_target_in_milliseconds_is_held_within_ten_seconds_and_for_five_minutes() {
+    let mean = |window: &Window| {
+        let total = window.total();
+        total.mean(total.response).unwrap().as_millis_f64()
+    };
+    settles(Goal::Response(Nanos::from_millis(15)), mean, 15.0, true);
+}
+
+#[test]
+fn a_target_that_cannot_be_had_is_named_within_thirty_seconds() {
+    let goal = Goal::Bytes(20_000_000);
+    let (mut control, mut world) = (CruiseControl::new(cruise(goal)), e4());
+    run(&mut control, &mut world, &mut Vec::new(), 30);
+    let Outcome::Unreachable(reason) = control.outcome() else {
+        panic!("{:?}", control.outcome())
+    };
+    assert!(reason.contains("at their floors"), "{reason}");
+    assert!(reason.contains("19.1 MiB/s"), "{reason}");
+}
+
+#[test]
+fn nobody_is_held_below_a_reservation() {
+    let (mut control, mut world) =
+        (CruiseControl::new(cruise(Goal::Bytes(10_000_000))), e4());
+    world.neighbours[1].floor = 19.0 * MIB;
+    let mut limits = Vec::new();
+    run(&mut control, &mut world, &mut limits, 60);
+    assert!(limits[1].unwrap() as f64 >= 19.0 * MIB - 1.0, "{limits:?}");
+    assert!(limits[0].unwrap() as f64 >= RATE_MIN - 1.0, "{limits:?}");
+}
+
+#[test]
+fn a_class_that_asks_for_less_does_not_keep_the_others_down() {
+    let (mut control, mut world) =
+        (CruiseControl::new(cruise(Goal::Requests(1500))), e4());
+    world.device.asks = 100.0;
+    let mut limits = Vec::new();
+    run(&mut control, &mut world, &mut limits, 60);
+    assert_eq!(*control.outcome(), Outcome::Holding);
+    let allowed: u64 = limits.iter().flatten().sum();
+    assert!(limits.iter().all(Option::is_none) || allowed as f64 > 60.0 * MIB);
+}
+
+#[test]
+fn an_idle_class_lets_the_others_go() {
+    let (mut control, mut world) =
+        (CruiseControl::new(cruise(Goal::Bytes(10_000_000))), e4());
+    let mut limits = Vec::new();
+    run(&mut control, &mut world, &mut limits, 20);
+    assert!(limits.iter().any(Option::is_some));
+    world.device.asks = 0.0;
+    run(&mut control, &mut world, &mut limits, 60);
+    let allowed: u64 = limits.iter().flatten().sum();
+    assert!(limits.iter().all(Option::is_none) || allowed as f64 > 80.0 * MIB);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Whatever the device and the others are like: within the tolerance after ten
+    /// periods and for five minutes, never far over it, and the allowance does not
+    /// swing.
+    #[test]
+    fn a_target_within_reach_is_held(
+        own_ms in 1.0f64..20.0,
+        loaded in 2.0f64..20.0,
+        part in 0.3f64..0.8,
+        outstanding in 1.0f64..64.0,
+        does in prop::collection::vec(10.0f64..200.0, 1..6),
+        noise in 0.0f64..0.04,
+        seed in any::<u64>(),
+    ) {
+        let all: f64 = does.iter().sum();
+        let own = own_ms / 1000.0;
+        let device = Device {
+            own,
+            per_mib: own * (loaded - 1.0) / all,
+            outstanding,
+            size: 8192.0,
+            asks: f64::MAX,
+        };
+        let neighbours =
+            does.iter().map(|does| Neighbour { does: does * MIB, floor: 0.0 }).collect();
+        let mut world = World { device, neighbours, noise, seed };
+        let alone = outstanding / own;
+        let target = alone * part;
+        let floors = does.len() as f64 * RATE_MIN / MIB;
+        // Within reach: the others at their floors leave more than that.
+        let least = outstanding / (own + device.per_mib * floors);
+        prop_assume!(least > target * 1.1 && target >= 50.0);
+        let mut control = CruiseControl::new(cruise(Goal::Requests(target as u64)));
+        let (windows, sums) = run(&mut control, &mut world, &mut Vec::new(), 310);
+        let crowded = alone / loaded < target;
+        let parts: Vec<f64> = windows.iter().map(|one| one.iops() / target).collect();
+        let late = &parts[10..];
+        let low = late.iter().filter(|part| **part < 0.89).count();
+        prop_assert!(low <= 3, "{low} low: {:.2?}", &parts[..20]);
+        if crowded {
+            let over = parts.iter().filter(|part| **part > 1.1).count();
+            prop_assert!(over <= 3, "{over} over: {:.2?}", &parts[..20]);
+            // A swing is a change of direction by more than a tenth.
+            let turns = turns(&sums[20..]);
+            prop_assert!(turns <= 4, "{turns} turns: {:.0?}", &sums[..40]);
+        }
+    }
+}
+
+/// How often a series turns round by more than a tenth.
+fn turns(series: &[f64]) -> usize {
+    let (mut extreme, mut up, mut turns) = (series[0], None, 0);
+    for &value in series {
+        let (higher, lower) = (value > extreme * 1.1, value < extreme * 0.9);
+        match up {
+            Some(true) if value > extreme => extreme = value,
+            Some(false) if value < extreme => extreme = value,
+            _ if higher || lower => {
+                turns += usize::from(up.is_some());
+                (up, extreme) = (Some(higher), value);
+            }
+            _ => {}
+        }
+    }
+    turns
+}

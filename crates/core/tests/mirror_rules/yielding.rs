@@ -1,0 +1,119 @@
+//! The copier and the guest: who goes first.
+
+use sterna_core::Nanos;
+use sterna_core::mirror::{
+    Action, Allowance, Config, Control, Event, Notice, Outcome, Stored,
+};
+
+use crate::bench::{Bench, REGION, REGIONS};
+
+const IDLE_ONLY: Allowance = Allowance { busy: Some(0), idle: None };
+
+/// Longer than any guest with few requests is waited for.
+const GONE: Nanos = Nanos::from_millis(300);
+
+fn guarded(allowance: Allowance) -> Bench {
+    Bench::with(Stored::Late, Config { allowance, ..Bench::config() })
+}
+
+#[test]
+fn with_no_busy_rate_nothing_starts_until_the_guest_is_gone() {
+    let mut bench = guarded(IDLE_ONLY);
+    bench.write(1, 0);
+    assert_eq!(bench.jobs(), []);
+    assert!(bench.mirror.progress().yields);
+    bench.after(Nanos::from_secs(1)).tell(Event::Tick);
+    assert_eq!(bench.jobs(), [], "the guest still waits for its answer");
+    bench.source_done(1);
+    assert_eq!(bench.jobs(), [], "the guest may go on at once");
+    let wake = bench.mirror.deadline().expect("it is looked at again");
+    bench.now = wake;
+    bench.tell(Event::Tick);
+    assert!(!bench.jobs().is_empty(), "the guest is gone");
+    assert!(!bench.mirror.progress().yields);
+}
+
+#[test]
+fn the_first_request_of_the_guest_stops_the_next_chunk() {
+    let mut bench = guarded(IDLE_ONLY);
+    bench.after(GONE).tell(Event::Tick);
+    let first = bench.jobs()[0];
+    bench.write(1, REGIONS - 1);
+    assert_eq!(bench.jobs(), []);
+    bench.copied(first);
+    assert_eq!(bench.jobs(), [], "what was in flight ends, and no more begins");
+}
+
+#[test]
+fn a_busy_rate_is_kept_while_the_guest_is_there() {
+    let rate = 10 * REGION;
+    let mut bench = guarded(Allowance { busy: Some(rate), idle: None });
+    bench.write(1, REGIONS - 1);
+    let [chunk] = bench.jobs()[..] else { panic!("one chunk of debt") };
+    assert_eq!(chunk.range.len, REGION, "a small one");
+    bench.copied(chunk);
+    assert_eq!(bench.jobs(), []);
+    let wake = bench.mirror.deadline().expect("the next chunk has its time");
+    assert_eq!(wake.since(bench.now).0 / 1_000_000, 100, "64 KiB at 640 KiB/s");
+}
+
+#[test]
+fn a_claimed_region_is_copied_whatever_the_allowance() {
+    // Written during three copies; then the copier is allowed nothing.
+    let mut bench = Bench::with(Stored::Late, Config { size: REGION, ..Bench::config() });
+    bench.tell(Event::Tick);
+    for round in 0..3 {
+        let [job] = bench.jobs()[..] else { panic!("the only region") };
+        bench.write(round, 0);
+        bench.source_done(round);
+        bench.copied(job);
+    }
+    let [claimed] = bench.jobs()[..] else { panic!("a small copy that is waited for") };
+    assert_eq!(bench.write(10, 0), [], "it waits");
+    bench.tell(Event::Control(Control::Allow(IDLE_ONLY)));
+    let failed = Outcome::SourceFailed(5);
+    bench.tell(Event::JobDone { job: claimed.id, outcome: failed });
+    let [again] = bench.jobs()[..] else { panic!("the guest waits for it") };
+    assert_eq!(again.range, claimed.range);
+}
+
+#[test]
+fn a_copier_that_yields_is_not_a_destination_that_is_too_slow() {
+    let mut bench =
+        Bench::with(Stored::Late, Config { size: REGION * 2, ..Bench::config() });
+    bench.tell(Event::Tick);
+    // The first pass is over, and a region is behind; the guest never goes away.
+    let [job] = bench.jobs()[..] else { panic!("one chunk") };
+    bench.write(1, 0);
+    bench.tell(Event::Control(Control::Allow(IDLE_ONLY)));
+    bench.copied(job);
+    for _ in 0..100 {
+        bench.after(Nanos::from_secs(1)).tell(Event::Tick);
+        let raised =
+            |it: &Action| matches!(it, Action::Notice(Notice::PatienceRaised(_)));
+        assert!(!bench.asked.iter().any(raised), "the destination is not to blame");
+    }
+    assert!(bench.mirror.progress().yields);
+    bench.tell(Event::Control(Control::Allow(Allowance::default())));
+    bench.source_done(1);
+    let [last] = bench.jobs()[..] else { panic!("what is behind is copied") };
+    assert_eq!(bench.copied(last), [Action::FlushDestination], "and so it ends");
+}
+
+#[test]
+fn mirrored_writes_go_on_whatever_the_allowance() {
+    let mut bench = Bench::almost_done();
+    bench.tell(Event::Control(Control::Allow(IDLE_ONLY)));
+    bench.write(1, 0);
+    assert_eq!(bench.asked, [crate::bench::source(1), crate::bench::destination(1)]);
+}
+
+#[test]
+fn how_long_the_guest_was_gone_is_counted() {
+    let mut bench = guarded(IDLE_ONLY);
+    bench.write(1, 0);
+    bench.source_done(1);
+    bench.after(Nanos::from_secs(3)).tell(Event::Tick);
+    let gone = bench.mirror.progress().guest_gone;
+    assert!((2700..3000).contains(&(gone.0 / 1_000_000)), "{gone}");
+}

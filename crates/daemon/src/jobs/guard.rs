@@ -1,0 +1,48 @@
+//! What must hold for the application while its disk moves: what may be asked for.
+
+use sterna_api::{AskGuard, Guard};
+use sterna_core::schedule::Schedule;
+
+use crate::error::{DaemonError, Result};
+use crate::local::Local;
+
+/// What is asked for, checked; times are moments from here on.
+pub(super) fn wanted(asked: &AskGuard) -> Result<Guard> {
+    let AskGuard { keep, p99_us, finish_by, idle_only, window } = asked;
+    if let Some(keep) = keep.filter(|keep| !(*keep > 0.0 && *keep <= 1.0)) {
+        let message =
+            format!("the application cannot keep {:.0}% of its IO/s", keep * 100.0);
+        return Err(DaemonError::invalid(message)
+            .hint("say a part above 0 and at most 1 (on the command line: --keep 97%)"));
+    }
+    if *p99_us == Some(0) {
+        return Err(DaemonError::invalid("no response time stays below zero")
+            .hint("say a span that the disk can hold (--p99 5ms)"));
+    }
+    if *idle_only && (keep.is_some() || p99_us.is_some()) {
+        let message = "a copy that runs only while the disk is idle takes nothing from \
+                       the application, so there is nothing else to hold";
+        return Err(DaemonError::invalid(message)
+            .hint("leave out --idle-only, or --keep and --p99"));
+    }
+    let window = window.as_ref().map(|text| text.parse::<Schedule>()).transpose();
+    let window = window.map_err(DaemonError::invalid)?;
+    let finish_by = finish_by.as_ref().map(|text| moment(text)).transpose()?;
+    Ok(Guard {
+        keep: *keep,
+        p99_us: *p99_us,
+        finish_by,
+        idle_only: *idle_only,
+        window: window.map(|window| window.to_string()),
+    })
+}
+
+/// A moment that is to come, in seconds since 1970.
+fn moment(text: &str) -> Result<u64> {
+    Local::now().moment_of(text).ok_or_else(|| {
+        DaemonError::invalid(format!("`{text}` is no moment that is to come")).hint(
+            "write a time of day (06:00), a date and a time (2027-01-31 06:00), or a \
+             span from now (8h)",
+        )
+    })
+}

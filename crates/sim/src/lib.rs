@@ -1,0 +1,25 @@
+//! Virtual time: what would happen.
+//!
+//! A [`World`] has arrays (`core::array`), clients that ask things of them, faults,
+//! and a [`Controller`]. It goes from event to event; nothing waits for a clock, so
+//! an hour takes seconds. What decides is the code that decides in the daemon: the
+//! scheduler of `core::qos` stands before each array, and a controller sees the same
+//! windows and gives the same terms as the daemon's.
+//!
+//! All that is random comes from the plan's seed: the same plan gives the same
+//! [`Series`], to the nanosecond.
+#![forbid(unsafe_code)]
+
+mod client;
+mod controller;
+mod dice;
+mod fault;
+mod gate;
+mod series;
+mod world;
+
+pub use client::{Access, Client, Load};
+pub use controller::{Controller, Orders, Seen, Uncontrolled};
+pub use fault::SlowDown;
+pub use series::{Course, Series};
+pub use world::{Plan, World};
