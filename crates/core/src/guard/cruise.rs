@@ -251,8 +251,10 @@ impl CruiseControl {
     /// What the others have to be multiplied with to bring the class to its target.
     fn factor(&self, time: f64, got: f64) -> f64 {
         let (target, cuts) = (self.target(), time > self.target());
+        // The near edge of what counts as there: what is cut too much is felt at once.
+        let aim = if cuts { target * (1.0 + self.tolerance() / 2.0) } else { target };
         let wanted = match &self.law {
-            Some(law) => law.factor(time, got, target),
+            Some(law) => law.factor(time, got, aim.min(time.max(target))),
             None if cuts => CUT_FIRST,
             None => RAISE_MAX,
         };
