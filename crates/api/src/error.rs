@@ -27,6 +27,8 @@ pub enum ErrorCode {
     Paused,
     /// The wait was ended, the migration was not. Said by the command line.
     Interrupted,
+    /// An experiment did not show what it should. Said by the command line.
+    Unmet,
     /// The daemon itself failed.
     Internal,
 }

@@ -9,6 +9,7 @@ use crate::class::ClassCommand;
 use crate::completion::{CompletionArgs, ManArgs};
 use crate::datastore::DatastoreCommand;
 use crate::disk::DiskCommand;
+use crate::lab::LabCommand;
 use crate::migrate::MigrateArgs;
 use crate::migration::MigrationCommand;
 use crate::output::WIDTH;
@@ -91,6 +92,9 @@ pub(crate) enum Command {
     Status,
     /// Who does what, second by second
     Top(TopArgs),
+    /// Experiments that show what Sterna does, with a daemon of their own
+    #[command(subcommand)]
+    Lab(LabCommand),
     /// Print a completion script for a shell
     Completion(CompletionArgs),
     /// Write the manual pages into a directory
@@ -180,6 +184,9 @@ mod tests {
             "sterna top",
             "sterna top --by datastore --interval 100ms",
             "sterna top --by class --batch --count 3 --json",
+            "sterna lab qos",
+            "sterna lab qos --quick --out /tmp/lab --seed 7",
+            "sterna lab qos --minutes 60 --datastore /mnt/array --shape mbps=80",
             "sterna completion bash",
             "sterna man /tmp/man",
         ] {
@@ -198,6 +205,7 @@ mod tests {
             "sterna migration",
             "sterna class",
             "sterna policy",
+            "sterna lab",
         ] {
             let help = clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
             assert_eq!(parse(line).unwrap_err().kind(), help, "{line}");
@@ -254,6 +262,9 @@ mod tests {
             "sterna policy queue-depth oltp 0",
             "sterna policy queue-depth oltp 65536",
             "sterna policy show oltp",
+            "sterna lab qos --minutes 1",
+            "sterna lab qos --quick --minutes 20",
+            "sterna lab qos --shape fast",
             "sterna serve --io psync",
             "sterna top --by host",
             "sterna top --interval 10ms",

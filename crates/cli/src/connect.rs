@@ -55,7 +55,10 @@ pub(crate) fn caller() -> Caller {
     Caller::from_environment(user)
 }
 
-fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+/// Runs what waits for something.
+pub(crate) fn block_on<T>(
+    work: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build().context("start the async runtime")?;
     runtime.block_on(work)

@@ -37,7 +37,7 @@ pub(crate) enum DatastoreCommand {
 }
 
 /// Checks the text here, so that a wrong one is a usage error.
-fn parse_shape(text: &str) -> Result<String, String> {
+pub(crate) fn parse_shape(text: &str) -> Result<String, String> {
     sterna_daemon::check_shape(text).map(|()| text.into())
 }
 

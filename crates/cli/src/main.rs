@@ -19,6 +19,7 @@ mod disk;
 mod explain;
 mod format;
 mod guard;
+mod lab;
 mod migrate;
 mod migration;
 mod output;
@@ -99,6 +100,7 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::Policy(command) => policy::run(command, &link, output),
         Command::Status => status::run(&link, output),
         Command::Top(args) => top::run(&args, &link, output),
+        Command::Lab(command) => lab::run(command, output),
         Command::Completion(args) => completion::completion(&args, output),
         Command::Man(args) => completion::man(&args, output),
     }

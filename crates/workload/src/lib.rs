@@ -1,10 +1,13 @@
 //! What applications do to a disk.
 //!
-//! The room holds one application so far: the *checker*, which writes, logs
-//! every write that the server acknowledged, and afterwards says of each of
-//! them whether it is still there. It speaks NBD over ordinary sockets and
-//! shares no code with the server's data path, so that it can stand witness.
+//! Two kinds of applications live here. The *checker* writes, logs every write that
+//! the server acknowledged, and afterwards says of each of them whether it is still
+//! there. The *load* makes the requests of a database, a backup or a log, and says how
+//! fast they were answered. Both speak NBD over ordinary sockets and share no code
+//! with the server's data path, so that they can stand witness.
 #![forbid(unsafe_code)]
 
 pub mod checker;
+mod connection;
+pub mod load;
 pub mod random;

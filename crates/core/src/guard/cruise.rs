@@ -2,19 +2,18 @@
 //!
 //! # Rule
 //!
-//! Whatever the metric, more of the others makes each request of the class take
-//! longer. So the loop looks at a *time*: the response time itself, or the time
-//! between two requests or two bytes (one over the rate). Against what the others get
-//! it is close to a line, since requests of a closed loop wait behind theirs:
+//! More of the others slows the class down, and nobody knows how much before it was
+//! tried. So the first cut is small, and from then on two points tell: what the others
+//! got, and how fast the class was. Between them two laws are common:
 //!
-//! ```text
-//! time = own + slope * others
-//! ```
+//! - *shared*: others that are held to a rate take so much of the device's time, and
+//!   the class has the rest. Its speed is `alone - b * others`.
+//! - *queued*: requests of the class wait behind those of the others. Its time, one
+//!   over the speed, is `own + slope * others`.
 //!
-//! `own` is what the class takes when it is alone, which nobody knows at first. The
-//! first cut takes it for zero: then the others get too much rather than too little,
-//! and the class does not shoot over its target. From then on `own` follows from two
-//! points of the line, and the next cut hits.
+//! Both are drawn through the two points, and the more careful answer counts: of two
+//! cuts the smaller, and of two raises the smaller. So the class comes to its target
+//! from below, and does not shoot over it.
 //!
 //! # Invariants
 //!
@@ -49,8 +48,12 @@ pub const PERIOD: Nanos = Nanos::from_secs(1);
 /// for long.
 pub const RATE_MIN: f64 = (1 << 20) as f64;
 
-/// The most that the others are cut by in a period.
-const CUT_MAX: f64 = 1.0 / 16.0;
+/// The first cut, of which nothing is known.
+const CUT_FIRST: f64 = 0.8;
+
+/// The most that the others are cut by in a period: from all there is to a percent in
+/// six of them.
+const CUT_MAX: f64 = 0.4;
 
 /// The most that they are let go by.
 const RAISE_MAX: f64 = 1.25;
@@ -75,7 +78,10 @@ const PATIENCE: u32 = 8;
 const REST: u32 = 60;
 
 /// A class uses what it is allowed from this part on.
-const USES: f64 = 0.8;
+const USES: f64 = 0.9;
+
+/// What a sum that does not change varies by when it is measured.
+const VARIES: f64 = 0.04;
 
 /// What a class gets that does not use its part: so much of what it did.
 const ROOM: f64 = 1.25;
@@ -111,8 +117,10 @@ pub struct CruiseControl {
     cruise: Cruise,
     /// Bytes per second for all others together; nothing holds them back without it.
     allowed: Option<f64>,
-    /// The time that the class takes alone, as far as is known.
-    own: f64,
+    /// What the last two points that differ tell.
+    law: Option<Law>,
+    /// How it is split now.
+    limits: BTreeMap<ClassId, u64>,
     /// The time that the class takes now, smoothed.
     smoothed: Option<f64>,
     /// What the others got, and the time that the class took.
@@ -130,7 +138,8 @@ impl CruiseControl {
         CruiseControl {
             cruise,
             allowed: None,
-            own: 0.0,
+            law: None,
+            limits: BTreeMap::new(),
             smoothed: None,
             last: None,
             idle_cuts: 0,
@@ -166,7 +175,8 @@ impl CruiseControl {
             None => self.idle(),
             Some(time) => self.look(own, time, got, others),
         }
-        self.share(others)
+        self.limits = self.share(others);
+        self.limits.clone()
     }
 
     /// The class did nothing: it has what it asks for.
@@ -186,6 +196,9 @@ impl CruiseControl {
             return;
         }
         let (target, tolerance) = (self.target(), self.tolerance());
+        // What is measured varies; what is allowed, and used up, is known.
+        let used_up = |allowed: &f64| (got / allowed - 1.0).abs() <= VARIES;
+        let got = self.allowed.filter(used_up).unwrap_or(got);
         self.learn(time, got);
         let time = self.smooth(time);
         let error = time / target - 1.0;
@@ -198,7 +211,7 @@ impl CruiseControl {
         if error < 0.0 {
             self.at_floor = 0;
             self.outcome = Outcome::Holding;
-            self.raise(self.factor(time));
+            self.raise(self.factor(time, got));
             return;
         }
         self.outcome = if within { Outcome::Holding } else { Outcome::Converging };
@@ -220,7 +233,7 @@ impl CruiseControl {
             return;
         }
         self.at_floor = 0;
-        self.allowed = Some((before * self.factor(time)).max(floors));
+        self.allowed = Some((before * self.factor(time, before)).max(floors));
     }
 
     /// Counts a period of rest; whether it goes on.
@@ -228,7 +241,7 @@ impl CruiseControl {
         if self.resting > 0 {
             self.resting -= 1;
             if self.resting == 0 {
-                (self.allowed, self.last, self.own) = (None, None, 0.0);
+                (self.allowed, self.last, self.law) = (None, None, None);
                 (self.at_floor, self.idle_cuts) = (0, 0);
                 self.outcome = Outcome::Converging;
             }
@@ -237,14 +250,20 @@ impl CruiseControl {
     }
 
     /// What the others have to be multiplied with to bring the class to its target.
-    fn factor(&self, time: f64) -> f64 {
-        let (target, own) = (self.target(), self.own);
-        // Of a class that is slower alone than its target, nothing is enough.
-        let wanted = (target - own).max(0.0) / (time - own).max(target * 1e-3);
+    fn factor(&self, time: f64, got: f64) -> f64 {
+        let (target, cuts) = (self.target(), time > self.target());
+        // The near edge of what counts as there: what is cut too much is felt at once.
+        let aim = if cuts { target * (1.0 + self.tolerance() / 2.0) } else { target };
+        let wanted = match &self.law {
+            Some(law) => law.factor(time, got, aim.min(time.max(target))),
+            None if cuts => CUT_FIRST,
+            None => RAISE_MAX,
+        };
         let wanted = wanted.clamp(CUT_MAX, RAISE_MAX);
-        // Close to the target, half the way: the rest may be noise.
-        let close = (time / target - 1.0).abs() <= self.tolerance();
-        if close { wanted.sqrt() } else { wanted }
+        // Close to the target, half the way: the rest may be noise. Giving back is
+        // never urgent.
+        let close = (time / target - 1.0).abs() <= 2.0 * self.tolerance();
+        if close || !cuts { wanted.sqrt() } else { wanted }
     }
 
     fn smooth(&mut self, time: f64) -> f64 {
@@ -267,22 +286,19 @@ impl CruiseControl {
         };
         let (less, more) = (before.min(got), before.max(got));
         if more < less * APART || more < RATE_MIN {
-            // Too close to each other: the newer point is as good as the older.
-            if self.own > 0.9 * time {
-                self.own = 0.9 * time;
-            }
-            return;
+            return; // Too close to each other to tell anything.
         }
-        let slope = (then - time) / (before - got);
-        if got < before {
-            let done = then - time < EFFECT * then;
-            self.idle_cuts = if done { self.idle_cuts + 1 } else { 0 };
-        } else if then < time * (1.0 - EFFECT) {
+        let did_nothing = (then / time - 1.0).abs() < EFFECT;
+        if !did_nothing {
             self.idle_cuts = 0;
+        } else if got < before {
+            self.idle_cuts += 1;
         }
-        if slope > 0.0 {
-            // Nobody takes less than nothing alone, or more than in company.
-            self.own = (time - slope * got).clamp(0.0, 0.98 * time);
+        // A class that is faster the more the others get says nothing of this.
+        if (then - time) * (before - got) > 0.0 {
+            let shared = (1.0 / time - 1.0 / then) / (before - got);
+            let own = time - (then - time) / (before - got) * got;
+            self.law = Some(Law { shared, own: own.clamp(0.0, 0.98 * time) });
         }
         self.last = Some((got, time));
     }
@@ -317,36 +333,32 @@ impl CruiseControl {
             Some(Fallback::None) | None => {}
         }
         let Some(allowed) = self.allowed else { return BTreeMap::new() };
-        let equal = allowed / others.len().max(1) as f64;
-        let mut parts: Vec<f64> = others
+        let demands: Vec<f64> = others
             .iter()
-            .map(|other| {
-                let did = other.window.bytes_per_second();
-                (did * ROOM).min(equal).max(equal * TO_BEGIN).max(floor(other))
-            })
+            .map(|other| self.demand(other, allowed, others.len()))
             .collect();
-        let hungry = |(other, part): (&Other, &f64)| {
-            other.window.bytes_per_second() >= USES * part.min(equal)
-        };
-        let wants: Vec<bool> = others.iter().zip(&parts).map(hungry).collect();
-        let spare = (allowed - parts.iter().sum::<f64>()).max(0.0);
-        let many = wants.iter().filter(|wants| **wants).count();
-        if many == 0 && self.outcome == Outcome::Holding && spare > 0.0 {
-            // Nobody would use it: the limits hold nobody back, and come off.
-            let used: f64 = others.iter().map(|one| one.window.bytes_per_second()).sum();
-            if used < allowed * USES / RAISE_MAX {
-                self.allowed = None;
-                self.last = None;
-                return BTreeMap::new();
-            }
+        let used: f64 = others.iter().map(|one| one.window.bytes_per_second()).sum();
+        let sated = demands.iter().all(|demand| demand.is_finite());
+        if sated && self.outcome == Outcome::Holding && used < allowed * USES / RAISE_MAX
+        {
+            // The limits hold nobody back, and come off.
+            (self.allowed, self.last) = (None, None);
+            return BTreeMap::new();
         }
-        for (part, wants) in parts.iter_mut().zip(wants) {
-            if wants {
-                *part += spare / many as f64;
-            }
-        }
-        let limit = |(other, part): (&Other, f64)| (other.class, part as u64);
+        let parts = pour(allowed, &demands);
+        let limit =
+            |(other, part): (&Other, f64)| (other.class, part.max(floor(other)) as u64);
         others.iter().zip(parts).map(limit).collect()
+    }
+
+    /// What one of the others would do with it; no end to it for one that uses all it
+    /// may.
+    fn demand(&self, other: &Other, allowed: f64, many: usize) -> f64 {
+        let did = other.window.bytes_per_second();
+        match self.limits.get(&other.class) {
+            Some(limit) if did >= USES * *limit as f64 => f64::INFINITY,
+            _ => (did * ROOM).max(allowed / many as f64 * TO_BEGIN),
+        }
     }
 
     /// The time that the class took in a window: a response, or from one request or
@@ -370,6 +382,43 @@ impl CruiseControl {
 
     fn tolerance(&self) -> f64 {
         f64::from(self.cruise.tolerance.percent()) / 100.0
+    }
+}
+
+/// Pours an allowance over demands: the small ones are met, and the others get the
+/// same. What is left when all are met is poured over them as well.
+fn pour(allowed: f64, demands: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..demands.len()).collect();
+    order.sort_by(|a, b| demands[*a].total_cmp(&demands[*b]));
+    let mut parts = vec![0.0; demands.len()];
+    let (mut left, mut many) = (allowed, demands.len());
+    for at in order {
+        parts[at] = demands[at].min(left / many as f64);
+        left -= parts[at];
+        many -= 1;
+    }
+    let more = left / demands.len().max(1) as f64;
+    parts.into_iter().map(|part| part + more).collect()
+}
+
+/// What the class loses to the others.
+#[derive(Clone, Copy, Debug)]
+struct Law {
+    /// Shared: speed lost for each byte per second of the others.
+    shared: f64,
+    /// Queued: the time that the class takes alone.
+    own: f64,
+}
+
+impl Law {
+    /// What the others, who got so much while the class took this time, have to be
+    /// multiplied with. The more careful of two answers.
+    fn factor(&self, time: f64, got: f64, target: f64) -> f64 {
+        let more = (1.0 / target - 1.0 / time) / self.shared.max(f64::MIN_POSITIVE);
+        let shared = (got - more) / got.max(1.0);
+        // Of a class that is slower alone than its target, nothing is enough.
+        let queued = (target - self.own).max(0.0) / (time - self.own).max(target * 1e-3);
+        if time > target { shared.max(queued) } else { shared.min(queued) }
     }
 }
 

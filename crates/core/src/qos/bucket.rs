@@ -228,25 +228,6 @@ mod tests {
         assert_eq!(bucket.take(now, 1), now, "what was free is not owed");
     }
 
-    #[test]
-    fn threads_that_take_at_once_lose_nothing_and_gain_nothing() {
-        const TAKEN: u64 = 10_000;
-        let bucket = Bucket::new(1_000_000);
-        let take_many = || {
-            for _ in 0..TAKEN {
-                bucket.take(Nanos(0), 1);
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(take_many);
-            }
-        });
-        // A microsecond each.
-        let paid = bucket.take(Nanos(0), 0).plus(BURST);
-        assert_eq!(paid, Nanos(4 * TAKEN * 1000));
-    }
-
     proptest! {
         /// Whoever they are that share it, and however many of them wait.
         #[test]

@@ -14,6 +14,9 @@ const MIB: f64 = 1048576.0;
 struct Device {
     own: f64,
     per_mib: f64,
+    /// Where the device's time is shared: MiB/s of the others that leave the class
+    /// nothing but its part in the queue, a twentieth.
+    shared: Option<f64>,
     /// Requests that the class keeps in flight, and of how many bytes.
     outstanding: f64,
     size: f64,
@@ -50,8 +53,12 @@ impl World {
         };
         let does: Vec<f64> = self.neighbours.iter().zip(limits).map(held).collect();
         let total: f64 = does.iter().sum();
-        let Device { own, per_mib, outstanding, size, asks } = self.device;
-        let response = self.noisy(own + per_mib * total / MIB);
+        let Device { own, per_mib, shared, outstanding, size, asks } = self.device;
+        let response = match shared {
+            Some(all) => own / (1.0 - total / MIB / all).max(0.05),
+            None => own + per_mib * total / MIB,
+        };
+        let response = self.noisy(response);
         let rate = (outstanding / response).min(asks);
         let window = window(rate, size, response);
         let neighbours = self.neighbours.clone();
@@ -111,6 +118,7 @@ fn e4() -> World {
         device: Device {
             own: 16.0 * 8192.0 / 14e6,
             per_mib: 16.0 * 8192.0 * (1.0 / 2e6 - 1.0 / 14e6) / 100.0,
+            shared: None,
             outstanding: 16.0,
             size: 8192.0,
             asks: f64::MAX,
@@ -201,19 +209,21 @@ fn an_idle_class_lets_the_others_go() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(5000))]
 
     /// Whatever the device and the others are like: within the tolerance after ten
-    /// periods and for five minutes, never far over it, and the allowance does not
-    /// swing.
+    /// periods and for five minutes, never over it by more than a fifth, and the
+    /// allowance does not swing. What is measured varies by up to 3 %; that may push a
+    /// period over an edge now and then, and mislead the first two cuts.
     #[test]
     fn a_target_within_reach_is_held(
         own_ms in 1.0f64..20.0,
         loaded in 2.0f64..20.0,
-        part in 0.3f64..0.8,
+        part in 0.4f64..0.8,
         outstanding in 1.0f64..64.0,
         does in prop::collection::vec(10.0f64..200.0, 1..6),
-        noise in 0.0f64..0.04,
+        shared in any::<bool>(),
+        noise in prop::sample::select(vec![0.0, 0.0, 0.01, 0.03]),
         seed in any::<u64>(),
     ) {
         let all: f64 = does.iter().sum();
@@ -221,6 +231,7 @@ proptest! {
         let device = Device {
             own,
             per_mib: own * (loaded - 1.0) / all,
+            shared: shared.then_some(all / 0.97),
             outstanding,
             size: 8192.0,
             asks: f64::MAX,
@@ -232,18 +243,22 @@ proptest! {
         let target = alone * part;
         let floors = does.len() as f64 * RATE_MIN / MIB;
         // Within reach: the others at their floors leave more than that.
-        let least = outstanding / (own + device.per_mib * floors);
+        let least = match device.shared {
+            Some(all) => alone * (1.0 - floors / all),
+            None => outstanding / (own + device.per_mib * floors),
+        };
         prop_assume!(least > target * 1.1 && target >= 50.0);
         let mut control = CruiseControl::new(cruise(Goal::Requests(target as u64)));
         let (windows, sums) = run(&mut control, &mut world, &mut Vec::new(), 310);
-        let crowded = alone / loaded < target;
+        let crowded = shared || alone / loaded < target;
         let parts: Vec<f64> = windows.iter().map(|one| one.iops() / target).collect();
         let late = &parts[10..];
         let low = late.iter().filter(|part| **part < 0.89).count();
-        prop_assert!(low <= 3, "{low} low: {:.2?}", &parts[..20]);
+        let strays = if noise > 0.0 { 8 } else { 0 };
+        prop_assert!(low <= strays, "{low} low: {:.2?}", &parts[..20]);
         if crowded {
-            let over = parts.iter().filter(|part| **part > 1.1).count();
-            prop_assert!(over <= 3, "{over} over: {:.2?}", &parts[..20]);
+            let over = parts.iter().filter(|part| **part > 1.2).count();
+            prop_assert!(over <= strays, "{over} over: {:.2?}", &parts[..20]);
             // A swing is a change of direction by more than a tenth.
             let turns = turns(&sums[20..]);
             prop_assert!(turns <= 4, "{turns} turns: {:.0?}", &sums[..40]);

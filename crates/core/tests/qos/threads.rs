@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sterna_core::Nanos;
-use sterna_core::qos::{Class, ClassId, Cost, Pool, SHARES, Scheduler, Terms};
+use sterna_core::qos::{Bucket, Class, ClassId, Cost, Pool, SHARES, Scheduler, Terms};
 
 const THREADS: usize = 4;
 const REQUESTS: usize = 20_000;
@@ -105,4 +105,23 @@ fn nobody_who_waits_for_a_place_of_the_class_is_forgotten() {
 fn nobody_who_waits_for_both_is_forgotten() {
     race(Some(3), Some(2));
     race(Some(1), Some(1));
+}
+
+#[test]
+fn threads_that_take_from_a_bucket_at_once_lose_nothing_and_gain_nothing() {
+    const TAKEN: u64 = 10_000;
+    let bucket = Bucket::new(1_000_000);
+    let take_many = || {
+        for _ in 0..TAKEN {
+            bucket.take(Nanos(0), 1);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(take_many);
+        }
+    });
+    // A microsecond each, of which the first 10 ms were there.
+    let paid = bucket.take(Nanos(0), 0).plus(Nanos::from_millis(10));
+    assert_eq!(paid, Nanos(THREADS as u64 * TAKEN * 1000));
 }

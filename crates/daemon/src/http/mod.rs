@@ -112,7 +112,8 @@ impl IntoResponse for Refusal {
             | ErrorCode::InUse
             | ErrorCode::Cancelled
             | ErrorCode::Paused
-            | ErrorCode::Interrupted => StatusCode::CONFLICT,
+            | ErrorCode::Interrupted
+            | ErrorCode::Unmet => StatusCode::CONFLICT,
             ErrorCode::NoSpace => StatusCode::INSUFFICIENT_STORAGE,
             ErrorCode::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             ErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,

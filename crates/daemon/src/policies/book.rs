@@ -3,7 +3,7 @@
 //! A change is first made in a copy of the book, which is looked at as a whole. If it
 //! can be, it is made in the store, and the book is read anew from there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use sterna_core::qos::ClassId;
 use sterna_core::qos::policy::{Plan, Policy, PolicyId};
@@ -16,6 +16,8 @@ use crate::store::{ClassRecord, PolicyRecord, Store};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Book {
     classes: BTreeMap<ClassId, Entry>,
+    /// Which disk is in which class: it is asked for ten times a second.
+    members: HashMap<DiskId, ClassId>,
 }
 
 /// A class with what belongs to it.
@@ -37,13 +39,14 @@ impl Book {
             let entry = Entry { record, disks: Vec::new(), policies: Vec::new() };
             classes.insert(entry.record.id, entry);
         }
-        for (disk, class) in store.members()? {
+        let members: HashMap<DiskId, ClassId> = store.members()?.into_iter().collect();
+        for (&disk, &class) in &members {
             classes.entry(class).and_modify(|entry| entry.disks.push(disk));
         }
         for policy in store.policies()? {
             classes.entry(policy.class).and_modify(|entry| entry.policies.push(policy));
         }
-        Ok(Book { classes })
+        Ok(Book { classes, members })
     }
 
     /// All classes, the built-in ones first, then as they were made.
@@ -64,7 +67,7 @@ impl Book {
 
     /// The class that a disk is in.
     pub(crate) fn class_of(&self, disk: DiskId) -> Option<&Entry> {
-        self.entries().find(|entry| entry.disks.contains(&disk))
+        self.get(*self.members.get(&disk)?)
     }
 
     /// A policy, with its class.
@@ -79,7 +82,10 @@ impl Book {
     /// The book with this class as it would be.
     pub(crate) fn with(&self, entry: Entry) -> Book {
         let mut book = self.clone();
-        book.classes.insert(entry.record.id, entry);
+        let id = entry.record.id;
+        book.members.retain(|_, class| *class != id);
+        book.members.extend(entry.disks.iter().map(|disk| (*disk, id)));
+        book.classes.insert(id, entry);
         book
     }
 }

@@ -30,10 +30,15 @@ impl DeviceLine {
         }
     }
 
+    /// The line, as far as it is known by now.
+    pub(super) fn fit(&self, now: Nanos) -> LqFit {
+        self.line.fit(now)
+    }
+
     /// What is known by now.
     pub(super) fn view(&self, now: Nanos) -> Device {
         let micros = |span: Nanos| span.0 as f64 / 1e3;
-        match self.line.fit(now) {
+        match self.fit(now) {
             LqFit::Line(line) => Device::Line {
                 unloaded_us: micros(line.unloaded),
                 slope_us: line.slope / 1e3,

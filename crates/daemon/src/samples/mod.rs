@@ -21,7 +21,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use sterna_core::Nanos;
-use sterna_core::measure::{Summary, Timeline, Window};
+use sterna_core::measure::{LqFit, Summary, Timeline, Window};
 use sterna_core::qos::ClassId;
 use sterna_engine::DiskId;
 
@@ -124,6 +124,12 @@ impl Samples {
     pub(crate) fn of_disk(&self, disk: DiskId, span: Nanos) -> Summary {
         let table = lock(&self.table);
         table.disks.since(&disk, table.now, span)
+    }
+
+    /// What a datastore's device can do; nothing if nothing is known of it.
+    pub(crate) fn device(&self, datastore: &str) -> Option<LqFit> {
+        let table = lock(&self.table);
+        table.devices.get(datastore).map(|device| device.fit(table.now))
     }
 
     /// Enters a tick that ends now, and tells who listens.

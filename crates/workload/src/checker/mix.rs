@@ -5,6 +5,8 @@
 //! regions again and again, and neighbours within one region at once), and a
 //! sequential stream (a copier's cursor is met sooner or later).
 
+use sterna_nbd::TransmissionFlags;
+
 use crate::random::Random;
 
 /// What a write leaves behind.
@@ -83,6 +85,20 @@ impl Default for Mix {
             hot: 30,
             sequential: 20,
             sizes: Sizes::Mixed,
+        }
+    }
+}
+
+impl Mix {
+    /// The mix without what a server with these flags can't do.
+    pub(crate) fn fit(self, flags: TransmissionFlags) -> Mix {
+        let only = |flag, share| if flags.has(flag) { share } else { 0 };
+        Mix {
+            trims: only(TransmissionFlags::SEND_TRIM, self.trims),
+            zeroes: only(TransmissionFlags::SEND_WRITE_ZEROES, self.zeroes),
+            flushes: only(TransmissionFlags::SEND_FLUSH, self.flushes),
+            fua: only(TransmissionFlags::SEND_FUA, self.fua),
+            ..self
         }
     }
 }

@@ -26,7 +26,6 @@
 //! `reconnect-delay`: it connects again and sends what was not answered. The
 //! time a request spends waiting for that counts as its latency.
 
-mod connection;
 mod content;
 mod ledger;
 mod mix;

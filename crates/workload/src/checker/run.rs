@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use sterna_nbd::{Command, Uri};
 
-use super::connection::{self, Answer, Connection};
 use super::content::Version;
 use super::ledger::{Entry, Header, Ledger, Mark};
 use super::mix::{Effect, Generator, Intent, Mix, Pick};
 use super::model::{Model, Wrong};
 use super::stats::{Interval, Stats, Summary};
+use crate::connection::{self, Answer, Connection, Reads};
 
 /// How long to wait between two tries to connect.
 const RETRY: Duration = Duration::from_millis(10);
@@ -106,7 +106,7 @@ pub fn run(
     options: &RunOptions,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> anyhow::Result<Outcome> {
-    let first = connection::connect(&options.uri)
+    let first = connection::connect(&options.uri, Reads::Kept)
         .with_context(|| format!("connect to {}", options.uri))?;
     let mut run = Run::new(options, first)?;
     run.go(tell)?;
@@ -140,7 +140,7 @@ impl<'o> Run<'o> {
             bail!("the disk is smaller than one block of {block} bytes");
         }
         let generator = Generator::new(
-            first.fit(options.mix),
+            options.mix.fit(first.flags()),
             options.seed,
             block,
             span,
@@ -217,7 +217,8 @@ impl<'o> Run<'o> {
             if seat.connection.is_some() || Instant::now() < seat.retry {
                 continue;
             }
-            let mut connection = match connection::connect(&self.options.uri) {
+            let mut connection = match connection::connect(&self.options.uri, Reads::Kept)
+            {
                 Ok(connection) => connection,
                 Err(error) => {
                     seat.retry = Instant::now() + RETRY;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use sterna_nbd::{Command, Uri};
 
-use super::connection;
 use super::ledger::Ledger;
 use super::model::Wrong;
+use crate::connection::{self, Reads};
 
 /// What to verify.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ pub fn verify(
     tell: &mut dyn FnMut(&Wrong),
 ) -> anyhow::Result<Verdict> {
     let (_, header, mut model, writes) = Ledger::open(&options.log)?;
-    let mut link = connection::connect(&options.uri)
+    let mut link = connection::connect(&options.uri, Reads::Kept)
         .with_context(|| format!("connect to {}", options.uri))?;
     if link.size() < header.size {
         bail!("the disk had {} bytes and has {}", header.size, link.size());

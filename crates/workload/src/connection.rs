@@ -3,6 +3,10 @@
 //! The handshake is done with blocking calls and a time limit; after it the
 //! socket never blocks. Bytes that can't be sent yet wait in `output`, so a
 //! server that stops reading until its answers are taken is no deadlock.
+//!
+//! The checker compares what it reads. Who only wants to know how long a read
+//! takes says so at the start, and its bytes are checked for being all there
+//! and then dropped where they came in.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -18,12 +22,20 @@ use sterna_nbd::client::{
 };
 use sterna_nbd::{Command, NbdError, Session, TransmissionFlags, Transport, Uri};
 
-use super::mix::Mix;
-
 /// How long a server may take for one step of the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// How much is read from the socket at once.
+/// How much room there is for what comes from the socket at once; it grows if one
+/// piece of an answer is larger.
 const GULP: usize = 1 << 20;
+
+/// What becomes of the data of reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reads {
+    /// It is in the answer.
+    Kept,
+    /// It is counted and dropped; the answer has none.
+    Dropped,
+}
 
 enum Socket {
     Unix(UnixStream),
@@ -73,15 +85,23 @@ impl<S: Read + Write> Stream for S {}
 /// The answer to a request.
 pub(crate) struct Answer {
     pub(crate) cookie: u64,
-    /// The data of a read (empty for everything else).
+    /// The data of a read, if it is kept (empty for everything else).
     pub(crate) result: Result<Vec<u8>, NbdError>,
 }
 
 /// A request that was sent.
 struct Sent {
-    /// For a read: its first byte, its data so far, and what of it has come.
-    read: Option<(Vec<u8>, ReadPieces)>,
+    read: Option<Reading>,
     error: Option<NbdError>,
+}
+
+/// A read that is being answered.
+struct Reading {
+    len: usize,
+    /// Its data so far; empty if reads are dropped.
+    data: Vec<u8>,
+    /// What of it has come.
+    pieces: ReadPieces,
 }
 
 /// A connection in its transmission phase.
@@ -89,14 +109,17 @@ pub(crate) struct Connection {
     socket: Socket,
     session: Session,
     limits: ReplyLimits,
+    reads: Reads,
     output: Vec<u8>,
     sent_of_output: usize,
+    /// What has come is in its first `filled` bytes.
     input: Vec<u8>,
+    filled: usize,
     requests: HashMap<u64, Sent>,
 }
 
 /// Connects and shakes hands.
-pub(crate) fn connect(uri: &Uri) -> anyhow::Result<Connection> {
+pub(crate) fn connect(uri: &Uri, reads: Reads) -> anyhow::Result<Connection> {
     let mut socket = match &uri.transport {
         Transport::Unix { socket } => Socket::Unix(
             UnixStream::connect(socket)
@@ -127,13 +150,18 @@ pub(crate) fn connect(uri: &Uri) -> anyhow::Result<Connection> {
     };
     socket.stop_blocking()?;
     let session = ready.negotiated.session;
+    let mut input = ready.leftover;
+    let filled = input.len();
+    input.resize(filled.max(GULP), 0);
     Ok(Connection {
         socket,
         session,
         limits: ReplyLimits::of(&session),
+        reads,
         output: Vec::new(),
         sent_of_output: 0,
-        input: ready.leftover,
+        input,
+        filled,
         requests: HashMap::new(),
     })
 }
@@ -149,16 +177,19 @@ impl Connection {
         self.requests.len()
     }
 
-    /// The mix without what this server can't do.
-    pub(crate) fn fit(&self, mix: Mix) -> Mix {
-        let only = |flag, share| if self.session.flags.has(flag) { share } else { 0 };
-        Mix {
-            trims: only(TransmissionFlags::SEND_TRIM, mix.trims),
-            zeroes: only(TransmissionFlags::SEND_WRITE_ZEROES, mix.zeroes),
-            flushes: only(TransmissionFlags::SEND_FLUSH, mix.flushes),
-            fua: only(TransmissionFlags::SEND_FUA, mix.fua),
-            ..mix
-        }
+    /// What the server can do.
+    pub(crate) fn flags(&self) -> TransmissionFlags {
+        self.session.flags
+    }
+
+    /// The smallest request that the server takes, in bytes.
+    pub(crate) fn block(&self) -> u32 {
+        self.session.block_sizes.minimum()
+    }
+
+    /// The longest read or write that the server takes, in bytes.
+    pub(crate) fn longest(&self) -> u32 {
+        self.session.block_sizes.maximum()
     }
 
     /// Puts a request into the queue for the socket; `payload` fills in the
@@ -178,7 +209,10 @@ impl Connection {
                 payload(&mut self.output[at..]);
             }
             Command::Read { offset, len, .. } => {
-                read = Some((vec![0; len as usize], ReadPieces::new(offset, len)));
+                let len_kept = if self.reads == Reads::Kept { len as usize } else { 0 };
+                let pieces = ReadPieces::new(offset, len);
+                read =
+                    Some(Reading { len: len as usize, data: vec![0; len_kept], pieces });
             }
             _ => {}
         }
@@ -209,17 +243,12 @@ impl Connection {
 
     /// Takes what has come, and gives the answers that are complete.
     fn pump_in(&mut self, answers: &mut dyn FnMut(Answer)) -> anyhow::Result<()> {
-        let have = self.input.len();
-        self.input.resize(have + GULP, 0);
-        let got = self.socket.stream().read(&mut self.input[have..]);
-        let count = match &got {
-            Ok(count) => *count,
-            Err(_) => 0,
-        };
-        self.input.truncate(have + count);
-        match got {
+        match self.socket.stream().read(&mut self.input[self.filled..]) {
             Ok(0) => bail!("the server closed the connection"),
-            Ok(_) => self.parse(answers),
+            Ok(count) => {
+                self.filled += count;
+                self.parse(answers)
+            }
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(()),
                 _ => Err(error.into()),
@@ -229,8 +258,10 @@ impl Connection {
 
     fn parse(&mut self, answers: &mut dyn FnMut(Answer)) -> anyhow::Result<()> {
         let mut at = 0;
+        let mut need = 0;
         loop {
-            let (head, taken) = match ReplyHead::parse(&self.input[at..], &self.limits) {
+            let come = &self.input[at..self.filled];
+            let (head, taken) = match ReplyHead::parse(come, &self.limits) {
                 Ok(Parsed::Head(head, taken)) => (head, taken),
                 Ok(Parsed::Need(_)) => break,
                 Err(error) => bail!("{error}"),
@@ -239,17 +270,24 @@ impl Connection {
             let Some(sent) = self.requests.get_mut(&cookie) else {
                 bail!("an answer to request {cookie}, which was not made");
             };
-            let payload = payload_len(&head, sent);
-            let begin = at + taken;
-            let Some(data) = self.input.get(begin..begin + payload) else { break };
+            let whole = taken + payload_len(&head, sent);
+            let Some(data) = come.get(taken..whole) else {
+                need = whole;
+                break;
+            };
             sent.take(&head, data)?;
-            at = begin + payload;
+            at += whole;
             if head.is_last() {
                 let sent = self.requests.remove(&cookie).expect("it was just there");
                 answers(Answer { cookie, result: sent.result()? });
             }
         }
-        self.input.drain(..at);
+        self.input.copy_within(at..self.filled, 0);
+        self.filled -= at;
+        // There is always room for the rest of a piece, and for something more.
+        if need + GULP > self.input.len() {
+            self.input.resize(need + GULP, 0);
+        }
         Ok(())
     }
 }
@@ -257,7 +295,7 @@ impl Connection {
 /// How many bytes follow this head.
 fn payload_len(head: &ReplyHead, sent: &Sent) -> usize {
     match (head, &sent.read) {
-        (ReplyHead::Simple { error: None, .. }, Some((data, _))) => data.len(),
+        (ReplyHead::Simple { error: None, .. }, Some(read)) => read.len,
         (ReplyHead::Data { len, .. }, _) => *len as usize,
         (ReplyHead::Status { payload, .. }, _) => *payload as usize,
         _ => 0,
@@ -276,23 +314,20 @@ impl Sent {
                 (offset, len)
             }
             ReplyHead::Simple { .. } => {
-                if let Some((data, _)) = &mut self.read {
-                    data.copy_from_slice(bytes);
+                if let Some(read) = &mut self.read {
+                    read.put(0, bytes);
+                    // A simple reply is whole by itself.
+                    read.pieces = ReadPieces::new(0, 0);
                 }
-                // A simple reply is whole by itself.
-                self.read =
-                    self.read.take().map(|(data, _)| (data, ReadPieces::new(0, 0)));
                 return Ok(());
             }
             _ => return Ok(()),
         };
-        let Some((data, pieces)) = &mut self.read else {
+        let Some(read) = &mut self.read else {
             bail!("data for a request that reads nothing");
         };
-        let at = pieces.add(offset, len).map_err(|error| anyhow!("{error}"))?;
-        if let ReplyHead::Data { .. } = head {
-            data[at..at + bytes.len()].copy_from_slice(bytes);
-        }
+        let at = read.pieces.add(offset, len).map_err(|error| anyhow!("{error}"))?;
+        read.put(at, bytes);
         Ok(())
     }
 
@@ -302,8 +337,18 @@ impl Sent {
         }
         match self.read {
             None => Ok(Ok(Vec::new())),
-            Some((data, pieces)) if pieces.is_complete() => Ok(Ok(data)),
+            Some(read) if read.pieces.is_complete() => Ok(Ok(read.data)),
             Some(_) => bail!("a read was answered in part"),
+        }
+    }
+}
+
+impl Reading {
+    /// Keeps a piece, if reads are kept. (A hole has no bytes: what is kept was
+    /// zero before.)
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        if let Some(place) = self.data.get_mut(at..at + bytes.len()) {
+            place.copy_from_slice(bytes);
         }
     }
 }

@@ -1,0 +1,33 @@
+//! `sterna lab`: experiments that show what Sterna does, with figures.
+//!
+//! An experiment runs for real: a daemon of its own in a directory that goes away
+//! again (`site`), applications that load its disks, and a client's clock. What it
+//! measures is a `record`; pure arithmetic (`judge`) makes verdicts of it, and the
+//! `report` shows them. Nobody else's daemon or disk is touched.
+//!
+//! An experiment whose requirements are not met fails, like any command.
+
+mod judge;
+mod machine;
+mod qos;
+mod record;
+mod report;
+mod screen;
+mod site;
+
+use clap::Subcommand;
+
+use crate::output::Output;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabCommand {
+    /// A database, a backup and a load generator share an array
+    Qos(qos::QosArgs),
+}
+
+/// Runs an experiment.
+pub(crate) fn run(command: LabCommand, output: Output) -> anyhow::Result<()> {
+    match command {
+        LabCommand::Qos(args) => qos::run(&args, output),
+    }
+}

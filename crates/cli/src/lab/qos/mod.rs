@@ -1,0 +1,169 @@
+//! `sterna lab qos`: three applications share an array, and one of them matters.
+//!
+//! This is the experiment of EMC's white paper on quality of service for virtual
+//! machines (Navisphere QoS Manager and VMware DRS, 2008): a database, a backup and a
+//! load generator on one set of spindles. Alone, the database gets all it wants; with
+//! the others beside it, a fraction. Then service levels are put on it and lifted
+//! again, one after the other, and each is judged by what the database got.
+//!
+//! `plan` has the phases and `wish` what is asked for in them; `run` goes through them
+//! with the disks and applications of a `stage`; `verdicts` judges what was recorded,
+//! and `account` makes the report.
+
+mod account;
+mod plan;
+mod run;
+mod stage;
+mod verdicts;
+mod wish;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use sterna_api::ErrorCode;
+
+use self::plan::{Length, MINUTES, plan};
+use self::run::Run;
+use self::stage::{Ground, Stage};
+use super::report::{Report, verdicts_table};
+use super::screen::Screen;
+use super::site::Site;
+use crate::connect::{Failure, block_on};
+use crate::output::Output;
+
+/// The array unless told otherwise: the paper's, emulated. Its caches are as small
+/// against the three disks of 1 GiB as the paper's were against its volumes: in larger
+/// ones all of what is written would stay, and the array would get quicker and quicker.
+/// Its files are in the state directory of the experiment's daemon.
+const ARRAY: &str = "array://e4-fc?cache=16M&write-cache=32M";
+
+/// What the experiment can be told.
+#[derive(Debug, Args)]
+pub(crate) struct QosArgs {
+    /// How long it takes in all [default: 20]
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "quick",
+        value_parser = clap::value_parser!(u32).range(i64::from(MINUTES)..=240)
+    )]
+    minutes: Option<u32>,
+    /// Only see that it works, in two minutes
+    #[arg(long)]
+    quick: bool,
+    /// The datastore for the three disks: a place as `sterna datastore add` takes it,
+    /// not quicker than this machine can work
+    #[arg(long, value_name = "LOCATION", default_value = ARRAY)]
+    datastore: String,
+    /// Emulate a slower store: mbps=300,iops=5000,latency=1ms
+    #[arg(long, value_parser = crate::datastore::parse_shape)]
+    shape: Option<String>,
+    /// Where qos.html and qos.json are written
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+    /// What all chance comes from
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+impl QosArgs {
+    fn length(&self) -> Length {
+        match (self.quick, self.minutes) {
+            (true, _) => Length::Quick,
+            (false, minutes) => Length::Minutes(minutes.unwrap_or(20)),
+        }
+    }
+
+    fn ground(&self) -> Ground {
+        let (location, shape) = (self.datastore.clone(), self.shape.clone());
+        Ground { location, shape, seed: self.seed }
+    }
+}
+
+/// Runs the experiment.
+pub(crate) fn run(args: &QosArgs, output: Output) -> anyhow::Result<()> {
+    // Nobody wants to learn after twenty minutes that there is no place for it.
+    let files = Files::prepare(&args.out)?;
+    let phases = plan(args.length());
+    let total = phases.iter().map(|phase| phase.seconds).sum();
+    let screen = Screen::new(output, total);
+    let report = block_on(async {
+        let experiment = async {
+            let (site, status) = Site::start().await?;
+            let ground = args.ground();
+            let stage = Stage::prepare(site.client(), &ground).await?;
+            let outcome = Run::new(stage, &site, &screen).go(&phases).await?;
+            anyhow::Ok(account::report(&outcome, &ground, &status))
+        };
+        tokio::select! {
+            report = experiment => report,
+            _ = tokio::signal::ctrl_c() => Err(interrupted().into()),
+        }
+    })?;
+    drop(screen);
+    files.write(&report)?;
+    tell(&report, &files, output)
+}
+
+fn interrupted() -> Failure {
+    Failure {
+        code: ErrorCode::Interrupted,
+        message:
+            "the experiment was interrupted; its daemon and its disks are gone, and \
+                  no report was written"
+                .into(),
+        hint: String::new(),
+    }
+}
+
+/// Where the report goes.
+struct Files {
+    html: PathBuf,
+    json: PathBuf,
+}
+
+impl Files {
+    /// Finds out whether reports can be written there. Reports that are there stay
+    /// until there are new ones.
+    fn prepare(dir: &Path) -> anyhow::Result<Files> {
+        fs::create_dir_all(dir).with_context(|| format!("make {}", dir.display()))?;
+        tempfile::tempfile_in(dir)
+            .with_context(|| format!("write into {}", dir.display()))?;
+        Ok(Files { html: dir.join("qos.html"), json: dir.join("qos.json") })
+    }
+
+    fn write(&self, report: &Report) -> anyhow::Result<()> {
+        for (path, text) in [(&self.html, report.html()?), (&self.json, report.json()?)] {
+            fs::write(path, text).with_context(|| format!("write {}", path.display()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Shows the verdicts, and fails if one of them did.
+fn tell(report: &Report, files: &Files, output: Output) -> anyhow::Result<()> {
+    output.answer(report, |report| {
+        let table = output.table(&verdicts_table(&report.verdicts));
+        let (html, json) = (files.html.display(), files.json.display());
+        format!("{table}\nReport: {html}\nFigures: {json}")
+    })?;
+    if report.passed {
+        return Ok(());
+    }
+    let failed = report.verdicts.iter().filter(|verdict| !verdict.passed).count();
+    Err(Failure {
+        code: ErrorCode::Unmet,
+        message: format!(
+            "{failed} of {} requirements are not met",
+            report.verdicts.len()
+        ),
+        hint: format!(
+            "{} shows how it went; figures of a machine that has other work to do mean \
+             little",
+            files.html.display()
+        ),
+    }
+    .into())
+}

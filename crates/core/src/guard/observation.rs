@@ -1,0 +1,33 @@
+//! What a guard is told: what the guest and the copier did in one window of time.
+
+use crate::Nanos;
+use crate::measure::Window;
+
+/// One window, about 100 ms long. Loops count windows, not time, so windows should
+/// be of one length.
+#[derive(Clone, Copy, Debug)]
+pub struct Observation<'a> {
+    /// What the guest did.
+    pub guest: &'a Window,
+    /// Bytes that the copier got through.
+    pub copied: u64,
+    /// How long the guest was gone (`Progress::guest_gone`, the part of the window).
+    pub gone: Nanos,
+}
+
+/// A window tells about the guest at work if it was gone for no more than this part:
+/// then the edges of a burst are left out.
+const GONE_MAX: f64 = 0.1;
+
+impl Observation<'_> {
+    /// Whether the guest was at work all the time.
+    pub fn is_busy(&self) -> bool {
+        let gone = self.gone.0 as f64 / (self.guest.span.0 as f64).max(1.0);
+        self.guest.total().operations > 0 && gone <= GONE_MAX
+    }
+
+    /// Bytes per second that the copier got through.
+    pub(super) fn copy_rate(&self) -> f64 {
+        self.copied as f64 / self.guest.span.as_secs_f64().max(1e-9)
+    }
+}

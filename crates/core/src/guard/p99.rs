@@ -1,0 +1,180 @@
+//! The loop that keeps the guest's slowest requests below a bound.
+//!
+//! The 99th percentile of the last second is compared with the bound, and the rate
+//! follows as in PARDA (Gulati, Ahmad, Waldspurger, FAST 2009), against a fixed
+//! threshold and not against its own past, which is what made PARDA stable:
+//!
+//! ```text
+//! rate(t+1) = rate(t) * (1 + G (AIM * bound / p99(t) - 1)) + BETA
+//! ```
+//!
+//! A percentile is a late and noisy signal with a knee behind it. So a window above
+//! the bound halves the rate at once, and the rate at which that happened is a ceiling
+//! that is approached again only slowly: without it the loop would run into the knee
+//! every few seconds.
+//!
+//! # Failures
+//!
+//! If the guest's own requests are above the bound with no copy beside them, the
+//! bound is out of reach and the copy goes on only while the guest is gone; until
+//! the guest is well below it again by itself.
+
+use std::collections::VecDeque;
+
+use super::{Observation, Standing, Unreachable};
+use crate::Nanos;
+use crate::measure::Spread;
+
+/// The rate to begin with, bytes per second.
+const START: f64 = (2 << 20) as f64;
+
+/// Below this nothing is copied beside the guest.
+const LEAST: f64 = (256 << 10) as f64;
+
+/// More than any device reads.
+const MOST: f64 = (16_u64 << 30) as f64;
+
+/// Windows of which the percentile is taken: a second.
+const RECENT: usize = 10;
+
+/// Windows between two steps: half a second, so that half of what is seen is new.
+const EVERY: u32 = 5;
+
+/// The bound that is aimed at, as a part of the real one. Percentiles of a second vary
+/// by some 20 % by themselves.
+const AIM: f64 = 0.7;
+
+/// The part of each step.
+const G: f64 = 0.3;
+
+/// What the rate tries for more, bytes per second: so that it leaves the ground.
+const BETA: f64 = (256 << 10) as f64;
+
+/// A step goes no further up than this factor.
+const UP: f64 = 1.25;
+
+/// What is left of the rate when a window was above the bound.
+const DOWN: f64 = 0.5;
+
+/// What is left of the ceiling.
+const CEILING: f64 = 0.8;
+
+/// The ceiling rises by this factor with each step: by half in 20 s.
+const RISE: f64 = 1.01;
+
+/// Windows without a copy in which the guest must be above the bound before the target
+/// is given up, and well below it before it is tried again: 3 s.
+const SURE: u32 = 30;
+
+/// Well below the bound.
+const WELL: f64 = 0.8;
+
+/// Requests that a percentile needs: of fewer than a hundred, the 99th is the longest.
+const REQUESTS: u64 = 100;
+
+/// A loop that keeps response times below a bound.
+#[derive(Debug)]
+pub(super) struct Ceiling {
+    bound: f64,
+    rate: f64,
+    ceiling: f64,
+    recent: VecDeque<Spread>,
+    /// Windows since the last step.
+    since: u32,
+    windows: u32,
+    /// Windows in a row without a copy and above the bound; after the target was given
+    /// up, well below it.
+    sure: u32,
+    given_up: bool,
+    p99: Option<Nanos>,
+}
+
+impl Ceiling {
+    /// A loop for this bound, above zero.
+    pub(super) fn new(bound: Nanos) -> Self {
+        Ceiling {
+            bound: bound.0 as f64,
+            rate: START,
+            ceiling: MOST,
+            recent: VecDeque::new(),
+            since: 0,
+            windows: 0,
+            sure: 0,
+            given_up: false,
+            p99: None,
+        }
+    }
+
+    /// Looks at a window; gives the busy rate for the next, bytes per second.
+    pub(super) fn step(&mut self, seen: &Observation<'_>) -> u64 {
+        if !seen.guest.response.is_empty() {
+            self.recent.push_back(seen.guest.response.clone());
+            self.windows = self.windows.saturating_add(1);
+            self.since += 1;
+        }
+        if self.recent.len() > RECENT {
+            self.recent.pop_front();
+        }
+        let mut all = Spread::default();
+        self.recent.iter().for_each(|it| all.merge(it));
+        self.p99 = all.quantile(0.99);
+        if let Some(p99) = self.p99.filter(|_| seen.is_busy()) {
+            self.follow(p99.0 as f64, seen, &all);
+        }
+        if self.given_up || self.rate < LEAST { 0 } else { self.rate as u64 }
+    }
+
+    /// The 99th percentile of the last second, if anything came.
+    pub(super) fn p99(&self) -> Option<Nanos> {
+        self.p99
+    }
+
+    /// How it stands.
+    pub(super) fn standing(&self) -> Standing {
+        let above = self.p99.is_some_and(|p99| p99.0 as f64 > self.bound);
+        match self.p99 {
+            Some(p99) if self.given_up => {
+                Standing::Unreachable(Unreachable::OwnLatency { p99 })
+            }
+            _ if self.windows < RECENT as u32 => Standing::Learning,
+            _ if above => Standing::Converging,
+            _ => Standing::Holding,
+        }
+    }
+
+    fn follow(&mut self, p99: f64, seen: &Observation<'_>, all: &Spread) {
+        let copies = seen.copied > 0;
+        let telling =
+            if self.given_up { p99 < WELL * self.bound } else { p99 > self.bound };
+        self.sure = if telling && !copies { self.sure + 1 } else { 0 };
+        if self.sure >= SURE {
+            self.given_up = !self.given_up;
+            self.rate = if self.given_up { 0.0 } else { START };
+            self.sure = 0;
+        }
+        if self.given_up {
+            return;
+        }
+        // A window above the bound by itself: more of it than one in a hundred.
+        let here = &seen.guest.response;
+        let slow = here.quantile(0.97).is_some_and(|it| it.0 as f64 > self.bound);
+        if (slow || p99 > self.bound) && self.since >= 2 {
+            if copies {
+                self.ceiling = self.ceiling.min(self.rate * CEILING).max(LEAST);
+            }
+            self.rate *= DOWN;
+            self.since = 0;
+            // What was seen at that rate is not held against the next.
+            self.recent.clear();
+            return;
+        }
+        if self.since < EVERY || all.len() < REQUESTS {
+            return;
+        }
+        self.since = 0;
+        let factor = 1.0 + G * (AIM * self.bound / p99.max(1.0) - 1.0);
+        let used = (2.0 * seen.copy_rate()).max(START).max(self.rate);
+        self.ceiling = (self.ceiling * RISE).min(MOST);
+        self.rate = (self.rate * factor.min(UP) + BETA).min(self.ceiling).min(used);
+    }
+}

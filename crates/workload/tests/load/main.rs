@@ -1,0 +1,4 @@
+//! Applications ask for what their profile says.
+
+mod application;
+mod demand;

@@ -1,0 +1,135 @@
+//! Experiments run by themselves, tell what they found, and leave nothing behind.
+
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use rustix::process::Signal;
+use serde_json::Value;
+use sterna_tests::Scratch;
+use sterna_tests::daemon::send_signal;
+use sterna_tests::programs::sterna;
+use sterna_tests::wait::{seconds, until};
+
+/// Starts `sterna lab` with these arguments; what it makes for itself is in `place`.
+fn lab(place: &Path, arguments: &[&str]) -> Child {
+    Command::new(sterna())
+        .arg("lab")
+        .args(arguments)
+        .env("TMPDIR", place)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("start sterna lab")
+}
+
+fn end(child: Child) -> Output {
+    child.wait_with_output().expect("wait for sterna lab")
+}
+
+/// What is in a directory.
+fn entries(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).expect("list a directory").flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// A place for what the experiment makes for itself, with a path short enough for
+/// sockets.
+fn place(scratch: &Scratch) -> std::path::PathBuf {
+    let place = scratch.socket("lab");
+    std::fs::create_dir(&place).expect("make a directory");
+    place
+}
+
+#[test]
+fn the_quick_experiment_judges_every_requirement_and_reports() {
+    let scratch = Scratch::new();
+    let (place, out) = (place(&scratch), scratch.path("report"));
+    let out_text = out.display().to_string();
+    let done = end(lab(&place, &["qos", "--quick", "--json", "--out", &out_text]));
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    let report: Value = serde_json::from_slice(&done.stdout)
+        .unwrap_or_else(|error| panic!("no JSON ({error}): {said}"));
+    // Figures of a machine under test mean little; that each requirement is judged, and
+    // that the exit code says the same as the report, holds on any machine.
+    let verdicts = report["verdicts"].as_array().expect("verdicts");
+    for about in [
+        "contention: throughput",
+        "cruise in MB/s: until",
+        "cruise in IO/s: until",
+        "cruise in ms: until",
+        "out of reach: until",
+        "limit in MB/s: until in force",
+        "limit in MB/s: until back",
+        "limit in IO/s: until in force",
+        "limit in IO/s: until back",
+        "schedule: late to open",
+        "schedule: late to close",
+    ] {
+        let judged = verdicts.iter().any(|verdict| {
+            verdict["what"].as_str().is_some_and(|what| what.starts_with(about))
+        });
+        assert!(judged, "no verdict on `{about}`: {verdicts:#?}");
+    }
+    let passed = verdicts.iter().all(|verdict| verdict["passed"] == true);
+    assert_eq!(report["passed"], passed);
+    assert_eq!(done.status.code(), Some(if passed { 0 } else { 1 }), "{said}");
+    // Each application has its line, as long as the time axis.
+    for chart in report["charts"].as_array().expect("charts") {
+        let points = chart["at_s"].as_array().map(Vec::len);
+        assert!(points > Some(200), "{points:?} points");
+        for line in chart["lines"].as_array().expect("lines") {
+            assert_eq!(line["values"].as_array().map(Vec::len), points);
+        }
+    }
+    let kept = std::fs::read(out.join("qos.json")).expect("the figures");
+    let kept: Value = serde_json::from_slice(&kept).expect("JSON");
+    assert_eq!(kept, report);
+    let page = std::fs::read_to_string(out.join("qos.html")).expect("the page");
+    assert!(page.starts_with("<!doctype html>") && page.contains("uPlot"));
+    assert!(!page.contains("src=\"") && !page.contains("href=\""));
+    assert!(entries(&place).is_empty(), "left behind: {:?}", entries(&place));
+}
+
+#[test]
+fn an_experiment_that_is_interrupted_leaves_nothing_behind() {
+    let scratch = Scratch::new();
+    let (place, out) = (place(&scratch), scratch.path("report"));
+    let out_text = out.display().to_string();
+    let child = lab(&place, &["qos", "--quick", "--out", &out_text]);
+    let image = "state/arrays/array/stress.raw";
+    let disk = |dir: &String| place.join(dir).join(image).exists();
+    until("the disks to be made", seconds(30), || {
+        entries(&place).iter().any(disk).then_some(())
+    });
+    send_signal(&child, Signal::INT);
+    let done = end(child);
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert!(said.contains("the experiment was interrupted"), "{said}");
+    assert!(entries(&place).is_empty(), "left behind: {:?}", entries(&place));
+    assert!(entries(&out).is_empty(), "a report of half an experiment");
+}
+
+#[test]
+fn an_experiment_that_cannot_begin_says_why_at_once() {
+    let scratch = Scratch::new();
+    let (place, out) = (place(&scratch), scratch.path("report"));
+    let out_text = out.display().to_string();
+    let file = scratch.path("file");
+    std::fs::write(&file, "not a directory").expect("write a file");
+    let file_text = file.display().to_string();
+    for (arguments, expected) in [
+        (["qos", "--quick", "--out", &file_text].as_slice(), file_text.as_str()),
+        (
+            &["qos", "--quick", "--out", &out_text, "--datastore", "/nonexistent"],
+            "/nonexistent",
+        ),
+    ] {
+        let done = end(lab(&place, arguments));
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(1), "{said}");
+        assert!(said.contains(expected), "{said}");
+        assert!(entries(&place).is_empty(), "left behind: {:?}", entries(&place));
+    }
+}
