@@ -93,6 +93,8 @@ struct Post {
     /// Bytes copied, and how long the guest was gone, at the last sample.
     last: Option<(u64, Nanos)>,
     told: Option<Allowance>,
+    /// The busy rate, without the short pauses in which the guard compares.
+    busy: Option<u64>,
     state: Option<GuardState>,
 }
 
@@ -115,6 +117,7 @@ impl Post {
             schedule: asked.window.as_ref().and_then(|text| text.parse().ok()),
             last: None,
             told: None,
+            busy: None,
             state: None,
         }
     }
@@ -152,7 +155,7 @@ impl Post {
     }
 
     /// How it fares.
-    fn fares(&self, progress: &Progress, allowance: Allowance) -> Guarding {
+    fn fares(&mut self, progress: &Progress, allowance: Allowance) -> Guarding {
         let standings = self.guards.iter().map(Guard::standing);
         let worst = standings.max_by_key(|standing| match standing {
             Standing::Holding => 0,
@@ -177,13 +180,18 @@ impl Post {
             Some(progress.eta?.as_secs_f64() - left).filter(|late| *late >= 1.0)
         });
         let kept = self.guards.iter().find_map(Guard::kept);
+        let none_at_all = self.asked.idle_only
+            || matches!(state, GuardState::Unreachable | GuardState::Closed);
+        if none_at_all || allowance.busy != Some(0) {
+            self.busy = allowance.busy;
+        }
         Guarding {
             asked: self.asked.clone(),
             state: Some(state),
             reason,
             baseline_iops: kept.map(|(iops, _)| iops),
             kept: kept.map(|(_, part)| part),
-            allowance: allowance.busy,
+            allowance: self.busy,
             late_s: late,
         }
     }
