@@ -102,6 +102,10 @@ impl Daemon {
         let _turn = lock(&job.turn);
         self.changeable(&job)?;
         self.store.set_guard(id, &guard)?;
+        lock(&job.state).asked = guard.clone();
+        if guard.is_none() {
+            self.unguard(&job);
+        }
         tracing::info!(migration = id, ?guard, "guard changed");
         self.show_migration(id)
     }

@@ -10,6 +10,7 @@ use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options,
 use sterna_engine::{Budget, ImageSpec, MigrateError};
 
 use super::Job;
+use super::guarding::first_allowance;
 use super::leftover::is_copy;
 use super::start::partial;
 use super::view::then_resume;
@@ -123,6 +124,7 @@ impl Daemon {
         let options = Options {
             verify: record.verify,
             rate: record.rate,
+            allowance: first_allowance(&record.guard),
             paused: record.pause.is_some(),
             thin: record.provision == Provision::Thin,
             write_zeroes: record.provision == Provision::ThickZeroed,

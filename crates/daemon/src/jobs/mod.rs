@@ -33,6 +33,7 @@ mod control;
 mod end;
 mod events;
 mod guard;
+mod guarding;
 mod launch;
 mod leftover;
 mod standstill;
@@ -45,11 +46,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use sterna_api::{Application, Guarding};
+use sterna_api::{Application, Guard, Guarding};
 use sterna_core::measure::Window;
 use sterna_engine::mirror::MigrationId;
 use sterna_engine::sidecar::DiskId;
 
+pub(crate) use self::guarding::start as start_guards;
 use self::tally::Tally;
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
@@ -78,7 +80,9 @@ struct State {
     /// What the copier has done.
     tally: Tally,
     watch: Watch,
-    /// How its guard fares, while it runs.
+    /// What must hold while it runs.
+    asked: Guard,
+    /// How that fares.
     guarding: Option<Guarding>,
     /// Why the destination was not sealed the last time.
     unsealed: Option<String>,
@@ -96,6 +100,7 @@ impl Job {
                 began: None,
                 tally: Tally::new(record.tallied),
                 watch,
+                asked: record.guard.clone(),
                 guarding: None,
                 unsealed: None,
             }),
