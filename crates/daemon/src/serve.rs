@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use crate::daemon::{Daemon, NbdPlace, Places};
 use crate::datastores::make_directory;
 use crate::error::{DaemonError, Result};
+use crate::jobs::guarding;
 use crate::lock::StateLock;
 use crate::settings::Settings;
 use crate::sockets::{self, Bound, Inherited, NbdSocket};
@@ -99,6 +100,7 @@ impl Running {
         samples::start(&daemon)
             .and_then(|()| keeper::start(&daemon))
             .and_then(|()| policies::start(&daemon))
+            .and_then(|()| guarding::start(&daemon))
             .map_err(|error| {
                 DaemonError::internal(format!("cannot start a thread: {error}"))
             })?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-use sterna_core::mirror::{Commit, Control, End, Phase, Progress};
+use sterna_core::mirror::{Allowance, Commit, Control, End, Phase, Progress};
 use sterna_core::qos::{ClassId, Limit, Terms};
 use sterna_engine::boot::BootId;
 use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options, Start};
@@ -50,6 +50,7 @@ fn spec(folder: &Path, size: usize) -> MigrationSpec {
         options: Options {
             verify: false,
             rate: None,
+            allowance: Allowance::default(),
             paused: false,
             thin: true,
             write_zeroes: false,

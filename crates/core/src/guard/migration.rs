@@ -19,7 +19,7 @@ use crate::mirror::Allowance;
 /// in the next.
 #[derive(Debug)]
 pub struct Guard {
-    aim: Aim,
+    idle_only: bool,
     keep: Option<Keep>,
     ceiling: Option<Ceiling>,
     deadline: Deadline,
@@ -35,7 +35,7 @@ impl Guard {
     /// A guard that has seen nothing yet.
     pub fn new(aim: Aim) -> Self {
         Guard {
-            aim,
+            idle_only: aim.idle_only,
             keep: aim.keep.map(|part| Keep::new(1.0 - part)),
             ceiling: aim.p99.map(Ceiling::new),
             deadline: Deadline::default(),
@@ -51,7 +51,7 @@ impl Guard {
         self.needs = way.time.map(|time| self.deadline.needs(way.left, time));
         self.late = way.time.and_then(|time| self.deadline.late(way.left, time));
         let busy = [
-            self.aim.idle_only.then_some(0),
+            self.idle_only.then_some(0),
             self.keep.as_mut().map(|keep| keep.step(seen)),
             self.ceiling.as_mut().map(|ceiling| ceiling.step(seen)),
             self.needs,

@@ -103,6 +103,12 @@ impl Daemon {
         self.changeable(&job)?;
         self.store.set_guard(id, &guard)?;
         tracing::info!(migration = id, ?guard, "guard changed");
+        let mut state = lock(&job.state);
+        state.guarding = None;
+        if let Some(launched) = &mut state.launched {
+            launched.asked = guard;
+        }
+        drop(state);
         self.show_migration(id)
     }
 

@@ -33,6 +33,7 @@ mod control;
 mod end;
 mod events;
 mod guard;
+pub(crate) mod guarding;
 mod launch;
 mod leftover;
 mod standstill;
@@ -45,7 +46,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use sterna_api::{Application, Guarding};
+use sterna_api::{Application, Guard, Guarding};
 use sterna_core::measure::Window;
 use sterna_engine::mirror::MigrationId;
 use sterna_engine::sidecar::DiskId;
@@ -78,10 +79,30 @@ struct State {
     /// What the copier has done.
     tally: Tally,
     watch: Watch,
-    /// How its guard fares, while it runs.
+    /// How often it was given a mirror.
+    launches: u64,
+    /// Its present mirror, and what must hold beside it.
+    launched: Option<Launched>,
+    /// How its guard fares.
     guarding: Option<Guarding>,
     /// Why the destination was not sealed the last time.
     unsealed: Option<String>,
+}
+
+/// A mirror, and what must hold for the application beside it.
+#[derive(Clone, Debug, PartialEq)]
+struct Launched {
+    /// The how many-th mirror of the migration it is.
+    number: u64,
+    asked: Guard,
+}
+
+impl State {
+    fn mirror_is_gone(&mut self) {
+        self.running = false;
+        self.launched = None;
+        self.guarding = None;
+    }
 }
 
 impl Job {
@@ -96,6 +117,8 @@ impl Job {
                 began: None,
                 tally: Tally::new(record.tallied),
                 watch,
+                launches: 0,
+                launched: None,
                 guarding: None,
                 unsealed: None,
             }),

@@ -11,7 +11,7 @@ mod translate;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sterna_core::mirror::{End, Notice, Progress};
+use sterna_core::mirror::{Allowance, End, Notice, Progress};
 
 use crate::boot::BootId;
 use crate::image::{Budget, ImageSpec};
@@ -43,6 +43,8 @@ pub struct Options {
     pub verify: bool,
     /// The copier's limit in bytes per second.
     pub rate: Option<u64>,
+    /// What the copier may take while the guest is served, to begin with.
+    pub allowance: Allowance,
     /// Do not start until told to.
     pub paused: bool,
     /// Zeroes may lose their space on the destination.

@@ -105,6 +105,7 @@ impl MirrorDriver {
             reads_zero: options.reads_zero && !options.write_zeroes,
             verify: options.verify,
             rate: options.rate,
+            allowance: options.allowance,
             ..Config::new(core.size)
         };
         let mirror = Mirror::new_paused(cx.now, config, map, PauseReason::Asked);
