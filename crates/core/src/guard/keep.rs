@@ -153,10 +153,12 @@ impl Keep {
         if let Some(pair) = pair {
             self.learn(&pair);
         }
-        match (self.given_up, self.probe.pauses()) {
-            (None, false) => self.rate as u64,
-            _ => 0,
-        }
+        if self.probe.pauses() { 0 } else { self.rate() }
+    }
+
+    /// The busy rate but for the pauses, bytes per second.
+    pub(super) fn rate(&self) -> u64 {
+        if self.given_up.is_some() { 0 } else { self.rate as u64 }
     }
 
     /// How it stands.

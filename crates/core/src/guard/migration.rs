@@ -50,13 +50,21 @@ impl Guard {
         self.deadline.look(seen);
         self.needs = way.time.map(|time| self.deadline.needs(way.left, time));
         self.late = way.time.and_then(|time| self.deadline.late(way.left, time));
-        let busy = [
-            self.idle_only.then_some(0),
-            self.keep.as_mut().map(|keep| keep.step(seen)),
-            self.ceiling.as_mut().map(|ceiling| ceiling.step(seen)),
-            self.needs,
-        ];
-        Allowance { busy: busy.into_iter().flatten().min(), idle: None }
+        let keep = self.keep.as_mut().map(|keep| keep.step(seen));
+        if let Some(ceiling) = &mut self.ceiling {
+            ceiling.step(seen);
+        }
+        let busy = [keep, self.busy_rate()].into_iter().flatten().min();
+        Allowance { busy, idle: None }
+    }
+
+    /// What the copier may take beside the guest, bytes per second, but for the short
+    /// pauses in which it is left out to see what it costs; nothing if all it can.
+    pub fn busy_rate(&self) -> Option<u64> {
+        let keep = self.keep.as_ref().map(Keep::rate);
+        let ceiling = self.ceiling.as_ref().map(Ceiling::rate);
+        let idle_only = self.idle_only.then_some(0);
+        [idle_only, keep, ceiling, self.needs].into_iter().flatten().min()
     }
 
     /// How it stands with the guest: as the loop that is worst off.

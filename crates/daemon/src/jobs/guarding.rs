@@ -189,7 +189,7 @@ impl AtWork {
             baseline_iops: kept.map(|(iops, _)| iops),
             kept: kept.map(|(_, part)| part),
             p99_us: self.guard.p99().map(|p99| p99.0 / 1000),
-            allowance: allowance.busy,
+            allowance: if allowance == CLOSED { Some(0) } else { self.guard.busy_rate() },
             late_s: self.guard.late().map(Nanos::as_secs_f64),
         }
     }
