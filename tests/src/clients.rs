@@ -2,6 +2,7 @@
 
 use std::process::{Child, Stdio};
 
+use serde_json::Value;
 use tempfile::NamedTempFile;
 
 use crate::programs;
@@ -41,7 +42,7 @@ impl Fio {
         );
         std::fs::write(job.path(), text).expect("write the job file");
         let child = programs::command("fio")
-            .arg("--output-format=normal")
+            .arg("--output-format=json")
             .arg(job.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -50,10 +51,18 @@ impl Fio {
         Fio { child, _job: job }
     }
 
-    /// Waits for its end, which must be a success.
+    /// Waits for its end, which must be a success; gives its own figures.
     #[track_caller]
-    pub fn finish(self) {
+    pub fn finish(self) -> Value {
         let output = self.child.wait_with_output().expect("wait for fio");
-        assert!(output.status.success(), "fio failed:\n{}", programs::both(&output));
+        let text = programs::both(&output);
+        assert!(output.status.success(), "fio failed:\n{text}");
+        // Where it warns of something, it does so on stdout, before the figures.
+        let figures = text.find('{').and_then(|at| {
+            let values = serde_json::Deserializer::from_str(&text[at..]);
+            values.into_iter::<Value>().next()?.ok()
+        });
+        let figures = figures.unwrap_or_else(|| panic!("no figures:\n{text}"));
+        figures["jobs"][0].clone()
     }
 }

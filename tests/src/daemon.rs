@@ -11,6 +11,7 @@ use crate::cli::Answer;
 use crate::lines::Lines;
 use crate::programs;
 use crate::scratch::Scratch;
+use crate::terminal::Terminal;
 use crate::wait::{seconds, until};
 
 /// How long a daemon may take until it serves.
@@ -133,6 +134,24 @@ impl Daemon {
             .output()
             .expect("start sterna");
         Answer::new(format!("sterna {line}"), &output)
+    }
+
+    /// Runs `sterna` with these arguments on a terminal of its own.
+    pub fn on_terminal(&self, line: &str, columns: u16, rows: u16) -> Terminal {
+        let mut command = Command::new(programs::sterna());
+        command.args(line.split_whitespace()).env("STERNA_SOCKET", &self.socket);
+        Terminal::run(command, columns, rows)
+    }
+
+    /// Runs `sterna` with these arguments, its output to be read while it runs.
+    pub fn piped(&self, line: &str) -> Child {
+        Command::new(programs::sterna())
+            .args(line.split_whitespace())
+            .env("STERNA_SOCKET", &self.socket)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("start sterna")
     }
 
     /// Runs `sterna … --json`, which must succeed, and gives the JSON.

@@ -28,6 +28,7 @@ pub mod random;
 pub mod scratch;
 pub mod servers;
 pub mod stage;
+pub mod terminal;
 pub mod wait;
 
 pub use checker::{Checker, Options as CheckerOptions};
@@ -35,4 +36,5 @@ pub use cli::Answer;
 pub use daemon::Daemon;
 pub use scratch::Scratch;
 pub use stage::{MIB, Stage};
+pub use terminal::Terminal;
 pub use wait::until;

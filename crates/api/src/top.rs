@@ -91,7 +91,7 @@ pub enum Device {
         unloaded_us: f64,
         /// What each outstanding request adds, in microseconds.
         slope_us: f64,
-        /// The standard error of that, in microseconds.
+        /// How far off that may be, in microseconds.
         slope_error_us: f64,
         /// Requests per second that no load exceeds: `1 / slope`.
         peak_iops: f64,
@@ -107,7 +107,7 @@ pub enum Device {
         /// How many points there are.
         points: u64,
     },
-    /// The load was nearly always the same.
+    /// The load was nearly always the same, or varied no more than by noise.
     NoVariation {
         /// The least outstanding requests that were seen.
         seen_from: f64,

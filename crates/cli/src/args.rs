@@ -143,7 +143,6 @@ mod tests {
             "sterna disk remove a --keep-image",
             "sterna disk remove a --delete-image",
             "sterna disk uri a",
-            "sterna disk stats a",
             "sterna disk stats a --histogram --json",
             "sterna migrate a --to slow --provision thin --rate 200M --verify",
             "sterna migrate a --to slow --keep-source --detach --json",

@@ -242,7 +242,7 @@ mod tests {
         };
         let pattern = Pattern {
             length: buckets(&[512, 4095, 4096, 524_288], &[0, 7, 12_345_678_901, 0, 3]),
-            distance: buckets(&[-500_000, 0, 500_000], &[1 << 50, 2, 0, 1]),
+            distance: buckets(&[-500_000, 0, 500_000], &[1 << 46, 2, 0, 1]),
             nearest: buckets(&[-500_000, 0, 500_000], &[1, 2, 0, 1]),
             outstanding: buckets(&[1, 2], &[9, 0, 0]),
             interval: buckets(&[1, 10_000, 1_000_000], &[0, 1, 0, 1]),

@@ -14,12 +14,11 @@ use tokio::sync::watch;
 use crate::daemon::{Daemon, NbdPlace, Places};
 use crate::datastores::make_directory;
 use crate::error::{DaemonError, Result};
-use crate::jobs::guarding;
 use crate::lock::StateLock;
 use crate::settings::Settings;
 use crate::sockets::{self, Bound, Inherited, NbdSocket};
 use crate::store::Store;
-use crate::{boot, http, keeper, policies, samples};
+use crate::{boot, http, jobs, keeper, policies, samples};
 
 /// How long requests of the API may take to end when the daemon stops.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
@@ -100,7 +99,7 @@ impl Running {
         samples::start(&daemon)
             .and_then(|()| keeper::start(&daemon))
             .and_then(|()| policies::start(&daemon))
-            .and_then(|()| guarding::start(&daemon))
+            .and_then(|()| jobs::start_guards(&daemon))
             .map_err(|error| {
                 DaemonError::internal(format!("cannot start a thread: {error}"))
             })?;

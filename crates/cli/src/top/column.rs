@@ -6,6 +6,10 @@ use sterna_api::{Device, TopRow};
 
 /// The least that is left for names.
 pub(super) const NAME_MIN: usize = 16;
+/// How many columns leave only that; the others come where names have more.
+const FIRST: usize = 8;
+/// What names have before there are more columns.
+const NAME_WIDE: usize = 32;
 /// Between two columns.
 pub(super) const GAP: usize = 1;
 
@@ -68,13 +72,13 @@ pub(super) const COLUMNS: [Column; 14] = [
 
 /// Those that fit beside a name.
 pub(super) fn that_fit(width: usize) -> &'static [Column] {
-    let mut left = width.saturating_sub(NAME_MIN);
-    let fits = |column: &&Column| {
-        let fits = left >= column.width + GAP;
-        left = left.saturating_sub(column.width + GAP);
-        fits
+    let mut taken = 0;
+    let fits = |(at, column): &(usize, &Column)| {
+        let name = if *at < FIRST { NAME_MIN } else { NAME_WIDE };
+        taken += column.width + GAP;
+        name + taken <= width
     };
-    &COLUMNS[..COLUMNS.iter().take_while(fits).count()]
+    &COLUMNS[..COLUMNS.iter().enumerate().take_while(fits).count()]
 }
 
 /// Under way: on average, or now, if they hang.
@@ -112,9 +116,10 @@ fn rate(value: f64) -> String {
     }
 }
 
-/// Milliseconds, in at most six places: `0.085`, `0.85`, `12.3`, `4200`.
+/// Milliseconds, in at most six places: `0`, `0.085`, `0.85`, `12.3`, `4200`.
 fn time(value: f64) -> String {
     match value {
+        0.0 => "0".into(),
         ..0.0995 => format!("{value:.3}"),
         ..9.995 => format!("{value:.2}"),
         ..99.95 => format!("{value:.1}"),

@@ -80,6 +80,9 @@ const REST: u32 = 60;
 /// A class uses what it is allowed from this part on.
 const USES: f64 = 0.9;
 
+/// What a sum that does not change varies by when it is measured.
+const VARIES: f64 = 0.04;
+
 /// What a class gets that does not use its part: so much of what it did.
 const ROOM: f64 = 1.25;
 
@@ -193,11 +196,9 @@ impl CruiseControl {
             return;
         }
         let (target, tolerance) = (self.target(), self.tolerance());
-        // What is measured varies; what is allowed, and used, is known.
-        let got = self
-            .allowed
-            .filter(|all| got >= USES * all && got < *all / USES)
-            .unwrap_or(got);
+        // What is measured varies; what is allowed, and used up, is known.
+        let used_up = |allowed: &f64| (got / allowed - 1.0).abs() <= VARIES;
+        let got = self.allowed.filter(used_up).unwrap_or(got);
         self.learn(time, got);
         let time = self.smooth(time);
         let error = time / target - 1.0;
@@ -251,8 +252,10 @@ impl CruiseControl {
     /// What the others have to be multiplied with to bring the class to its target.
     fn factor(&self, time: f64, got: f64) -> f64 {
         let (target, cuts) = (self.target(), time > self.target());
+        // The near edge of what counts as there: what is cut too much is felt at once.
+        let aim = if cuts { target * (1.0 + self.tolerance() / 2.0) } else { target };
         let wanted = match &self.law {
-            Some(law) => law.factor(time, got, target),
+            Some(law) => law.factor(time, got, aim.min(time.max(target))),
             None if cuts => CUT_FIRST,
             None => RAISE_MAX,
         };

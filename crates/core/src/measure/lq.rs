@@ -8,37 +8,46 @@
 //! strength; mixtures of requests have lines of their own, so the line is that of the
 //! traffic there is).
 //!
-//! A point is a window's mean latency and mean outstanding, both at the device. Points
-//! are kept in bins of Q, the last ones of each, so that an hour at one load does not
-//! push out the minute at another. Their weight halves every [`HALF_LIFE`].
+//! **Points.** One is a second's mean latency and mean outstanding, both at the device.
+//! Of the last hour some are kept, by their time alone ([`ROWS`]): to keep more of rare
+//! loads would be to choose by what was measured, which makes lines where there are
+//! none. A point's weight halves every [`HALF_LIFE`].
 //!
-//! The fit: a line through the bins' median latencies, which half of each bin's points
-//! may be wrong without moving; then twice a weighted regression over all points, where
-//! those that are far off that line count little (Huber's weights). Errors are taken to
-//! be in proportion to the latency.
+//! **Robust.** It begins with a line through the medians of points of about the same Q,
+//! which half of the points there may be wrong without moving; then there are
+//! regressions over all points, in which those that are far off that line count little
+//! (Huber's weights). Errors are taken to be in proportion to the latency.
 //!
-//! **Where it does not hold.** One load is a point and no line: then the answer is that
-//! nothing is known. Since Q is made of latencies too, noise alone makes points that
-//! lie on a line through the origin, which is why Q must vary by more than noise does.
+//! **Two fits.** By Little's law Q is made of latencies itself. Where clients keep their
+//! rate whatever happens, noise alone makes points on a line through the origin, whose
+//! peak would be the rate that there happened to be. There another form of the same
+//! line is right, `1/L = 1/L0 - slope/L0 * X` over the throughput X, since X has no
+//! latency in it. Where clients keep so many requests outstanding it is the other way
+//! round. The first form errs to too steep, the second to too flat; the truth lies
+//! between. So both are fitted, the slope is their mean, and its error is at least half
+//! of what they differ by.
+//!
+//! **Where it does not hold.** One load is a point and no line. Nor is there one where
+//! the two forms are too far apart: what varied was mostly noise.
 
 use std::collections::VecDeque;
 
 use super::Window;
+use super::regression::{Point, Regression, median};
 use crate::Nanos;
 
+/// Points are kept of each second for two minutes, then of every tenth, then of every
+/// sixtieth: how often, and how many.
+const ROWS: [(Nanos, usize); 3] =
+    [(Nanos(0), 120), (Nanos::from_secs(10), 120), (Nanos::from_secs(60), 60)];
 /// After this long a point counts for half.
 const HALF_LIFE: Nanos = Nanos::from_secs(600);
 /// After so many half-lives it is forgotten.
 const HALVES_MAX: f64 = 6.0;
-/// Bins of Q, two to each doubling, the first up to `Q_LOW`.
-const BINS: usize = 24;
+/// Points of about the same Q: two bins to each doubling.
 const BINS_PER_DOUBLING: f64 = 2.0;
 /// The least outstanding that is told apart from none.
 const Q_LOW: f64 = 0.25;
-/// Points of a bin.
-const KEPT: usize = 16;
-/// A bin takes a point this often, so that what it holds is of a minute at least.
-const SPACING: Nanos = Nanos::from_secs(3);
 /// A mean of fewer requests says little.
 const OPERATIONS_MIN: u64 = 16;
 /// Fewer points are no line.
@@ -48,10 +57,14 @@ const BINS_MIN: usize = 3;
 /// ... or such where the most outstanding is not this much more than the least.
 const SPREAD_MIN: f64 = 2.0;
 /// A slope must be so many times its standard error to be told from none.
-const SURE: f64 = 3.0;
+const SURE: f64 = 4.0;
+/// The slopes of the two forms may differ by this factor.
+const APART_MAX: f64 = 2.0;
 /// Errors beyond so many deviations count less and less (Huber's constant for 95 %
 /// efficiency).
 const HUBER: f64 = 1.345;
+/// Beyond so many something else was going on. Less would cut the noise on one side.
+const FOREIGN: f64 = 4.0;
 /// From a median deviation to a standard one, for a normal distribution.
 const MAD_TO_SIGMA: f64 = 1.4826;
 /// Rounds of regression.
@@ -60,19 +73,13 @@ const ROUNDS: usize = 2;
 const DEVIATION_MIN: f64 = 0.01;
 
 /// The line of a device, as it is learned. A few KiB.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct LqLine {
-    bins: [VecDeque<Point>; BINS],
-}
-
-impl Default for LqLine {
-    fn default() -> Self {
-        LqLine { bins: std::array::from_fn(|_| VecDeque::new()) }
-    }
+    rows: [VecDeque<Seen>; ROWS.len()],
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Point {
+struct Seen {
     at: Nanos,
     /// Outstanding requests.
     q: f32,
@@ -90,7 +97,7 @@ pub enum LqFit {
         /// How many points there are.
         points: usize,
     },
-    /// The load was nearly always the same.
+    /// The load was nearly always the same, or varied no more than by noise.
     NoVariation {
         /// The least outstanding requests that were seen, and the most.
         seen: (f64, f64),
@@ -111,7 +118,8 @@ pub struct Line {
     pub unloaded: Nanos,
     /// What each outstanding request adds, in nanoseconds.
     pub slope: f64,
-    /// The standard error of the slope, in nanoseconds.
+    /// The error of the slope, in nanoseconds: the standard error, or half of what its
+    /// two fits differ by, if that is more.
     pub slope_error: f64,
     /// How many points it was fitted to.
     pub points: usize,
@@ -131,14 +139,6 @@ impl Line {
     }
 }
 
-/// A point with the weight of its age.
-#[derive(Clone, Copy, Debug)]
-struct Weighted {
-    q: f64,
-    latency: f64,
-    weight: f64,
-}
-
 impl LqLine {
     /// Learns from what a device did in a window that ended now. Windows of a second
     /// are long enough for a mean and short enough for a load.
@@ -147,135 +147,132 @@ impl LqLine {
         if total.operations < OPERATIONS_MIN || window.span == Nanos(0) {
             return;
         }
-        let q = total.service.0 as f64 / window.span.0 as f64;
-        let latency = total.service.0 as f64 / total.operations as f64;
-        if latency <= 0.0 {
+        let q = (total.service.0 as f64 / window.span.0 as f64) as f32;
+        let latency = (total.service.0 as f64 / total.operations as f64) as f32;
+        if q <= 0.0 || latency <= 0.0 {
             return;
         }
-        let place = ((q / Q_LOW).max(1.0).log2() * BINS_PER_DOUBLING) as usize;
-        let bin = &mut self.bins[place.min(BINS - 1)];
-        if bin.back().is_some_and(|last| now.since(last.at) < SPACING) {
-            return;
+        for (row, (every, kept)) in self.rows.iter_mut().zip(ROWS) {
+            if row.back().is_some_and(|last| now.since(last.at) < every) {
+                continue;
+            }
+            if row.len() == kept {
+                row.pop_front();
+            }
+            row.push_back(Seen { at: now, q, latency });
         }
-        if bin.len() == KEPT {
-            bin.pop_front();
-        }
-        bin.push_back(Point { at: now, q: q as f32, latency: latency as f32 });
     }
 
     /// What is known by now.
     pub fn fit(&self, now: Nanos) -> LqFit {
-        let bins: Vec<Vec<Weighted>> =
-            self.bins.iter().map(|bin| weighted(now, bin)).collect();
-        let all: Vec<Weighted> = bins.iter().flatten().copied().collect();
-        if all.len() < POINTS_MIN {
-            return LqFit::TooFew { points: all.len() };
+        let points = self.points(now);
+        if points.len() < POINTS_MIN {
+            return LqFit::TooFew { points: points.len() };
         }
-        let middles: Vec<Weighted> = bins.iter().filter_map(|bin| middle(bin)).collect();
-        let qs = || all.iter().map(|point| point.q);
+        let qs = || points.iter().map(|point| point.x);
         let seen = (qs().fold(f64::INFINITY, f64::min), qs().fold(0.0, f64::max));
+        let middles = middles(&points);
         if middles.len() < BINS_MIN || seen.1 < SPREAD_MIN * seen.0 {
             return LqFit::NoVariation { seen };
         }
-        let mut line = Regression::of(&middles);
+        let plain = Regression::of(&middles, |_| 1.0);
+        let mut line = Regression::of(&middles, |q| plain.at(q));
         for _ in 0..ROUNDS {
-            line = Regression::of(&damped(&all, &line));
+            line = Regression::of(&damped(&points, &line), |q| line.at(q));
         }
-        if line.slope < SURE * line.slope_error || line.slope <= 0.0 {
-            let latency = Nanos(line.mean as u64);
-            return LqFit::Flat { seen, latency };
+        let grows = line.slope > 0.0 && line.slope >= SURE * line.slope_error;
+        let (true, Some(over_rate)) = (grows, OverRate::of(&points, &line)) else {
+            return LqFit::Flat { seen, latency: Nanos(line.mean as u64) };
+        };
+        if line.slope > APART_MAX * over_rate.slope {
+            return LqFit::NoVariation { seen };
         }
+        let slope = (line.slope * over_rate.slope).sqrt();
+        let apart = (line.slope - over_rate.slope).abs() / 2.0;
         LqFit::Line(Line {
-            unloaded: Nanos(line.intercept.max(0.0) as u64),
-            slope: line.slope,
-            slope_error: line.slope_error,
-            points: all.len(),
+            unloaded: Nanos((line.mean - slope * line.mean_x).max(0.0) as u64),
+            slope,
+            slope_error: apart.max(line.slope_error).max(over_rate.slope_error),
+            points: points.len(),
             seen,
         })
     }
+
+    /// What is kept: latency over Q. Each row where the one before knows nothing.
+    fn points(&self, now: Nanos) -> Vec<Point> {
+        let (mut points, mut before) = (Vec::new(), Nanos::MAX);
+        for row in &self.rows {
+            for seen in row.iter().rev().filter(|seen| seen.at < before) {
+                let halves = now.since(seen.at).0 as f64 / HALF_LIFE.0 as f64;
+                if halves < HALVES_MAX {
+                    let (x, y) = (f64::from(seen.q), f64::from(seen.latency));
+                    points.push(Point { x, y, weight: (-halves).exp2() });
+                }
+            }
+            before = row.front().map_or(before, |oldest| oldest.at.min(before));
+        }
+        points
+    }
 }
 
-/// A bin's points that are not forgotten.
-fn weighted(now: Nanos, bin: &VecDeque<Point>) -> Vec<Weighted> {
-    let weigh = |point: &Point| {
-        let halves = now.since(point.at).0 as f64 / HALF_LIFE.0 as f64;
-        let (q, latency) = (f64::from(point.q), f64::from(point.latency));
-        (halves < HALVES_MAX).then(|| Weighted { q, latency, weight: (-halves).exp2() })
+/// The median latencies of points of about the same Q.
+fn middles(points: &[Point]) -> Vec<Point> {
+    let bin =
+        |point: &Point| ((point.x / Q_LOW).max(1.0).log2() * BINS_PER_DOUBLING) as usize;
+    let mut sorted = points.to_vec();
+    sorted.sort_by(|a, b| a.x.total_cmp(&b.x));
+    let bins = sorted.chunk_by(|a, b| bin(a) == bin(b));
+    let middle = |bin: &[Point]| {
+        let weight: f64 = bin.iter().map(|point| point.weight).sum();
+        let x = bin.iter().map(|point| point.x * point.weight).sum::<f64>() / weight;
+        let y = median(bin.iter().map(|point| (point.y, point.weight)))?;
+        Some(Point { x, y, weight })
     };
-    bin.iter().filter_map(weigh).collect()
+    bins.filter_map(middle).collect()
 }
 
-/// The middle of a bin: its median latency, where that was.
-fn middle(bin: &[Weighted]) -> Option<Weighted> {
-    let weight: f64 = bin.iter().map(|point| point.weight).sum();
-    let q = bin.iter().map(|point| point.q * point.weight).sum::<f64>() / weight;
-    let latency = median(bin.iter().map(|point| (point.latency, point.weight)))?;
-    Some(Weighted { q, latency, weight })
-}
-
-/// The value that half of the weight does not exceed; nothing of nothing.
-fn median(values: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
-    let mut values: Vec<(f64, f64)> = values.collect();
-    values.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let total: f64 = values.iter().map(|(_, weight)| weight).sum();
-    let mut seen = 0.0;
-    let half = |(value, weight): &(f64, f64)| {
-        seen += weight;
-        (seen >= total / 2.0).then_some(*value)
-    };
-    values.iter().find_map(half)
+/// How far points are off a line as a rule.
+fn deviation(points: &[Point], line: &Regression) -> f64 {
+    let off = median(points.iter().map(|point| (line.off(point), point.weight)));
+    (off.unwrap_or(0.0) * MAD_TO_SIGMA).max(DEVIATION_MIN)
 }
 
 /// The points, those far off the line with less weight.
-fn damped(points: &[Weighted], line: &Regression) -> Vec<Weighted> {
-    let off = |point: &Weighted| (point.latency / line.at(point.q) - 1.0).abs();
-    let deviation = median(points.iter().map(|point| (off(point), point.weight)));
-    let deviation = (deviation.unwrap_or(0.0) * MAD_TO_SIGMA).max(DEVIATION_MIN);
-    let damp = |point: &Weighted| {
-        let far = off(point) / deviation;
+fn damped(points: &[Point], line: &Regression) -> Vec<Point> {
+    let deviation = deviation(points, line);
+    let damp = |point: &Point| {
+        let far = line.off(point) / deviation;
         let weight = point.weight * if far > HUBER { HUBER / far } else { 1.0 };
-        Weighted { weight, ..*point }
+        Point { weight, ..*point }
     };
     points.iter().map(damp).collect()
 }
 
-/// A line of least squares.
+/// The slope of the same line, by its other form: the inverse of the latency over the
+/// throughput.
 #[derive(Clone, Copy, Debug)]
-struct Regression {
-    intercept: f64,
+struct OverRate {
     slope: f64,
     slope_error: f64,
-    /// The mean latency.
-    mean: f64,
 }
 
-impl Regression {
-    /// Through points whose errors are in proportion to their latency.
-    fn of(points: &[Weighted]) -> Regression {
-        let weights: Vec<f64> =
-            points.iter().map(|point| point.weight / point.latency.powi(2)).collect();
-        let total: f64 = weights.iter().sum();
-        let mean_of = |value: &dyn Fn(&Weighted) -> f64| {
-            let one = |(point, weight): (&Weighted, &f64)| value(point) * weight;
-            points.iter().zip(&weights).map(one).sum::<f64>() / total
-        };
-        let (q, latency) = (mean_of(&|it| it.q), mean_of(&|it| it.latency));
-        let spread = mean_of(&|it| (it.q - q).powi(2));
-        let joint = mean_of(&|it| (it.q - q) * (it.latency - latency));
-        let slope = if spread > 0.0 { joint / spread } else { 0.0 };
-        let intercept = latency - slope * q;
-        let off = mean_of(&|it| (it.latency - intercept - slope * it.q).powi(2));
-        let free = points.len().saturating_sub(2).max(1) as f64;
-        let slope_error = match spread > 0.0 {
-            true => (off / spread / free).sqrt(),
-            false => f64::INFINITY,
-        };
-        Regression { intercept, slope, slope_error, mean: latency }
-    }
-
-    /// The latency at so many outstanding requests; never below a nanosecond, as
-    /// others are divided by it.
-    fn at(&self, q: f64) -> f64 {
-        (self.intercept + self.slope * q).max(1.0)
+impl OverRate {
+    /// Of the points that the line explains; nothing where the latency does not surely
+    /// grow with the throughput.
+    fn of(points: &[Point], line: &Regression) -> Option<OverRate> {
+        let limit = FOREIGN * deviation(points, line);
+        let own = points.iter().filter(|point| line.off(point) <= limit);
+        let inverse =
+            |it: &Point| Point { x: it.x / it.y, y: 1.0 / it.y, weight: it.weight };
+        let points: Vec<Point> = own.map(inverse).collect();
+        let plain = Regression::of(&points, |_| 1.0);
+        let line = Regression::of(&points, |rate| plain.at(rate));
+        // They are `1/L0` and `-slope/L0`: a line that falls, from above nothing.
+        let falls = line.slope < 0.0 && -line.slope >= SURE * line.slope_error;
+        (falls && line.intercept > 0.0).then(|| OverRate {
+            slope: -line.slope / line.intercept,
+            // The intercept goes with the slope: both turn about the mean.
+            slope_error: line.slope_error * line.mean / line.intercept.powi(2),
+        })
     }
 }

@@ -4,6 +4,7 @@
 mod buckets;
 mod lq;
 mod pattern;
+mod regression;
 mod slot;
 mod spread;
 mod timeline;

@@ -35,6 +35,8 @@ const REACH: Nanos = Nanos(ROWS[3].0.0 * ROWS[3].1 as u64);
 pub struct Timeline {
     /// When the first window began.
     born: Option<Nanos>,
+    /// When the last one ended.
+    until: Nanos,
     rows: [VecDeque<Slot>; ROWS.len()],
     /// The window of each row but the first that is not yet closed.
     open: [Option<Open>; ROWS.len() - 1],
@@ -58,9 +60,12 @@ impl Timeline {
         bytes + (ROWS.len() - 1) * super::Spread::MEMORY_MAX
     };
 
-    /// Adds the window that ended just now. Windows come in order.
+    /// Adds the window that ended just now. Windows come in order. Whoever measured
+    /// their spans may have had another clock than `now` is of: where that makes two
+    /// overlap, the later one begins where the earlier one ends.
     pub fn push(&mut self, now: Nanos, window: &Window) {
-        let start = Nanos(now.0.saturating_sub(window.span.0));
+        let start = Nanos(now.0.saturating_sub(window.span.0)).max(self.until);
+        self.until = now;
         self.born.get_or_insert(start);
         self.add(0, start, now, window);
     }

@@ -212,8 +212,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(5000))]
 
     /// Whatever the device and the others are like: within the tolerance after ten
-    /// periods and for five minutes, never far over it, and the allowance does not
-    /// swing.
+    /// periods and for five minutes, never over it by more than a fifth, and the
+    /// allowance does not swing. What is measured varies by up to 3 %; that may push a
+    /// period over an edge now and then, and mislead the first two cuts.
     #[test]
     fn a_target_within_reach_is_held(
         own_ms in 1.0f64..20.0,
@@ -222,7 +223,7 @@ proptest! {
         outstanding in 1.0f64..64.0,
         does in prop::collection::vec(10.0f64..200.0, 1..6),
         shared in any::<bool>(),
-        noise in 0.0f64..0.03,
+        noise in prop::sample::select(vec![0.0, 0.0, 0.01, 0.03]),
         seed in any::<u64>(),
     ) {
         let all: f64 = does.iter().sum();
@@ -253,10 +254,11 @@ proptest! {
         let parts: Vec<f64> = windows.iter().map(|one| one.iops() / target).collect();
         let late = &parts[10..];
         let low = late.iter().filter(|part| **part < 0.89).count();
-        prop_assert!(low <= 3, "{low} low: {:.2?}", &parts[..20]);
+        let strays = if noise > 0.0 { 8 } else { 0 };
+        prop_assert!(low <= strays, "{low} low: {:.2?}", &parts[..20]);
         if crowded {
-            let over = parts.iter().filter(|part| **part > 1.1).count();
-            prop_assert!(over <= 3, "{over} over: {:.2?}", &parts[..20]);
+            let over = parts.iter().filter(|part| **part > 1.2).count();
+            prop_assert!(over <= strays, "{over} over: {:.2?}", &parts[..20]);
             // A swing is a change of direction by more than a tenth.
             let turns = turns(&sums[20..]);
             prop_assert!(turns <= 4, "{turns} turns: {:.0?}", &sums[..40]);

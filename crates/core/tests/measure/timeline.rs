@@ -124,6 +124,7 @@ proptest! {
     fn no_request_is_lost_or_counted_twice(
         ticks in prop::collection::vec(prop::option::weighted(0.6, 1usize..5), 1..900),
         jitter in prop::collection::vec(90u64..110, 1..7),
+        blur in prop::collection::vec(0u64..12, 1..5),
         span in 1u64..90,
     ) {
         let (mut timeline, mut now) = (Timeline::default(), Nanos(0));
@@ -132,8 +133,9 @@ proptest! {
             let start = now;
             now = now.plus(millis(jitter[at % jitter.len()]));
             if let Some(count) = *count {
-                let window = reads(now.since(start), &vec![millis(1); count]);
-                timeline.push(now, &window);
+                // Who measured the span had a clock of its own.
+                let span = now.since(start).plus(millis(blur[at % blur.len()]));
+                timeline.push(now, &reads(span, &vec![millis(1); count]));
                 pushed.push((start, now, count as u64));
             }
         }

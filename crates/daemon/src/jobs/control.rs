@@ -102,13 +102,11 @@ impl Daemon {
         let _turn = lock(&job.turn);
         self.changeable(&job)?;
         self.store.set_guard(id, &guard)?;
-        tracing::info!(migration = id, ?guard, "guard changed");
-        let mut state = lock(&job.state);
-        state.guarding = None;
-        if let Some(launched) = &mut state.launched {
-            launched.asked = guard;
+        lock(&job.state).asked = guard.clone();
+        if guard.is_none() {
+            self.unguard(&job);
         }
-        drop(state);
+        tracing::info!(migration = id, ?guard, "guard changed");
         self.show_migration(id)
     }
 

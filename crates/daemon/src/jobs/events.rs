@@ -45,7 +45,7 @@ impl Daemon {
             MigrationEvent::Released(_) => {
                 // The keeper ends what does not run, so the turn comes first.
                 let _turn = lock(&job.turn);
-                lock(&job.state).mirror_is_gone();
+                lock(&job.state).running = false;
                 self.put_away(job);
             }
         }

@@ -9,10 +9,11 @@ use sterna_core::mirror::{Notice, PauseReason};
 use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options, Start};
 use sterna_engine::{Budget, ImageSpec, MigrateError};
 
+use super::Job;
+use super::guarding::first_allowance;
 use super::leftover::is_copy;
 use super::start::partial;
 use super::view::then_resume;
-use super::{Job, Launched, guarding};
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
 use crate::figures::Watch;
@@ -76,9 +77,6 @@ impl Daemon {
             let mut state = lock(&job.state);
             state.watch = Watch::new(record.application);
             state.tally.mirror_starts(start == Start::Suspect, record.pause.is_none());
-            let number = state.launches + 1;
-            state.launches = number;
-            state.launched = Some(Launched { number, asked: record.guard.clone() });
             // Before the first event, which may be the last.
             state.running = true;
         }
@@ -88,7 +86,7 @@ impl Daemon {
             self.gate.mirrored(record.id);
         }
         launched.map_err(|error| {
-            lock(&job.state).mirror_is_gone();
+            lock(&job.state).running = false;
             let refusal = DaemonError::unavailable(&error);
             match error {
                 MigrateError::Map(_) => obstacle(refusal, "", true),
@@ -126,7 +124,7 @@ impl Daemon {
         let options = Options {
             verify: record.verify,
             rate: record.rate,
-            allowance: guarding::first(&record.guard),
+            allowance: first_allowance(&record.guard),
             paused: record.pause.is_some(),
             thin: record.provision == Provision::Thin,
             write_zeroes: record.provision == Provision::ThickZeroed,

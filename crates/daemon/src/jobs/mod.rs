@@ -33,7 +33,7 @@ mod control;
 mod end;
 mod events;
 mod guard;
-pub(crate) mod guarding;
+mod guarding;
 mod launch;
 mod leftover;
 mod standstill;
@@ -51,6 +51,7 @@ use sterna_core::measure::Window;
 use sterna_engine::mirror::MigrationId;
 use sterna_engine::sidecar::DiskId;
 
+pub(crate) use self::guarding::start as start_guards;
 use self::tally::Tally;
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
@@ -79,30 +80,12 @@ struct State {
     /// What the copier has done.
     tally: Tally,
     watch: Watch,
-    /// How often it was given a mirror.
-    launches: u64,
-    /// Its present mirror, and what must hold beside it.
-    launched: Option<Launched>,
-    /// How its guard fares.
+    /// What must hold while it runs.
+    asked: Guard,
+    /// How that fares.
     guarding: Option<Guarding>,
     /// Why the destination was not sealed the last time.
     unsealed: Option<String>,
-}
-
-/// A mirror, and what must hold for the application beside it.
-#[derive(Clone, Debug, PartialEq)]
-struct Launched {
-    /// The how many-th mirror of the migration it is.
-    number: u64,
-    asked: Guard,
-}
-
-impl State {
-    fn mirror_is_gone(&mut self) {
-        self.running = false;
-        self.launched = None;
-        self.guarding = None;
-    }
 }
 
 impl Job {
@@ -117,8 +100,7 @@ impl Job {
                 began: None,
                 tally: Tally::new(record.tallied),
                 watch,
-                launches: 0,
-                launched: None,
+                asked: record.guard.clone(),
                 guarding: None,
                 unsealed: None,
             }),

@@ -6,6 +6,8 @@
 //! held together as one. Where several classes are cruised, the tightest of what they
 //! leave a third holds; and what a policy says besides.
 //!
+//! The same thread gives datastores their windows (`places`).
+//!
 //! It is fed by the samples and never asks the store, so that it goes on where the
 //! state directory hangs. A daemon that starts begins from nothing: limits of the one
 //! before ended with it, and are found again within seconds.
@@ -23,6 +25,7 @@ use sterna_core::qos::{ClassId, Limit, Rate, Terms};
 use sterna_engine::DiskId;
 
 use super::book::{Book, Entry};
+use super::places::{Places, needs_places};
 use crate::clock;
 use crate::daemon::Daemon;
 use crate::local::Local;
@@ -83,6 +86,22 @@ impl Period {
         any.then_some(all)
     }
 
+    /// What all did on the datastores on which somebody needs a window.
+    fn contended(&self, book: &Book) -> BTreeMap<String, Window> {
+        let needs = book.entries().filter(|entry| needs_places(entry));
+        let used = needs.filter_map(|entry| self.classes.get(&entry.record.id));
+        let names: BTreeSet<&String> = used.flat_map(BTreeMap::keys).collect();
+        let all = |name: &String| {
+            let mut all = Window::default();
+            self.classes.values().filter_map(|done| done.get(name)).for_each(|window| {
+                all.join(window);
+            });
+            all.span = self.span;
+            (name.clone(), all)
+        };
+        names.into_iter().map(all).collect()
+    }
+
     /// What a class did everywhere, and where.
     fn whole(&self, class: ClassId) -> (Window, BTreeSet<String>) {
         let done = self.classes.get(&class);
@@ -131,6 +150,7 @@ struct Loops {
     held: BTreeMap<ClassId, u64>,
     /// Disks in no class that are held.
     alone: BTreeSet<DiskId>,
+    places: Places,
 }
 
 #[derive(Debug)]
@@ -145,6 +165,7 @@ struct Control {
 impl Loops {
     fn step(&mut self, daemon: &Daemon, period: &Period) {
         let (book, now) = (daemon.book(), Local::now().moment());
+        self.places.step(daemon, &period.contended(&book));
         let mut held: BTreeMap<ClassId, u64> = BTreeMap::new();
         let mut open = BTreeSet::new();
         for entry in book.entries() {

@@ -14,6 +14,7 @@ mod admission;
 mod book;
 mod cruise;
 mod force;
+mod places;
 mod switch;
 mod view;
 

@@ -74,13 +74,19 @@ impl Core {
         }
     }
 
+    /// Answers an operation of the copier that is not to begin any more.
+    pub(crate) fn refuse(&self, cx: &mut Cx, ticket: u64) {
+        let refused = Ticket { disk: self.index, id: ticket };
+        cx.finished.push((refused, Err(Errno(libc::ECANCELED))));
+    }
+
     /// Ends the copier's operations that wait for their turn.
     pub(crate) fn give_up_copies(&mut self, cx: &mut Cx) {
         for held in &self.images {
             for item in cx.qos.give_up(&held.copies) {
-                let Item::Copy { disk, ticket, .. } = item else { continue };
-                let gone = Ticket { disk, id: ticket };
-                cx.finished.push((gone, Err(Errno(libc::ECANCELED))));
+                if let Item::Copy { ticket, .. } = item {
+                    self.refuse(cx, ticket);
+                }
             }
         }
     }

@@ -43,7 +43,7 @@ pub struct Options {
     pub verify: bool,
     /// The copier's limit in bytes per second.
     pub rate: Option<u64>,
-    /// What the copier may take while the guest is served, to begin with.
+    /// What it may take beside that limit, until something else is said.
     pub allowance: Allowance,
     /// Do not start until told to.
     pub paused: bool,

@@ -251,7 +251,10 @@ impl MirrorDriver {
                     };
                     let own = self.tickets.insert(Own::Job(id, side));
                     let ticket = Core::OWN + u64::from(own);
-                    if core.copy(cx, image, ticket, op) {
+                    if self.ended.is_some() {
+                        // What a job still wants would wait for its turn in vain.
+                        core.refuse(cx, ticket);
+                    } else if core.copy(cx, image, ticket, op) {
                         self.later.push_back(Event::JobHeld { job: id, is: true });
                     }
                 }
