@@ -90,6 +90,10 @@ pub struct Guarding {
     pub baseline_iops: Option<f64>,
     /// The part of it that it keeps now.
     pub kept: Option<f64>,
+    /// The 99th percentile of its response times in the last second, in microseconds;
+    /// known where that shall stay below something.
+    #[serde(default)]
+    pub p99_us: Option<u64>,
     /// What the copier may take while the application is busy, bytes per second;
     /// absent if nothing holds it back.
     pub allowance: Option<u64>,

@@ -99,6 +99,9 @@ pub(crate) fn fares(guarding: &Guarding) -> Option<String> {
         (_, Some(baseline)) => parts.push(format!("{} IO/s by itself", iops(baseline))),
         _ => {}
     }
+    if let Some(p99) = guarding.p99_us {
+        parts.push(format!("p99 {}", response(Some(p99 as f64))));
+    }
     match guarding.allowance {
         Some(0) if state != GuardState::Closed => {
             parts.push("copy only while idle".into());
@@ -145,6 +148,7 @@ mod tests {
             reason: None,
             baseline_iops: Some(4120.0),
             kept: Some(0.982),
+            p99_us: None,
             allowance: Some(212 << 20),
             late_s: None,
         };

@@ -41,6 +41,9 @@ const LEAST: f64 = (256 << 10) as f64;
 /// More than any device reads.
 const MOST: f64 = (16_u64 << 30) as f64;
 
+/// A smaller part of the guest's IO/s cannot be told from nothing.
+const BUDGET_MIN: f64 = 0.001;
+
 /// The part of the budget that is aimed at: what remains is for what comes between
 /// two comparisons.
 const AIM: f64 = 0.88;
@@ -114,10 +117,10 @@ pub(super) struct Keep {
 }
 
 impl Keep {
-    /// A loop that lets the guest lose this part of its IO/s, above 0 and below 1.
+    /// A loop that lets the guest lose this part of its IO/s, 0 or more and below 1.
     pub(super) fn new(budget: f64) -> Self {
         Keep {
-            budget,
+            budget: budget.max(BUDGET_MIN),
             rate: START,
             price: Price::new(0.5 / START),
             slowing: Price::new(0.5 / START),
@@ -150,10 +153,12 @@ impl Keep {
         if let Some(pair) = pair {
             self.learn(&pair);
         }
-        match (self.given_up, self.probe.pauses()) {
-            (None, false) => self.rate as u64,
-            _ => 0,
-        }
+        if self.probe.pauses() { 0 } else { self.rate() }
+    }
+
+    /// The busy rate but for the pauses, bytes per second.
+    pub(super) fn rate(&self) -> u64 {
+        if self.given_up.is_some() { 0 } else { self.rate as u64 }
     }
 
     /// How it stands.

@@ -1,93 +1,107 @@
-//! The guard of a migration: what must hold for the guest, and the loop that holds it.
+//! The guard of a migration: what must hold for the guest, by when the disk shall have
+//! moved, and the loops that see to it.
+//!
+//! Each loop says what the copier may take beside the guest, and the least counts. So
+//! what must hold for the guest comes before the time: a migration that cannot have
+//! both is late, and it is said by how much.
+//!
+//! What the copier takes while the guest is gone is not limited: the mirror sees by
+//! itself, request by request, when that is over.
 
+use super::deadline::Deadline;
 use super::keep::Keep;
 use super::p99::Ceiling;
-use super::{Aim, Observation, Standing};
+use super::{Aim, Observation, Standing, Way};
 use crate::Nanos;
 use crate::mirror::Allowance;
 
 /// The guard of one migration. Told of each window, it says what the copier may take
 /// in the next.
-///
-/// What the copier takes while the guest is gone is not limited: the mirror sees by
-/// itself, request by request, when that is over.
 #[derive(Debug)]
 pub struct Guard {
-    aim: Aim,
-    law: Law,
-}
-
-#[derive(Debug)]
-enum Law {
-    Keep(Keep),
-    P99(Ceiling),
-    IdleOnly,
+    idle_only: bool,
+    keep: Option<Keep>,
+    ceiling: Option<Ceiling>,
+    deadline: Deadline,
+    late: Option<Nanos>,
+    /// Bytes per second that the time asks for, if it does.
+    needs: Option<u64>,
 }
 
 impl Guard {
+    /// What the copier may take before anything was seen: nothing beside the guest.
+    pub const FIRST: Allowance = Allowance { busy: Some(0), idle: None };
+
     /// A guard that has seen nothing yet.
     pub fn new(aim: Aim) -> Self {
-        let law = match aim {
-            Aim::Keep(part) => Law::Keep(Keep::new(1.0 - part.as_f64())),
-            Aim::P99(bound) => Law::P99(Ceiling::new(bound)),
-            Aim::IdleOnly => Law::IdleOnly,
-        };
-        Guard { aim, law }
-    }
-
-    /// What it holds.
-    pub fn aim(&self) -> Aim {
-        self.aim
-    }
-
-    /// What the copier may take before anything was seen.
-    pub fn first(&self) -> Allowance {
-        Allowance { busy: Some(0), idle: None }
-    }
-
-    /// Looks at a window; says what the copier may take in the next.
-    pub fn step(&mut self, seen: &Observation<'_>) -> Allowance {
-        let busy = match &mut self.law {
-            Law::Keep(keep) => keep.step(seen),
-            Law::P99(ceiling) => ceiling.step(seen),
-            Law::IdleOnly => 0,
-        };
-        Allowance { busy: Some(busy), idle: None }
-    }
-
-    /// How it stands.
-    pub fn standing(&self) -> Standing {
-        match &self.law {
-            Law::Keep(keep) => keep.standing(),
-            Law::P99(ceiling) => ceiling.standing(),
-            Law::IdleOnly => Standing::Holding,
+        Guard {
+            idle_only: aim.idle_only,
+            keep: aim.keep.map(|part| Keep::new(1.0 - part)),
+            ceiling: aim.p99.map(Ceiling::new),
+            deadline: Deadline::default(),
+            late: None,
+            needs: None,
         }
+    }
+
+    /// Looks at a window, and at how far it is to the end; says what the copier may
+    /// take in the next.
+    pub fn step(&mut self, seen: &Observation<'_>, way: Way) -> Allowance {
+        self.deadline.look(seen);
+        self.needs = way.time.map(|time| self.deadline.needs(way.left, time));
+        self.late = way.time.and_then(|time| self.deadline.late(way.left, time));
+        let keep = self.keep.as_mut().map(|keep| keep.step(seen));
+        if let Some(ceiling) = &mut self.ceiling {
+            ceiling.step(seen);
+        }
+        let busy = [keep, self.busy_rate()].into_iter().flatten().min();
+        Allowance { busy, idle: None }
+    }
+
+    /// What the copier may take beside the guest, bytes per second, but for the short
+    /// pauses in which it is left out to see what it costs; nothing if all it can.
+    pub fn busy_rate(&self) -> Option<u64> {
+        let keep = self.keep.as_ref().map(Keep::rate);
+        let ceiling = self.ceiling.as_ref().map(Ceiling::rate);
+        let idle_only = self.idle_only.then_some(0);
+        [idle_only, keep, ceiling, self.needs].into_iter().flatten().min()
+    }
+
+    /// How it stands with the guest: as the loop that is worst off.
+    pub fn standing(&self) -> Standing {
+        let keep = self.keep.as_ref().map(Keep::standing);
+        let ceiling = self.ceiling.as_ref().map(Ceiling::standing);
+        let all = [keep, ceiling].into_iter().flatten();
+        let worse = |standing: &Standing| match standing {
+            Standing::Holding => 0,
+            Standing::Learning => 1,
+            Standing::Converging => 2,
+            Standing::Unreachable(_) => 3,
+        };
+        all.max_by_key(worse).unwrap_or(Standing::Holding)
     }
 
     /// The guest's IO/s without the copy, and the part of it (0 to 1) that it has
-    /// beside it; known only where that is what is held.
+    /// beside it; known only where a part is kept.
     pub fn kept(&self) -> Option<(f64, f64)> {
-        match &self.law {
-            Law::Keep(keep) => keep.kept(),
-            Law::P99(_) | Law::IdleOnly => None,
-        }
+        self.keep.as_ref().and_then(Keep::kept)
     }
 
     /// The 99th percentile of the guest's response times over the last second; known
-    /// only where that is what is held.
+    /// only where that is held.
     pub fn p99(&self) -> Option<Nanos> {
-        match &self.law {
-            Law::P99(ceiling) => ceiling.p99(),
-            Law::Keep(_) | Law::IdleOnly => None,
-        }
+        self.ceiling.as_ref().and_then(Ceiling::p99)
     }
 
-    /// The part of its IO/s (0 to 1) that copying at a busy rate, bytes per second,
-    /// would leave the guest, if that is known.
-    pub fn would_keep(&self, rate: u64) -> Option<f64> {
-        match &self.law {
-            Law::Keep(keep) => keep.would_keep(rate as f64),
-            Law::P99(_) | Law::IdleOnly => None,
-        }
+    /// By how much the migration will be late, if it will.
+    pub fn late(&self) -> Option<Nanos> {
+        self.late
+    }
+
+    /// The part of its IO/s (0 to 1) that the guest would keep if the migration were
+    /// to end in time; known only where a part is kept, and the time cannot be.
+    pub fn in_time_would_keep(&self) -> Option<f64> {
+        self.late?;
+        self.keep.as_ref()?.would_keep(self.needs? as f64)
     }
 }

@@ -11,11 +11,12 @@
 //!
 //! `migration` is the guard of a migration, with the `aim` it was given and how it is
 //! `standing`. `keep` holds a part of the guest's IO/s by the `price` of copying, which
-//! it finds with a `probe`; `p99` holds a response time. `cruise` gives one class what
+//! it finds with a `probe`; `p99` holds a response time; `deadline` sees to the time. `cruise` gives one class what
 //! it was promised by slowing the others.
 
 mod aim;
 pub mod cruise;
+mod deadline;
 mod keep;
 mod migration;
 mod observation;
@@ -24,7 +25,7 @@ mod price;
 mod probe;
 mod standing;
 
-pub use aim::{Aim, ParsePartError, Part};
+pub use aim::{Aim, Way};
 pub use migration::Guard;
 pub use observation::Observation;
 pub use standing::{Standing, Unreachable};

@@ -9,9 +9,9 @@ use crate::measure::Window;
 pub struct Observation<'a> {
     /// What the guest did.
     pub guest: &'a Window,
-    /// Bytes that the copier got through.
+    /// Bytes that the copier got through (`Progress::passed`, what it grew by).
     pub copied: u64,
-    /// How long the guest was gone (`Progress::guest_gone`, the part of the window).
+    /// How long the guest was gone (`Progress::guest_gone`, what it grew by).
     pub gone: Nanos,
 }
 
@@ -21,9 +21,13 @@ const GONE_MAX: f64 = 0.1;
 
 impl Observation<'_> {
     /// Whether the guest was at work all the time.
-    pub fn is_busy(&self) -> bool {
-        let gone = self.gone.0 as f64 / (self.guest.span.0 as f64).max(1.0);
-        self.guest.total().operations > 0 && gone <= GONE_MAX
+    pub(super) fn is_busy(&self) -> bool {
+        self.guest.total().operations > 0 && self.gone_part() <= GONE_MAX
+    }
+
+    /// The part of the window that the guest was gone.
+    pub(super) fn gone_part(&self) -> f64 {
+        (self.gone.0 as f64 / (self.guest.span.0 as f64).max(1.0)).min(1.0)
     }
 
     /// Bytes per second that the copier got through.

@@ -105,8 +105,8 @@ impl Ceiling {
         }
     }
 
-    /// Looks at a window; gives the busy rate for the next, bytes per second.
-    pub(super) fn step(&mut self, seen: &Observation<'_>) -> u64 {
+    /// Looks at a window.
+    pub(super) fn step(&mut self, seen: &Observation<'_>) {
         if !seen.guest.response.is_empty() {
             self.recent.push_back(seen.guest.response.clone());
             self.windows = self.windows.saturating_add(1);
@@ -121,6 +121,10 @@ impl Ceiling {
         if let Some(p99) = self.p99.filter(|_| seen.is_busy()) {
             self.follow(p99.0 as f64, seen, &all);
         }
+    }
+
+    /// The busy rate, bytes per second.
+    pub(super) fn rate(&self) -> u64 {
         if self.given_up || self.rate < LEAST { 0 } else { self.rate as u64 }
     }
 

@@ -39,16 +39,13 @@ impl fmt::Display for Unreachable {
         match self {
             Unreachable::CopyCosts { rate, loss } => write!(
                 f,
-                "even {}/s of copying cost {:.1} % of the IO/s; copying only while the \
-                 disk is idle",
+                "even {}/s of copying cost {:.1} % of its IO/s",
                 Bytes(*rate),
                 loss * 100.0
             ),
-            Unreachable::OwnLatency { p99 } => write!(
-                f,
-                "the disk's own p99 is {p99} without the copy; copying only while it is \
-                 idle"
-            ),
+            Unreachable::OwnLatency { p99 } => {
+                write!(f, "its own p99 is {p99} with no copy beside it")
+            }
         }
     }
 }

@@ -261,6 +261,7 @@ impl<M: RegionMap> Mirror<M> {
             rate,
             yields: self.running() && self.pace.yields(),
             guest_gone: self.pace.gone(),
+            passed: Bytes(self.pace.passed()),
             eta,
             held: self.switch.held(),
             undone: self.switch.undone(),

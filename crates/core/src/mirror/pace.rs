@@ -76,6 +76,8 @@ pub(super) struct Pace {
     window_bytes: u64,
     /// Bytes per second, smoothed over windows; what ETA is made from.
     smoothed: f64,
+    /// Bytes that chunks went over, all in all.
+    passed: u64,
 }
 
 impl Pace {
@@ -94,6 +96,7 @@ impl Pace {
             window_start: now,
             window_bytes: 0,
             smoothed: 0.0,
+            passed: 0,
         };
         pace.set_limit(now, limit);
         pace.allow(now, allowance);
@@ -213,6 +216,7 @@ impl Pace {
         if self.guarded {
             self.current().refund(zeroes);
         }
+        self.passed += bytes;
         self.window_bytes += bytes;
         let span = now.since(self.window_start);
         if span >= WINDOW {
@@ -239,6 +243,11 @@ impl Pace {
         self.window_bytes = 0;
         self.ladder.restart();
         self.smoothed = 0.0;
+    }
+
+    /// Bytes that the copier got through, all in all.
+    pub(super) fn passed(&self) -> u64 {
+        self.passed
     }
 
     /// What the copier gets through, bytes per second.

@@ -145,6 +145,9 @@ pub struct Progress {
     /// How long the guest has sent nothing, all in all since this mirror began: gaps
     /// that the copier has to itself, as far as they are of use.
     pub guest_gone: Nanos,
+    /// Bytes that the copier got through since this mirror began, whether it copied,
+    /// compared or found zeroes.
+    pub passed: Bytes,
     /// How long the rest will take at this rate, if that can be said.
     pub eta: Option<Nanos>,
     /// How long the guest was held at the switch-over that succeeded.

@@ -8,4 +8,5 @@ mod keeping;
 mod plant;
 mod random;
 mod run;
+mod timing;
 mod waiting;

@@ -1,6 +1,6 @@
 //! A guard beside a plant, window by window, and what came of it.
 
-use sterna_core::guard::{Aim, Guard, Part, Standing};
+use sterna_core::guard::{Aim, Guard, Standing, Way};
 use sterna_core::measure::Spread;
 
 use crate::plant::{Course, Device, Load, Plant, Setup, Truth};
@@ -21,14 +21,14 @@ pub(crate) struct Record {
 }
 
 pub(crate) fn keep_97() -> Aim {
-    Aim::Keep(Part::new(970).expect("it can be kept"))
+    Aim { keep: Some(0.97), ..Aim::default() }
 }
 
 /// Runs a guard for so many seconds.
 pub(crate) fn run(setup: Setup, aim: Aim, seconds: usize, seed: u64) -> Record {
     let mut plant = Plant::new(setup, seed);
     let mut guard = Guard::new(aim);
-    let mut allowance = guard.first();
+    let mut allowance = Guard::FIRST;
     let mut record = Record {
         truth: Vec::new(),
         responses: Vec::new(),
@@ -40,7 +40,7 @@ pub(crate) fn run(setup: Setup, aim: Aim, seconds: usize, seed: u64) -> Record {
         for _ in 0..SECOND {
             record.ideal += plant.affordable(0.03) / SECOND as f64;
             let (measured, truth) = plant.window(allowance);
-            allowance = guard.step(&measured.observation());
+            allowance = guard.step(&measured.observation(), Way::default());
             assert_eq!(allowance.idle, None, "a gap is the copier's, second {second}");
             responses.merge(measured.response());
             record.truth.push(truth);

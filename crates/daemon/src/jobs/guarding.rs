@@ -18,7 +18,7 @@ use std::thread;
 
 use sterna_api::{Guard as Asked, GuardState, Guarding};
 use sterna_core::Nanos;
-use sterna_core::guard::{Aim, Guard, Observation, Part, Standing};
+use sterna_core::guard::{Aim, Guard, Observation, Standing, Way};
 use sterna_core::measure::Window;
 use sterna_core::mirror::{Allowance, Control, Phase, Progress};
 use sterna_core::schedule::Schedule;
@@ -34,13 +34,8 @@ use crate::samples::Tick;
 /// the newest says no more than those that wait.
 const WAITING: usize = 8;
 
-/// A deadline is aimed at with so much to spare: what guests write during the copy is
-/// copied again.
-const SPARE: f64 = 1.1;
-
-/// The least rate for a deadline, bytes per second: a copy that goes no further never
-/// shows that it could.
-const LEAST: f64 = (1 << 20) as f64;
+/// Nothing is copied: the schedule is closed.
+const CLOSED: Allowance = Allowance { busy: Some(0), idle: Some(0) };
 
 /// What disks that are guarded did in a sample.
 type Seen = HashMap<DiskId, Window>;
@@ -88,65 +83,52 @@ fn guard_for_ever(daemon: &Weak<Daemon>, samples: &Receiver<Seen>) {
 #[derive(Debug)]
 struct Post {
     asked: Asked,
-    guards: Vec<Guard>,
+    guard: Guard,
     schedule: Option<Schedule>,
-    /// Bytes copied, and how long the guest was gone, at the last sample.
-    last: Option<(u64, Nanos)>,
+    /// What the mirror had done at the last sample.
+    last: Option<Progress>,
     told: Option<Allowance>,
-    /// The busy rate, without the short pauses in which the guard compares.
-    busy: Option<u64>,
     state: Option<GuardState>,
 }
 
 impl Post {
     fn new(asked: &Asked) -> Post {
-        let part = |keep: f64| {
-            let permille = (keep * 1000.0).round() as u16;
-            Part::new(permille.clamp(Part::MIN, Part::MAX)).map(Aim::Keep)
-        };
-        let p99 = |micros| Aim::P99(Nanos::from_micros(micros));
-        let aims = [
-            asked.keep.and_then(part),
-            asked.p99_us.map(p99),
-            asked.idle_only.then_some(Aim::IdleOnly),
-        ];
         Post {
             asked: asked.clone(),
-            guards: aims.into_iter().flatten().map(Guard::new).collect(),
+            guard: Guard::new(Aim {
+                keep: asked.keep,
+                p99: asked.p99_us.map(Nanos::from_micros),
+                idle_only: asked.idle_only,
+            }),
             // It was read when it was asked for.
             schedule: asked.window.as_ref().and_then(|text| text.parse().ok()),
             last: None,
             told: None,
-            busy: None,
             state: None,
         }
     }
 
     /// Looks at a sample; gives what the copier may take.
-    fn step(&mut self, window: &Window, progress: &Progress) -> Allowance {
-        let (copied, gone) = (progress.copied.0, progress.guest_gone);
-        let (before, then) = self.last.replace((copied, gone)).unwrap_or((copied, gone));
-        let seen = Observation {
-            guest: window,
-            copied: copied.saturating_sub(before),
-            gone: gone.since(then),
-        };
-        let mut allowance = Allowance::default();
-        for guard in &mut self.guards {
-            let more = guard.step(&seen);
-            allowance.busy = least(allowance.busy, more.busy);
-            allowance.idle = least(allowance.idle, more.idle);
-        }
-        if let (true, Some(by)) = (self.guards.is_empty(), self.asked.finish_by) {
-            let left = by.saturating_sub(clock::now()).max(1) as f64;
-            let bytes = progress.total.0.saturating_sub(progress.synced.0) as f64;
-            let rate = (bytes / left * SPARE).max(LEAST);
-            allowance.busy = Some(rate as u64);
+    fn step(&mut self, window: &Window, now: &Progress) -> Allowance {
+        let last = self.last.replace(*now).unwrap_or(*now);
+        if now.passed < last.passed {
+            // Another mirror, which has been told nothing.
+            self.told = None;
         }
         if self.is_closed() {
-            allowance = Allowance { busy: Some(0), idle: Some(0) };
+            return CLOSED;
         }
-        allowance
+        let seen = Observation {
+            guest: window,
+            copied: now.passed.0.saturating_sub(last.passed.0),
+            gone: now.guest_gone.since(last.guest_gone),
+        };
+        // First it is copied, and then compared.
+        let compare = now.verified.map_or(0, |it| now.total.0.saturating_sub(it.0));
+        let left = now.total.0.saturating_sub(now.synced.0) + compare;
+        let until = |by: u64| Nanos::from_secs(by.saturating_sub(clock::now()));
+        let time = self.asked.finish_by.map(until);
+        self.guard.step(&seen, Way { left, time })
     }
 
     fn is_closed(&self) -> bool {
@@ -155,44 +137,35 @@ impl Post {
     }
 
     /// How it fares.
-    fn fares(&mut self, progress: &Progress, allowance: Allowance) -> Guarding {
-        let standings = self.guards.iter().map(Guard::standing);
-        let worst = standings.max_by_key(|standing| match standing {
-            Standing::Holding => 0,
-            Standing::Learning => 1,
-            Standing::Converging => 2,
-            Standing::Unreachable(_) => 3,
-        });
-        let (mut state, mut reason) = match worst {
-            None | Some(Standing::Holding) => (GuardState::Holding, None),
-            Some(Standing::Learning) => (GuardState::Learning, None),
-            Some(Standing::Converging) => (GuardState::Converging, None),
-            Some(Standing::Unreachable(why)) => {
+    fn fares(&self, allowance: Allowance) -> Guarding {
+        let (mut state, mut reason) = match self.guard.standing() {
+            Standing::Holding => (GuardState::Holding, None),
+            Standing::Learning => (GuardState::Learning, None),
+            Standing::Converging => (GuardState::Converging, None),
+            Standing::Unreachable(why) => {
                 (GuardState::Unreachable, Some(why.to_string()))
             }
         };
-        if self.is_closed() {
+        let mut late = self.guard.late();
+        if let (None, Some(part)) = (&reason, self.guard.in_time_would_keep()) {
+            reason = Some(format!("in time it would keep {:.0}%", part * 100.0));
+        }
+        let mut busy = self.guard.busy_rate();
+        if allowance == CLOSED {
             let window = self.asked.window.as_deref().unwrap_or_default();
             (state, reason) = (GuardState::Closed, Some(format!("open {window}")));
+            (late, busy) = (None, Some(0));
         }
-        let late = self.asked.finish_by.and_then(|by| {
-            let left = by as f64 - clock::now() as f64;
-            Some(progress.eta?.as_secs_f64() - left).filter(|late| *late >= 1.0)
-        });
-        let kept = self.guards.iter().find_map(Guard::kept);
-        let none_at_all = self.asked.idle_only
-            || matches!(state, GuardState::Unreachable | GuardState::Closed);
-        if none_at_all || allowance.busy != Some(0) {
-            self.busy = allowance.busy;
-        }
+        let kept = self.guard.kept();
         Guarding {
             asked: self.asked.clone(),
             state: Some(state),
             reason,
             baseline_iops: kept.map(|(iops, _)| iops),
             kept: kept.map(|(_, part)| part),
-            allowance: self.busy,
-            late_s: late,
+            p99_us: self.guard.p99().map(|p99| p99.0 / 1000),
+            allowance: busy,
+            late_s: late.map(Nanos::as_secs_f64),
         }
     }
 }
@@ -206,18 +179,11 @@ pub(super) fn first_allowance(asked: &Asked) -> Allowance {
     }
 }
 
-/// The smaller of two limits.
-fn least(one: Option<u64>, other: Option<u64>) -> Option<u64> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
-    }
-}
-
 impl Daemon {
     /// One sample of one migration.
     fn guard(&self, job: &Job, post: &mut Post, window: &Window) {
         if !job.running() {
+            post.told = None;
             return;
         }
         let Ok(progress) = self.engine.progress(job.engine_id()) else { return };
@@ -233,7 +199,7 @@ impl Daemon {
             }
             post.told = Some(allowance);
         }
-        let fares = post.fares(&progress, allowance);
+        let fares = post.fares(allowance);
         if post.state != fares.state {
             post.state = fares.state;
             let state = fares.state.map_or_else(String::new, |state| state.to_string());

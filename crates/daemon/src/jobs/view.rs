@@ -70,6 +70,7 @@ fn asked(guard: &Guard) -> Option<Guarding> {
         reason: None,
         baseline_iops: None,
         kept: None,
+        p99_us: None,
         allowance: None,
         late_s: None,
     })

@@ -1,0 +1,127 @@
+//! When a migration will have ended, and how fast it must go to end in time.
+//!
+//! The copier has two speeds: one while the guest is there and one while it is gone.
+//! How long the guest is gone, and what is copied meanwhile, is measured; what the gaps
+//! do not bring must come beside the guest:
+//!
+//! ```text
+//! left = time * (gone * idle + (1 - gone) * busy)
+//! ```
+//!
+//! So a disk that is gone half of the time is moved in its gaps, and nothing is taken
+//! from the guest that need not be. The plan is made anew with each window: what
+//! went slower than planned is made up for.
+
+use super::Observation;
+use crate::Nanos;
+
+/// The part of the time that is kept in reserve: what the guest writes meanwhile is
+/// copied again, and the switch-over takes its time.
+const RESERVE: f64 = 0.1;
+
+/// The reserve at most, in seconds: half an hour.
+const RESERVE_MAX: f64 = 1800.0;
+
+/// More than any device copies, bytes per second.
+const MOST: f64 = (16_u64 << 30) as f64;
+
+/// With less time than this, in seconds, nothing is planned: it goes as fast as it can.
+const TIME_MIN: f64 = 1.0;
+
+/// Windows before anything is planned or said: 5 s.
+const SURE: u32 = 50;
+
+/// The part of a new window in how long the guest is gone: a minute counts, so that
+/// bursts with gaps of half a minute come out right.
+const SLOW: f64 = 1.0 / 600.0;
+
+/// The part of a new window in a speed: 3 s count.
+const FAST: f64 = 1.0 / 30.0;
+
+/// A window belongs to one of the two speeds if the guest was gone for this part of it
+/// or more, or not at all.
+const ALL: f64 = 0.95;
+
+/// A speed below this part of what is needed falls short of it.
+const SHORT: f64 = 0.8;
+
+/// Late by less than this part of the time that is left is in time: it may yet change.
+const HARDLY: f64 = 0.02;
+
+/// A mean over windows that begins with the first.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean {
+    value: f64,
+    windows: u32,
+}
+
+impl Mean {
+    fn add(&mut self, value: f64, part: f64) {
+        self.windows = self.windows.saturating_add(1);
+        self.value += part.max(1.0 / f64::from(self.windows)) * (value - self.value);
+    }
+}
+
+/// What is known of the way to the end.
+#[derive(Debug, Default)]
+pub(super) struct Deadline {
+    /// The part of the time that the guest is gone.
+    gone: Mean,
+    /// Bytes per second while it is.
+    idle: Mean,
+    /// Bytes per second while it is not, since there is a plan.
+    busy: Mean,
+    /// In seconds.
+    reserve: Option<f64>,
+    /// Windows in a row in which more was needed beside the guest than was copied.
+    short: u32,
+}
+
+impl Deadline {
+    /// Looks at a window.
+    pub(super) fn look(&mut self, seen: &Observation<'_>) {
+        let gone = seen.gone_part();
+        self.gone.add(gone, SLOW);
+        if gone >= ALL {
+            self.idle.add(seen.copy_rate(), FAST);
+        } else if seen.is_busy() && self.gone.windows > SURE {
+            self.busy.add(seen.copy_rate(), FAST);
+        }
+    }
+
+    /// Bytes per second that must be copied beside the guest, so that `left` bytes are
+    /// done in `time`; zero if the gaps suffice, or as long as nothing is known of them.
+    pub(super) fn needs(&mut self, left: u64, time: Nanos) -> u64 {
+        let time = time.as_secs_f64();
+        let reserve = (time * RESERVE).min(RESERVE_MAX);
+        let time = time - *self.reserve.get_or_insert(reserve);
+        if time < TIME_MIN {
+            self.short = SURE;
+            return MOST as u64;
+        }
+        if self.gone.windows < SURE {
+            return 0;
+        }
+        let wanted = left as f64 / time;
+        let gone = self.gone.value;
+        let beside = (wanted - gone * self.idle.value) / (1.0 - gone).max(0.01);
+        let beside = beside.clamp(0.0, MOST);
+        let short = self.busy.value < beside * SHORT;
+        self.short = if short { self.short.saturating_add(1) } else { 0 };
+        beside as u64
+    }
+
+    /// By how much `left` bytes will be late, at the speeds that were seen; nothing if
+    /// they will be in time, or nobody can tell yet.
+    pub(super) fn late(&self, left: u64, time: Nanos) -> Option<Nanos> {
+        if self.short < SURE {
+            return None;
+        }
+        let gone = self.gone.value;
+        let speed = gone * self.idle.value + (1.0 - gone) * self.busy.value;
+        let lasts = left as f64 / speed.max(1.0);
+        let time = time.as_secs_f64();
+        let late = lasts - time;
+        (late > time * HARDLY).then_some(Nanos((late * 1e9) as u64))
+    }
+}
