@@ -44,21 +44,54 @@ class SternaMover:
             os.unlink(os.path.join(self.directory, name))
 
 
+class GuardedMover(SternaMover):
+    """Told what the application must keep; on the disk itself, or on two emulated
+    arrays of a kind."""
+
+    name = "sterna, guarded"
+
+    def __init__(self, bench, array=None, guard=("--keep", "97%")):
+        super().__init__(bench)
+        self.array = array
+        self.guard = guard
+
+    def prepare(self, source, destination):
+        if self.array is None:
+            return super().prepare(source, destination)
+        self.directory = os.path.dirname(destination)
+        self.server.start_daemon()
+        add_arrays(self.server, self.array, source, destination)
+        return self.server.uri()
+
+    def move(self):
+        done = self.server.call("migrate", "disk", "--to", "there", "--keep-source",
+                                *self.guard)
+        self.report = done["report"]
+        return True
+
+
+def add_arrays(server, array, source, destination):
+    """Two arrays, the disk on the one."""
+    sidecar = source + ".sterna"
+    if os.path.exists(sidecar):
+        os.unlink(sidecar)
+    for name, path in (("here", source), ("there", destination)):
+        server.call("datastore", "add", name,
+                    f"array://{array}?path={os.path.dirname(path)}")
+    server.call("disk", "import", "disk", "--on", "here", source)
+
+
 class Mirror:
     """qemu-storage-daemon with blockdev-mirror."""
 
-    def __init__(self, bench, mode="background"):
+    def __init__(self, bench, mode="background", speed=None):
         self.bench = bench
         self.mode = mode
-        self.name = "mirror, " + mode
+        self.speed = speed
+        self.name = f"mirror, {speed / 1e6:.0f} MB/s" if speed else "mirror, " + mode
         self.report = {}
 
     def prepare(self, source, destination):
-        sockets = self.bench.sockets
-        nbd, control = os.path.join(sockets, "m.sock"), os.path.join(sockets, "q.sock")
-        for path in (nbd, control):
-            if os.path.exists(path):
-                os.unlink(path)
         with open(destination, "wb") as file:
             file.truncate(os.path.getsize(source))
         self.destination = destination
@@ -66,9 +99,18 @@ class Mirror:
         def node(name, path):
             return (f"driver=file,node-name={name},filename={path},cache.direct=on,"
                     "aio=io_uring,discard=unmap,detect-zeroes=unmap")
+        return self.start(node("src", source), node("dst", destination))
+
+    def start(self, source, destination):
+        """Starts the daemon over two nodes."""
+        sockets = self.bench.sockets
+        nbd, control = os.path.join(sockets, "m.sock"), os.path.join(sockets, "q.sock")
+        for path in (nbd, control):
+            if os.path.exists(path):
+                os.unlink(path)
         self.process = subprocess.Popen(
             [self.bench.tools["qemu-storage-daemon"], "--object", "iothread,id=t",
-             "--blockdev", node("src", source), "--blockdev", node("dst", destination),
+             "--blockdev", source, "--blockdev", destination,
              "--nbd-server", f"addr.type=unix,addr.path={nbd},max-connections=16",
              "--export", "type=nbd,id=e,node-name=src,name=disk,writable=on,iothread=t",
              "--chardev", f"socket,id=c,path={control},server=on,wait=off",
@@ -79,7 +121,7 @@ class Mirror:
         return f"nbd+unix:///disk?socket={nbd}"
 
     def move(self):
-        return self.qmp.mirror("src", "dst", self.mode, self.bench.limit)
+        return self.qmp.mirror("src", "dst", self.mode, self.bench.limit, self.speed)
 
     def cpu(self):
         return cpu_seconds(self.process.pid)
@@ -89,6 +131,35 @@ class Mirror:
         self.process.terminate()
         self.process.wait()
         os.unlink(self.destination)
+
+
+class ArrayMirror(Mirror):
+    """The mirror between two disks of a Sterna daemon, on emulated arrays."""
+
+    def __init__(self, bench, array, speed=None):
+        super().__init__(bench, speed=speed)
+        self.array = array
+        self.server = Sterna(bench.tools, bench.sockets, bench.work)
+
+    def prepare(self, source, destination):
+        self.directory = os.path.dirname(destination)
+        self.server.start_daemon()
+        add_arrays(self.server, self.array, source, destination)
+        self.server.call("disk", "create", "copy", "--on", "there",
+                         "--size", str(os.path.getsize(source)))
+
+        def node(name, export):
+            return (f"driver=nbd,node-name={name},export={export},server.type=unix,"
+                    f"server.path={self.server.socket},discard=unmap")
+        return self.start(node("src", "disk"), node("dst", "copy"))
+
+    def end(self):
+        self.qmp.close()
+        self.process.terminate()
+        self.process.wait()
+        self.server.stop()
+        for name in os.listdir(self.directory):
+            os.unlink(os.path.join(self.directory, name))
 
 
 class Command:

@@ -29,12 +29,13 @@ class Qmp:
                 return job
         return None
 
-    def mirror(self, source, target, mode, limit):
-        """Mirrors and pivots. Gives whether it came to an end within the limit."""
+    def mirror(self, source, target, mode, limit, speed=None):
+        """Mirrors and pivots, at so many bytes per second if that is said. Gives
+        whether it came to an end within the limit."""
         deadline = time.monotonic() + limit
         self.call("blockdev-mirror", **{
             "job-id": "m", "device": source, "target": target, "sync": "full",
-            "copy-mode": mode, "auto-dismiss": False})
+            "copy-mode": mode, "auto-dismiss": False, "speed": speed or 0})
         completing = False
         while time.monotonic() < deadline:
             job = self.job("m")
