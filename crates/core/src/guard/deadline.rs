@@ -12,7 +12,7 @@
 //! from the guest that need not be. The plan is made anew with each window: what
 //! went slower than planned is made up for.
 
-use super::Observation;
+use super::{MOST, Observation};
 use crate::Nanos;
 
 /// The part of the time that is kept in reserve: what the guest writes meanwhile is
@@ -21,9 +21,6 @@ const RESERVE: f64 = 0.1;
 
 /// The reserve at most, in seconds: half an hour.
 const RESERVE_MAX: f64 = 1800.0;
-
-/// More than any device copies, bytes per second.
-const MOST: f64 = (16_u64 << 30) as f64;
 
 /// With less time than this, in seconds, nothing is planned: it goes as fast as it can.
 const TIME_MIN: f64 = 1.0;

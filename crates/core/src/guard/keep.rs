@@ -1,11 +1,12 @@
 //! The loop that keeps the guest's IO/s.
 //!
-//! The part of its IO/s that the guest may lose is a budget, the [`Price`] says what
-//! each byte per second costs, and the rate is what the budget buys. The price comes
-//! from pauses of the copy ([`Probe`]), so it follows the guest and the device.
+//! The part of its IO/s that the guest may lose is a budget. Copying goes in [`Turns`]:
+//! in a turn it is fast enough to be felt, and so the [`Price`] of a byte per second is
+//! known soon and well; and it has so much of the time as the budget buys.
 //!
 //! ```text
-//! rate(t+1) = rate(t) * clamp(budget / (price * rate(t)), 1/2, 3/2)
+//! rate(t+1) = rate(t) * clamp(hurt / (price * rate(t)), 1/2, 3)
+//! part of the time = budget / (price * rate)
 //! ```
 //!
 //! The form is PARDA's (Gulati, Ahmad, Waldspurger, FAST 2009: the window times
@@ -14,11 +15,14 @@
 //!
 //! # Special cases
 //!
+//! - Where copying as fast as it can is hardly felt, it has more of the time,
+//!   in the end nearly all of it; where a turn every two seconds is too much, the
+//!   turns become slower.
 //! - A guest whose requests come when they come (open loop) keeps its IO/s until the
-//!   device is full, and then loses all at once. What tells before is its latency: a
-//!   response time that is [`GROWTH_MAX`] times as long counts as the whole budget.
+//!   device is full, and then loses all at once. What tells before is its latency: in
+//!   a turn, response times are no more than [`GROWTH_MAX`] times as long.
 //! - A copier that does not use its rate says nothing about a higher one; the rate
-//!   stays within twice of what is used.
+//!   stays within a step of what is used.
 //! - A loss that a pause makes plain is acted on at the end of the pause, before the
 //!   comparison is complete.
 //!
@@ -28,53 +32,52 @@
 //! the copy goes on only while the guest is gone. It is tried again after a while.
 
 use super::price::Price;
-use super::probe::{OFF, Pair, Probe};
-use super::{Observation, Standing, Unreachable};
+use super::turns::{Pair, Turns};
+use super::{LEAST, MOST, Observation, START, Standing, Unreachable};
 
-/// The rate to begin with, bytes per second: next to nothing on any device, and the
-/// rate doubles in two comparisons.
-const START: f64 = (2 << 20) as f64;
-
-/// Below this, copying is not worth what it costs: four small chunks per second.
-const LEAST: f64 = (256 << 10) as f64;
-
-/// More than any device reads.
-const MOST: f64 = (16_u64 << 30) as f64;
+/// The slowest turn: a chunk and a half.
+const SLOWEST: f64 = (1 << 20) as f64;
 
 /// A smaller part of the guest's IO/s cannot be told from nothing.
 const BUDGET_MIN: f64 = 0.001;
 
 /// The part of the budget that is aimed at: what remains is for what comes between
 /// two comparisons.
-const AIM: f64 = 0.88;
+const AIM: f64 = 0.92;
 
 /// What is aimed at is less by so many errors of the price: an error makes a rate that
 /// is too high more often than it makes one too low by as much.
-const CAUTION: f64 = 0.6;
+const CAUTION: f64 = 1.0;
 
 /// At least this part of the budget is aimed at, however little is known.
 const AIM_MIN: f64 = 0.3;
 
-/// A step goes no further up than this factor: a wrong price costs one such step.
-const UP: f64 = 1.5;
+/// The part of its IO/s that the guest loses in a turn, in times of what a comparison
+/// varies by itself: so a turn tells the price within an eighth.
+const HURT: f64 = 8.0;
+
+/// At least: below it turns only become longer.
+const HURT_MIN: f64 = 0.1;
+
+/// At most: what a cache or a neighbour does to a guest now and then.
+const HURT_MAX: f64 = 0.4;
+
+/// A step goes no further up than this factor: six of them lead from the first turn to
+/// all that a disk can do, and a price that was far too low costs a tenth of a second.
+const UP: f64 = 3.0;
 
 /// A step goes no further down.
 const DOWN: f64 = 0.5;
 
-/// Response times so many times as long use up the whole budget. At twice the time
-/// without the copy, a device is halfway to the knee of its curve: 1 / (1 - load).
+/// Response times in a turn, in times of those without the copy. At twice the time, a
+/// device is halfway to the knee of its curve: 1 / (1 - load).
 const GROWTH_MAX: f64 = 2.0;
 
-/// Windows between two pauses while the price is poorly known: half the time goes to
-/// finding it out.
-const APART_LEARNING: usize = 2;
+/// The part of the time for the first turns: so often that they teach quickly.
+const PART_FIRST: f64 = 0.25;
 
-/// Windows between two pauses otherwise: 0.8 s, so that there is a comparison each
-/// second. A fifth of the busy rate is lost to that.
-const APART: usize = 8;
-
-/// The price is poorly known if its error alone is worth this part of the budget.
-const POOR: f64 = 0.6;
+/// The part of the time at most: what is left is for pauses to compare with.
+const PART_MAX: f64 = 0.9;
 
 /// Comparisons before anything is said.
 const LEARNING: u32 = 5;
@@ -84,6 +87,10 @@ const PATIENCE: u32 = 5;
 
 /// Windows until it is tried again: 30 s.
 const AGAIN: u32 = 300;
+
+/// Samples without a comparison after which nothing is known any more: two minutes at
+/// the guest's own work.
+const STALE: u32 = 1200;
 
 /// The part of a new comparison in what was lost so far: a minute counts.
 const SMOOTHING: f64 = 1.0 / 60.0;
@@ -99,13 +106,16 @@ const JUMP: f64 = 0.25;
 pub(super) struct Keep {
     /// The part of its IO/s that the guest may lose.
     budget: f64,
+    /// The rate in a turn, bytes per second.
     rate: f64,
     /// What a byte per second costs in IO/s.
     price: Price,
     /// What it costs in response time: 1 where that is twice as long.
     slowing: Price,
-    probe: Probe,
+    turns: Turns,
     pairs: u32,
+    /// Busy samples since the last comparison.
+    since: u32,
     /// The guest's IO/s without the copy, smoothed.
     iops: f64,
     /// What the copy costs it, smoothed.
@@ -124,8 +134,9 @@ impl Keep {
             rate: START,
             price: Price::new(0.5 / START),
             slowing: Price::new(0.5 / START),
-            probe: Probe::new(APART_LEARNING),
+            turns: Turns::new(PART_FIRST),
             pairs: 0,
+            since: 0,
             iops: 0.0,
             loss: 0.0,
             hopeless: 0,
@@ -142,23 +153,37 @@ impl Keep {
             }
             *self = Keep::new(self.budget);
         }
-        let pair = self.probe.look(seen);
-        if let Some(loss) = self.probe.glimpse() {
+        let pair = self.turns.look(seen);
+        self.since += u32::from(seen.is_busy());
+        if self.since > STALE {
+            *self = Keep::new(self.budget);
+        }
+        if let Some(loss) = self.turns.glimpse() {
             // So much more than the noise that it cannot wait.
             let plain = (3.0 * self.budget).max(4.0 * self.price.noise());
             if loss > plain {
-                self.rate = (self.rate * DOWN).max(LEAST);
+                self.rate = (self.rate * DOWN).max(SLOWEST);
             }
         }
         if let Some(pair) = pair {
             self.learn(&pair);
         }
-        if self.probe.pauses() { 0 } else { self.rate() }
+        if self.turns.pauses() { 0 } else { self.rate as u64 }
     }
 
-    /// The busy rate but for the pauses, bytes per second.
+    /// The guest hangs: what was seen of it says nothing of what comes.
+    pub(super) fn interrupt(&mut self) {
+        self.turns.interrupt();
+    }
+
+    /// The busy rate over turns and pauses, bytes per second.
     pub(super) fn rate(&self) -> u64 {
-        if self.given_up.is_some() { 0 } else { self.rate as u64 }
+        if self.given_up.is_some() { 0 } else { (self.rate * self.part()) as u64 }
+    }
+
+    /// The part of the time that belongs to turns.
+    pub(super) fn part(&self) -> f64 {
+        self.turns.part()
     }
 
     /// How it stands.
@@ -189,8 +214,9 @@ impl Keep {
 
     fn learn(&mut self, pair: &Pair) {
         self.pairs = self.pairs.saturating_add(1);
+        self.since = 0;
         let part = SMOOTHING.max(1.0 / f64::from(self.pairs));
-        let copying = self.probe.part();
+        let copying = self.part();
         let jump = (pair.iops / self.iops.max(1.0) - 1.0).abs();
         if self.pairs > 1 && jump > JUMP.max(4.0 * self.price.noise()) {
             // Another load, or another device: the prices may be others, too.
@@ -200,28 +226,33 @@ impl Keep {
         }
         self.iops += part.max(RECENT) * (pair.iops - self.iops);
         self.loss += part * (pair.loss * copying - self.loss);
-        self.price.learn(pair.rate, pair.loss, self.budget / self.rate);
+        self.price.learn(pair.rate, pair.loss, HURT_MIN / self.rate);
         let slower = (pair.growth - 1.0) / (GROWTH_MAX - 1.0);
         self.slowing.learn(pair.rate, slower, 1.0 / self.rate);
-        let error = self.price.error() * self.rate;
-        let poor = error > POOR * self.budget;
-        self.probe.set_apart(if poor { APART_LEARNING } else { APART });
         let overspent = (self.loss - AIM * self.budget).max(0.0);
-        let aim = AIM * self.budget - CAUTION * error - overspent;
-        let aim = aim.max(AIM_MIN * self.budget);
-        // What is lost in the windows with the copy is lost only there.
-        let buys = aim / copying / self.price.value().max(f64::MIN_POSITIVE);
-        let wanted = buys.min(AIM / self.slowing.value().max(f64::MIN_POSITIVE));
-        let used = (2.0 * pair.rate).max(START);
-        let up = (self.rate * UP).min(used.max(self.rate));
-        self.rate = wanted.clamp(self.rate * DOWN, up).clamp(LEAST, MOST);
-        let hopeless = wanted < LEAST;
+        let aim = (AIM * self.budget - overspent).max(AIM_MIN * self.budget);
+        self.turn(pair, aim);
+        let hopeless = aim < self.price.value() * LEAST;
         self.hopeless = if hopeless { self.hopeless + 1 } else { 0 };
         if self.hopeless > PATIENCE {
             self.given_up = Some(AGAIN);
         }
     }
-}
 
-/// A pause must come about once a second, and a comparison needs what is around it.
-const _: () = assert!(OFF < APART);
+    /// How fast the next turns are, and how much of the time they have, to lose so much
+    /// of the guest's IO/s.
+    fn turn(&mut self, pair: &Pair, aim: f64) {
+        let price = self.price.value() + CAUTION * self.price.error();
+        let price = price.max(f64::MIN_POSITIVE);
+        let hurt = (HURT * self.price.noise()).clamp(HURT_MIN, HURT_MAX).max(aim);
+        let slowed = AIM / self.slowing.value().max(f64::MIN_POSITIVE);
+        let used = (UP * pair.rate).max(START);
+        let up = (self.rate * UP).min(used);
+        let most = slowed.min(up).max(self.rate * DOWN);
+        let wanted = (hurt / price).min(most).max(SLOWEST);
+        self.turns.set_part((aim / (price * wanted)).min(PART_MAX));
+        // Turns are whole windows; the rate makes up for it.
+        let exact = aim / (price * self.part());
+        self.rate = exact.min(most).clamp(SLOWEST, MOST);
+    }
+}

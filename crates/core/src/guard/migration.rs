@@ -5,6 +5,9 @@
 //! what must hold for the guest comes before the time: a migration that cannot have
 //! both is late, and it is said by how much.
 //!
+//! A guest that waits and gets no answer at all has something worse than a slow copy.
+//! Until it gets one, nothing is copied, and nothing is held.
+//!
 //! What the copier takes while the guest is gone is not limited: the mirror sees by
 //! itself, request by request, when that is over.
 
@@ -15,6 +18,10 @@ use super::{Aim, Observation, Standing, Way};
 use crate::Nanos;
 use crate::mirror::Allowance;
 
+/// Samples in a row without an answer after which the guest counts as hanging: half a
+/// second, more than a healthy disk takes under any load.
+const HANGS: u32 = 5;
+
 /// The guard of one migration. Told of each window, it says what the copier may take
 /// in the next.
 #[derive(Debug)]
@@ -23,6 +30,8 @@ pub struct Guard {
     keep: Option<Keep>,
     ceiling: Option<Ceiling>,
     deadline: Deadline,
+    /// Samples in a row in which the guest waited and got no answer.
+    silent: u32,
     late: Option<Nanos>,
     /// Bytes per second that the time asks for, if it does.
     needs: Option<u64>,
@@ -39,6 +48,7 @@ impl Guard {
             keep: aim.keep.map(|part| Keep::new(1.0 - part)),
             ceiling: aim.p99.map(Ceiling::new),
             deadline: Deadline::default(),
+            silent: 0,
             late: None,
             needs: None,
         }
@@ -50,25 +60,53 @@ impl Guard {
         self.deadline.look(seen);
         self.needs = way.time.map(|time| self.deadline.needs(way.left, time));
         self.late = way.time.and_then(|time| self.deadline.late(way.left, time));
-        let keep = self.keep.as_mut().map(|keep| keep.step(seen));
+        self.silent = if seen.is_silent() { self.silent.saturating_add(1) } else { 0 };
+        if self.hangs() {
+            if let Some(keep) = &mut self.keep {
+                keep.interrupt();
+            }
+            return Allowance { busy: Some(0), idle: None };
+        }
         if let Some(ceiling) = &mut self.ceiling {
             ceiling.step(seen);
         }
-        let busy = [keep, self.busy_rate()].into_iter().flatten().min();
+        let keep = self.keep.as_mut().map(|keep| (keep.step(seen), keep.part()));
+        let (turn, part) = keep.map_or((None, 1.0), |(rate, part)| (Some(rate), part));
+        // What is needed over all the time has only the turns.
+        let needs = self.needs.map(|rate| (rate as f64 / part) as u64);
+        let busy = [turn, needs, self.bound()].into_iter().flatten().min();
         Allowance { busy, idle: None }
     }
 
-    /// What the copier may take beside the guest, bytes per second, but for the short
-    /// pauses in which it is left out to see what it costs; nothing if all it can.
+    /// What the copier may take beside the guest over time, bytes per second; nothing
+    /// if all it can.
     pub fn busy_rate(&self) -> Option<u64> {
-        let keep = self.keep.as_ref().map(Keep::rate);
+        if self.hangs() {
+            return Some(0);
+        }
+        let keep = self
+            .keep
+            .as_ref()
+            .map(|keep| self.bound().map_or(keep.rate(), |most| keep.rate().min(most)));
+        [keep, self.bound(), self.needs].into_iter().flatten().min()
+    }
+
+    /// Whether something must hold for a guest that gets no answers.
+    fn hangs(&self) -> bool {
+        self.silent >= HANGS && (self.keep.is_some() || self.ceiling.is_some())
+    }
+
+    /// What the copier may take at any moment.
+    fn bound(&self) -> Option<u64> {
         let ceiling = self.ceiling.as_ref().map(Ceiling::rate);
-        let idle_only = self.idle_only.then_some(0);
-        [idle_only, keep, ceiling, self.needs].into_iter().flatten().min()
+        [self.idle_only.then_some(0), ceiling].into_iter().flatten().min()
     }
 
     /// How it stands with the guest: as the loop that is worst off.
     pub fn standing(&self) -> Standing {
+        if self.hangs() {
+            return Standing::Converging;
+        }
         let keep = self.keep.as_ref().map(Keep::standing);
         let ceiling = self.ceiling.as_ref().map(Ceiling::standing);
         let all = [keep, ceiling].into_iter().flatten();

@@ -11,8 +11,8 @@
 //!
 //! `migration` is the guard of a migration, with the `aim` it was given and how it is
 //! `standing`. `keep` holds a part of the guest's IO/s by the `price` of copying, which
-//! it finds with a `probe`; `p99` holds a response time; `deadline` sees to the time. `cruise` gives one class what
-//! it was promised by slowing the others.
+//! it finds by copying in `turns`; `p99` holds a response time; `deadline` sees to the
+//! time. `cruise` gives one class what it was promised by slowing the others.
 
 mod aim;
 pub mod cruise;
@@ -22,10 +22,21 @@ mod migration;
 mod observation;
 mod p99;
 mod price;
-mod probe;
 mod standing;
+mod turns;
 
 pub use aim::{Aim, Way};
 pub use migration::Guard;
 pub use observation::Observation;
 pub use standing::{Standing, Unreachable};
+
+/// The rate that a loop begins with, bytes per second: three small chunks in a tenth of
+/// a second, which no device feels.
+const START: f64 = (2 << 20) as f64;
+
+/// Below this, copying beside the guest is not worth what it costs: four small chunks
+/// per second.
+const LEAST: f64 = (256 << 10) as f64;
+
+/// More than any device copies.
+const MOST: f64 = (16_u64 << 30) as f64;

@@ -22,7 +22,12 @@ const GONE_MAX: f64 = 0.1;
 impl Observation<'_> {
     /// Whether the guest was at work all the time.
     pub(super) fn is_busy(&self) -> bool {
-        self.guest.total().operations > 0 && self.gone_part() <= GONE_MAX
+        self.gone_part() <= GONE_MAX
+    }
+
+    /// Whether the guest waits for something, and got no answer in this window.
+    pub(super) fn is_silent(&self) -> bool {
+        self.guest.in_flight > 0 && self.guest.total().operations == 0
     }
 
     /// The part of the window that the guest was gone.

@@ -21,18 +21,9 @@
 
 use std::collections::VecDeque;
 
-use super::{Observation, Standing, Unreachable};
+use super::{LEAST, MOST, Observation, START, Standing, Unreachable};
 use crate::Nanos;
 use crate::measure::Spread;
-
-/// The rate to begin with, bytes per second.
-const START: f64 = (2 << 20) as f64;
-
-/// Below this nothing is copied beside the guest.
-const LEAST: f64 = (256 << 10) as f64;
-
-/// More than any device reads.
-const MOST: f64 = (16_u64 << 30) as f64;
 
 /// Windows of which the percentile is taken: a second.
 const RECENT: usize = 10;
@@ -118,7 +109,8 @@ impl Ceiling {
         let mut all = Spread::default();
         self.recent.iter().for_each(|it| all.merge(it));
         self.p99 = all.quantile(0.99);
-        if let Some(p99) = self.p99.filter(|_| seen.is_busy()) {
+        let answers = !seen.guest.response.is_empty();
+        if let Some(p99) = self.p99.filter(|_| answers && seen.is_busy()) {
             self.follow(p99.0 as f64, seen, &all);
         }
     }

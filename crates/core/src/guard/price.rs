@@ -45,7 +45,7 @@ impl Price {
 
     /// Per byte per second; never below zero.
     pub(super) fn value(&self) -> f64 {
-        self.value.max(0.0)
+        self.value
     }
 
     /// The error of the price (one standard deviation).
@@ -66,7 +66,7 @@ impl Price {
     /// Copying at `rate` was seen to cost `loss`. `scale` is the price that would
     /// matter now: a price near zero still drifts by a part of that.
     pub(super) fn learn(&mut self, rate: f64, loss: f64, scale: f64) {
-        let drift = DRIFT * self.value.abs().max(scale);
+        let drift = DRIFT * self.value.max(scale);
         self.variance += drift * drift;
         let expected = self.variance * rate * rate + self.noise;
         let error = loss - self.value * rate;
@@ -83,7 +83,8 @@ impl Price {
         }
         let expected = self.variance * rate * rate + self.noise;
         let gain = self.variance * rate / expected;
-        self.value += gain * error;
+        // Nothing becomes faster by being disturbed.
+        self.value = (self.value + gain * error).max(0.0);
         self.variance *= 1.0 - gain * rate;
         // What the price's own error does not explain is noise.
         let unexplained = (error * error * self.noise / expected).max(1e-8);

@@ -173,7 +173,7 @@ fn an_idle_guest_leaves_everything_to_the_copier_until_it_comes() {
 #[test]
 fn where_the_least_copying_costs_too_much_it_is_said_within_thirty_seconds() {
     let device = Device { own: 0.01, peak: 100.0, weight: 6.0 };
-    let load = Load::Closed { depth: 16.0, pause: 0.0 };
+    let load = Load::Closed { depth: 16.0, pause: 0.1 };
     let setup = Setup { device, load, course: Course::Steady, wander: 0.0 };
     let record = run(setup, keep_97(), 35, 1);
     let said =

@@ -8,5 +8,6 @@ mod keeping;
 mod plant;
 mod random;
 mod run;
+mod silence;
 mod timing;
 mod waiting;

@@ -147,6 +147,22 @@ pub(crate) fn share(device: Device, load: Load, copy: f64) -> (f64, f64) {
     }
 }
 
+/// What a copier gets that may have so much in flight, of the most that it is allowed,
+/// where a rate has this latency.
+fn in_flight(most: f64, latency: impl Fn(f64) -> f64) -> f64 {
+    let in_flight = (FLIGHT * most).max(CHUNK);
+    let fits = |rate: f64| rate * latency(rate) <= in_flight;
+    if fits(most) {
+        return most;
+    }
+    let (mut low, mut high) = (0.0, most);
+    for _ in 0..20 {
+        let rate = (low + high) / 2.0;
+        if fits(rate) { low = rate } else { high = rate }
+    }
+    low
+}
+
 impl Plant {
     pub(crate) fn new(setup: Setup, seed: u64) -> Self {
         let random = Random::new(seed ^ 0xc0ffee);
@@ -217,11 +233,9 @@ impl Plant {
                 }
                 Some(load) => {
                     self.quiet_since = self.now + step;
-                    let mut rate = allowance.busy.map_or(full, |it| it as f64).min(full);
+                    let most = allowance.busy.map_or(full, |it| it as f64).min(full);
                     let weigh = |rate: f64| rate / CHUNK * device.weight;
-                    let latency = share(device, load, weigh(rate)).1;
-                    let in_flight = (FLIGHT * rate).max(CHUNK);
-                    rate = rate.min(in_flight / latency);
+                    let rate = in_flight(most, |rate| share(device, load, weigh(rate)).1);
                     let (done, latency) = share(device, load, weigh(rate));
                     truth.copied += rate * step;
                     truth.done += done * step;

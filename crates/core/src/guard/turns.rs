@@ -1,0 +1,234 @@
+//! What the copy costs the guest, found by copying in turns.
+//!
+//! An application's load changes all the time, and what it did before the migration
+//! says little about what it would do now. So copying goes in turns, some windows with
+//! it and some without, and each turn is compared with what is right before and right
+//! after it:
+//!
+//! ```text
+//!   off off | on | off off                   loss = 1 - IO/s(on) / IO/s(off)
+//!   on on on on | off off | on on on on
+//! ```
+//!
+//! The first where copying has less of the time than the guest alone, the second where
+//! it has more. A load that rises or falls steadily cancels out. One that jumps is
+//! noticed, because then the outer windows differ among themselves; such a comparison
+//! does not count, nor does one in which the guest was gone for a while.
+//!
+//! A window is a sample, of a tenth of a second; of a guest with few requests it is
+//! several, so that there is something to count.
+//!
+//! A part of the time at a higher rate costs the guest as much as all of the time at a
+//! lower one, as far as the cost is in proportion. But it can be seen: a loss of a
+//! third within a tenth of a second stands out of the noise, one of a fiftieth in each
+//! second does not.
+
+use std::collections::VecDeque;
+
+use super::Observation;
+use crate::Nanos;
+
+/// Answers that a window needs: samples are put together until there are so many.
+const ANSWERS: u64 = 8;
+
+/// Or until they are so long.
+const LONG: Nanos = Nanos::from_secs(1);
+
+/// Windows without a copy between two turns, at least. One is less than what a disk
+/// does between two of its own hiccups.
+const OFF_MIN: usize = 2;
+
+/// At most: a turn every 2 s, so that the loop learns of changes.
+const OFF_MAX: usize = 19;
+
+/// Windows with a copy at most: a pause every 2 s.
+const ON_MAX: usize = 18;
+
+/// Windows of a long turn that are compared with a pause, on each side of it: older
+/// ones tell of another load.
+const NEAR: usize = 4;
+
+/// If the outer windows differ by more than this part, something has happened in
+/// between.
+const JUMP: f64 = 0.3;
+
+/// One comparison.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Pair {
+    /// Bytes per second that were copied beside the guest.
+    pub(super) rate: f64,
+    /// The part of the guest's IO/s that this cost; below zero by chance.
+    pub(super) loss: f64,
+    /// By what factor response times were longer.
+    pub(super) growth: f64,
+    /// The guest's IO/s without the copy.
+    pub(super) iops: f64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    off: bool,
+    operations: u64,
+    span: Nanos,
+    response: Nanos,
+    copied: u64,
+}
+
+/// Several windows as one.
+fn sum<'a>(windows: impl Iterator<Item = &'a Seen>) -> Seen {
+    windows.fold(Seen::default(), |sum, window| Seen {
+        off: window.off,
+        operations: sum.operations + window.operations,
+        span: sum.span.plus(window.span),
+        response: sum.response.plus(window.response),
+        copied: sum.copied + window.copied,
+    })
+}
+
+impl Seen {
+    fn iops(&self) -> f64 {
+        self.operations as f64 / self.span.as_secs_f64().max(1e-9)
+    }
+
+    fn latency(&self) -> f64 {
+        self.response.0 as f64 / (self.operations as f64).max(1.0)
+    }
+}
+
+/// Whose turn it is, and what came of it.
+#[derive(Debug)]
+pub(super) struct Turns {
+    /// Windows with a copy in each turn.
+    on: usize,
+    /// Windows without one between two turns.
+    off: usize,
+    /// The last busy windows, without a gap; the newest first.
+    recent: VecDeque<Seen>,
+    /// The window under way.
+    here: Seen,
+}
+
+impl Turns {
+    /// Turns in which the copy has this part of the time, about.
+    pub(super) fn new(part: f64) -> Self {
+        let mut turns =
+            Turns { on: 1, off: OFF_MIN, recent: VecDeque::new(), here: Seen::default() };
+        turns.set_part(part);
+        turns
+    }
+
+    /// The copy has this part of the time from now on, as near as whole windows come.
+    pub(super) fn set_part(&mut self, part: f64) {
+        let part = part.clamp(0.01, 0.99);
+        let off = (1.0 / part - 1.0).round() as usize;
+        self.off = off.clamp(OFF_MIN, OFF_MAX);
+        let on = (self.off as f64 * part / (1.0 - part)).round() as usize;
+        self.on = on.clamp(1, ON_MAX);
+    }
+
+    /// The part of the time in which the copy goes on.
+    pub(super) fn part(&self) -> f64 {
+        self.on as f64 / (self.on + self.off) as f64
+    }
+
+    /// Whether the next sample shall be one without a copy.
+    pub(super) fn pauses(&self) -> bool {
+        match self.recent.front() {
+            Some(Seen { off: false, .. }) => self.run(0, false) >= self.on,
+            _ => self.run(0, true) < self.off,
+        }
+    }
+
+    /// Forgets what was seen: it has nothing to do with what comes.
+    pub(super) fn interrupt(&mut self) {
+        self.recent.clear();
+        self.here = Seen::default();
+    }
+
+    /// Looks at a sample, of which the last answer of [`Turns::pauses`] said what it
+    /// was. Gives a comparison if it completes one.
+    pub(super) fn look(&mut self, seen: &Observation<'_>) -> Option<Pair> {
+        let off = self.pauses();
+        if !seen.is_busy() {
+            self.interrupt();
+            return None;
+        }
+        let total = seen.guest.total();
+        let sample = Seen {
+            off,
+            operations: total.operations,
+            span: seen.guest.span,
+            response: total.response,
+            copied: seen.copied,
+        };
+        self.here = sum([self.here, sample].iter());
+        if self.here.operations < ANSWERS && self.here.span < LONG {
+            return None;
+        }
+        self.recent.push_front(std::mem::take(&mut self.here));
+        self.recent.truncate(OFF_MAX + ON_MAX + OFF_MAX);
+        match off {
+            true if self.run(0, true) == OFF_MIN => self.turn(),
+            false if self.run(0, false) == NEAR => self.pause(),
+            _ => None,
+        }
+    }
+
+    /// At the end of a pause after a long turn: the loss, by what was before it alone.
+    pub(super) fn glimpse(&self) -> Option<f64> {
+        let long = self.run(0, true) == OFF_MIN && self.run(OFF_MIN, false) >= NEAR;
+        let on = || sum(self.recent.range(OFF_MIN..OFF_MIN + NEAR));
+        let off = || sum(self.recent.range(..OFF_MIN));
+        long.then(|| 1.0 - on().iops() / off().iops().max(1e-9))
+    }
+
+    /// Windows of this kind in a row, from the one of this age on.
+    fn run(&self, age: usize, off: bool) -> usize {
+        self.recent.iter().skip(age).take_while(|it| it.off == off).count()
+    }
+
+    /// A short turn with what is around it.
+    fn turn(&self) -> Option<Pair> {
+        let on = self.run(OFF_MIN, false);
+        let before = OFF_MIN + on;
+        if on == 0 || on >= NEAR || self.run(before, true) < OFF_MIN {
+            return None;
+        }
+        // Its last chunks end after it.
+        let copied = sum(self.recent.range(OFF_MIN - 1..before)).copied;
+        let on = sum(self.recent.range(OFF_MIN..before));
+        let after = sum(self.recent.range(..OFF_MIN));
+        let before = sum(self.recent.range(before..before + OFF_MIN));
+        steady(&before, &after)?;
+        pair(&Seen { copied, ..on }, &sum([before, after].iter()))
+    }
+
+    /// A pause with what is around it.
+    fn pause(&self) -> Option<Pair> {
+        let off = self.run(NEAR, true);
+        let before = NEAR + off;
+        if off == 0 || self.run(before, false) < NEAR {
+            return None;
+        }
+        let after = sum(self.recent.range(..NEAR));
+        let off = sum(self.recent.range(NEAR..before));
+        let before = sum(self.recent.range(before..before + NEAR));
+        steady(&before, &after)?;
+        pair(&sum([before, after].iter()), &off)
+    }
+}
+
+/// Nothing if the load has jumped in between.
+fn steady(before: &Seen, after: &Seen) -> Option<()> {
+    let (before, after) = (before.iops(), after.iops());
+    ((before - after).abs() <= JUMP * (before + after) / 2.0).then_some(())
+}
+
+fn pair(on: &Seen, off: &Seen) -> Option<Pair> {
+    Some(Pair {
+        rate: on.copied as f64 / on.span.as_secs_f64().max(1e-9),
+        loss: 1.0 - on.iops() / off.iops().max(1e-9),
+        growth: on.latency() / off.latency().max(1.0),
+        iops: off.iops(),
+    })
+}

@@ -1,0 +1,82 @@
+//! A guest that gets no answers, or few.
+
+use sterna_core::Nanos;
+use sterna_core::guard::{Aim, Guard, Observation, Standing, Way};
+use sterna_core::measure::Window;
+use sterna_core::mirror::Allowance;
+
+use crate::plant::WINDOW;
+use crate::run::keep_97;
+
+/// A tenth of a second with so many answers, each after so many ms, and so many
+/// requests that wait at its end.
+fn window(answers: u64, millis: u64, in_flight: u32) -> Window {
+    let mut window = Window { span: WINDOW, in_flight, ..Window::default() };
+    let took = Nanos::from_millis(millis);
+    for _ in 0..answers {
+        window.read.record(8192, took, Nanos(0), took);
+        window.response.record(took);
+    }
+    window
+}
+
+/// Shows the guard so many windows, of which the one of each number is as given; the
+/// copier takes what it may, at most 600 MiB/s.
+fn show(guard: &mut Guard, count: u64, guest: impl Fn(u64) -> Window) -> Allowance {
+    let mut allowance = Guard::FIRST;
+    for number in 0..count {
+        let guest = guest(number);
+        let busy = allowance.busy.unwrap_or(u64::MAX).min(600 << 20);
+        let copied = (busy as f64 * WINDOW.as_secs_f64()) as u64;
+        let seen = Observation { guest: &guest, copied, gone: Nanos(0) };
+        allowance = guard.step(&seen, Way::default());
+    }
+    allowance
+}
+
+fn bound() -> Aim {
+    Aim { p99: Some(Nanos::from_millis(5)), ..Aim::default() }
+}
+
+#[test]
+fn nothing_is_copied_and_nothing_holds_while_the_guest_hangs() {
+    for aim in [keep_97(), bound()] {
+        let mut guard = Guard::new(aim);
+        show(&mut guard, 600, |_| window(200, 1, 2));
+        assert_eq!(guard.standing(), Standing::Holding, "{aim:?}");
+        let allowance = show(&mut guard, 10, |_| window(0, 0, 8));
+        assert_eq!(allowance, Allowance { busy: Some(0), idle: None }, "{aim:?}");
+        assert_eq!(guard.standing(), Standing::Converging, "{aim:?}");
+        assert_eq!(guard.busy_rate(), Some(0), "{aim:?}");
+    }
+}
+
+#[test]
+fn a_guest_that_is_answered_again_is_copied_beside() {
+    let mut guard = Guard::new(keep_97());
+    show(&mut guard, 600, |_| window(200, 1, 2));
+    show(&mut guard, 100, |_| window(0, 0, 8));
+    show(&mut guard, 100, |_| window(200, 1, 2));
+    assert_eq!(guard.standing(), Standing::Holding);
+    assert!(guard.busy_rate() > Some(100 << 20), "{:?}", guard.busy_rate());
+}
+
+#[test]
+fn what_was_learned_of_a_fast_guest_is_not_held_against_a_slow_one() {
+    let mut guard = Guard::new(keep_97());
+    show(&mut guard, 600, |_| window(200, 1, 2));
+    // Three requests per second, one in flight at any time.
+    show(&mut guard, 6000, |number| window(u64::from(number % 3 == 0), 300, 1));
+    let (iops, _) = guard.kept().expect("a minute is enough to know it");
+    assert!((2.0..6.0).contains(&iops), "{iops} IO/s");
+}
+
+#[test]
+fn a_guest_whose_few_requests_cannot_be_compared_is_unknown() {
+    let mut guard = Guard::new(keep_97());
+    show(&mut guard, 600, |_| window(200, 1, 2));
+    // It jumps up and down so that no two windows are alike.
+    let jumps = |number: u64| window([1, 40, 9, 400, 3][number as usize / 7 % 5], 1, 1);
+    show(&mut guard, 6000, jumps);
+    assert_ne!(guard.kept().map(|(iops, _)| iops as u64), Some(2000));
+}
