@@ -10,9 +10,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use sterna_core::Nanos;
-use sterna_core::measure::Window;
-use sterna_core::qos::{ClassId, Pool, Terms};
+use sterna_core::qos::Pool;
 
 use crate::classes::Classes;
 use crate::directory::{Directory, Taken};
@@ -22,7 +20,7 @@ use crate::io::{IoChoice, IoKind};
 use crate::listener::{Bound, Listener};
 use crate::mailbox::{Letter, Mailbox};
 use crate::migrate::Migrations;
-use crate::qos::{self, Membership};
+use crate::qos;
 use crate::reactor::{Reactor, Shared};
 use crate::sidecar::DiskId;
 
@@ -247,64 +245,9 @@ impl Engine {
         gone
     }
 
-    /// Puts a class's terms in force, for all its disks at once; without terms the
-    /// class is gone. Requests that wait are looked at again before this returns.
-    pub fn set_terms(
-        &self,
-        class: ClassId,
-        terms: Option<Terms>,
-    ) -> Result<(), EngineError> {
-        let now = Nanos::from(self.0.shared.epoch.elapsed());
-        self.0.shared.classes.set(now, class, terms);
-        self.look_again()
-    }
-
-    /// Puts a disk's guest into a class, or into none. What waits goes with it.
-    pub fn set_class(
-        &self,
-        disk: DiskId,
-        class: Option<ClassId>,
-    ) -> Result<(), EngineError> {
-        let membership = match class {
-            Some(id) => Membership::of(id, self.0.shared.classes.get(id)),
-            None => Membership::default(),
-        };
-        self.on_disk(disk, |disk, cx| disk.core.set_class(cx, membership))
-    }
-
-    /// What was copied from and to datastores since the last call: the copier's reads
-    /// and writes, and writes of guests that were mirrored. Only those where something
-    /// was. Tell them apart with [`Budget::is`].
-    pub fn take_copied(&self) -> Result<Vec<(Arc<Pool>, Window)>, EngineError> {
-        let taken =
-            self.call_all(|reactor| reactor.cx.qos.take_copied(reactor.cx.now))?;
-        let mut all: Vec<(Arc<Pool>, Window)> = Vec::new();
-        for (pool, window) in taken.into_iter().flatten() {
-            match all.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &pool)) {
-                Some((_, known)) => known.join(&window),
-                None => all.push((pool, window)),
-            }
-        }
-        Ok(all)
-    }
-
-    /// Lets so many requests be at a datastore at once, or any number.
-    pub fn set_window(
-        &self,
-        datastore: &Budget,
-        window: Option<u32>,
-    ) -> Result<(), EngineError> {
-        datastore.pool().set_window(window);
-        self.look_again()
-    }
-
-    fn look_again(&self) -> Result<(), EngineError> {
-        for reactor in 0..self.0.shared.mailboxes.len() {
-            self.call(reactor, |reactor| {
-                reactor.cx.qos.terms_changed(reactor.cx.now);
-            })?;
-        }
-        Ok(())
+    /// What all reactors share.
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.0.shared
     }
 
     /// Which disk each migration moves.

@@ -15,7 +15,7 @@ use crate::stats::{DiskProfile, DiskStats};
 pub struct DiskWindow {
     /// The disk.
     pub disk: DiskId,
-    /// The datastore of its current image: see [`Budget::is`].
+    /// The datastore of its current image: see [`Budget::is`](crate::Budget::is).
     pub datastore: Arc<Pool>,
     /// What it did.
     pub window: Window,
@@ -45,5 +45,21 @@ impl Engine {
     pub fn take_windows(&self) -> Result<Vec<DiskWindow>, EngineError> {
         let all = self.call_all(Reactor::take_windows)?;
         Ok(all.into_iter().flatten().collect())
+    }
+
+    /// What was copied from and to datastores since the last call: the copier's reads
+    /// and writes, and writes of guests that were mirrored. Only those where something
+    /// was. Tell them apart with [`Budget::is`](crate::Budget::is).
+    pub fn take_copied(&self) -> Result<Vec<(Arc<Pool>, Window)>, EngineError> {
+        let taken =
+            self.call_all(|reactor| reactor.cx.qos.take_copied(reactor.cx.now))?;
+        let mut all: Vec<(Arc<Pool>, Window)> = Vec::new();
+        for (pool, window) in taken.into_iter().flatten() {
+            match all.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &pool)) {
+                Some((_, known)) => known.join(&window),
+                None => all.push((pool, window)),
+            }
+        }
+        Ok(all)
     }
 }

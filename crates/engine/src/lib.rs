@@ -12,6 +12,7 @@ mod export;
 mod figures;
 mod image;
 mod io;
+mod levels;
 mod listener;
 mod mailbox;
 mod migrate;

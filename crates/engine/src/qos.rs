@@ -21,7 +21,7 @@ use sterna_core::qos::{SCHEDULERS_MAX, Scheduler};
 use crate::image::ImageOp;
 use crate::io::{Owner, Token};
 use crate::slab::Slab;
-use crate::timer::{TimerId, Timers};
+use crate::timer::{Alarm, Timers};
 
 /// Reactors at most: each is one scheduler of a datastore.
 pub(crate) const REACTORS_MAX: usize = SCHEDULERS_MAX as usize;
@@ -121,7 +121,7 @@ pub(crate) struct Qos {
     stores: Slab<Store>,
     ready: VecDeque<(Item, Turn)>,
     wakes: u64,
-    timer: Option<(Nanos, TimerId)>,
+    alarm: Alarm,
 }
 
 impl Qos {
@@ -134,7 +134,7 @@ impl Qos {
             stores: Slab::new(),
             ready: VecDeque::new(),
             wakes: 0,
-            timer: None,
+            alarm: Alarm::default(),
         }
     }
 
@@ -322,21 +322,17 @@ impl Qos {
         };
         let all = self.stores.iter();
         let next = all.filter_map(|(_, store)| due(&store.scheduler)).min();
-        let held = self.timer.map(|(at, _)| at);
-        // A timer that is early enough is left alone: setting one costs more.
-        if held.is_some_and(|held| next.is_some_and(|next| held <= next)) {
+        // An alarm that is early enough is left alone: setting one costs more.
+        if self.alarm.at().is_some_and(|held| next.is_some_and(|next| held <= next)) {
             return;
         }
-        if let Some((_, timer)) = self.timer.take() {
-            timers.cancel(timer);
-        }
         let token = Token { owner: Owner::Reactor, tag: TIMER };
-        self.timer = next.map(|at| (at, timers.set(at, token)));
+        self.alarm.set(timers, next, token);
     }
 
     /// The timer has fired.
     pub(crate) fn fired(&mut self, now: Nanos) {
-        self.timer = None;
+        self.alarm.fired();
         self.look_again(now);
     }
 

@@ -46,6 +46,33 @@ impl Timers {
     }
 }
 
+/// A timer of somebody who wants to be woken at one moment at most: the next.
+#[derive(Debug, Default)]
+pub(crate) struct Alarm(Option<(Nanos, TimerId)>);
+
+impl Alarm {
+    /// Sets it to `next`, or to never. Costs nothing if it is set so already.
+    pub(crate) fn set(&mut self, timers: &mut Timers, next: Option<Nanos>, token: Token) {
+        if self.at() == next {
+            return;
+        }
+        if let Some((_, timer)) = self.0.take() {
+            timers.cancel(timer);
+        }
+        self.0 = next.map(|at| (at, timers.set(at, token)));
+    }
+
+    /// When it will fire.
+    pub(crate) fn at(&self) -> Option<Nanos> {
+        self.0.map(|(at, _)| at)
+    }
+
+    /// It has fired.
+    pub(crate) fn fired(&mut self) {
+        self.0 = None;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,6 +92,23 @@ mod tests {
         let fired: Vec<_> =
             std::iter::from_fn(|| timers.due(Nanos(30))).map(|t| t.tag).collect();
         assert_eq!(fired, [1, 11, 3]);
+        assert_eq!(timers.next(), None);
+    }
+
+    #[test]
+    fn an_alarm_fires_at_the_moment_it_was_last_set_to() {
+        let token = Token { owner: Owner::Reactor, tag: 1 };
+        let (mut timers, mut alarm) = (Timers::default(), Alarm::default());
+        for at in [Nanos(30), Nanos(10), Nanos(20), Nanos(20)] {
+            alarm.set(&mut timers, Some(at), token);
+        }
+        assert_eq!(timers.due(Nanos(19)), None);
+        assert_eq!(timers.due(Nanos(30)), Some(token));
+        assert_eq!(timers.due(Nanos(30)), None, "it is one timer");
+        alarm.fired();
+        alarm.set(&mut timers, Some(Nanos(20)), token);
+        assert_eq!(timers.next(), Some(Nanos(20)), "it can be set to the same again");
+        alarm.set(&mut timers, None, token);
         assert_eq!(timers.next(), None);
     }
 }

@@ -38,10 +38,10 @@
 //! again. Two that look at the same time may start their two requests in either
 //! order; no more than that depends on the threads.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::class::Cost;
+use super::flows::{Flows, Waiting};
 use super::pool::{Pool, Stake};
 use super::slots::SCHEDULERS_MAX;
 use crate::Nanos;
@@ -68,41 +68,9 @@ pub struct Permit {
 pub struct Scheduler<T> {
     pool: Arc<Pool>,
     number: u32,
-    classes: Vec<Option<Member>>,
-    flows: Vec<Option<Flow<T>>>,
-    /// Those of `classes` with requests that wait.
-    waiting: Vec<u32>,
+    flows: Flows<T>,
     wakes: u64,
     wake_at: Option<Nanos>,
-}
-
-/// A class, as this scheduler sees it.
-#[derive(Debug)]
-struct Member {
-    stake: Arc<Stake>,
-    flows: u32,
-    permits: u32,
-    /// Flows with requests that wait.
-    waiting: Vec<u32>,
-    /// The flow whose request has taken from the limits, and when it may start.
-    turn: Option<(u32, Nanos)>,
-    /// What the device takes for a request, smoothed.
-    service: Nanos,
-}
-
-#[derive(Debug)]
-struct Flow<T> {
-    class: u32,
-    shares: u32,
-    finish: u64,
-    queue: VecDeque<Waiting<T>>,
-}
-
-#[derive(Debug)]
-struct Waiting<T> {
-    item: T,
-    cost: Cost,
-    arrived: Nanos,
 }
 
 /// What could start.
@@ -134,15 +102,7 @@ impl<T> Scheduler<T> {
     pub fn new(pool: Arc<Pool>, number: u32) -> Scheduler<T> {
         assert!(number < SCHEDULERS_MAX, "there is no place for scheduler {number}");
         pool.join(number);
-        Scheduler {
-            pool,
-            number,
-            classes: Vec::new(),
-            flows: Vec::new(),
-            waiting: Vec::new(),
-            wakes: 0,
-            wake_at: None,
-        }
+        Scheduler { pool, number, flows: Flows::default(), wakes: 0, wake_at: None }
     }
 
     /// The pool that it schedules for.
@@ -152,46 +112,28 @@ impl<T> Scheduler<T> {
 
     /// Whether nobody has a flow or a permit.
     pub fn is_unused(&self) -> bool {
-        self.classes.iter().all(Option::is_none)
+        self.flows.are_unused()
     }
 
     /// A flow of the class that has this stake, with so many shares among the class's
     /// flows.
     pub fn add_flow(&mut self, stake: &Arc<Stake>, shares: u32) -> FlowId {
-        let class = self.member(stake);
-        let flow = Flow { class, shares, finish: 0, queue: VecDeque::new() };
-        FlowId(place(&mut self.flows, flow))
+        FlowId(self.flows.add(stake, shares))
     }
 
     /// Moves a flow, with all that waits in it, to another class.
     pub fn set_stake(&mut self, id: FlowId, stake: &Arc<Stake>) {
-        let new = self.member(stake);
-        let Some(flow) = self.flow_mut(id.0) else { return self.release(new) };
-        let old = std::mem::replace(&mut flow.class, new);
-        flow.finish = 0;
-        if !flow.queue.is_empty() {
-            self.rest(old, id.0);
-            self.want(new, id.0);
-        }
-        self.release(old);
+        self.flows.set_stake(id.0, stake);
     }
 
     /// Ends a flow; gives what waited in it.
     pub fn remove_flow(&mut self, id: FlowId) -> Vec<T> {
-        let Some(flow) = self.flows.get_mut(id.0 as usize).and_then(Option::take) else {
-            return Vec::new();
-        };
-        self.rest(flow.class, id.0);
-        self.release(flow.class);
-        flow.queue.into_iter().map(|waiting| waiting.item).collect()
+        self.flows.remove(id.0)
     }
 
     /// Takes out what waits in a flow, in order.
     pub fn take_waiting(&mut self, id: FlowId) -> Vec<T> {
-        let Some(flow) = self.flow_mut(id.0) else { return Vec::new() };
-        let (class, queue) = (flow.class, std::mem::take(&mut flow.queue));
-        self.rest(class, id.0);
-        queue.into_iter().map(|waiting| waiting.item).collect()
+        self.flows.take_waiting(id.0)
     }
 
     /// A request has come. Gives it back if it may start at once; else it waits, and
@@ -203,19 +145,14 @@ impl<T> Scheduler<T> {
         cost: Cost,
         item: T,
     ) -> Option<(T, Permit)> {
-        let flow = self.flows.get_mut(id.0 as usize)?.as_mut()?;
-        let number = flow.class;
-        let member = self.classes.get_mut(number as usize)?.as_mut()?;
-        let free = member.waiting.is_empty() && !member.stake.class.is_bound();
+        let (number, member) = self.flows.class_of(id.0)?;
+        let free = !member.is_waiting() && !member.stake.class.is_bound();
         if free && self.pool.window().is_none() {
             member.permits += 1;
             let permit = Permit { member: number, of_pool: false, of_class: false };
             return Some((item, permit));
         }
-        flow.queue.push_back(Waiting { item, cost, arrived: now });
-        if flow.queue.len() == 1 {
-            self.want(number, id.0);
-        }
+        self.flows.push(id.0, Waiting { item, cost, arrived: now });
         None
     }
 
@@ -244,7 +181,7 @@ impl<T> Scheduler<T> {
         if of_pool {
             self.wakes |= self.pool.slots.give();
         }
-        let Some(member) = self.member_mut(number) else { return };
+        let Some(member) = self.flows.class_mut(number) else { return };
         let old = member.service.0;
         member.service = match old {
             0 => service,
@@ -255,20 +192,13 @@ impl<T> Scheduler<T> {
             let waiters = member.stake.class.slots.give();
             self.wakes |= waiters;
         }
-        self.drop_if_unused(number);
+        self.flows.drop_if_unused(number);
     }
 
     /// The terms of classes have changed: turns that were given before are cut to what
     /// a request waits for its turn now.
     pub fn terms_changed(&mut self, now: Nanos) {
-        for member in self.classes.iter_mut().flatten() {
-            let Some((flow, at)) = member.turn else { continue };
-            let head = self.flows[flow as usize].as_ref();
-            let cost = head.and_then(|flow| flow.queue.front()).map(|head| head.cost);
-            let longest =
-                cost.map_or(Nanos(0), |cost| member.stake.class.longest_turn(cost));
-            member.turn = Some((flow, at.min(now.plus(longest))));
-        }
+        self.flows.cut_turns(now);
     }
 
     /// When `next` must be called again, if nothing happens before. As `next` left it.
@@ -278,7 +208,7 @@ impl<T> Scheduler<T> {
 
     /// Whether requests wait.
     pub fn is_waiting(&self) -> bool {
-        !self.waiting.is_empty()
+        !self.flows.waiting().is_empty()
     }
 
     /// The schedulers of the pool, or with flows of the same classes, that have to look
@@ -291,15 +221,17 @@ impl<T> Scheduler<T> {
     fn best(&mut self, now: Nanos) -> Option<Candidate> {
         self.wake_at = None;
         let mut best: Option<Candidate> = None;
-        for at in 0..self.waiting.len() {
-            let number = self.waiting[at];
-            let Some((flow, starts, arrived)) = self.turn(now, number) else { continue };
+        for at in 0..self.flows.waiting().len() {
+            let number = self.flows.waiting()[at];
+            let Some((flow, starts, arrived)) = self.flows.turn(now, number) else {
+                continue;
+            };
             if starts > now {
                 let sooner = self.wake_at.map_or(starts, |at| at.min(starts));
                 self.wake_at = Some(sooner);
                 continue;
             }
-            let Some(member) = &self.classes[number as usize] else { continue };
+            let Some(member) = self.flows.class(number) else { continue };
             let class = &member.stake.class;
             if !class.slots.has_room() {
                 class.slots.wait(self.number);
@@ -314,31 +246,6 @@ impl<T> Scheduler<T> {
             }
         }
         best
-    }
-
-    /// The class's request whose turn it is, when it may start, and when it came.
-    fn turn(&mut self, now: Nanos, number: u32) -> Option<(u32, Nanos, Nanos)> {
-        let member = self.classes[number as usize].as_mut()?;
-        let flows = &self.flows;
-        let flow_of = |id: u32| flows[id as usize].as_ref();
-        let head_of = |id: u32| flow_of(id).and_then(|flow| flow.queue.front());
-        let class = &member.stake.class;
-        let (flow, turn) = match member.turn {
-            Some(turn) => turn,
-            None => {
-                let tag = |id: &u32| {
-                    let finish = flow_of(*id).map_or(u64::MAX, |flow| flow.finish);
-                    let arrived = head_of(*id).map_or(Nanos::MAX, |head| head.arrived);
-                    (member.stake.member_tag(finish), arrived)
-                };
-                let first = *member.waiting.iter().min_by_key(|id| tag(id))?;
-                (first, class.take_limits(now, head_of(first)?.cost))
-            }
-        };
-        member.turn = Some((flow, turn));
-        let arrived = head_of(flow)?.arrived;
-        let held = class.response().since(member.service);
-        Some((flow, turn.max(arrived.plus(held)), arrived))
     }
 
     /// Takes the places that a request needs.
@@ -358,7 +265,7 @@ impl<T> Scheduler<T> {
                 return Places::PoolFull;
             }
         }
-        let member = self.classes[best.class as usize].as_ref();
+        let member = self.flows.class(best.class);
         let slots = member.map(|member| &member.stake.class.slots);
         let slots = slots.filter(|slots| slots.max().is_some());
         let of_class = slots.is_some();
@@ -377,91 +284,15 @@ impl<T> Scheduler<T> {
         best: &Candidate,
         permit: Permit,
     ) -> Option<(T, Permit)> {
-        let flow = self.flows[best.flow as usize].as_mut()?;
-        let member = self.classes[best.class as usize].as_mut()?;
-        let Waiting { item, cost, .. } = flow.queue.pop_front()?;
-        member.turn = None;
+        let Waiting { item, cost, .. } = self.flows.pop(best.flow)?;
+        let member = self.flows.class_mut(best.class)?;
         member.permits += 1;
-        if best.due.is_some() {
+        let reserved = best.due.is_some();
+        if reserved {
             member.stake.class.take_reservation(now, cost);
         }
-        member.stake.charge(&self.pool, best.tag, cost, best.due.is_some());
-        let tag = member.stake.member_tag(flow.finish);
-        flow.finish = member.stake.charge_member(tag, cost, flow.shares);
-        if flow.queue.is_empty() {
-            self.rest(best.class, best.flow);
-        }
+        member.stake.charge(&self.pool, best.tag, cost, reserved);
         Some((item, permit))
-    }
-
-    /// A flow of a class has requests that wait.
-    fn want(&mut self, class: u32, flow: u32) {
-        let Some(member) = self.member_mut(class) else { return };
-        member.waiting.push(flow);
-        if member.waiting.len() == 1 {
-            self.waiting.push(class);
-        }
-    }
-
-    /// A flow of a class has none any more. A turn that it has taken has cost what it
-    /// cost.
-    fn rest(&mut self, class: u32, flow: u32) {
-        let Some(member) = self.member_mut(class) else { return };
-        member.waiting.retain(|waiting| *waiting != flow);
-        if member.turn.is_some_and(|(of, _)| of == flow) {
-            member.turn = None;
-        }
-        if member.waiting.is_empty() {
-            self.waiting.retain(|waiting| *waiting != class);
-        }
-    }
-
-    /// The class with this stake, with one more flow.
-    fn member(&mut self, stake: &Arc<Stake>) -> u32 {
-        let known = self.classes.iter().position(|member| {
-            member.as_ref().is_some_and(|member| Arc::ptr_eq(&member.stake, stake))
-        });
-        let number = match known {
-            Some(known) => known as u32,
-            None => place(
-                &mut self.classes,
-                Member {
-                    stake: Arc::clone(stake),
-                    flows: 0,
-                    permits: 0,
-                    waiting: Vec::new(),
-                    turn: None,
-                    service: Nanos(0),
-                },
-            ),
-        };
-        if let Some(member) = self.member_mut(number) {
-            member.flows += 1;
-        }
-        number
-    }
-
-    /// A flow has left a class.
-    fn release(&mut self, class: u32) {
-        if let Some(member) = self.member_mut(class) {
-            member.flows -= 1;
-        }
-        self.drop_if_unused(class);
-    }
-
-    fn drop_if_unused(&mut self, class: u32) {
-        let unused = |member: &Member| member.flows == 0 && member.permits == 0;
-        if self.classes[class as usize].as_ref().is_some_and(unused) {
-            self.classes[class as usize] = None;
-        }
-    }
-
-    fn member_mut(&mut self, class: u32) -> Option<&mut Member> {
-        self.classes.get_mut(class as usize)?.as_mut()
-    }
-
-    fn flow_mut(&mut self, flow: u32) -> Option<&mut Flow<T>> {
-        self.flows.get_mut(flow as usize)?.as_mut()
     }
 }
 
@@ -478,18 +309,4 @@ enum Places {
     ClassFull,
     /// The datastore has none for us now.
     PoolFull,
-}
-
-/// Puts a value into the first free place.
-fn place<V>(places: &mut Vec<Option<V>>, value: V) -> u32 {
-    match places.iter().position(Option::is_none) {
-        Some(free) => {
-            places[free] = Some(value);
-            free as u32
-        }
-        None => {
-            places.push(Some(value));
-            (places.len() - 1) as u32
-        }
-    }
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use sterna_core::Nanos;
 use sterna_core::array::{Array, Completion, Kind, Model, Request};
 
+use crate::random::Random;
+
 /// What a client got.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Figures {
@@ -73,12 +75,7 @@ pub(crate) fn closed(
 
 /// Scattered offsets: multiples of `bytes` in 300 GB.
 pub(crate) fn random(bytes: u64) -> impl FnMut(u64) -> (u64, u64) {
-    move |id| {
-        let mut z = (id + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % (300_000_000_000 / bytes) * bytes, bytes)
-    }
+    move |id| (Random::new(id).below(300_000_000_000 / bytes) * bytes, bytes)
 }
 
 /// One after the other.

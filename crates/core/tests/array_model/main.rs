@@ -4,6 +4,8 @@
 mod copying;
 mod drive;
 mod laws;
+#[path = "../random/mod.rs"]
+mod random;
 mod reading;
 mod text;
 mod writing;

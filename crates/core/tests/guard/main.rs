@@ -6,6 +6,7 @@
 
 mod keeping;
 mod plant;
+#[path = "../random/mod.rs"]
 mod random;
 mod run;
 mod silence;

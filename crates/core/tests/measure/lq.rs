@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use sterna_core::Nanos;
 use sterna_core::measure::{Line, LqFit, LqLine, Traffic, Window};
 
-use super::world::Random;
+use crate::random::Random;
 
 const SECOND: Nanos = Nanos::from_secs(1);
 
@@ -28,15 +28,15 @@ struct Device {
 
 impl Device {
     fn learn(&self, seed: u64, seconds: u64, loads: (f64, f64)) -> (LqLine, Nanos) {
-        let (mut line, mut random) = (LqLine::default(), Random(seed));
+        let (mut line, mut random) = (LqLine::default(), Random::new(seed));
         let mut now = Nanos(0);
         for _ in 0..seconds {
             now = now.plus(SECOND);
-            let q = loads.0 * (loads.1 / loads.0).powf(random.part());
+            let q = loads.0 * (loads.1 / loads.0).powf(random.unit());
             let mut latency = (self.unloaded + self.slope * q)
                 * (1.0 + self.noise * random.normal()).max(0.2);
-            if random.part() < self.spoiled {
-                latency *= 2.0 + 20.0 * random.part();
+            if random.unit() < self.spoiled {
+                latency *= 2.0 + 20.0 * random.unit();
             }
             line.add(now, &second(q, latency));
         }
@@ -113,10 +113,11 @@ fn at_rates(
     latency: impl Fn(f64) -> f64,
     noise: f64,
 ) -> (LqLine, Nanos) {
-    let (mut line, mut random, mut now) = (LqLine::default(), Random(seed), Nanos(0));
+    let (mut line, mut random, mut now) =
+        (LqLine::default(), Random::new(seed), Nanos(0));
     for _ in 0..400 {
         now = now.plus(SECOND);
-        let rate = rates.0 + (rates.1 - rates.0) * random.part();
+        let rate = rates.0 + (rates.1 - rates.0) * random.unit();
         let latency = latency(rate) * (noise * random.normal()).exp();
         line.add(now, &second(rate * latency / 1e9, latency));
     }
@@ -170,10 +171,10 @@ fn few_points_are_no_line() {
 fn a_device_that_has_changed_is_learned_anew() {
     let before = Device { unloaded: 1e6, slope: 1e5, noise: 0.05, spoiled: 0.0 };
     let (mut line, mut now) = before.learn(1, 600, (1.0, 64.0));
-    let mut random = Random(2);
+    let mut random = Random::new(2);
     for _ in 0..600 {
         now = now.plus(SECOND);
-        let q = 64f64.powf(random.part());
+        let q = 64f64.powf(random.unit());
         line.add(now, &second(q, 3e6 + 4e5 * q));
     }
     let slope = expect_line(&line, now).slope;

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use sterna_core::Nanos;
 use sterna_core::measure::{Spread, Timeline};
 
-use super::world::{Random, TICK, reads};
+use super::world::{TICK, reads};
+use crate::random::Random;
 
 const SECOND: Nanos = Nanos::from_secs(1);
 
@@ -93,11 +94,11 @@ fn an_hour_is_kept_and_no_more() {
 #[test]
 fn a_quantile_over_several_windows_is_near_the_true_one() {
     for seed in 0..50 {
-        let (mut random, mut timeline) = (Random(seed), Timeline::default());
+        let (mut random, mut timeline) = (Random::new(seed), Timeline::default());
         let (mut all, mut number) = (Spread::default(), 0);
         while number < 40 {
             // The load changes from window to window, as it does.
-            let (load, count) = (1.0 + random.part() * 4.0, 20 + seed as usize * 20);
+            let (load, count) = (1.0 + random.unit() * 4.0, 20 + seed as usize * 20);
             let took: Vec<Nanos> = (0..count)
                 .map(|_| Nanos((4e5 * load * (0.6 * random.normal()).exp()) as u64))
                 .collect();

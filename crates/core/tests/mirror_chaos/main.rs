@@ -13,6 +13,7 @@
 mod guest;
 mod history;
 mod images;
+#[path = "../random/mod.rs"]
 mod random;
 mod setup;
 mod world;

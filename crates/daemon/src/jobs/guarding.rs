@@ -132,8 +132,8 @@ impl Post {
     }
 
     fn is_closed(&self) -> bool {
-        let now = Local::now().moment();
-        self.schedule.as_ref().is_some_and(|schedule| !schedule.is_open(now))
+        let is_open = |schedule: &Schedule| schedule.is_open(Local::now().moment());
+        !self.schedule.as_ref().is_none_or(is_open)
     }
 
     /// How it fares.
@@ -175,7 +175,7 @@ impl Post {
 pub(super) fn first_allowance(asked: &Asked) -> Allowance {
     match asked.is_none() {
         true => Allowance::default(),
-        false => Allowance { busy: Some(0), idle: None },
+        false => Guard::FIRST,
     }
 }
 

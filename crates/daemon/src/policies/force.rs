@@ -72,17 +72,11 @@ impl Daemon {
             let change = plan.until_change(now.moment());
             until_change = [until_change, change].into_iter().flatten().min();
             let terms = held_to(resolution.terms, force.held.get(&id).copied());
-            if force.terms.get(&id) != Some(&terms) && self.set_terms(id, Some(terms)) {
-                force.terms.insert(id, terms);
-            }
+            self.put_in_force(&mut force, id, terms);
         }
         if let Some(&most) = force.held.get(&ClassId::OTHERS) {
             let terms = held_to(Terms::default(), Some(most));
-            if force.terms.get(&ClassId::OTHERS) != Some(&terms)
-                && self.set_terms(ClassId::OTHERS, Some(terms))
-            {
-                force.terms.insert(ClassId::OTHERS, terms);
-            }
+            self.put_in_force(&mut force, ClassId::OTHERS, terms);
         }
         let held = |id: &ClassId| force.held.contains_key(id);
         let gone = force.terms.keys().copied();
@@ -124,6 +118,14 @@ impl Daemon {
     pub(super) fn hold_alone(&self, disks: BTreeSet<DiskId>, changed: &[DiskId]) {
         lock(&self.service.force).alone = disks;
         self.join_classes(changed);
+    }
+
+    /// Tells the engine the terms of a class, unless it has been told just those.
+    fn put_in_force(&self, force: &mut Force, class: ClassId, terms: Terms) {
+        let told = force.terms.get(&class) == Some(&terms);
+        if !told && self.set_terms(class, Some(terms)) {
+            force.terms.insert(class, terms);
+        }
     }
 
     /// Tells the engine the terms of a class; whether it was told.

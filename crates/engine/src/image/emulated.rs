@@ -4,8 +4,7 @@
 //! Reads and writes go to the image below and to the model at once, and are answered
 //! when both have answered; zeroes are a write of no bytes there. Flushes and
 //! questions go to the image below alone: the modelled write cache keeps what it has
-//! acknowledged. An error is answered at once. What is kept back is as much as the
-//! caller has in flight.
+//! acknowledged. An error is answered at once.
 //!
 //! The image below must be quicker than the model for the emulation to be true;
 //! where it is not, its own time shows.
@@ -17,41 +16,19 @@ use sterna_core::Nanos;
 use sterna_core::array::Kind;
 
 use super::emulator::Emulator;
-use super::{Cx, Image, ImageInfo, ImageOp, ImageResult, Opened, Ticket, token};
-use crate::io::{Completion, Errno, ImageId};
-use crate::timer::TimerId;
-
-/// The tag of this layer's timers. The image below must not use it, nor the layer
-/// above.
-const TAG: u32 = u32::MAX - 1;
+use super::layer::{Answer, Layer, Request, under};
+use super::{ImageOp, Opened};
 
 /// `opened`, no quicker than the array.
 pub(super) fn emulated(
     opened: Box<dyn Opened>,
     array: &Arc<Emulator>,
 ) -> Box<dyn Opened> {
-    Box::new(OpenedEmulated { inner: opened, array: Arc::clone(array) })
+    let array = Arc::clone(array);
+    under(opened, move || Emulated::new(array))
 }
 
-struct OpenedEmulated {
-    inner: Box<dyn Opened>,
-    array: Arc<Emulator>,
-}
-
-impl Opened for OpenedEmulated {
-    fn size(&self) -> u64 {
-        self.inner.size()
-    }
-
-    fn start(self: Box<Self>, cx: &mut Cx, id: ImageId) -> Box<dyn Image> {
-        let inner = self.inner.start(cx, id);
-        Box::new(EmulatedImage::new(inner, self.array, id))
-    }
-}
-
-struct EmulatedImage {
-    inner: Box<dyn Image>,
-    id: ImageId,
+struct Emulated {
     array: Arc<Emulator>,
     lun: u32,
     /// What requests are called to the model: an answered ticket may come again.
@@ -59,125 +36,64 @@ struct EmulatedImage {
     /// What the image below has not answered, by the ticket's number.
     below: HashMap<u64, u64>,
     /// What the model has not answered, with the answer that waits for it.
-    modelled: HashMap<u64, Option<(Ticket, ImageResult)>>,
-    timer: Option<(Nanos, TimerId)>,
+    modelled: HashMap<u64, Option<Answer>>,
 }
 
-impl EmulatedImage {
-    fn new(inner: Box<dyn Image>, array: Arc<Emulator>, id: ImageId) -> EmulatedImage {
+impl Emulated {
+    fn new(array: Arc<Emulator>) -> Emulated {
         let lun = array.enter();
-        EmulatedImage {
-            inner,
-            id,
-            array,
-            lun,
-            next: 0,
-            below: HashMap::new(),
-            modelled: HashMap::new(),
-            timer: None,
-        }
-    }
-
-    /// Calls the image below, and keeps back what the model has not answered.
-    fn below(&mut self, cx: &mut Cx, call: impl FnOnce(&mut dyn Image, &mut Cx)) {
-        let before = cx.finished.len();
-        call(self.inner.as_mut(), cx);
-        for (ticket, result) in cx.finished.split_off(before) {
-            let id = self.below.remove(&ticket.id);
-            match id.and_then(|id| self.modelled.get_mut(&id)) {
-                Some(kept) if result.is_ok() => *kept = Some((ticket, result)),
-                _ => cx.finished.push((ticket, result)),
-            }
-        }
-    }
-
-    /// Answers what the model has answered, and sets the timer for the rest.
-    fn look(&mut self, cx: &mut Cx) {
-        let (answered, next) = self.array.look(cx.now, self.lun);
-        let kept = answered.iter().filter_map(|id| self.modelled.remove(id).flatten());
-        cx.finished.extend(kept);
-        let next = next.filter(|_| !self.modelled.is_empty());
-        if self.timer.map(|(at, _)| at) == next {
-            return;
-        }
-        if let Some((_, timer)) = self.timer.take() {
-            cx.timers.cancel(timer);
-        }
-        self.timer = next.map(|at| (at, cx.timers.set(at, token(self.id, TAG))));
+        let (below, modelled) = (HashMap::new(), HashMap::new());
+        Emulated { array, lun, next: 0, below, modelled }
     }
 }
 
-impl Image for EmulatedImage {
-    fn submit(&mut self, cx: &mut Cx, ticket: Ticket, op: ImageOp) {
-        let modelled = match &op {
+impl Layer for Emulated {
+    const TAG: u32 = u32::MAX - 1;
+
+    fn arrived(&mut self, now: Nanos, request: Request) -> Option<Request> {
+        let modelled = match &request.1 {
             ImageOp::Read { offset, buf } => Some((Kind::Read, *offset, buf.len())),
             ImageOp::Write { offset, buf, .. } => Some((Kind::Write, *offset, buf.len())),
             ImageOp::Zero { offset, .. } => Some((Kind::Write, *offset, 0)),
-            // A clone would go past the model.
-            ImageOp::Clone { .. } => {
-                cx.finished.push((ticket, Err(Errno(libc::EOPNOTSUPP))));
-                return;
-            }
-            ImageOp::Flush | ImageOp::Extents { .. } | ImageOp::Cache { .. } => None,
+            _ => None,
         };
         if let Some((kind, offset, bytes)) = modelled {
             let bytes = bytes as u64;
             let id = self.next;
             self.next += 1;
-            self.array.submit(cx.now, self.lun, id, kind, offset, bytes);
+            self.array.submit(now, self.lun, id, kind, offset, bytes);
             self.modelled.insert(id, None);
-            self.below.insert(ticket.id, id);
+            self.below.insert(request.0.id, id);
         }
-        self.below(cx, |inner, cx| inner.submit(cx, ticket, op));
-        self.look(cx);
+        Some(request)
     }
 
-    fn completed(&mut self, cx: &mut Cx, completion: Completion) {
-        self.below(cx, |inner, cx| inner.completed(cx, completion));
-        self.look(cx);
-    }
-
-    fn timer(&mut self, cx: &mut Cx, tag: u32) {
-        if tag == TAG {
-            self.timer = None;
-        } else {
-            self.below(cx, |inner, cx| inner.timer(cx, tag));
+    fn answered(&mut self, _now: Nanos, answer: Answer) -> Option<Answer> {
+        let id = self.below.remove(&answer.0.id);
+        match id.and_then(|id| self.modelled.get_mut(&id)) {
+            Some(kept) if answer.1.is_ok() => *kept = Some(answer),
+            _ => return Some(answer),
         }
-        self.look(cx);
+        None
     }
 
-    fn info(&self) -> ImageInfo {
-        self.inner.info()
-    }
-
-    fn has_forgotten(&mut self) -> bool {
-        self.inner.has_forgotten()
-    }
-
-    fn is_in_reach(&self) -> bool {
-        self.inner.is_in_reach()
+    fn release(&mut self, now: Nanos, answers: &mut Vec<Answer>) -> Option<Nanos> {
+        let (answered, next) = self.array.look(now, self.lun);
+        answers.extend(answered.iter().filter_map(|id| self.modelled.remove(id)?));
+        next.filter(|_| !self.modelled.is_empty())
     }
 
     fn in_flight(&self) -> usize {
-        self.modelled.values().flatten().count() + self.inner.in_flight()
+        self.modelled.values().flatten().count()
     }
 
-    fn abort(&mut self, cx: &mut Cx) {
-        self.below(cx, |inner, cx| inner.abort(cx));
-        self.look(cx);
-    }
-
-    fn close(&mut self, cx: &mut Cx) {
-        self.below(cx, |inner, cx| inner.close(cx));
-        self.look(cx);
-    }
-
-    fn idle(&self) -> bool {
-        self.modelled.is_empty() && self.inner.idle()
+    /// An error is answered before the model has answered.
+    fn is_idle(&self) -> bool {
+        self.modelled.is_empty()
     }
 }
 
-impl Drop for EmulatedImage {
+impl Drop for Emulated {
     fn drop(&mut self) {
         self.array.leave(self.lun);
     }
@@ -186,8 +102,10 @@ impl Drop for EmulatedImage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::Budget;
+    use crate::image::layer::Under;
     use crate::image::rig::Rig;
+    use crate::image::{Budget, Cx, Image, ImageInfo, Ticket};
+    use crate::io::{Completion, Errno, ImageId};
 
     /// A disk that takes 1 ms and 1 s for each GiB; a write 2 ms.
     const PLAIN: &str = "old-fc?spindles=1&seek=0s&revolution=0s&overhead=1ms&cache=0\
@@ -278,7 +196,8 @@ mod tests {
         let mut rig = rig("none", PLAIN);
         let array = Arc::new(Emulator::new(PLAIN.parse().unwrap()));
         let id = ImageId { disk: 1, image: 0 };
-        rig.images[0] = Box::new(EmulatedImage::new(Box::new(Broken), array, id));
+        let layered = Under::new(Box::new(Broken), Emulated::new(array), id);
+        rig.images[0] = Box::new(layered);
         rig.read(1, 512);
         assert!(matches!(rig.cx.finished[..], [(_, Err(Errno(libc::EIO)))]));
         assert_eq!(rig.run(), [(1, 0)]);

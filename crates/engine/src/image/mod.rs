@@ -20,6 +20,7 @@ mod emulated;
 mod emulator;
 mod extents;
 pub(crate) mod file;
+mod layer;
 mod lock;
 pub(crate) mod nbd;
 mod open;

@@ -3,8 +3,7 @@
 //! Reads, writes and zeroes wait in one queue, in order; only the first of them
 //! takes from the budget, and starts when that says it may (zeroes cost a request
 //! and no bytes). Flushes and questions do not wait there: a flush covers only what
-//! has been answered. Every answer is kept back for the latency. The queue is as
-//! long as the caller lets it become: each entry is a request that it has in flight.
+//! has been answered. Every answer is kept back for the latency.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,91 +11,38 @@ use std::sync::Arc;
 use sterna_core::Nanos;
 
 use super::budget::Budget;
-use super::{Cx, Image, ImageInfo, ImageOp, ImageResult, Opened, Ticket, token};
-use crate::io::{Completion, Errno, ImageId};
-use crate::timer::TimerId;
-
-/// The tag of this layer's timers. The image below must not use it.
-const TAG: u32 = u32::MAX;
+use super::layer::{Answer, Layer, Request, under};
+use super::{ImageOp, Opened, Ticket};
 
 /// `opened`, kept within the budget; itself, if that knows no bounds.
 pub(crate) fn shaped(opened: Box<dyn Opened>, budget: &Arc<Budget>) -> Box<dyn Opened> {
     if budget.shape().is_none() {
         return opened;
     }
-    Box::new(OpenedShaped { inner: opened, budget: Arc::clone(budget) })
-}
-
-struct OpenedShaped {
-    inner: Box<dyn Opened>,
-    budget: Arc<Budget>,
-}
-
-impl Opened for OpenedShaped {
-    fn size(&self) -> u64 {
-        self.inner.size()
-    }
-
-    fn start(self: Box<Self>, cx: &mut Cx, id: ImageId) -> Box<dyn Image> {
-        let inner = self.inner.start(cx, id);
-        Box::new(Shaped::new(inner, self.budget, id))
-    }
+    let budget = Arc::clone(budget);
+    under(opened, move || Shaped::new(budget))
 }
 
 struct Shaped {
-    inner: Box<dyn Image>,
-    id: ImageId,
     latency: Nanos,
     budget: Arc<Budget>,
     /// For their turn.
-    waiting: VecDeque<(Ticket, ImageOp)>,
+    waiting: VecDeque<Request>,
     /// From when on the first of them may start, since it has taken what it costs.
     turn: Option<Nanos>,
     /// For the latency; the moments never decrease.
-    answers: VecDeque<(Nanos, Ticket, ImageResult)>,
-    timer: Option<(Nanos, TimerId)>,
+    answers: VecDeque<(Nanos, Answer)>,
 }
 
 impl Shaped {
-    fn new(inner: Box<dyn Image>, budget: Arc<Budget>, id: ImageId) -> Shaped {
+    fn new(budget: Arc<Budget>) -> Shaped {
         Shaped {
-            inner,
-            id,
             latency: budget.shape().latency,
             budget,
             waiting: VecDeque::new(),
             turn: None,
             answers: VecDeque::new(),
-            timer: None,
         }
-    }
-
-    /// Calls the image below and keeps back what it answers.
-    fn below(&mut self, cx: &mut Cx, call: impl FnOnce(&mut dyn Image, &mut Cx)) {
-        let before = cx.finished.len();
-        call(self.inner.as_mut(), cx);
-        if self.latency > Nanos(0) {
-            let due = cx.now.plus(self.latency);
-            let answers = cx.finished.drain(before..);
-            self.answers.extend(answers.map(|(ticket, result)| (due, ticket, result)));
-        }
-    }
-
-    /// Starts what may start, answers what is due, and sets the timer for the
-    /// rest.
-    fn advance(&mut self, cx: &mut Cx) {
-        while self.first_turn(cx.now).is_some_and(|turn| turn <= cx.now)
-            && let Some((ticket, op)) = self.waiting.pop_front()
-        {
-            self.turn = None;
-            self.below(cx, |inner, cx| inner.submit(cx, ticket, op));
-        }
-        while self.answers.front().is_some_and(|(due, ..)| *due <= cx.now)
-            && let Some((_, ticket, result)) = self.answers.pop_front()
-        {
-            cx.finished.push((ticket, result));
-        }
-        self.set_timer(cx);
     }
 
     /// From when on the first that waits may start.
@@ -107,84 +53,51 @@ impl Shaped {
         };
         Some(*self.turn.get_or_insert_with(|| self.budget.take(now, bytes)))
     }
-
-    fn set_timer(&mut self, cx: &mut Cx) {
-        let due = self.answers.front().map(|(due, ..)| *due);
-        let next = self.turn.into_iter().chain(due).min();
-        if self.timer.map(|(at, _)| at) == next {
-            return;
-        }
-        if let Some((_, timer)) = self.timer.take() {
-            cx.timers.cancel(timer);
-        }
-        self.timer = next.map(|at| (at, cx.timers.set(at, token(self.id, TAG))));
-    }
 }
 
-impl Image for Shaped {
-    fn submit(&mut self, cx: &mut Cx, ticket: Ticket, op: ImageOp) {
-        match op {
-            ImageOp::Read { .. } | ImageOp::Write { .. } | ImageOp::Zero { .. } => {
-                self.waiting.push_back((ticket, op));
-            }
-            // A clone would go past the shape.
-            ImageOp::Clone { .. } => {
-                cx.finished.push((ticket, Err(Errno(libc::EOPNOTSUPP))));
-            }
+impl Layer for Shaped {
+    const TAG: u32 = u32::MAX;
+
+    fn arrived(&mut self, _now: Nanos, request: Request) -> Option<Request> {
+        match request.1 {
             ImageOp::Flush | ImageOp::Extents { .. } | ImageOp::Cache { .. } => {
-                self.below(cx, |inner, cx| inner.submit(cx, ticket, op));
+                return Some(request);
             }
+            _ => self.waiting.push_back(request),
         }
-        self.advance(cx);
+        None
     }
 
-    fn completed(&mut self, cx: &mut Cx, completion: Completion) {
-        self.below(cx, |inner, cx| inner.completed(cx, completion));
-        self.advance(cx);
+    fn next(&mut self, now: Nanos) -> Option<Request> {
+        self.first_turn(now).filter(|turn| *turn <= now)?;
+        self.turn = None;
+        self.waiting.pop_front()
     }
 
-    fn timer(&mut self, cx: &mut Cx, tag: u32) {
-        if tag == TAG {
-            self.timer = None;
-        } else {
-            self.below(cx, |inner, cx| inner.timer(cx, tag));
+    fn answered(&mut self, now: Nanos, answer: Answer) -> Option<Answer> {
+        if self.latency == Nanos(0) {
+            return Some(answer);
         }
-        self.advance(cx);
+        self.answers.push_back((now.plus(self.latency), answer));
+        None
     }
 
-    fn info(&self) -> ImageInfo {
-        self.inner.info()
+    fn release(&mut self, now: Nanos, answers: &mut Vec<Answer>) -> Option<Nanos> {
+        while self.answers.front().is_some_and(|(due, _)| *due <= now) {
+            answers.extend(self.answers.pop_front().map(|(_, answer)| answer));
+        }
+        let due = self.answers.front().map(|(due, _)| *due);
+        self.turn.into_iter().chain(due).min()
     }
 
-    fn has_forgotten(&mut self) -> bool {
-        self.inner.has_forgotten()
-    }
-
-    fn is_in_reach(&self) -> bool {
-        self.inner.is_in_reach()
+    /// What has not begun ends here; what has is still kept back.
+    fn abort(&mut self) -> Vec<Ticket> {
+        self.turn = None;
+        std::mem::take(&mut self.waiting).into_iter().map(|(ticket, _)| ticket).collect()
     }
 
     fn in_flight(&self) -> usize {
-        self.waiting.len() + self.answers.len() + self.inner.in_flight()
-    }
-
-    fn abort(&mut self, cx: &mut Cx) {
-        // What has not begun ends here; what has is still kept back.
-        self.turn = None;
-        for (ticket, _) in std::mem::take(&mut self.waiting) {
-            cx.finished.push((ticket, Err(Errno(libc::ECANCELED))));
-        }
-        self.below(cx, |inner, cx| inner.abort(cx));
-        self.advance(cx);
-    }
-
-    fn close(&mut self, cx: &mut Cx) {
-        self.below(cx, |inner, cx| inner.close(cx));
-        self.advance(cx);
-    }
-
-    fn idle(&self) -> bool {
-        self.waiting.is_empty() && self.answers.is_empty() && self.inner.idle()
+        self.waiting.len() + self.answers.len()
     }
 }
 

@@ -35,7 +35,7 @@ use crate::image::{Cx, Image, ImageOp, ImageResult, Ticket};
 use crate::io::{Owner, Token};
 use crate::qos::Copied;
 use crate::slab::Slab;
-use crate::timer::TimerId;
+use crate::timer::Alarm;
 use guest::Told;
 
 /// What an answer with one of our own tickets belongs to.
@@ -73,7 +73,7 @@ pub(crate) struct MirrorDriver {
     /// Requests that were in flight before the migration: on the source already.
     adopted: Vec<RequestId>,
     events: Sender<MigrationEvent>,
-    timer: Option<(sterna_core::Nanos, TimerId)>,
+    alarm: Alarm,
     actions: Vec<Action>,
     /// What came up while an action was carried out.
     later: VecDeque<Event>,
@@ -126,7 +126,7 @@ impl MirrorDriver {
             count: 0,
             adopted: Vec::new(),
             events,
-            timer: None,
+            alarm: Alarm::default(),
             actions: Vec::new(),
             later: VecDeque::new(),
             asked: Vec::new(),
@@ -173,7 +173,7 @@ impl MirrorDriver {
             self.actions = actions;
             next = self.later.pop_front();
         }
-        self.set_timer(core, cx);
+        self.set_alarm(core, cx);
         if self.ended.is_some() && self.is_idle() && !self.released {
             self.released = true;
             core.close_image(cx, self.loser());
@@ -290,18 +290,10 @@ impl MirrorDriver {
         }
     }
 
-    fn set_timer(&mut self, core: &Core, cx: &mut Cx) {
+    fn set_alarm(&mut self, core: &Core, cx: &mut Cx) {
         let deadline = if self.released { None } else { self.mirror.deadline() };
-        if self.timer.map(|(at, _)| at) == deadline {
-            return;
-        }
-        if let Some((_, timer)) = self.timer.take() {
-            cx.timers.cancel(timer);
-        }
-        self.timer = deadline.map(|at| {
-            let token = Token { owner: Owner::Disk(core.index), tag: 0 };
-            (at, cx.timers.set(at, token))
-        });
+        let token = Token { owner: Owner::Disk(core.index), tag: 0 };
+        self.alarm.set(&mut cx.timers, deadline, token);
     }
 
     /// Something has happened to one of the images.
@@ -359,7 +351,7 @@ impl Driver for MirrorDriver {
     }
 
     fn timer(&mut self, core: &mut Core, cx: &mut Cx, _tag: u32) {
-        self.timer = None;
+        self.alarm.fired();
         self.tell(core, cx, Event::Tick);
     }
 

@@ -1,6 +1,10 @@
-//! Numbers drawn from a seed.
+//! Numbers drawn from a seed (SplitMix64, Steele et al. 2014), for the tests that
+//! include this file. A folder, so that it is not taken for a test.
 
-/// A generator (SplitMix64).
+#![allow(dead_code, reason = "no test draws all kinds of numbers")]
+
+/// The generator.
+#[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -8,12 +12,22 @@ impl Random {
         Random(seed)
     }
 
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
+    }
+
+    /// A number below `end`.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    /// True once in `n` times; never for zero.
+    pub(crate) fn one_in(&mut self, n: u64) -> bool {
+        n > 0 && self.below(n) == 0
     }
 
     /// From 0 to 1.
@@ -26,7 +40,7 @@ impl Random {
         low * (high / low).powf(self.unit())
     }
 
-    /// Normally distributed around zero, with a deviation of one.
+    /// Mean 0 and deviation 1, nearly normal: the sum of twelve.
     pub(crate) fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
     }

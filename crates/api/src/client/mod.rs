@@ -1,60 +1,18 @@
-//! The typed client: one connection per call over the daemon's unix socket.
-//!
-//! A call is rare and small, so nothing is pooled; a call that finds no daemon
-//! says so as an error of its own, since that is the one a user meets most.
+//! The typed client: what can be asked of a daemon. How it is asked is in `call`.
 
-use std::io;
+mod call;
+
 use std::path::{Path, PathBuf};
 
-use http_body_util::{BodyExt, Full};
-use hyper::body::Bytes;
-use hyper::{Method, Request, StatusCode};
-use hyper_util::rt::TokioIo;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use tokio::net::UnixStream;
+use hyper::Method;
 
 use crate::{
     AddDatastore, AskGuard, ChangeClass, Class, CreateClass, CreateDisk, CreatePolicy,
-    Datastore, Disk, DiskStats, ErrorBody, Explanation, ImageFate, ImportDisk, Migration,
-    Policy, RecoverDisks, Recovery, RemovedDisk, SetRate, StartMigration, Status, Top,
-    TopBy,
+    Datastore, Disk, DiskStats, Explanation, ImageFate, ImportDisk, Migration, Policy,
+    RecoverDisks, Recovery, RemovedDisk, SetRate, StartMigration, Status, Top, TopBy,
 };
 
-/// Why a call failed.
-#[derive(Debug, thiserror::Error)]
-pub enum ClientError {
-    /// Nobody listens on the socket.
-    #[error("no daemon answers on {}", socket.display())]
-    NoDaemon {
-        /// The socket.
-        socket: PathBuf,
-        /// What connecting said.
-        source: io::Error,
-    },
-    /// The daemon is there, but this user may not talk to it.
-    #[error("no permission to open {}", socket.display())]
-    Forbidden {
-        /// The socket.
-        socket: PathBuf,
-    },
-    /// The connection broke in the middle of a call.
-    #[error("the connection to the daemon broke")]
-    Broken(#[source] hyper::Error),
-    /// The daemon answered something that this client does not understand.
-    #[error("the daemon's answer to {call} was not understood ({status})")]
-    NotUnderstood {
-        /// The call.
-        call: String,
-        /// The HTTP status.
-        status: StatusCode,
-        /// What was wrong with the body.
-        source: serde_json::Error,
-    },
-    /// The daemon refused.
-    #[error(transparent)]
-    Refused(#[from] ErrorBody),
-}
+pub use call::ClientError;
 
 /// A client of one daemon.
 #[derive(Clone, Debug)]
@@ -265,67 +223,6 @@ impl Client {
     async fn act(&self, id: u64, what: &str) -> Result<Migration, ClientError> {
         self.call(Method::POST, &format!("/v1/migrations/{id}/{what}"), &()).await
     }
-
-    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
-        self.call(Method::GET, path, &()).await
-    }
-
-    /// One call: connect, ask, read the answer. A body of `()` is no body.
-    async fn call<B: Serialize, T: DeserializeOwned>(
-        &self,
-        method: Method,
-        path: &str,
-        body: &B,
-    ) -> Result<T, ClientError> {
-        let call = format!("{method} {path}");
-        let body = encode(body);
-        let mut request = Request::builder().method(method).uri(path);
-        request = request.header(hyper::header::HOST, "sterna");
-        if !body.is_empty() {
-            request = request.header(hyper::header::CONTENT_TYPE, "application/json");
-        }
-        let request = request.body(Full::new(body)).expect("paths are escaped");
-        let (status, body) = self.send(request).await?;
-        let not_understood =
-            |source| ClientError::NotUnderstood { call: call.clone(), status, source };
-        if status.is_success() {
-            serde_json::from_slice(&body).map_err(not_understood)
-        } else {
-            let refusal: ErrorBody =
-                serde_json::from_slice(&body).map_err(not_understood)?;
-            Err(refusal.into())
-        }
-    }
-
-    async fn send(
-        &self,
-        request: Request<Full<Bytes>>,
-    ) -> Result<(StatusCode, Bytes), ClientError> {
-        let stream = UnixStream::connect(&self.socket).await.map_err(|source| {
-            let socket = self.socket.clone();
-            match source.kind() {
-                io::ErrorKind::PermissionDenied => ClientError::Forbidden { socket },
-                _ => ClientError::NoDaemon { socket, source },
-            }
-        })?;
-        let (mut sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream))
-                .await
-                .map_err(ClientError::Broken)?;
-        // Ends by itself once the answer is read and `sender` is gone.
-        tokio::spawn(connection);
-        let answer = sender.send_request(request).await.map_err(ClientError::Broken)?;
-        let status = answer.status();
-        let body = answer.into_body().collect().await.map_err(ClientError::Broken)?;
-        Ok((status, body.to_bytes()))
-    }
-}
-
-fn encode<B: Serialize>(body: &B) -> Bytes {
-    match serde_json::to_vec(body).expect("API types are plain data") {
-        text if text == b"null" => Bytes::new(),
-        text => Bytes::from(text),
-    }
 }
 
 /// `/v1/<collection>/<name>`, the name escaped: it is what a user typed.
@@ -350,12 +247,5 @@ mod tests {
     fn typed_names_are_escaped() {
         assert_eq!(path("disks", "web-1"), "/v1/disks/web-1");
         assert_eq!(path("disks", "a b/ü"), "/v1/disks/a%20b%2F%C3%BC");
-    }
-
-    #[tokio::test]
-    async fn a_missing_daemon_is_an_error_of_its_own() {
-        let client = Client::new("/nonexistent/sterna.sock");
-        let error = client.status().await.unwrap_err();
-        assert!(matches!(error, ClientError::NoDaemon { .. }), "{error:?}");
     }
 }

@@ -1,0 +1,275 @@
+//! The flows of a scheduler, and the classes that they are members of: who is there,
+//! who has requests that wait, and whose turn it is within a class.
+//!
+//! A class is here while it has a flow or a request at the device. Of its flows, the
+//! one with the smallest tag is next; it takes from the class's limits once, and keeps
+//! its turn until it starts, or has nothing that waits any more: then what it has taken
+//! has cost what it cost.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::class::Cost;
+use super::pool::Stake;
+use crate::Nanos;
+
+/// A request that waits.
+#[derive(Debug)]
+pub(super) struct Waiting<T> {
+    pub(super) item: T,
+    pub(super) cost: Cost,
+    pub(super) arrived: Nanos,
+}
+
+/// A class, as one scheduler sees it.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) stake: Arc<Stake>,
+    flows: u32,
+    /// Its requests at the device.
+    pub(super) permits: u32,
+    /// Flows with requests that wait.
+    waiting: Vec<u32>,
+    /// The flow whose request has taken from the limits, and when it may start.
+    turn: Option<(u32, Nanos)>,
+    /// What the device takes for a request, smoothed.
+    pub(super) service: Nanos,
+}
+
+impl Member {
+    /// Whether it has requests that wait.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+}
+
+#[derive(Debug)]
+struct Flow<T> {
+    class: u32,
+    shares: u32,
+    finish: u64,
+    queue: VecDeque<Waiting<T>>,
+}
+
+/// The flows of a scheduler.
+#[derive(Debug)]
+pub(super) struct Flows<T> {
+    classes: Vec<Option<Member>>,
+    flows: Vec<Option<Flow<T>>>,
+    /// Those of `classes` with requests that wait.
+    waiting: Vec<u32>,
+}
+
+impl<T> Default for Flows<T> {
+    fn default() -> Self {
+        Flows { classes: Vec::new(), flows: Vec::new(), waiting: Vec::new() }
+    }
+}
+
+impl<T> Flows<T> {
+    /// Whether no class is here.
+    pub(super) fn are_unused(&self) -> bool {
+        self.classes.iter().all(Option::is_none)
+    }
+
+    /// The classes with requests that wait.
+    pub(super) fn waiting(&self) -> &[u32] {
+        &self.waiting
+    }
+
+    pub(super) fn class(&self, number: u32) -> Option<&Member> {
+        self.classes.get(number as usize)?.as_ref()
+    }
+
+    pub(super) fn class_mut(&mut self, number: u32) -> Option<&mut Member> {
+        self.classes.get_mut(number as usize)?.as_mut()
+    }
+
+    /// The class of a flow, and its number.
+    pub(super) fn class_of(&mut self, flow: u32) -> Option<(u32, &mut Member)> {
+        let number = self.flow_mut(flow)?.class;
+        Some((number, self.class_mut(number)?))
+    }
+
+    /// A new flow of the class with this stake.
+    pub(super) fn add(&mut self, stake: &Arc<Stake>, shares: u32) -> u32 {
+        let class = self.member(stake);
+        place(&mut self.flows, Flow { class, shares, finish: 0, queue: VecDeque::new() })
+    }
+
+    /// Moves a flow to another class.
+    pub(super) fn set_stake(&mut self, id: u32, stake: &Arc<Stake>) {
+        let new = self.member(stake);
+        let Some(flow) = self.flow_mut(id) else { return self.release(new) };
+        let old = std::mem::replace(&mut flow.class, new);
+        flow.finish = 0;
+        if !flow.queue.is_empty() {
+            self.rest(old, id);
+            self.want(new, id);
+        }
+        self.release(old);
+    }
+
+    /// Ends a flow; gives what waited in it.
+    pub(super) fn remove(&mut self, id: u32) -> Vec<T> {
+        let Some(flow) = self.flows.get_mut(id as usize).and_then(Option::take) else {
+            return Vec::new();
+        };
+        self.rest(flow.class, id);
+        self.release(flow.class);
+        flow.queue.into_iter().map(|waiting| waiting.item).collect()
+    }
+
+    /// Takes out what waits in a flow, in order.
+    pub(super) fn take_waiting(&mut self, id: u32) -> Vec<T> {
+        let Some(flow) = self.flow_mut(id) else { return Vec::new() };
+        let (class, queue) = (flow.class, std::mem::take(&mut flow.queue));
+        self.rest(class, id);
+        queue.into_iter().map(|waiting| waiting.item).collect()
+    }
+
+    /// A request waits in a flow.
+    pub(super) fn push(&mut self, id: u32, request: Waiting<T>) {
+        let Some(flow) = self.flow_mut(id) else { return };
+        flow.queue.push_back(request);
+        if flow.queue.len() == 1 {
+            let class = flow.class;
+            self.want(class, id);
+        }
+    }
+
+    /// The request at the head of a flow starts, which is where the flow's turn ends.
+    pub(super) fn pop(&mut self, id: u32) -> Option<Waiting<T>> {
+        let flow = self.flows.get_mut(id as usize)?.as_mut()?;
+        let member = self.classes.get_mut(flow.class as usize)?.as_mut()?;
+        let request = flow.queue.pop_front()?;
+        member.turn = None;
+        let tag = member.stake.member_tag(flow.finish);
+        flow.finish = member.stake.charge_member(tag, request.cost, flow.shares);
+        if flow.queue.is_empty() {
+            let class = flow.class;
+            self.rest(class, id);
+        }
+        Some(request)
+    }
+
+    /// The flow of a class whose turn it is, when its request may start, and when that
+    /// came.
+    pub(super) fn turn(
+        &mut self,
+        now: Nanos,
+        number: u32,
+    ) -> Option<(u32, Nanos, Nanos)> {
+        let member = self.classes.get_mut(number as usize)?.as_mut()?;
+        let flows = &self.flows;
+        let flow_of = |id: u32| flows[id as usize].as_ref();
+        let head_of = |id: u32| flow_of(id).and_then(|flow| flow.queue.front());
+        let class = &member.stake.class;
+        let (flow, turn) = match member.turn {
+            Some(turn) => turn,
+            None => {
+                let tag = |id: &u32| {
+                    let finish = flow_of(*id).map_or(u64::MAX, |flow| flow.finish);
+                    let arrived = head_of(*id).map_or(Nanos::MAX, |head| head.arrived);
+                    (member.stake.member_tag(finish), arrived)
+                };
+                let first = *member.waiting.iter().min_by_key(|id| tag(id))?;
+                (first, class.take_limits(now, head_of(first)?.cost))
+            }
+        };
+        member.turn = Some((flow, turn));
+        let arrived = head_of(flow)?.arrived;
+        let held = class.response().since(member.service);
+        Some((flow, turn.max(arrived.plus(held)), arrived))
+    }
+
+    /// Cuts turns that were given to what a request waits for its turn now.
+    pub(super) fn cut_turns(&mut self, now: Nanos) {
+        for member in self.classes.iter_mut().flatten() {
+            let Some((flow, at)) = member.turn else { continue };
+            let head = self.flows[flow as usize].as_ref();
+            let cost = head.and_then(|flow| flow.queue.front()).map(|head| head.cost);
+            let longest =
+                cost.map_or(Nanos(0), |cost| member.stake.class.longest_turn(cost));
+            member.turn = Some((flow, at.min(now.plus(longest))));
+        }
+    }
+
+    /// A flow of a class has requests that wait.
+    fn want(&mut self, class: u32, flow: u32) {
+        let Some(member) = self.class_mut(class) else { return };
+        member.waiting.push(flow);
+        if member.waiting.len() == 1 {
+            self.waiting.push(class);
+        }
+    }
+
+    /// A flow of a class has none any more.
+    fn rest(&mut self, class: u32, flow: u32) {
+        let Some(member) = self.class_mut(class) else { return };
+        member.waiting.retain(|waiting| *waiting != flow);
+        if member.turn.is_some_and(|(of, _)| of == flow) {
+            member.turn = None;
+        }
+        if member.waiting.is_empty() {
+            self.waiting.retain(|waiting| *waiting != class);
+        }
+    }
+
+    /// The class with this stake, with one more flow.
+    fn member(&mut self, stake: &Arc<Stake>) -> u32 {
+        let known = self.classes.iter().position(|member| {
+            member.as_ref().is_some_and(|member| Arc::ptr_eq(&member.stake, stake))
+        });
+        let new = || Member {
+            stake: Arc::clone(stake),
+            flows: 0,
+            permits: 0,
+            waiting: Vec::new(),
+            turn: None,
+            service: Nanos(0),
+        };
+        let number = match known {
+            Some(known) => known as u32,
+            None => place(&mut self.classes, new()),
+        };
+        if let Some(member) = self.class_mut(number) {
+            member.flows += 1;
+        }
+        number
+    }
+
+    /// A flow has left a class.
+    fn release(&mut self, class: u32) {
+        if let Some(member) = self.class_mut(class) {
+            member.flows -= 1;
+        }
+        self.drop_if_unused(class);
+    }
+
+    /// Lets go of a class that has neither a flow nor a request at the device.
+    pub(super) fn drop_if_unused(&mut self, class: u32) {
+        let unused = |member: &Member| member.flows == 0 && member.permits == 0;
+        if self.class(class).is_some_and(unused) {
+            self.classes[class as usize] = None;
+        }
+    }
+
+    fn flow_mut(&mut self, flow: u32) -> Option<&mut Flow<T>> {
+        self.flows.get_mut(flow as usize)?.as_mut()
+    }
+}
+
+/// Puts a value into the first free place.
+fn place<V>(places: &mut Vec<Option<V>>, value: V) -> u32 {
+    match places.iter().position(Option::is_none) {
+        Some(free) => {
+            places[free] = Some(value);
+            free as u32
+        }
+        None => {
+            places.push(Some(value));
+            (places.len() - 1) as u32
+        }
+    }
+}

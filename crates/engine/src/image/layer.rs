@@ -1,0 +1,166 @@
+//! A layer over an image: requests pass it on their way down, answers on their way up.
+//!
+//! A [`Layer`] decides what waits in it, and until when. All else is here, the same
+//! for each: the image below, the timer, and what is asked of any image. How much
+//! waits is bounded by what the caller has in flight.
+
+use sterna_core::Nanos;
+
+use super::{Cx, Image, ImageInfo, ImageOp, ImageResult, Opened, Ticket, token};
+use crate::io::{Completion, Errno, ImageId};
+use crate::timer::Alarm;
+
+/// A request on its way down.
+pub(super) type Request = (Ticket, ImageOp);
+
+/// An answer on its way up.
+pub(super) type Answer = (Ticket, ImageResult);
+
+/// What waits between an image and its disk.
+pub(super) trait Layer {
+    /// The tag of its timer, which neither the image below uses nor another layer.
+    const TAG: u32;
+
+    /// A request comes; given back if it goes on at once. Never a `Clone`, which
+    /// would go past the layer.
+    fn arrived(&mut self, now: Nanos, request: Request) -> Option<Request>;
+
+    /// The next of the requests that wait here, if it may go on.
+    fn next(&mut self, now: Nanos) -> Option<Request> {
+        let _ = now;
+        None
+    }
+
+    /// The image below has answered; given back if that goes on at once.
+    fn answered(&mut self, now: Nanos, answer: Answer) -> Option<Answer>;
+
+    /// Lets go on what has waited for long enough. Gives when it has to be looked at
+    /// again, if nothing happens before.
+    fn release(&mut self, now: Nanos, answers: &mut Vec<Answer>) -> Option<Nanos>;
+
+    /// Gives up the requests that wait here.
+    fn abort(&mut self) -> Vec<Ticket> {
+        Vec::new()
+    }
+
+    /// What waits here and not below.
+    fn in_flight(&self) -> usize;
+
+    /// Whether nothing waits here, or will.
+    fn is_idle(&self) -> bool {
+        self.in_flight() == 0
+    }
+}
+
+/// `opened` under the layer that `make` makes where it works.
+pub(super) fn under<L: Layer + 'static>(
+    opened: Box<dyn Opened>,
+    make: impl FnOnce() -> L + Send + 'static,
+) -> Box<dyn Opened> {
+    Box::new(OpenedUnder { inner: opened, make })
+}
+
+struct OpenedUnder<F> {
+    inner: Box<dyn Opened>,
+    make: F,
+}
+
+impl<L: Layer + 'static, F: FnOnce() -> L + Send> Opened for OpenedUnder<F> {
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    fn start(self: Box<Self>, cx: &mut Cx, id: ImageId) -> Box<dyn Image> {
+        Box::new(Under::new(self.inner.start(cx, id), (self.make)(), id))
+    }
+}
+
+/// An image and the layer over it.
+pub(super) struct Under<L> {
+    inner: Box<dyn Image>,
+    layer: L,
+    id: ImageId,
+    alarm: Alarm,
+}
+
+impl<L: Layer> Under<L> {
+    pub(super) fn new(inner: Box<dyn Image>, layer: L, id: ImageId) -> Under<L> {
+        Under { inner, layer, id, alarm: Alarm::default() }
+    }
+
+    /// Calls the image below, and lets the layer keep back what it answers.
+    fn below(&mut self, cx: &mut Cx, call: impl FnOnce(&mut dyn Image, &mut Cx)) {
+        let before = cx.finished.len();
+        call(self.inner.as_mut(), cx);
+        let answers = cx.finished.split_off(before);
+        let on = answers.into_iter().filter_map(|it| self.layer.answered(cx.now, it));
+        cx.finished.extend(on);
+    }
+
+    /// Lets go on what may, both ways, and sets the timer for the rest.
+    fn advance(&mut self, cx: &mut Cx) {
+        while let Some((ticket, op)) = self.layer.next(cx.now) {
+            self.below(cx, |inner, cx| inner.submit(cx, ticket, op));
+        }
+        let next = self.layer.release(cx.now, &mut cx.finished);
+        self.alarm.set(&mut cx.timers, next, token(self.id, L::TAG));
+    }
+}
+
+impl<L: Layer> Image for Under<L> {
+    fn submit(&mut self, cx: &mut Cx, ticket: Ticket, op: ImageOp) {
+        if matches!(op, ImageOp::Clone { .. }) {
+            cx.finished.push((ticket, Err(Errno(libc::EOPNOTSUPP))));
+        } else if let Some((ticket, op)) = self.layer.arrived(cx.now, (ticket, op)) {
+            self.below(cx, |inner, cx| inner.submit(cx, ticket, op));
+        }
+        self.advance(cx);
+    }
+
+    fn completed(&mut self, cx: &mut Cx, completion: Completion) {
+        self.below(cx, |inner, cx| inner.completed(cx, completion));
+        self.advance(cx);
+    }
+
+    fn timer(&mut self, cx: &mut Cx, tag: u32) {
+        if tag == L::TAG {
+            self.alarm.fired();
+        } else {
+            self.below(cx, |inner, cx| inner.timer(cx, tag));
+        }
+        self.advance(cx);
+    }
+
+    fn info(&self) -> ImageInfo {
+        self.inner.info()
+    }
+
+    fn has_forgotten(&mut self) -> bool {
+        self.inner.has_forgotten()
+    }
+
+    fn is_in_reach(&self) -> bool {
+        self.inner.is_in_reach()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.layer.in_flight() + self.inner.in_flight()
+    }
+
+    fn abort(&mut self, cx: &mut Cx) {
+        for ticket in self.layer.abort() {
+            cx.finished.push((ticket, Err(Errno(libc::ECANCELED))));
+        }
+        self.below(cx, |inner, cx| inner.abort(cx));
+        self.advance(cx);
+    }
+
+    fn close(&mut self, cx: &mut Cx) {
+        self.below(cx, |inner, cx| inner.close(cx));
+        self.advance(cx);
+    }
+
+    fn idle(&self) -> bool {
+        self.layer.is_idle() && self.inner.idle()
+    }
+}
