@@ -4,15 +4,18 @@ QEMU's mirror is given five speeds; each gives a point, kept IO/s against time, 
 the points a line. Sterna is told what the application must keep. Where the two keep
 the same, the times are compared: that is what the guard is worth.
 
-The application is fio over NBD; "before" is the same fio on the same server in the
-seconds before the move. On emulated arrays both movers work on disks of one Sterna
-daemon whose datastores are the arrays, the mirror through NBD.
+The application is fio over NBD. What it keeps is what it did during the move, against
+what the same fio did on the same server in the seconds before and after. On emulated
+arrays both movers work on disks of one Sterna daemon whose datastores are the arrays,
+the mirror through NBD.
 """
 
+import math
 import os
 import time
 
 import load
+import plot
 from movers import ArrayMirror, GuardedMover, Mirror
 from table import Bars, median, table
 
@@ -25,8 +28,8 @@ APPLICATIONS = {
 }
 LOADS = {"idle": {"iodepth": 1, "rate_iops": 2}, "low": {"iodepth": 2},
          "high": {"iodepth": 16}}
-# The time of a whole cycle of the bursty one, twice.
-BEFORE = 10.0
+# A cycle of the bursty one: on for 2 s, off for 3 s.
+CYCLE = 5.0
 KEEP = 0.97
 # A response time counts as kept if it stays under so many times the one before.
 P99_FACTOR = 3.0
@@ -37,30 +40,21 @@ WINDOWS_KEPT = 0.99
 SPEEDS = [1.0, 0.5, 0.25, 0.12, 0.06]
 
 
-def once(bench, mover, settings, source, destination):
+def once(bench, mover, settings, places):
     """One move under an application."""
-    uri = mover.prepare(source, destination)
-    job = {**settings, "size": bench.size, "time_based": 1,
-           "runtime": bench.limit * 2 + 60, "write_lat_log": "app",
-           "log_unix_epoch": 1, "disable_slat": 1, "disable_lat": 1}
-    try:
-        with load.Fio(bench.tools["fio"], bench.work, uri, job) as fio:
-            time.sleep(2.0 + BEFORE)  # fio takes a moment to begin
-            began = time.time()
-            ended = mover.move()
-            over = time.time()
-            time.sleep(0.5)
-            fio.end()
-    finally:
-        mover.end()
-    found = load.latencies(bench.work, "app")
-    before = load.window(found, began - BEFORE, began)
-    during = load.window(found, began, max(over, began + 0.2))
+    found, began, over, ended = load.around(bench, mover, settings, places, CYCLE, CYCLE)
+    # Of a bursty one only whole cycles can be compared.
+    bursty = "thinktime" in settings
+    until = began + math.ceil((over - began) / CYCLE) * CYCLE if bursty else over
+    before = load.window(found, began - CYCLE, began)
+    after = load.window(found, over, over + CYCLE)
+    during = load.window(found, began, max(until, began + 0.2))
+    usual = before["iops"] if bursty else (before["iops"] + after["iops"]) / 2
     bound = before["p99_ms"] * P99_FACTOR
     windows = [load.window(found, at, at + WINDOW)["p99_ms"]
                for at in steps(began, over)]
-    return {"before": before, "during": during, "seconds": over - began, "ended": ended,
-            "kept": during["iops"] / max(0.1, before["iops"]),
+    return {"before": before, "during": during, "after": after, "seconds": over - began,
+            "ended": ended, "kept": during["iops"] / max(0.1, usual),
             "in_bound": sum(p99 <= bound for p99 in windows) / max(1, len(windows))}
 
 
@@ -115,10 +109,25 @@ def run(bench):
                 for repeat in range(bench.repeats):
                     for mover in bench.turn(movers, repeat):
                         runs[mover.name].append(
-                            once(bench, mover, settings, source, destination))
+                            once(bench, mover, settings, (source, destination)))
                 out[what] = judge(what, name, runs)
+                picture(bench, out)
         os.unlink(source)
     return out
+
+
+def picture(bench, out):
+    """Kept against time, a panel for each case; anew after each."""
+    panels = []
+    for what, one in out.items():
+        points = {mover: [(run["seconds"], run["kept"]) for run in runs]
+                  for mover, runs in one["runs"].items()}
+        ours = points.pop(GuardedMover.name)
+        line = [tuple(map(median, zip(*many))) for many in points.values()]
+        panels.append(plot.Panel(what, ours, sorted(line)))
+    bench.keep("guard.svg", plot.draw(
+        panels, "time of the move, s", "part of its IO/s that the application keeps",
+        "sterna, --keep 97%", "QEMU's mirror at five static speeds"))
 
 
 def places(bench):

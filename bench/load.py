@@ -4,6 +4,10 @@ import json
 import os
 import signal
 import subprocess
+import time
+
+# fio takes a moment to begin.
+BEGINS = 1.5
 
 
 def job_text(target, settings):
@@ -75,6 +79,26 @@ def latencies(work, prefix):
             os.unlink(os.path.join(work, name))
     found.sort()
     return found
+
+
+def around(bench, mover, settings, places, before, after=0.5):
+    """A move under fio, which runs for so many seconds before it and after it: every
+    I/O, when the move began and was over, and whether it ended in time."""
+    uri = mover.prepare(*places)
+    job = {**settings, "size": bench.size, "time_based": 1,
+           "runtime": bench.limit * 2 + 60, "write_lat_log": "app",
+           "log_unix_epoch": 1, "disable_slat": 1, "disable_lat": 1}
+    try:
+        with Fio(bench.tools["fio"], bench.work, uri, job) as fio:
+            time.sleep(BEGINS + before)
+            began = time.time()
+            ended = mover.move()
+            over = time.time()
+            time.sleep(after)
+            fio.end()
+    finally:
+        mover.end()
+    return latencies(bench.work, "app"), began, over, ended
 
 
 def window(found, since, until):

@@ -5,7 +5,6 @@ the seconds before the move, so that the server's own speed cancels out.
 """
 
 import os
-import time
 
 import load
 from movers import Mirror, SternaMover
@@ -22,23 +21,9 @@ WARM = 1.0
 
 def once(bench, mover, profile, depth, source, destination):
     """One move under load: the two windows, the time, the switch-over."""
-    uri = mover.prepare(source, destination)
-    settings = {**PROFILES[profile], "iodepth": depth, "size": bench.size,
-                "time_based": 1, "runtime": bench.limit * 2 + 60,
-                "write_lat_log": "app", "log_unix_epoch": 1, "disable_slat": 1,
-                "disable_lat": 1}
-    before = WARM + bench.seconds
-    try:
-        with load.Fio(bench.tools["fio"], bench.work, uri, settings) as fio:
-            time.sleep(1.0 + before)  # fio takes a moment to begin
-            began = time.time()
-            ended = mover.move()
-            over = time.time()
-            time.sleep(0.5)
-            fio.end()
-    finally:
-        mover.end()
-    found = load.latencies(bench.work, "app")
+    settings = {**PROFILES[profile], "iodepth": depth}
+    found, began, over, ended = load.around(
+        bench, mover, settings, (source, destination), WARM + bench.seconds)
     return {"before": load.window(found, began - bench.seconds, began),
             "during": load.window(found, began, over + 0.2),
             "seconds": over - began, "ended": ended,
