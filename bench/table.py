@@ -16,6 +16,14 @@ def spread(values):
     return (max(values) - min(values)) / middle if middle else 0.0
 
 
+def quartiles(values):
+    """Between which the middle half of the values lies."""
+    if len(values) < 2:
+        return values[0], values[0]
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return low, high
+
+
 def table(title, head, rows):
     """Prints a table; numbers are right-aligned."""
     text = [[cell if isinstance(cell, str) else f"{cell:,.2f}" if cell < 100

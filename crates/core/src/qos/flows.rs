@@ -173,7 +173,10 @@ impl<T> Flows<T> {
                     let arrived = head_of(*id).map_or(Nanos::MAX, |head| head.arrived);
                     (member.stake.member_tag(finish), arrived)
                 };
-                let first = *member.waiting.iter().min_by_key(|id| tag(id))?;
+                let first = match member.waiting[..] {
+                    [only] => only,
+                    _ => *member.waiting.iter().min_by_key(|id| tag(id))?,
+                };
                 (first, class.take_limits(now, head_of(first)?.cost))
             }
         };

@@ -99,7 +99,7 @@ impl Pool {
     }
 
     pub(super) fn advance(&self, tag: u64) {
-        self.virtual_time.fetch_max(tag, Relaxed);
+        raise(&self.virtual_time, tag);
     }
 
     /// Says what a scheduler could start first.
@@ -168,7 +168,14 @@ impl Stake {
 
     /// A member's request that had this tag starts; gives where it ends.
     pub(super) fn charge_member(&self, tag: u64, cost: Cost, shares: u32) -> u64 {
-        self.member_time.fetch_max(tag, Relaxed);
+        raise(&self.member_time, tag);
         tag.saturating_add(UNIT * cost.weight() / u64::from(shares.max(1)))
+    }
+}
+
+/// Raises a time to a tag. It is often there already, and looking costs less.
+fn raise(time: &AtomicU64, tag: u64) {
+    if time.load(Relaxed) < tag {
+        time.fetch_max(tag, Relaxed);
     }
 }

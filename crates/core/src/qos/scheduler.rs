@@ -69,6 +69,8 @@ pub struct Scheduler<T> {
     pool: Arc<Pool>,
     number: u32,
     flows: Flows<T>,
+    /// Whether the others were told what could start here first.
+    said: bool,
     wakes: u64,
     wake_at: Option<Nanos>,
 }
@@ -102,7 +104,8 @@ impl<T> Scheduler<T> {
     pub fn new(pool: Arc<Pool>, number: u32) -> Scheduler<T> {
         assert!(number < SCHEDULERS_MAX, "there is no place for scheduler {number}");
         pool.join(number);
-        Scheduler { pool, number, flows: Flows::default(), wakes: 0, wake_at: None }
+        let flows = Flows::default();
+        Scheduler { pool, number, flows, said: false, wakes: 0, wake_at: None }
     }
 
     /// The pool that it schedules for.
@@ -166,7 +169,9 @@ impl<T> Scheduler<T> {
                 Places::PoolFull => return None,
             }
         }
-        self.pool.say_head(self.number, None);
+        if std::mem::take(&mut self.said) {
+            self.pool.say_head(self.number, None);
+        }
         if self.pool.window().is_some() && self.pool.slots.has_room() {
             // Whoever left a place to us can have it.
             self.wakes |= self.pool.slots.waiters();
@@ -253,15 +258,7 @@ impl<T> Scheduler<T> {
         let of_pool = self.pool.window().is_some();
         if of_pool {
             let tag = if best.due.is_some() { 0 } else { best.tag };
-            self.pool.say_head(self.number, Some(tag));
-            if self.pool.slots.has_room()
-                && let Some(other) = self.pool.goes_before(self.number, tag)
-            {
-                self.pool.slots.wait(self.number);
-                self.wakes |= 1 << other;
-                return Places::PoolFull;
-            }
-            if !self.pool.slots.take(self.number) {
+            if !self.take_place(tag) {
                 return Places::PoolFull;
             }
         }
@@ -276,6 +273,26 @@ impl<T> Scheduler<T> {
             return Places::ClassFull;
         }
         Places::Taken(Permit { member: best.class, of_pool, of_class })
+    }
+
+    /// Takes a place at the datastore, if it is this scheduler's turn.
+    fn take_place(&mut self, tag: u64) -> bool {
+        let (pool, number) = (&self.pool, self.number);
+        let goes_before = || pool.goes_before(number, tag);
+        if pool.slots.has_room() && goes_before().is_none() && pool.slots.try_take() {
+            // What starts at once no other scheduler has to hear of.
+            return true;
+        }
+        pool.say_head(number, Some(tag));
+        self.said = true;
+        if pool.slots.has_room()
+            && let Some(other) = goes_before()
+        {
+            pool.slots.wait(number);
+            self.wakes |= 1 << other;
+            return false;
+        }
+        pool.slots.take(number)
     }
 
     fn start(

@@ -61,7 +61,8 @@ impl Slots {
         self.waiting.fetch_or(1 << scheduler, SeqCst);
     }
 
-    fn try_take(&self) -> bool {
+    /// Takes one, if there is one.
+    pub(super) fn try_take(&self) -> bool {
         let max = self.max.load(SeqCst);
         let more = |used: u32| (used < max).then_some(used + 1);
         self.used.fetch_update(SeqCst, SeqCst, more).is_ok()
