@@ -87,7 +87,6 @@ struct Post {
     schedule: Option<Schedule>,
     /// What the mirror had done at the last sample.
     last: Option<Progress>,
-    told: Option<Allowance>,
     state: Option<GuardState>,
 }
 
@@ -103,18 +102,18 @@ impl Post {
             // It was read when it was asked for.
             schedule: asked.window.as_ref().and_then(|text| text.parse().ok()),
             last: None,
-            told: None,
             state: None,
         }
+    }
+
+    /// Whether this is not the mirror of the last sample.
+    fn is_another(&self, now: &Progress) -> bool {
+        self.last.as_ref().is_some_and(|last| now.passed < last.passed)
     }
 
     /// Looks at a sample; gives what the copier may take.
     fn step(&mut self, window: &Window, now: &Progress) -> Allowance {
         let last = self.last.replace(*now).unwrap_or(*now);
-        if now.passed < last.passed {
-            // Another mirror, which has been told nothing.
-            self.told = None;
-        }
         if self.is_closed() {
             return CLOSED;
         }
@@ -182,22 +181,30 @@ pub(super) fn first_allowance(asked: &Asked) -> Allowance {
 impl Daemon {
     /// One sample of one migration.
     fn guard(&self, job: &Job, post: &mut Post, window: &Window) {
-        if !job.running() {
-            post.told = None;
-            return;
+        let running = job.running();
+        let progress = running.then(|| self.engine.progress(job.engine_id()));
+        let mut told = lock(&job.leave);
+        if lock(&job.state).asked != post.asked {
+            return; // Something else is asked for by now.
         }
-        let Ok(progress) = self.engine.progress(job.engine_id()) else { return };
+        if !running {
+            *told = None;
+        }
+        let Some(Ok(progress)) = progress else { return };
         if !matches!(progress.phase, Phase::Copying | Phase::Verifying) {
             lock(&job.state).guarding = None;
             return;
         }
+        if post.is_another(&progress) {
+            *told = None;
+        }
         let allowance = post.step(window, &progress);
-        if post.told != Some(allowance) {
+        if *told != Some(allowance) {
             // A migration that ends at this moment needs no guard.
             if self.engine.control(job.engine_id(), Control::Allow(allowance)).is_err() {
                 return;
             }
-            post.told = Some(allowance);
+            *told = Some(allowance);
         }
         let fares = post.fares(allowance);
         if post.state != fares.state {
@@ -209,12 +216,19 @@ impl Daemon {
         lock(&job.state).guarding = Some(fares);
     }
 
-    /// Lets a copier go on unguarded.
-    pub(super) fn unguard(&self, job: &Job) {
-        lock(&job.state).guarding = None;
-        let free = Control::Allow(Allowance::default());
-        // One that does not run needs no leave.
-        let _ = self.engine.control(job.engine_id(), free);
+    /// Takes note of what must hold from now on. A copier for which nothing must goes on
+    /// unguarded; else the next sample says what it may take.
+    pub(super) fn set_guard(&self, job: &Job, asked: Asked) {
+        let mut told = lock(&job.leave);
+        let is_free = asked.is_none();
+        lock(&job.state).asked = asked;
+        if is_free {
+            *told = None;
+            lock(&job.state).guarding = None;
+            // One that does not run needs no leave.
+            let free = Control::Allow(Allowance::default());
+            let _ = self.engine.control(job.engine_id(), free);
+        }
     }
 }
 
