@@ -1,0 +1,55 @@
+//! Guards through the API: what is refused, and what is said of one that waits.
+
+mod site;
+
+use std::time::Duration;
+
+use site::Site;
+use sterna_api::{AskGuard, ClientError, ErrorCode, Migration, StartMigration};
+
+const MIB: u64 = 1 << 20;
+
+fn to_slow(disk: &str, guard: AskGuard) -> StartMigration {
+    StartMigration {
+        disk: disk.into(),
+        to: "slow".into(),
+        provision: None,
+        rate: None,
+        verify: false,
+        keep_source: false,
+        guard,
+    }
+}
+
+#[track_caller]
+fn refused(answer: Result<Migration, ClientError>) -> String {
+    match answer {
+        Err(ClientError::Refused(body)) => {
+            assert_eq!(body.code, ErrorCode::Invalid, "{body:?}");
+            body.message
+        }
+        other => panic!("refusal expected: {other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_guard_can_hold_is_refused() {
+    let site = Site::with_datastores().await;
+    site.imported("db", MIB).await;
+    let p99 = |micros| AskGuard { p99_us: Some(micros), ..AskGuard::default() };
+    let by =
+        |text: &str| AskGuard { finish_by: Some(text.into()), ..AskGuard::default() };
+    for (guard, words) in [
+        (AskGuard { keep: Some(1.5), ..AskGuard::default() }, "cannot keep"),
+        (p99(0), "below zero"),
+        (p99(20_000_000), "10.0 s is the longest"),
+        (p99(u64::MAX), "10.0 s is the longest"),
+        (by("yesterday"), "no moment"),
+        (by("9999-01-01 06:00"), "more than a year away"),
+    ] {
+        let message = refused(site.client().migrate(&to_slow("db", guard)).await);
+        assert!(message.contains(words), "{message}");
+    }
+    assert!(site.client().migrations().await.unwrap().is_empty());
+    site.stop().await;
+}
