@@ -2,10 +2,12 @@
 
 mod site;
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use site::Site;
-use sterna_api::{AskGuard, ClientError, ErrorCode, Migration, StartMigration};
+use sterna_api::{
+    AskGuard, ClientError, ErrorCode, GuardState, Migration, StartMigration,
+};
 
 const MIB: u64 = 1 << 20;
 
@@ -51,5 +53,29 @@ async fn what_no_guard_can_hold_is_refused() {
         assert!(message.contains(words), "{message}");
     }
     assert!(site.client().migrations().await.unwrap().is_empty());
+    site.stop().await;
+}
+
+/// A day on which nobody's clock is, whatever the zone.
+fn another_day() -> &'static str {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    // The first of January 1970 was a Thursday; three days on.
+    let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+    days[(now.as_secs() / 86_400 % 7) as usize]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn not_a_byte_is_copied_before_the_schedule_opens() {
+    let site = Site::with_datastores().await;
+    site.imported("db", 8 * MIB).await;
+    let window = Some(another_day().into());
+    let guard = AskGuard { window, ..AskGuard::default() };
+    let id = site.client().migrate(&to_slow("db", guard)).await.unwrap().id;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let shown = site.client().migration(id).await.unwrap();
+    assert_eq!(shown.progress.unwrap().copied, 0);
+    assert_eq!(shown.guard.unwrap().state, Some(GuardState::Closed));
+    site.client().set_guard(id, &AskGuard::default()).await.unwrap();
+    site.ended(id).await;
     site.stop().await;
 }

@@ -99,8 +99,7 @@ impl Post {
                 p99: asked.p99_us.map(Nanos::from_micros),
                 idle_only: asked.idle_only,
             }),
-            // It was read when it was asked for.
-            schedule: asked.window.as_ref().and_then(|text| text.parse().ok()),
+            schedule: schedule_of(asked),
             last: None,
             state: None,
         }
@@ -114,7 +113,7 @@ impl Post {
     /// Looks at a sample; gives what the copier may take.
     fn step(&mut self, window: &Window, now: &Progress) -> Allowance {
         let last = self.last.replace(*now).unwrap_or(*now);
-        if self.is_closed() {
+        if is_closed(self.schedule.as_ref()) {
             return CLOSED;
         }
         let seen = Observation {
@@ -128,11 +127,6 @@ impl Post {
         let until = |by: u64| Nanos::from_secs(by.saturating_sub(clock::now()));
         let time = self.asked.finish_by.map(until);
         self.guard.step(&seen, Way { left, time })
-    }
-
-    fn is_closed(&self) -> bool {
-        let is_open = |schedule: &Schedule| schedule.is_open(Local::now().moment());
-        !self.schedule.as_ref().is_none_or(is_open)
     }
 
     /// How it fares.
@@ -169,12 +163,25 @@ impl Post {
     }
 }
 
+/// When it may be copied; always without one.
+fn schedule_of(asked: &Asked) -> Option<Schedule> {
+    // It was read when it was asked for.
+    asked.window.as_ref().and_then(|text| text.parse().ok())
+}
+
+fn is_closed(schedule: Option<&Schedule>) -> bool {
+    schedule.is_some_and(|schedule| !schedule.is_open(Local::now().moment()))
+}
+
 /// What a copier may take until the first sample: nothing while its guest is there, if
-/// anything must hold.
+/// anything must hold, and nothing at all while the schedule is closed.
 pub(super) fn first_allowance(asked: &Asked) -> Allowance {
-    match asked.is_none() {
-        true => Allowance::default(),
-        false => Guard::FIRST,
+    if asked.is_none() {
+        Allowance::default()
+    } else if is_closed(schedule_of(asked).as_ref()) {
+        CLOSED
+    } else {
+        Guard::FIRST
     }
 }
 
