@@ -79,3 +79,31 @@ async fn not_a_byte_is_copied_before_the_schedule_opens() {
     site.ended(id).await;
     site.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_move_that_will_end_too_late_is_not_said_to_hold() {
+    let site = Site::with_datastores().await;
+    site.imported("db", 8 * MIB).await;
+    let finish_by = Some("3s".into());
+    let guard = AskGuard { finish_by, ..AskGuard::default() };
+    // Two minutes' work.
+    let slowly = StartMigration { rate: Some(64 << 10), ..to_slow("db", guard) };
+    let id = site.client().migrate(&slowly).await.unwrap().id;
+    let mut late = None;
+    for _ in 0..100 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let guard = site.client().migration(id).await.unwrap().guard.unwrap();
+        late = guard.late_s.filter(|_| guard.state == Some(GuardState::Late));
+        if late.is_some() {
+            break;
+        }
+        assert_eq!(guard.late_s, None, "late, and {:?}", guard.state);
+    }
+    assert!(late.expect("it is late") > 30.0, "{late:?}");
+    // Nothing is held of one that stands still.
+    site.client().pause(id).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let guard = site.client().migration(id).await.unwrap().guard.unwrap();
+    assert_eq!(guard.state, None);
+    site.stop().await;
+}

@@ -143,6 +143,9 @@ impl Post {
         if let (None, Some(part)) = (&reason, self.guard.in_time_would_keep()) {
             reason = Some(format!("in time it would keep {:.0}%", part * 100.0));
         }
+        if state == GuardState::Holding && late.is_some() {
+            state = GuardState::Late;
+        }
         let mut busy = self.guard.busy_rate();
         if allowance == CLOSED {
             let window = self.asked.window.as_deref().unwrap_or_default();
@@ -197,11 +200,14 @@ impl Daemon {
         if !running {
             *told = None;
         }
-        let Some(Ok(progress)) = progress else { return };
-        if !matches!(progress.phase, Phase::Copying | Phase::Verifying) {
+        let is_at_work =
+            |it: &Progress| matches!(it.phase, Phase::Copying | Phase::Verifying);
+        let progress = progress.and_then(Result::ok).filter(is_at_work);
+        let Some(progress) = progress else {
+            post.state = None;
             lock(&job.state).guarding = None;
             return;
-        }
+        };
         if post.is_another(&progress) {
             *told = None;
         }
