@@ -48,6 +48,7 @@ async fn what_no_guard_can_hold_is_refused() {
         (p99(u64::MAX), "10.0 s is the longest"),
         (by("yesterday"), "no moment"),
         (by("9999-01-01 06:00"), "more than a year away"),
+        (AskGuard { window: Some(another_day().into()), ..by("8h") }, "is not open"),
     ] {
         let message = refused(site.client().migrate(&to_slow("db", guard)).await);
         assert!(message.contains(words), "{message}");

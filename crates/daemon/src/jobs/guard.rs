@@ -40,6 +40,13 @@ pub(super) fn wanted(asked: &AskGuard) -> Result<Guard> {
     let window = window.as_ref().map(|text| text.parse::<Schedule>()).transpose();
     let window = window.map_err(DaemonError::invalid)?;
     let finish_by = finish_by.as_ref().map(|text| moment(text)).transpose()?;
+    if let (Some(window), Some(by)) = (&window, finish_by)
+        && Local::now().open_until(window, by) == 0
+    {
+        let message = format!("{window} is not open before the move shall have ended");
+        return Err(DaemonError::invalid(message)
+            .hint("choose another --window, or a later --finish-by"));
+    }
     Ok(Guard {
         keep: *keep,
         p99_us: *p99_us,

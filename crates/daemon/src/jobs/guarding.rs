@@ -124,9 +124,16 @@ impl Post {
         // First it is copied, and then compared.
         let compare = now.verified.map_or(0, |it| now.total.0.saturating_sub(it.0));
         let left = now.total.0.saturating_sub(now.synced.0) + compare;
-        let until = |by: u64| Nanos::from_secs(by.saturating_sub(clock::now()));
-        let time = self.asked.finish_by.map(until);
+        let time = self.asked.finish_by.map(|by| self.time_until(by));
         self.guard.step(&seen, Way { left, time })
+    }
+
+    /// The time until then in which it may be copied.
+    fn time_until(&self, by: u64) -> Nanos {
+        Nanos::from_secs(match &self.schedule {
+            Some(schedule) => Local::now().open_until(schedule, by),
+            None => by.saturating_sub(clock::now()),
+        })
     }
 
     /// How it fares.
