@@ -57,6 +57,8 @@ pub enum GuardState {
     Learning,
     /// What must hold holds.
     Holding,
+    /// What must hold for the application does, but the move will end too late.
+    Late,
     /// It does not hold yet, and the copy gives way.
     Converging,
     /// It cannot hold, with a reason; the copy goes on only while the disk is idle.
@@ -70,6 +72,7 @@ impl fmt::Display for GuardState {
         f.pad(match self {
             GuardState::Learning => "learning",
             GuardState::Holding => "holding",
+            GuardState::Late => "late",
             GuardState::Converging => "converging",
             GuardState::Unreachable => "unreachable",
             GuardState::Closed => "closed",

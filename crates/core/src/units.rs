@@ -100,19 +100,19 @@ impl Nanos {
     /// The longest span; as a deadline: never.
     pub const MAX: Nanos = Nanos(u64::MAX);
 
-    /// A span of whole microseconds.
+    /// A span of whole microseconds. More than fits (584 years) sticks, here and below.
     pub const fn from_micros(micros: u64) -> Self {
-        Nanos(micros * 1_000)
+        Nanos(micros.saturating_mul(1_000))
     }
 
     /// A span of whole milliseconds.
     pub const fn from_millis(millis: u64) -> Self {
-        Nanos(millis * 1_000_000)
+        Nanos(millis.saturating_mul(1_000_000))
     }
 
     /// A span of whole seconds.
     pub const fn from_secs(secs: u64) -> Self {
-        Nanos(secs * 1_000_000_000)
+        Nanos(secs.saturating_mul(1_000_000_000))
     }
 
     /// The span in seconds.
@@ -209,5 +209,11 @@ mod tests {
         assert_eq!("20ms".parse::<Nanos>(), Ok(Nanos::from_millis(20)));
         assert!("20".parse::<Nanos>().is_err());
         assert_eq!(Nanos::from_micros(1500).to_string(), "1.5 ms");
+    }
+
+    #[test]
+    fn spans_beyond_all_bounds_stick() {
+        let made = [Nanos::from_micros, Nanos::from_millis, Nanos::from_secs];
+        assert!(made.into_iter().all(|from| from(u64::MAX) == Nanos(u64::MAX)));
     }
 }

@@ -383,3 +383,30 @@ proptest! {
         prop_assert!(check(&plan).is_err() || check(&less).is_ok());
     }
 }
+
+#[test]
+fn a_goal_that_nobody_can_mean_is_refused_with_what_was_meant() {
+    for (wrong, meant) in [
+        (
+            "20",
+            "20 B/s stop a guest: 64.0 KiB/s are the least (was 20M meant, or 20iops?)",
+        ),
+        ("20K", "20.0 KiB/s stop a guest: 64.0 KiB/s are the least (was 20M meant"),
+        ("20s", "20.0 s stop a guest: 10.0 s are the longest (was 20ms meant?)"),
+    ] {
+        let fallback = Fallback::Limit(goal(wrong));
+        let tolerance = "10%".parse().unwrap();
+        let cruise = Cruise { target: goal("5M"), tolerance, floor: None, fallback };
+        let target = Cruise { target: goal(wrong), fallback: Fallback::None, ..cruise };
+        for aim in [Aim::Limit(goal(wrong)), Aim::Cruise(cruise), Aim::Cruise(target)] {
+            let said = aim.check().unwrap_err().to_string();
+            assert!(said.contains(meant), "{said}");
+        }
+    }
+    let boundless = Aim::Limit(Goal::Response(Nanos(u64::MAX)));
+    let said = boundless.check().unwrap_err().to_string();
+    assert!(said.ends_with("are the longest"), "{said}");
+    for fine in ["64K", "1iops", "10s"] {
+        assert_eq!(Aim::Limit(goal(fine)).check(), Ok(()), "{fine}");
+    }
+}

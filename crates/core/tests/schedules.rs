@@ -66,6 +66,24 @@ fn windows_that_meet_are_one_and_no_change_is_between_them() {
 }
 
 #[test]
+fn how_long_it_is_open_within_a_span_is_counted() {
+    let nights = schedule("22:00-06:00");
+    let hours = |schedule: &Schedule, now, span: u64| {
+        schedule.open_within(now, span * 3600) as f64 / 3600.0
+    };
+    assert_eq!(hours(&nights, at(Monday, 20, 0), 2), 0.0, "it opens just then");
+    assert_eq!(hours(&nights, at(Monday, 20, 0), 3), 1.0);
+    assert_eq!(hours(&nights, at(Monday, 23, 0), 3), 3.0, "over midnight");
+    assert_eq!(hours(&nights, at(Tuesday, 5, 30), 24), 8.0, "the end, and the beginning");
+    assert_eq!(hours(&nights, at(Sunday, 23, 0), 12), 7.0, "over the week's end");
+    assert_eq!(hours(&nights, at(Friday, 12, 0), 3 * 7 * 24), 3.0 * 7.0 * 8.0);
+    let meeting = schedule("Mon 08:00-12:00, 12:00-16:00, 15:00-18:00");
+    assert_eq!(hours(&meeting, at(Monday, 11, 0), 24), 7.0, "no second counts twice");
+    assert_eq!(hours(&schedule("Mon-Sun"), at(Monday, 11, 0), 1000), 1000.0);
+    assert_eq!(nights.open_within(at(Monday, 5, 59), 61), 60);
+}
+
+#[test]
 fn schedules_are_shown_as_they_are_written() {
     for text in [
         "Mon-Fri 22:00-06:00",
@@ -151,6 +169,22 @@ proptest! {
             }
             None => prop_assert!(open && one.is_open(now.after(part * 600))),
         }
+    }
+
+    #[test]
+    fn what_is_open_within_a_span_is_what_is_so_between_changes(
+        text in any_text(),
+        now in any_moment(),
+        span in 0..3 * WEEK,
+    ) {
+        let one = schedule(&text);
+        let (mut at, mut left, mut open) = (now, span, 0);
+        while left > 0 {
+            let step = one.until_change(at).unwrap_or(left).min(left);
+            open += if one.is_open(at) { u64::from(step) } else { 0 };
+            (at, left) = (at.after(step), left - step);
+        }
+        prop_assert_eq!(one.open_within(now, span.into()), open);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::civil::DateTime;
 use jiff::tz::AmbiguousOffset;
 use jiff::{SignedDuration, Timestamp, Zoned};
-use sterna_core::schedule::{Moment, Weekday};
+use sterna_core::schedule::{Moment, Schedule, Weekday};
 
 /// A moment as the clock on the wall shows it.
 #[derive(Clone, Debug)]
@@ -57,6 +57,22 @@ impl Local {
     /// How long it is until the clock is set, if that is ever to happen.
     pub(crate) fn wait_for_shift(&self) -> Option<Duration> {
         self.next_shift().map(|shift| self.until(shift))
+    }
+
+    /// For how many seconds a schedule is open until `by` (in seconds since 1970). Between
+    /// two settings of the clock, a second on the wall is a second.
+    pub(crate) fn open_until(&self, schedule: &Schedule, by: u64) -> u64 {
+        let (mut open, mut from) = (0, self.clone());
+        loop {
+            let shift = from.next_shift();
+            let until = shift.map_or(by, unix).min(by);
+            let seconds = until.saturating_sub(unix(from.0.timestamp()));
+            open += schedule.open_within(from.moment(), seconds);
+            match shift.filter(|_| until < by) {
+                Some(shift) => from = Local(shift.to_zoned(self.0.time_zone().clone())),
+                None => return open,
+            }
+        }
     }
 
     /// When the clock showed a moment so many seconds back; in seconds since 1970.
@@ -185,5 +201,22 @@ mod tests {
         let again = at("2026-10-25T01:10:00Z");
         assert_eq!(again.moment().to_string(), "Sun 02:10");
         assert_eq!(again.wait(1200), hour / 3);
+    }
+
+    #[test]
+    fn a_schedule_is_open_longer_or_shorter_in_the_night_in_which_the_clock_is_set() {
+        let nights: Schedule = "22:00-06:00".parse().unwrap();
+        let hours = |from: &str, by: &str| {
+            let by = by.parse::<Timestamp>().unwrap();
+            at(from).open_until(&nights, unix(by)) as f64 / 3600.0
+        };
+        // From noon to noon, where an hour is left out, and where one is there twice.
+        assert_eq!(hours("2026-03-28T11:00:00Z", "2026-03-29T10:00:00Z"), 7.0);
+        assert_eq!(hours("2026-10-24T10:00:00Z", "2026-10-25T11:00:00Z"), 9.0);
+        assert_eq!(hours("2026-11-23T11:00:00Z", "2026-11-24T11:00:00Z"), 8.0);
+        assert_eq!(hours("2026-11-23T11:00:00Z", "2026-11-23T20:00:00Z"), 0.0);
+        assert_eq!(hours("2026-11-23T11:00:00Z", "2026-11-22T11:00:00Z"), 0.0);
+        let year = hours("2026-11-23T11:00:00Z", "2027-11-23T11:00:00Z");
+        assert_eq!(year, 365.0 * 8.0);
     }
 }

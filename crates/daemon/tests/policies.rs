@@ -60,9 +60,13 @@ async fn what_no_command_line_sends_is_refused_as_well() {
         fallback,
     };
     let zero = Fallback::Limit(Goal::BytesPerSecond(0));
+    let tiny = Fallback::Limit(Goal::BytesPerSecond(20));
     for (aim, schedule, words) in [
         (limit(0), None, "above zero"),
         (Aim::Limit { goal: Goal::ResponseMs(-1.0) }, None, "above zero"),
+        (Aim::Limit { goal: Goal::BytesPerSecond(20) }, None, "was 20M meant"),
+        (Aim::Limit { goal: Goal::ResponseMs(1e300) }, None, "are the longest"),
+        (cruise(Goal::Iops(5), 10, tiny), None, "was 20M meant"),
         (cruise(Goal::Iops(5), 60, Fallback::None), None, "1 to 50 %"),
         (cruise(Goal::Iops(5), 0, Fallback::None), None, "1 to 50 %"),
         (cruise(Goal::Iops(5), 10, zero), None, "above zero"),

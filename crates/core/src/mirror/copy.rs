@@ -11,7 +11,7 @@
 //! the region is claimed: its writes wait (within patience) until one small job
 //! has run undisturbed.
 
-use super::converge::Verdict;
+use super::converge::{Tally, Verdict};
 use super::copier::{ROUNDS_MAX, Work};
 use super::{Action, JobKind, Mirror, Notice, PauseReason, RegionMap, Stored};
 use crate::Nanos;
@@ -31,8 +31,7 @@ impl<M: RegionMap> Mirror<M> {
         if !self.running() || self.switch.holding() {
             return;
         }
-        let (tail, yields) = (!self.copier.first_pass, self.pace.yields());
-        match self.converge.watch(now, tail, yields, self.regions.behind()) {
+        match self.watch(now) {
             Verdict::GoOn => {}
             Verdict::Raised => self.tell_patience(out),
             Verdict::Hopeless => {
@@ -53,6 +52,7 @@ impl<M: RegionMap> Mirror<M> {
             let (in_flight, at_source) = (self.jobs.bytes(), self.jobs.bytes_at_source());
             if let Err(later) = self.pace.allows(now, in_flight, at_source) {
                 self.copier.wake = later;
+                self.converge.held_back();
                 return;
             }
             let Some(work) = self.next_copy(out).or_else(|| self.next_verify()) else {
@@ -60,6 +60,16 @@ impl<M: RegionMap> Mirror<M> {
             };
             self.start(now, work, out);
         }
+    }
+
+    /// Whether the end comes nearer.
+    fn watch(&mut self, now: Nanos) -> Verdict {
+        if self.jobs.any_held() {
+            self.converge.held_back();
+        }
+        let tally =
+            Tally { behind: self.regions.behind(), caught_up: self.regions.caught_up() };
+        self.converge.watch(now, (!self.copier.first_pass).then_some(tally))
     }
 
     /// Late writes keep the switch-over from happening: let them wait longer.

@@ -54,12 +54,16 @@ impl<M: RegionMap> Mirror<M> {
         if mirrored && self.overlaps_mirrored(request) {
             return false;
         }
+        if self.is_stalled() {
+            self.converge.write_in_vain();
+        }
         self.launch(now, request, mirrored, out);
         true
     }
 
     /// Starts the request past its patience, whatever it waited for.
     fn force(&mut self, now: Nanos, request: Request, out: &mut Vec<Action>) {
+        self.converge.write_in_vain();
         let mirrored = self.running()
             && self.to_be_mirrored(request)
             && !self.overlaps_mirrored(request);
@@ -67,8 +71,13 @@ impl<M: RegionMap> Mirror<M> {
     }
 
     fn to_be_mirrored(&self, request: Request) -> bool {
-        self.flights.overdue() < STALLED_OVERDUE
+        !self.is_stalled()
             && self.regions.of(request.range).any(|r| self.regions.is_equal(r))
+    }
+
+    /// Whether the destination has so much to do that no write waits for it.
+    fn is_stalled(&self) -> bool {
+        self.flights.overdue() >= STALLED_OVERDUE
     }
 
     fn claimed(&self, request: Request) -> bool {

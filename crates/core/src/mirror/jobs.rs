@@ -147,6 +147,11 @@ impl Jobs {
         }
     }
 
+    /// Whether an operation of any job waits for its turn.
+    pub(super) fn any_held(&self) -> bool {
+        self.list.iter().any(|job| job.held > 0)
+    }
+
     /// When the oldest job began that a side works on, and whether that is the source.
     pub(super) fn oldest(&self) -> Option<(Nanos, bool)> {
         let at_work = self.list.iter().filter(|job| job.held == 0);

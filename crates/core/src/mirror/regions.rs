@@ -35,6 +35,7 @@ pub(super) struct Regions<M> {
     region: u64,
     busy: HashMap<u64, Busy>,
     behind: Behind,
+    caught_up: u64,
 }
 
 impl<M: RegionMap> Regions<M> {
@@ -42,7 +43,7 @@ impl<M: RegionMap> Regions<M> {
         let Counted { map, behind } = counted;
         assert!(region.is_power_of_two(), "a region is a power of two");
         assert_eq!(map.regions(), size.div_ceil(region), "the map fits the disk");
-        Regions { map, size, region, busy: HashMap::new(), behind }
+        Regions { map, size, region, busy: HashMap::new(), behind, caught_up: 0 }
     }
 
     pub(super) fn count(&self) -> u64 {
@@ -51,6 +52,11 @@ impl<M: RegionMap> Regions<M> {
 
     pub(super) fn behind(&self) -> u64 {
         self.behind.total()
+    }
+
+    /// Regions that copies made equal, all in all.
+    pub(super) fn caught_up(&self) -> u64 {
+        self.caught_up
     }
 
     pub(super) fn map(&self) -> &M {
@@ -184,6 +190,7 @@ impl<M: RegionMap> Regions<M> {
         if self.map.get(region) != Stored::Synced {
             self.map.set(region, Stored::Synced);
             self.behind.remove(region);
+            self.caught_up += 1;
         }
     }
 

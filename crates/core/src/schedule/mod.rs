@@ -98,11 +98,42 @@ impl Schedule {
         changes.map(|edge| edge.until(now)).min()
     }
 
+    /// For how many of the next `seconds` it is open.
+    pub fn open_within(&self, now: Moment, seconds: u64) -> u64 {
+        let week = u64::from(WEEK);
+        let rest = self.open_in_week(now, (seconds % week) as u32);
+        seconds / week * self.open_in_week(now, WEEK) + rest
+    }
+
+    /// The same for a week at most.
+    fn open_in_week(&self, now: Moment, seconds: u32) -> u64 {
+        // What each window covers, counted from now; a window that began before now
+        // covers the beginning, and comes again at the week's end.
+        let mut covered: Vec<(u32, u32)> = Vec::new();
+        for window in &self.windows {
+            for opening in window.openings() {
+                let begins = now.until(opening);
+                let ends = begins + window.length;
+                covered.push((begins, ends));
+                covered.push((0, ends.saturating_sub(WEEK)));
+            }
+        }
+        covered.sort_unstable();
+        let (mut open, mut reached) = (0, 0);
+        for (begins, ends) in covered {
+            let ends = ends.min(seconds);
+            open += u64::from(ends.saturating_sub(begins.max(reached)));
+            reached = reached.max(ends);
+        }
+        open
+    }
+
     /// The moments at which its windows open. Whatever holds together with others at
     /// any time also does so at one of their openings.
     pub fn openings(&self) -> impl Iterator<Item = Moment> {
         self.windows.iter().flat_map(|window| window.openings())
     }
+
     /// The moments at which a window begins or ends.
     fn edges(&self) -> impl Iterator<Item = Moment> {
         self.windows.iter().flat_map(|window| {

@@ -2,6 +2,7 @@
 //! design names.
 
 mod bench;
+mod converging;
 mod copying;
 mod destination;
 mod guest;

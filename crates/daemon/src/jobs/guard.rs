@@ -1,10 +1,16 @@
 //! What must hold for the application while its disk moves: what may be asked for.
 
 use sterna_api::{AskGuard, Guard};
+use sterna_core::Nanos;
+use sterna_core::qos::policy::RESPONSE_MAX;
 use sterna_core::schedule::Schedule;
 
 use crate::error::{DaemonError, Result};
 use crate::local::Local;
+
+/// The farthest end of a migration that can be asked for, in seconds from now: what is
+/// farther away is a year that was mistyped.
+const FINISH_MAX: u64 = 366 * 24 * 60 * 60;
 
 /// What is asked for, checked; times are moments from here on.
 pub(super) fn wanted(asked: &AskGuard) -> Result<Guard> {
@@ -19,6 +25,12 @@ pub(super) fn wanted(asked: &AskGuard) -> Result<Guard> {
         return Err(DaemonError::invalid("no response time stays below zero")
             .hint("say a span that the disk can hold (--p99 5ms)"));
     }
+    if let Some(p99) = p99_us.map(Nanos::from_micros).filter(|p99| *p99 > RESPONSE_MAX) {
+        let message =
+            format!("a p99 of {p99} is no bound: {RESPONSE_MAX} is the longest");
+        return Err(DaemonError::invalid(message)
+            .hint("say a span that the application can live with (--p99 5ms)"));
+    }
     if *idle_only && (keep.is_some() || p99_us.is_some()) {
         let message = "a copy that runs only while the disk is idle takes nothing from \
                        the application, so there is nothing else to hold";
@@ -28,6 +40,13 @@ pub(super) fn wanted(asked: &AskGuard) -> Result<Guard> {
     let window = window.as_ref().map(|text| text.parse::<Schedule>()).transpose();
     let window = window.map_err(DaemonError::invalid)?;
     let finish_by = finish_by.as_ref().map(|text| moment(text)).transpose()?;
+    if let (Some(window), Some(by)) = (&window, finish_by)
+        && Local::now().open_until(window, by) == 0
+    {
+        let message = format!("{window} is not open before the move shall have ended");
+        return Err(DaemonError::invalid(message)
+            .hint("choose another --window, or a later --finish-by"));
+    }
     Ok(Guard {
         keep: *keep,
         p99_us: *p99_us,
@@ -39,10 +58,16 @@ pub(super) fn wanted(asked: &AskGuard) -> Result<Guard> {
 
 /// A moment that is to come, in seconds since 1970.
 fn moment(text: &str) -> Result<u64> {
-    Local::now().moment_of(text).ok_or_else(|| {
-        DaemonError::invalid(format!("`{text}` is no moment that is to come")).hint(
-            "write a time of day (06:00), a date and a time (2027-01-31 06:00), or a \
-             span from now (8h)",
-        )
-    })
+    let now = Local::now();
+    let hint = "write a time of day (06:00), a date and a time (2027-01-31 06:00), or a \
+                span from now (8h)";
+    let Some(moment) = now.moment_of(text) else {
+        let message = format!("`{text}` is no moment that is to come");
+        return Err(DaemonError::invalid(message).hint(hint));
+    };
+    if moment - now.back(0) > FINISH_MAX {
+        let message = format!("`{text}` is more than a year away");
+        return Err(DaemonError::invalid(message).hint(hint));
+    }
+    Ok(moment)
 }

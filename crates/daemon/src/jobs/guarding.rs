@@ -87,7 +87,6 @@ struct Post {
     schedule: Option<Schedule>,
     /// What the mirror had done at the last sample.
     last: Option<Progress>,
-    told: Option<Allowance>,
     state: Option<GuardState>,
 }
 
@@ -100,22 +99,21 @@ impl Post {
                 p99: asked.p99_us.map(Nanos::from_micros),
                 idle_only: asked.idle_only,
             }),
-            // It was read when it was asked for.
-            schedule: asked.window.as_ref().and_then(|text| text.parse().ok()),
+            schedule: schedule_of(asked),
             last: None,
-            told: None,
             state: None,
         }
+    }
+
+    /// Whether this is not the mirror of the last sample.
+    fn is_another(&self, now: &Progress) -> bool {
+        self.last.as_ref().is_some_and(|last| now.passed < last.passed)
     }
 
     /// Looks at a sample; gives what the copier may take.
     fn step(&mut self, window: &Window, now: &Progress) -> Allowance {
         let last = self.last.replace(*now).unwrap_or(*now);
-        if now.passed < last.passed {
-            // Another mirror, which has been told nothing.
-            self.told = None;
-        }
-        if self.is_closed() {
+        if is_closed(self.schedule.as_ref()) {
             return CLOSED;
         }
         let seen = Observation {
@@ -126,14 +124,16 @@ impl Post {
         // First it is copied, and then compared.
         let compare = now.verified.map_or(0, |it| now.total.0.saturating_sub(it.0));
         let left = now.total.0.saturating_sub(now.synced.0) + compare;
-        let until = |by: u64| Nanos::from_secs(by.saturating_sub(clock::now()));
-        let time = self.asked.finish_by.map(until);
+        let time = self.asked.finish_by.map(|by| self.time_until(by));
         self.guard.step(&seen, Way { left, time })
     }
 
-    fn is_closed(&self) -> bool {
-        let is_open = |schedule: &Schedule| schedule.is_open(Local::now().moment());
-        !self.schedule.as_ref().is_none_or(is_open)
+    /// The time until then in which it may be copied.
+    fn time_until(&self, by: u64) -> Nanos {
+        Nanos::from_secs(match &self.schedule {
+            Some(schedule) => Local::now().open_until(schedule, by),
+            None => by.saturating_sub(clock::now()),
+        })
     }
 
     /// How it fares.
@@ -149,6 +149,9 @@ impl Post {
         let mut late = self.guard.late();
         if let (None, Some(part)) = (&reason, self.guard.in_time_would_keep()) {
             reason = Some(format!("in time it would keep {:.0}%", part * 100.0));
+        }
+        if state == GuardState::Holding && late.is_some() {
+            state = GuardState::Late;
         }
         let mut busy = self.guard.busy_rate();
         if allowance == CLOSED {
@@ -170,34 +173,58 @@ impl Post {
     }
 }
 
+/// When it may be copied; always without one.
+fn schedule_of(asked: &Asked) -> Option<Schedule> {
+    // It was read when it was asked for.
+    asked.window.as_ref().and_then(|text| text.parse().ok())
+}
+
+fn is_closed(schedule: Option<&Schedule>) -> bool {
+    schedule.is_some_and(|schedule| !schedule.is_open(Local::now().moment()))
+}
+
 /// What a copier may take until the first sample: nothing while its guest is there, if
-/// anything must hold.
+/// anything must hold, and nothing at all while the schedule is closed.
 pub(super) fn first_allowance(asked: &Asked) -> Allowance {
-    match asked.is_none() {
-        true => Allowance::default(),
-        false => Guard::FIRST,
+    if asked.is_none() {
+        Allowance::default()
+    } else if is_closed(schedule_of(asked).as_ref()) {
+        CLOSED
+    } else {
+        Guard::FIRST
     }
 }
 
 impl Daemon {
     /// One sample of one migration.
     fn guard(&self, job: &Job, post: &mut Post, window: &Window) {
-        if !job.running() {
-            post.told = None;
-            return;
+        let running = job.running();
+        let progress = running.then(|| self.engine.progress(job.engine_id()));
+        let mut told = lock(&job.leave);
+        if lock(&job.state).asked != post.asked {
+            return; // Something else is asked for by now.
         }
-        let Ok(progress) = self.engine.progress(job.engine_id()) else { return };
-        if !matches!(progress.phase, Phase::Copying | Phase::Verifying) {
+        if !running {
+            *told = None;
+        }
+        let is_at_work =
+            |it: &Progress| matches!(it.phase, Phase::Copying | Phase::Verifying);
+        let progress = progress.and_then(Result::ok).filter(is_at_work);
+        let Some(progress) = progress else {
+            post.state = None;
             lock(&job.state).guarding = None;
             return;
+        };
+        if post.is_another(&progress) {
+            *told = None;
         }
         let allowance = post.step(window, &progress);
-        if post.told != Some(allowance) {
+        if *told != Some(allowance) {
             // A migration that ends at this moment needs no guard.
             if self.engine.control(job.engine_id(), Control::Allow(allowance)).is_err() {
                 return;
             }
-            post.told = Some(allowance);
+            *told = Some(allowance);
         }
         let fares = post.fares(allowance);
         if post.state != fares.state {
@@ -209,12 +236,19 @@ impl Daemon {
         lock(&job.state).guarding = Some(fares);
     }
 
-    /// Lets a copier go on unguarded.
-    pub(super) fn unguard(&self, job: &Job) {
-        lock(&job.state).guarding = None;
-        let free = Control::Allow(Allowance::default());
-        // One that does not run needs no leave.
-        let _ = self.engine.control(job.engine_id(), free);
+    /// Takes note of what must hold from now on. A copier for which nothing must goes on
+    /// unguarded; else the next sample says what it may take.
+    pub(super) fn set_guard(&self, job: &Job, asked: Asked) {
+        let mut told = lock(&job.leave);
+        let is_free = asked.is_none();
+        lock(&job.state).asked = asked;
+        if is_free {
+            *told = None;
+            lock(&job.state).guarding = None;
+            // One that does not run needs no leave.
+            let free = Control::Allow(Allowance::default());
+            let _ = self.engine.control(job.engine_id(), free);
+        }
     }
 }
 

@@ -48,6 +48,7 @@ use std::time::Instant;
 
 use sterna_api::{Application, Guard, Guarding};
 use sterna_core::measure::Window;
+use sterna_core::mirror::Allowance;
 use sterna_engine::mirror::MigrationId;
 use sterna_engine::sidecar::DiskId;
 
@@ -65,6 +66,9 @@ pub(crate) struct Job {
     disk: DiskId,
     /// Whoever changes the job at the operator's request holds this.
     turn: Mutex<()>,
+    /// What the guard has told the copier that it may take. Held while the copier is
+    /// told, so that it hears last what was asked for last.
+    leave: Mutex<Option<Allowance>>,
     state: Mutex<State>,
     /// Why it stands still, as long as the store could not be told. Held while the
     /// store is told, so that it hears last what was said last.
@@ -95,6 +99,7 @@ impl Job {
             id: record.id,
             disk: record.disk,
             turn: Mutex::default(),
+            leave: Mutex::default(),
             state: Mutex::new(State {
                 running: false,
                 began: None,

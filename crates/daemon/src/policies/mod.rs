@@ -110,6 +110,7 @@ impl Daemon {
     /// Makes a policy.
     pub(crate) fn create_policy(&self, request: &CreatePolicy) -> Result<Policy> {
         let aim = Aim::try_from(request.aim).map_err(DaemonError::invalid)?;
+        aim.check().map_err(DaemonError::invalid)?;
         let schedule = request.schedule.as_deref().map(str::parse::<Schedule>);
         let schedule = schedule.transpose().map_err(DaemonError::invalid)?;
         if let Some(job) = request.until_job {

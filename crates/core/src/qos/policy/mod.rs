@@ -3,8 +3,8 @@
 //! A class has shares and perhaps a reservation of its own. Policies come on top:
 //! limits, cruise control, a queue depth, each with a schedule or for always. What
 //! they come to in a second of the week, and what of it binds, is decided in
-//! `resolve`; what cannot be had together is found in `contradiction`, before
-//! anything is put in force; whether a datastore can keep all that is reserved on it
+//! `resolve`; what cannot be had together is found in `contradiction`, and what nobody
+//! can mean in `bearable`, before anything is put in force; whether a datastore can keep all that is reserved on it
 //! is a question for `admission`.
 //!
 //! **Rules.**
@@ -17,6 +17,7 @@
 //! - Of queue depths the smallest binds.
 
 mod admission;
+mod bearable;
 mod contradiction;
 mod resolve;
 
@@ -24,6 +25,7 @@ use std::fmt;
 use std::str::FromStr;
 
 pub use admission::{Basis, Capacity, Claims, Oversold, Unproven, admit};
+pub use bearable::{BYTES_MIN, RESPONSE_MAX, Unbearable};
 pub use contradiction::{Contradiction, When, check};
 pub use resolve::{Resolution, Standing, Stands, resolve};
 
