@@ -21,6 +21,9 @@
 //! - A guest whose requests come when they come (open loop) keeps its IO/s until the
 //!   device is full, and then loses all at once. What tells before is its latency: in
 //!   a turn, response times are no more than [`GROWTH_MAX`] times as long.
+//! - What mirrored writes cost is there whatever is copied, and so it does not show in a
+//!   comparison. The mirror knows how long writes waited for the destination alone; that
+//!   part of the response times is taken off the budget.
 //! - A copier that does not use its rate says nothing about a higher one; the rate
 //!   stays within a step of what is used.
 //! - A loss that a pause makes plain is acted on at the end of the pause, before the
@@ -29,7 +32,8 @@
 //! # Failures
 //!
 //! If even the least rate costs more than the budget, the target is out of reach, and
-//! the copy goes on only while the guest is gone. It is tried again after a while.
+//! the copy goes on only while the guest is gone. It is tried again after a while. If
+//! mirrored writes alone cost more, the copy goes on slowly: only its end helps.
 
 use super::price::Price;
 use super::turns::{Pair, Turns};
@@ -92,6 +96,9 @@ const AGAIN: u32 = 300;
 /// the guest's own work.
 const STALE: u32 = 1200;
 
+/// The part of a new sample in what mirrored writes cost: half a minute counts.
+const MIRRORED: f64 = 1.0 / 300.0;
+
 /// The part of a new comparison in what was lost so far: a minute counts.
 const SMOOTHING: f64 = 1.0 / 60.0;
 
@@ -120,6 +127,9 @@ pub(super) struct Keep {
     iops: f64,
     /// What the copy costs it, smoothed.
     loss: f64,
+    /// How long writes waited for the destination alone in a sample, and how long all
+    /// requests took, in nanoseconds and smoothed.
+    mirrored: (f64, f64),
     /// Comparisons in a row that left no rate.
     hopeless: u32,
     /// Windows until a target that was given up is tried again.
@@ -139,6 +149,7 @@ impl Keep {
             since: 0,
             iops: 0.0,
             loss: 0.0,
+            mirrored: (0.0, 0.0),
             hopeless: 0,
             given_up: None,
         }
@@ -153,6 +164,7 @@ impl Keep {
             }
             *self = Keep::new(self.budget);
         }
+        self.look_at_mirror(seen);
         let pair = self.turns.look(seen);
         self.since += u32::from(seen.is_busy());
         if self.since > STALE {
@@ -194,22 +206,39 @@ impl Keep {
                 loss: self.price.value() * LEAST,
             });
         }
+        let mirrored = self.mirrored();
         match self.pairs {
             0..LEARNING => Standing::Learning,
-            _ if self.loss <= self.budget => Standing::Holding,
+            _ if mirrored > self.budget => {
+                Standing::Unreachable(Unreachable::MirrorCosts { loss: mirrored })
+            }
+            _ if self.loss + mirrored <= self.budget => Standing::Holding,
             _ => Standing::Converging,
         }
     }
 
     /// The guest's IO/s without the copy, and the part of it that it has, if known.
     pub(super) fn kept(&self) -> Option<(f64, f64)> {
-        (self.pairs > 0).then(|| (self.iops, (1.0 - self.loss).clamp(0.0, 1.0)))
+        let kept = 1.0 - self.loss - self.mirrored();
+        (self.pairs > 0).then(|| (self.iops, kept.clamp(0.0, 1.0)))
     }
 
     /// The part of the guest's IO/s that copying at a rate would leave, if known.
     pub(super) fn would_keep(&self, rate: f64) -> Option<f64> {
         let known = self.pairs >= LEARNING;
         known.then(|| (1.0 - self.price.value() * rate).clamp(0.0, 1.0))
+    }
+
+    fn look_at_mirror(&mut self, seen: &Observation<'_>) {
+        let (waited, took) = &mut self.mirrored;
+        *waited += MIRRORED * (seen.mirrored.0 as f64 - *waited);
+        *took += MIRRORED * (seen.guest.total().response.0 as f64 - *took);
+    }
+
+    /// The part of the guest's time that goes into waiting for the destination.
+    fn mirrored(&self) -> f64 {
+        let (waited, took) = self.mirrored;
+        (waited / took.max(1.0)).min(1.0)
     }
 
     fn learn(&mut self, pair: &Pair) {
@@ -230,7 +259,8 @@ impl Keep {
         let slower = (pair.growth - 1.0) / (GROWTH_MAX - 1.0);
         self.slowing.learn(pair.rate, slower, 1.0 / self.rate);
         let overspent = (self.loss - AIM * self.budget).max(0.0);
-        let aim = (AIM * self.budget - overspent).max(AIM_MIN * self.budget);
+        let aim =
+            (AIM * self.budget - overspent - self.mirrored()).max(AIM_MIN * self.budget);
         self.turn(pair, aim);
         let hopeless = aim < self.price.value() * LEAST;
         self.hopeless = if hopeless { self.hopeless + 1 } else { 0 };

@@ -13,6 +13,9 @@ pub struct Observation<'a> {
     pub copied: u64,
     /// How long the guest was gone (`Progress::guest_gone`, what it grew by).
     pub gone: Nanos,
+    /// How long its writes waited for the destination alone, all of them together
+    /// (`Progress::mirror_wait`, what it grew by).
+    pub mirrored: Nanos,
 }
 
 /// A window tells about the guest at work if it was gone for no more than this part:

@@ -17,7 +17,8 @@ pub enum Standing {
     Unreachable(Unreachable),
 }
 
-/// Why a target cannot be had. The copy then goes on only while the guest is gone.
+/// Why a target cannot be had. The copy then goes on only while the guest is gone; but
+/// for mirrored writes, which end the sooner the sooner it is done.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Unreachable {
     /// Even this little copying costs the guest too much.
@@ -25,6 +26,11 @@ pub enum Unreachable {
         /// Bytes per second.
         rate: u64,
         /// The part of its IO/s, 0 to 1, that this would cost.
+        loss: f64,
+    },
+    /// Mirrored writes cost the guest too much, whatever is copied.
+    MirrorCosts {
+        /// The part of its IO/s, 0 to 1.
         loss: f64,
     },
     /// The guest's own requests take longer, with nothing beside them.
@@ -43,6 +49,13 @@ impl fmt::Display for Unreachable {
                 Bytes(*rate),
                 loss * 100.0
             ),
+            Unreachable::MirrorCosts { loss } => {
+                write!(
+                    f,
+                    "writing to both images costs {:.1} % of its IO/s",
+                    loss * 100.0
+                )
+            }
             Unreachable::OwnLatency { p99 } => {
                 write!(f, "its own p99 is {p99} with no copy beside it")
             }

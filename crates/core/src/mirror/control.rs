@@ -43,16 +43,16 @@ impl<M: RegionMap> Mirror<M> {
     /// From now on the guest has nothing to do with the destination.
     fn leave_destination(&mut self, now: Nanos, out: &mut Vec<Action>) {
         self.copier.release_claims();
-        self.abandon_mirrored(out);
+        self.abandon_mirrored(now, out);
         self.undo_switch(now, out);
     }
 
     /// Mirrored writes in flight end when the source is done with them.
-    fn abandon_mirrored(&mut self, out: &mut Vec<Action>) {
+    fn abandon_mirrored(&mut self, now: Nanos, out: &mut Vec<Action>) {
         for id in self.flights.awaiting_destination() {
             self.lose_patience(id);
             if self.flights.get(id).source == super::flight::Side::Done {
-                self.answer(id, out);
+                self.answer(now, id, out);
             }
         }
     }

@@ -28,6 +28,8 @@ pub(super) struct Flight {
     /// The guest does not wait for the destination any more.
     pub(super) overdue: bool,
     pub(super) answered: bool,
+    /// Since when only the destination is waited for.
+    pub(super) source_done: Option<Nanos>,
     deadline: Option<Nanos>,
 }
 
@@ -52,6 +54,8 @@ pub(super) struct Flights {
     overdue: usize,
     /// Requests that the guest waits for.
     unanswered: usize,
+    /// How long guests waited for the destination alone, all in all.
+    mirror_wait: Nanos,
     /// Writes that waited for the destination in vain without ever being sent to
     /// it, since it last finished one.
     unsent: usize,
@@ -73,11 +77,18 @@ impl Flights {
         self.unanswered
     }
 
+    /// How long guests waited for the destination alone, all in all.
+    pub(super) fn mirror_wait(&self) -> Nanos {
+        self.mirror_wait
+    }
+
     /// The guest has its answer. Says whether it had not had it before.
-    pub(super) fn answered(&mut self, id: RequestId) -> bool {
+    pub(super) fn answered(&mut self, now: Nanos, id: RequestId) -> bool {
         let flight = self.get_mut(id);
         let first = !flight.answered;
         flight.answered = true;
+        let waited = flight.source_done.take().map_or(Nanos(0), |at| now.since(at));
+        self.mirror_wait = self.mirror_wait.plus(waited);
         self.unanswered -= usize::from(first);
         first
     }
@@ -102,6 +113,7 @@ impl Flights {
             destination: Side::Idle,
             overdue: false,
             answered: false,
+            source_done: None,
             deadline: None,
         };
         self.unanswered += 1;

@@ -150,11 +150,12 @@ impl<M: RegionMap> Mirror<M> {
             let left = patience.since(waited);
             if left > Nanos(0) {
                 self.flights.set_deadline(id, Some(now.plus(left)));
+                self.flights.get_mut(id).source_done = Some(now);
                 return;
             }
             self.lose_patience(id);
         }
-        self.answer(id, out);
+        self.answer(now, id, out);
         self.land(id);
     }
 
@@ -168,20 +169,31 @@ impl<M: RegionMap> Mirror<M> {
         if result.is_ok() {
             self.flights.destination_works();
         }
-        self.destination_leaves(id, result.is_ok(), out);
+        self.destination_leaves(now, id, result.is_ok(), out);
         if let Err(fault) = result {
             self.pause(now, PauseReason::Destination(fault), out);
         }
     }
 
     /// A mirrored write went to the source alone after all.
-    pub(super) fn destination_skipped(&mut self, id: RequestId, out: &mut Vec<Action>) {
+    pub(super) fn destination_skipped(
+        &mut self,
+        now: Nanos,
+        id: RequestId,
+        out: &mut Vec<Action>,
+    ) {
         self.flights.never_sent(id);
-        self.destination_leaves(id, false, out);
+        self.destination_leaves(now, id, false, out);
     }
 
     /// The destination has no more part in a write, which it has done or has not.
-    fn destination_leaves(&mut self, id: RequestId, done: bool, out: &mut Vec<Action>) {
+    fn destination_leaves(
+        &mut self,
+        now: Nanos,
+        id: RequestId,
+        done: bool,
+        out: &mut Vec<Action>,
+    ) {
         let flight = self.flights.get_mut(id);
         flight.destination = Side::Done;
         let range = flight.request.range;
@@ -189,7 +201,7 @@ impl<M: RegionMap> Mirror<M> {
             self.regions.write_spoils(range);
         }
         if self.flights.get(id).source == Side::Done {
-            self.answer(id, out);
+            self.answer(now, id, out);
             self.land(id);
         }
     }
@@ -204,8 +216,8 @@ impl<M: RegionMap> Mirror<M> {
     }
 
     /// Answers the guest, once.
-    pub(super) fn answer(&mut self, id: RequestId, out: &mut Vec<Action>) {
-        if self.flights.answered(id) {
+    pub(super) fn answer(&mut self, now: Nanos, id: RequestId, out: &mut Vec<Action>) {
+        if self.flights.answered(now, id) {
             out.push(Action::Answer(id));
         }
     }
@@ -234,7 +246,7 @@ impl<M: RegionMap> Mirror<M> {
                 self.force(now, request, out);
             } else {
                 self.lose_patience(id);
-                self.answer(id, out);
+                self.answer(now, id, out);
                 self.land(id);
             }
         }

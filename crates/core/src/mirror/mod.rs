@@ -171,7 +171,7 @@ impl<M: RegionMap> Mirror<M> {
             Event::DestinationInReach(is) => {
                 self.out_of_reach = (!is).then(|| self.out_of_reach.unwrap_or(now));
             }
-            Event::DestinationSkipped { id } => self.destination_skipped(id, out),
+            Event::DestinationSkipped { id } => self.destination_skipped(now, id, out),
             Event::JobOnSource { job, is } => self.job_on_source(now, job, is),
             Event::JobHeld { job, is } => self.jobs.set_held(now, job, is),
             Event::JobDone { job, outcome } => self.job_done(now, job, &outcome, out),
@@ -262,6 +262,7 @@ impl<M: RegionMap> Mirror<M> {
             yields: self.running() && self.pace.yields(),
             guest_gone: self.pace.gone(),
             passed: Bytes(self.pace.passed()),
+            mirror_wait: self.flights.mirror_wait(),
             eta,
             held: self.switch.held(),
             undone: self.switch.undone(),

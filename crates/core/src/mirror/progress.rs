@@ -148,6 +148,9 @@ pub struct Progress {
     /// Bytes that the copier got through since this mirror began, whether it copied,
     /// compared or found zeroes.
     pub passed: Bytes,
+    /// How long guests' writes waited for the destination alone, all of them together,
+    /// since this mirror began.
+    pub mirror_wait: Nanos,
     /// How long the rest will take at this rate, if that can be said.
     pub eta: Option<Nanos>,
     /// How long the guest was held at the switch-over that succeeded.

@@ -110,7 +110,12 @@ pub(crate) struct Measured {
 
 impl Measured {
     pub(crate) fn observation(&self) -> Observation<'_> {
-        Observation { guest: &self.window, copied: self.copied, gone: self.gone }
+        Observation {
+            guest: &self.window,
+            copied: self.copied,
+            gone: self.gone,
+            mirrored: Nanos(0),
+        }
     }
 
     /// How long requests took.

@@ -1,4 +1,4 @@
-//! A guest that gets no answers, or few.
+//! A guest that gets no answers, or few, or waits for what no comparison shows.
 
 use sterna_core::Nanos;
 use sterna_core::guard::{Aim, Guard, Observation, Standing, Way};
@@ -23,12 +23,23 @@ fn window(answers: u64, millis: u64, in_flight: u32) -> Window {
 /// Shows the guard so many windows, of which the one of each number is as given; the
 /// copier takes what it may, at most 600 MiB/s.
 fn show(guard: &mut Guard, count: u64, guest: impl Fn(u64) -> Window) -> Allowance {
+    show_mirrored(guard, count, 0.0, guest)
+}
+
+/// The same, with this part of the guest's time waiting for the destination alone.
+fn show_mirrored(
+    guard: &mut Guard,
+    count: u64,
+    part: f64,
+    guest: impl Fn(u64) -> Window,
+) -> Allowance {
     let mut allowance = Guard::FIRST;
     for number in 0..count {
         let guest = guest(number);
         let busy = allowance.busy.unwrap_or(u64::MAX).min(600 << 20);
         let copied = (busy as f64 * WINDOW.as_secs_f64()) as u64;
-        let seen = Observation { guest: &guest, copied, gone: Nanos(0) };
+        let mirrored = Nanos((guest.read.response.0 as f64 * part) as u64);
+        let seen = Observation { guest: &guest, copied, gone: Nanos(0), mirrored };
         allowance = guard.step(&seen, Way::default());
     }
     allowance
@@ -79,4 +90,18 @@ fn a_guest_whose_few_requests_cannot_be_compared_is_unknown() {
     let jumps = |number: u64| window([1, 40, 9, 400, 3][number as usize / 7 % 5], 1, 1);
     show(&mut guard, 6000, jumps);
     assert_ne!(guard.kept().map(|(iops, _)| iops as u64), Some(2000));
+}
+
+#[test]
+fn what_mirrored_writes_cost_is_taken_off_what_is_kept() {
+    let mut guard = Guard::new(keep_97());
+    show_mirrored(&mut guard, 900, 0.02, |_| window(200, 1, 2));
+    let (_, kept) = guard.kept().expect("it has been compared");
+    assert!((0.979..0.981).contains(&kept), "{kept}");
+    assert_eq!(guard.standing(), Standing::Holding);
+    let allowance = show_mirrored(&mut guard, 900, 0.1, |_| window(200, 1, 2));
+    let standing = guard.standing().to_string();
+    assert!(standing.starts_with("unreachable: writing to both images"), "{standing}");
+    assert_ne!(allowance.idle, Some(0));
+    assert!(guard.busy_rate() > Some(0), "only the end of the move helps");
 }

@@ -117,3 +117,15 @@ fn how_long_the_guest_was_gone_is_counted() {
     let gone = bench.mirror.progress().guest_gone;
     assert!((2700..3000).contains(&(gone.0 / 1_000_000)), "{gone}");
 }
+
+#[test]
+fn how_long_writes_waited_for_the_destination_alone_is_counted() {
+    let mut bench = Bench::almost_done();
+    bench.write(1, 0);
+    bench.after(Nanos::from_millis(2)).source_done(1);
+    bench.after(Nanos::from_millis(3)).destination_done(1);
+    bench.write(2, 0);
+    bench.after(Nanos::from_millis(2)).destination_done(2);
+    bench.after(Nanos::from_millis(3)).source_done(2);
+    assert_eq!(bench.mirror.progress().mirror_wait, Nanos::from_millis(3));
+}

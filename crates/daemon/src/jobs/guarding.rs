@@ -120,6 +120,7 @@ impl Post {
             guest: window,
             copied: now.passed.0.saturating_sub(last.passed.0),
             gone: now.guest_gone.since(last.guest_gone),
+            mirrored: now.mirror_wait.since(last.mirror_wait),
         };
         // First it is copied, and then compared.
         let compare = now.verified.map_or(0, |it| now.total.0.saturating_sub(it.0));
