@@ -4,8 +4,8 @@ A disk in memory, where nothing hides it, behind one daemon: in no class, in a c
 of which nothing is asked, and in one of which everything is asked, all far above what
 the disk does, so that nobody ever waits. The three take turns every few seconds, under
 one client that never ends; each round's ratio is to the disk in no class in the same
-round, because machines drift. So the IO/s, and the CPU time of the threads that carry
-I/O, which says the same on a machine that has other things to do.
+round, because machines drift. The machine must have nothing else to do: where half of
+the ratios are not within a few percent, the medians say nothing.
 """
 
 import os
