@@ -23,4 +23,4 @@ pub use pool::{Pool, SHARES_MAX, Stake};
 pub use scheduler::{FlowId, Permit, Scheduler};
 pub use slots::SCHEDULERS_MAX;
 pub use terms::{Limit, NotARate, ParseRateError, Rate, SHARES, Terms};
-pub use window::{THRESHOLD, WindowControl};
+pub use window::{WindowControl, threshold};

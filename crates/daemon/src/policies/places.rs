@@ -9,17 +9,10 @@ use std::collections::BTreeMap;
 
 use sterna_core::Nanos;
 use sterna_core::measure::{LqFit, Window};
-use sterna_core::qos::{SHARES, THRESHOLD, WindowControl};
+use sterna_core::qos::{SHARES, WindowControl, threshold};
 
 use super::book::Entry;
 use crate::daemon::Daemon;
-
-/// The latency to hold, in times of the device's own: there, a device whose latency
-/// grows with what is there gives 90 % of all it can.
-const TIMES: u64 = 10;
-
-/// Less is not told from what a busy machine adds by itself.
-const THRESHOLD_MIN: Nanos = Nanos::from_millis(2);
 
 /// The windows that are in force.
 #[derive(Debug, Default)]
@@ -41,7 +34,7 @@ impl Places {
         }
         for (name, window) in done {
             let (control, told) = self.0.entry(name.clone()).or_default();
-            let places = control.step(window, threshold(daemon, name));
+            let places = control.step(window, latency_of(daemon, name));
             if *told != Some(places) {
                 *told = Some(places);
                 set(daemon, name, Some(places));
@@ -59,11 +52,9 @@ fn set(daemon: &Daemon, name: &str, places: Option<u32>) {
 }
 
 /// The latency to hold on a datastore.
-fn threshold(daemon: &Daemon, name: &str) -> Nanos {
-    match daemon.samples.device(name) {
-        Some(LqFit::Line(line)) => {
-            Nanos(line.unloaded.0 * TIMES).clamp(THRESHOLD_MIN, THRESHOLD)
-        }
-        _ => THRESHOLD,
-    }
+fn latency_of(daemon: &Daemon, name: &str) -> Nanos {
+    threshold(match daemon.samples.device(name) {
+        Some(LqFit::Line(line)) => Some(line.unloaded),
+        _ => None,
+    })
 }
