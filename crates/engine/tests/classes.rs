@@ -18,7 +18,7 @@ use sterna_engine::{
 use sterna_nbd::Command;
 use tempfile::TempDir;
 
-const SIZE: u64 = 1 << 20;
+const SIZE: u64 = 8 << 20;
 const BLOCK: u32 = 4096;
 const CLASS: ClassId = ClassId(7);
 
@@ -31,15 +31,19 @@ struct Stage {
 
 impl Stage {
     fn new(io: IoChoice, shape: &str) -> Stage {
-        let directory = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let config = Config { reactors: 2, io, ..Config::default() };
-        let engine = Engine::start(&config).unwrap();
+        Stage::with(&config, shape, env!("CARGO_TARGET_TMPDIR"), true)
+    }
+
+    fn with(config: &Config, shape: &str, place: &str, direct: bool) -> Stage {
+        let directory = TempDir::new_in(place).unwrap();
+        let engine = Engine::start(config).unwrap();
         let datastore = Arc::new(Budget::new(shape.parse().unwrap()));
         for disk in 0..2u128 {
             let name = format!("disk{disk}");
             let path = directory.path().join(&name);
             File::create(&path).unwrap().set_len(SIZE).unwrap();
-            let image = ImageSpec::File { path, direct: true };
+            let image = ImageSpec::File { path, direct };
             let (id, budget) = (DiskId(disk), Arc::clone(&datastore));
             engine.attach(DiskSpec { id, name, size: SIZE, image, budget }).unwrap();
         }
@@ -173,6 +177,38 @@ fn a_datastore_with_a_window_is_shared_by_shares_and_reservations() {
         assert!((0.45..0.85).contains(&part), "300 of 500: {a} and {b}");
         many.end();
         few.end();
+    });
+}
+
+#[test]
+fn zeroes_that_are_written_out_and_what_is_read_ahead_count_as_bytes() {
+    const LEN: u32 = 8 << 20;
+    on_both(|io| {
+        // A file system in memory makes holes, and has to write all other zeroes.
+        let config = Config { reactors: 1, io, ..Config::default() };
+        let stage = Stage::with(&config, "none", "/dev/shm", false);
+        let mut client = Client::connect_to(&stage.socket(), "disk0", true);
+        let mut took = |command| {
+            let start = Instant::now();
+            assert_eq!(client.call(command, &[]).result, Ok(()));
+            start.elapsed()
+        };
+        let zeroes = |len, no_hole| {
+            let (fua, fast_zero) = (false, false);
+            Command::WriteZeroes { offset: 0, len, fua, no_hole, fast_zero }
+        };
+        // That it has to is known once it was tried.
+        took(zeroes(BLOCK, true));
+        let limit = Limit { bytes: Some(LEN.into()), ..Limit::default() };
+        let terms = Terms { limit, ..Terms::default() };
+        stage.engine.set_terms(CLASS, Some(terms)).unwrap();
+        stage.engine.set_class(DiskId(0), Some(CLASS)).unwrap();
+        for _ in 0..3 {
+            assert!(took(zeroes(LEN, false)) < SECOND / 2, "holes");
+        }
+        // The first of eight pieces goes at once, and the next command pays the last.
+        assert!(took(zeroes(LEN, true)) > SECOND * 3 / 4, "written out");
+        assert!(took(Command::Cache { offset: 0, len: LEN }) > SECOND * 3 / 4, "read");
     });
 }
 

@@ -28,6 +28,7 @@ mod images;
 use std::collections::HashMap;
 
 use sterna_core::Nanos;
+use sterna_core::qos::Cost;
 
 use self::copies::Copying;
 use self::images::Held;
@@ -154,7 +155,7 @@ impl Disk {
 
     /// A guest request. Answered exactly once, in `take_answers`.
     pub(crate) fn submit(&mut self, cx: &mut Cx, origin: Origin, op: ImageOp) {
-        let cost = qos::cost(&op);
+        let cost = self.core.cost(self.core.current, &op);
         let progress = Progress::Waiting;
         let request = Request { origin, op, arrived: cx.now, progress };
         let id = self.core.requests.insert(request);
@@ -306,6 +307,16 @@ impl Core {
             Some(held) => held.image.submit(cx, ticket, op),
             None => cx.finished.push((ticket, Err(Errno(libc::ENODEV)))),
         }
+    }
+
+    /// What an operation costs on an image; none for what need not wait.
+    fn cost(&self, image: u16, op: &ImageOp) -> Option<Cost> {
+        self.image(image).and_then(|image| qos::cost(op, image))
+    }
+
+    /// Whether the datastore will be busy with an operation's bytes.
+    pub(crate) fn moves_bytes(&self, op: &ImageOp) -> bool {
+        self.image(self.current).is_some_and(|image| image.moves_bytes(op))
     }
 
     /// Puts the guest into a class; what waits goes with it.

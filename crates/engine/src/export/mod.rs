@@ -4,7 +4,7 @@
 //! the reactor of its disk, where it stays (`connection`). All that it does
 //! happens in three steps of a turn of the loop: what was received is cut into
 //! commands and these into requests of the disk (`receive`, `command`); answers
-//! become replies (`command`, `stream`); all replies of a turn leave in one
+//! become replies (`command`, `stream`, `ranged`); all replies of a turn leave in one
 //! message (`output`). So a burst of requests costs one receive, one system
 //! call for all its disk operations, and one send.
 //!
@@ -41,6 +41,7 @@ pub(crate) mod connection;
 pub(crate) mod handshake;
 mod memory;
 mod output;
+mod ranged;
 mod receive;
 mod stream;
 
@@ -66,9 +67,9 @@ const IN_FLIGHT_MAX: usize = 128;
 /// that the buffers of a queue of them fit into the budget.
 pub(crate) const PIECE: usize = 1 << 20;
 
-/// Zeroes and discards have no payload; their pieces bound how long the mirror
-/// and the file system are busy with one.
-const ZERO_PIECE: u64 = 64 << 20;
+/// What is only marked (zeroes, discards) moves no bytes; its pieces bound how long the
+/// mirror and the file system are busy with one.
+const MARK_PIECE: u64 = 64 << 20;
 
 /// The first receive buffer: more than a hundred requests without payload.
 const RECEIVE_MIN: usize = 4 << 10;

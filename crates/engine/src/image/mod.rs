@@ -175,6 +175,12 @@ pub(crate) trait Image {
 
     fn info(&self) -> ImageInfo;
 
+    /// Whether an operation keeps its datastore busy with its bytes: they are read or
+    /// written, and not only marked. As far as is known.
+    fn moves_bytes(&self, op: &ImageOp) -> bool {
+        matches!(op, ImageOp::Read { .. } | ImageOp::Write { .. })
+    }
+
     /// The file behind the image, if another image may `Clone` from it: none
     /// where something lies in between.
     fn file(&self) -> Option<Arc<OwnedFd>> {
