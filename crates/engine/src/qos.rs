@@ -4,7 +4,8 @@
 //! they come in (so what waits is not yet in flight for a mirror), and the copier's
 //! operations on either image. The destination's part of a mirrored write does not: its
 //! guest has had its turn, and waits. Nor do flushes and questions, which cost a
-//! datastore little and may be what others wait for.
+//! datastore little and may be what others wait for. Zeroes that are written out and
+//! what is read ahead cost what a write and a read of as much do.
 //!
 //! What may start and did not at once goes to `ready`; the loop gives it to its disk.
 //! A guest's requests are scheduled where the disk's current image is, and move with
@@ -18,7 +19,7 @@ use sterna_core::measure::Window;
 use sterna_core::qos::{Class, ClassId, Cost, FlowId, Permit, Pool, SHARES, Stake};
 use sterna_core::qos::{SCHEDULERS_MAX, Scheduler};
 
-use crate::image::ImageOp;
+use crate::image::{Image, ImageOp};
 use crate::io::{Owner, Token};
 use crate::slab::Slab;
 use crate::timer::{Alarm, Timers};
@@ -65,7 +66,7 @@ impl Copied {
     /// What an operation will have done that is asked for now.
     pub(crate) fn by(op: &ImageOp, now: Nanos) -> Copied {
         let write = !matches!(op, ImageOp::Read { .. });
-        Copied { write, bytes: cost(op).map_or(0, |cost| cost.bytes), arrived: now }
+        Copied { write, bytes: transferred(op), arrived: now }
     }
 }
 
@@ -78,15 +79,25 @@ pub(crate) struct Turn {
     pub(crate) at: Nanos,
 }
 
-/// What an operation costs; none for what need not wait.
-pub(crate) fn cost(op: &ImageOp) -> Option<Cost> {
+/// What an operation costs on an image; none for what need not wait.
+pub(crate) fn cost(op: &ImageOp, on: &dyn Image) -> Option<Cost> {
+    let moves = on.moves_bytes(op);
+    let bytes = match op {
+        ImageOp::Read { .. } | ImageOp::Write { .. } => transferred(op),
+        ImageOp::Zero { len, .. } if moves => *len,
+        // Blocks that are shared or let go are neither read nor written.
+        ImageOp::Zero { .. } | ImageOp::Clone { .. } => 0,
+        ImageOp::Cache { len, .. } if moves => *len,
+        ImageOp::Flush | ImageOp::Extents { .. } | ImageOp::Cache { .. } => return None,
+    };
+    Some(Cost { bytes })
+}
+
+/// The bytes that an operation takes or gives.
+fn transferred(op: &ImageOp) -> u64 {
     match op {
-        ImageOp::Read { buf, .. } | ImageOp::Write { buf, .. } => {
-            Some(Cost { bytes: buf.len() as u64 })
-        }
-        // Blocks that are shared are neither read nor written.
-        ImageOp::Zero { .. } | ImageOp::Clone { .. } => Some(Cost { bytes: 0 }),
-        ImageOp::Flush | ImageOp::Extents { .. } | ImageOp::Cache { .. } => None,
+        ImageOp::Read { buf, .. } | ImageOp::Write { buf, .. } => buf.len() as u64,
+        _ => 0,
     }
 }
 
@@ -176,10 +187,18 @@ impl Qos {
         waiting
     }
 
-    /// Takes out what waits in a flow.
-    pub(crate) fn give_up(&mut self, flow: &Flow) -> Vec<Item> {
-        let store = self.scheduler(flow.store);
-        store.map_or_else(Vec::new, |store| store.take_waiting(flow.id))
+    /// Takes out of what waits in a flow what is `unwanted`.
+    pub(crate) fn give_up(
+        &mut self,
+        now: Nanos,
+        flow: &Flow,
+        unwanted: impl Fn(&Item) -> bool,
+    ) -> Vec<Item> {
+        let Some(store) = self.scheduler(flow.store) else { return Vec::new() };
+        let gone = store.take_waiting(flow.id, unwanted);
+        // Others may have waited for what came before them.
+        self.look(now, flow.store);
+        gone
     }
 
     /// A request has come: its turn, if that is now. Else it will be `ready`.

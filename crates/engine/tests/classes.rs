@@ -18,7 +18,7 @@ use sterna_engine::{
 use sterna_nbd::Command;
 use tempfile::TempDir;
 
-const SIZE: u64 = 1 << 20;
+const SIZE: u64 = 8 << 20;
 const BLOCK: u32 = 4096;
 const CLASS: ClassId = ClassId(7);
 
@@ -31,15 +31,19 @@ struct Stage {
 
 impl Stage {
     fn new(io: IoChoice, shape: &str) -> Stage {
-        let directory = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let config = Config { reactors: 2, io, ..Config::default() };
-        let engine = Engine::start(&config).unwrap();
+        Stage::with(&config, shape, env!("CARGO_TARGET_TMPDIR"), true)
+    }
+
+    fn with(config: &Config, shape: &str, place: &str, direct: bool) -> Stage {
+        let directory = TempDir::new_in(place).unwrap();
+        let engine = Engine::start(config).unwrap();
         let datastore = Arc::new(Budget::new(shape.parse().unwrap()));
         for disk in 0..2u128 {
             let name = format!("disk{disk}");
             let path = directory.path().join(&name);
             File::create(&path).unwrap().set_len(SIZE).unwrap();
-            let image = ImageSpec::File { path, direct: true };
+            let image = ImageSpec::File { path, direct };
             let (id, budget) = (DiskId(disk), Arc::clone(&datastore));
             engine.attach(DiskSpec { id, name, size: SIZE, image, budget }).unwrap();
         }
@@ -55,13 +59,17 @@ impl Stage {
 
     /// A client that keeps so many reads in flight until it is dropped.
     fn reader(&self, disk: usize, depth: usize) -> Reader {
+        self.reader_of(disk, depth, BLOCK)
+    }
+
+    fn reader_of(&self, disk: usize, depth: usize, len: u32) -> Reader {
         let (stop, count) = (Arc::new(AtomicBool::new(false)), Arc::default());
         let reader = Reader { stop, count, thread: None };
         let (stop, count) = (Arc::clone(&reader.stop), Arc::clone(&reader.count));
         let socket = self.socket();
         let run = move || {
             let mut client = Client::connect_to(&socket, &format!("disk{disk}"), true);
-            let read = Command::Read { offset: 0, len: BLOCK, df: false };
+            let read = Command::Read { offset: 0, len, df: true };
             for _ in 0..depth {
                 client.send(read, &[]);
             }
@@ -173,6 +181,95 @@ fn a_datastore_with_a_window_is_shared_by_shares_and_reservations() {
         assert!((0.45..0.85).contains(&part), "300 of 500: {a} and {b}");
         many.end();
         few.end();
+    });
+}
+
+#[test]
+fn zeroes_that_are_written_out_and_what_is_read_ahead_count_as_bytes() {
+    const LEN: u32 = 8 << 20;
+    on_both(|io| {
+        // A file system in memory makes holes, and has to write all other zeroes.
+        let config = Config { reactors: 1, io, ..Config::default() };
+        let stage = Stage::with(&config, "none", "/dev/shm", false);
+        let mut client = Client::connect_to(&stage.socket(), "disk0", true);
+        let mut took = |command| {
+            let start = Instant::now();
+            assert_eq!(client.call(command, &[]).result, Ok(()));
+            start.elapsed()
+        };
+        let zeroes = |len, no_hole| {
+            let (fua, fast_zero) = (false, false);
+            Command::WriteZeroes { offset: 0, len, fua, no_hole, fast_zero }
+        };
+        // That it has to is known once it was tried.
+        took(zeroes(BLOCK, true));
+        let limit = Limit { bytes: Some(LEN.into()), ..Limit::default() };
+        let terms = Terms { limit, ..Terms::default() };
+        stage.engine.set_terms(CLASS, Some(terms)).unwrap();
+        stage.engine.set_class(DiskId(0), Some(CLASS)).unwrap();
+        for _ in 0..3 {
+            assert!(took(zeroes(LEN, false)) < SECOND / 2, "holes");
+        }
+        // The first of eight pieces goes at once, and the next command pays the last.
+        assert!(took(zeroes(LEN, true)) > SECOND * 3 / 4, "written out");
+        assert!(took(Command::Cache { offset: 0, len: LEN }) > SECOND * 3 / 4, "read");
+    });
+}
+
+#[test]
+fn what_waits_for_its_turn_on_one_disk_leaves_memory_to_the_others() {
+    on_both(|io| {
+        let config = Config { reactors: 1, io, ..Config::default() };
+        let place = env!("CARGO_TARGET_TMPDIR");
+        let stage = Stage::with(&config, "latency=2ms", place, true);
+        let limit = Limit { bytes: Some(8 << 20), ..Limit::default() };
+        let terms = Terms { limit, ..Terms::default() };
+        stage.engine.set_terms(CLASS, Some(terms)).unwrap();
+        stage.engine.set_class(DiskId(0), Some(CLASS)).unwrap();
+        // 512 of 1 MiB are asked for, and there are 32 MiB.
+        let held: Vec<_> = (0..8).map(|_| stage.reader_of(0, 64, 1 << 20)).collect();
+        let free = stage.reader_of(1, 8, 1 << 20);
+        let all = |least| held.iter().all(|one| one.count() >= least);
+        for round in 1..=3 {
+            eventually("all connections to have their turns", || all(round));
+            let waits = stage.engine.stats(DiskId(0)).unwrap().in_flight;
+            assert!((1..=6).contains(&waits), "less than a ninth: {waits}");
+        }
+        assert!(free.count() > 50, "{}", free.count());
+        stage.engine.set_terms(CLASS, None).unwrap();
+        eventually("all connections to go on without a limit", || all(20));
+        held.into_iter().for_each(Reader::end);
+        free.end();
+    });
+}
+
+#[test]
+fn what_clients_that_are_gone_had_asked_for_holds_up_nobody() {
+    on_both(|io| {
+        let stage = Stage::new(io, "none");
+        stage.engine.set_class(DiskId(0), Some(CLASS)).unwrap();
+        let connect = || Client::connect_to(&stage.socket(), "disk0", true);
+        let in_flight = || stage.engine.stats(DiskId(0)).unwrap().in_flight;
+        // Once they would wait for ten seconds, and once for a minute, and not all of
+        // them have found memory.
+        let bytes = Limit { bytes: Some(1 << 20), ..Limit::default() };
+        let slow = Terms { limit: bytes, ..Terms::default() };
+        for (terms, len, waits) in [(limited(10), BLOCK, 64), (slow, 1 << 20, 1)] {
+            stage.engine.set_terms(CLASS, Some(terms)).unwrap();
+            let mut clients = [(); 4].map(|()| connect());
+            for client in &mut clients {
+                for _ in 0..25 {
+                    client.send(Command::Read { offset: 0, len, df: true }, &[]);
+                }
+            }
+            eventually("most of them to wait", || in_flight() >= waits);
+            drop(clients);
+            let start = Instant::now();
+            connect().read(0, BLOCK);
+            assert!(start.elapsed() < 4 * SECOND, "{:?}", start.elapsed());
+            eventually("all of them to be dropped", || in_flight() == 0);
+            assert!(start.elapsed() < 5 * SECOND, "{:?}", start.elapsed());
+        }
     });
 }
 

@@ -27,8 +27,16 @@
 //! one atomic step takes. What a request costs is a time of filling, rounded up to
 //! a nanosecond: the rate is never exceeded, and up to 1 GB/s the rounding costs a
 //! 512th of it at most.
+//!
+//! What is owed is a time at one rate, so it may never be taken for a time at
+//! another: a request of a second at an old, slow rate would cost hours at a new one.
+//! The number says which rate it speaks of: its lowest bit names one of two. A new
+//! rate is put where the old one is not, and then one step changes both, what is
+//! owed and which rate holds. Who takes meanwhile sees that the number is another
+//! one, and reckons again.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::Nanos;
 
@@ -44,12 +52,34 @@ const OPEN: u64 = 0;
 /// A token bucket.
 #[derive(Debug)]
 pub struct Bucket {
-    /// Units per second, or `OPEN`.
-    rate: AtomicU64,
-    /// In nanoseconds of the clock of those that take.
-    full_at: AtomicU64,
+    state: AtomicU64,
+    /// Units per second, or `OPEN`. The state says which of them holds.
+    rates: [AtomicU64; 2],
+    /// Rates are changed by one at a time.
+    change: Mutex<()>,
     /// What fits it.
     burst: Nanos,
+}
+
+/// When a bucket will be full, and at which of its rates.
+#[derive(Clone, Copy)]
+struct State {
+    /// In nanoseconds of the clock of those that take.
+    full_at: u64,
+    rate: usize,
+}
+
+impl State {
+    /// 292 years.
+    const LATEST: u64 = u64::MAX >> 1;
+
+    fn packed(self) -> u64 {
+        self.full_at.min(State::LATEST) << 1 | self.rate as u64
+    }
+
+    fn of(packed: u64) -> State {
+        State { full_at: packed >> 1, rate: (packed & 1) as usize }
+    }
 }
 
 impl Default for Bucket {
@@ -67,72 +97,93 @@ impl Bucket {
 
     /// A full bucket that takes so long to fill.
     pub fn with_burst(rate: u64, burst: Nanos) -> Bucket {
-        let bucket = Bucket::open(burst);
-        bucket.rate.store(rate.max(1), Ordering::Relaxed);
-        bucket
+        Bucket { rates: [rate.max(1), OPEN].map(AtomicU64::new), ..Bucket::open(burst) }
     }
 
     /// A bucket that holds nobody back, and takes so long to fill once it has a rate.
     pub fn open(burst: Nanos) -> Bucket {
-        Bucket { rate: AtomicU64::new(OPEN), full_at: AtomicU64::new(0), burst }
+        let (state, rates) = (AtomicU64::new(0), [OPEN; 2].map(AtomicU64::new));
+        Bucket { state, rates, change: Mutex::new(()), burst }
     }
 
     /// Units per second, if it holds anybody back.
     pub fn rate(&self) -> Option<u64> {
-        Some(self.rate.load(Ordering::Relaxed)).filter(|rate| *rate != OPEN)
+        self.rate_of(self.state())
     }
 
     /// Fills with another rate from now on, or holds nobody back. What is owed is
     /// owed still, and paid at the new rate.
     pub fn set_rate(&self, now: Nanos, rate: Option<u64>) {
-        let new = rate.map_or(OPEN, |rate| rate.max(1));
-        let old = self.rate.swap(new, Ordering::Relaxed);
-        if old == OPEN || new == OPEN {
-            // Full: what was taken while nothing was held back was for nothing.
-            self.full_at.store(now.0, Ordering::Relaxed);
-        } else if old != new {
-            let scale = |full_at: u64| {
-                let left = u128::from(full_at.saturating_sub(now.0));
-                let left = left * u128::from(old) / u128::from(new);
-                Some(now.0.saturating_add(u64::try_from(left).unwrap_or(u64::MAX)))
-            };
-            let _ =
-                self.full_at.fetch_update(Ordering::Relaxed, Ordering::Relaxed, scale);
+        let _alone = self.change.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { rate: number, .. } = self.state();
+        let (old, other) = (self.rate(), 1 - number);
+        let new = rate.map(|rate| rate.max(1));
+        if old == new {
+            return;
         }
+        self.rates[other].store(new.unwrap_or(OPEN), Ordering::SeqCst);
+        self.step(|State { full_at, .. }| {
+            let left = match (old, new) {
+                (Some(old), Some(new)) => {
+                    let left = u128::from(full_at.saturating_sub(now.0));
+                    left * u128::from(old) / u128::from(new)
+                }
+                // Full: what was taken while nothing was held back was for nothing.
+                _ => 0,
+            };
+            let left = u64::try_from(left).unwrap_or(u64::MAX);
+            Some(State { full_at: now.0.saturating_add(left), rate: other })
+        });
     }
 
     /// How long so many units take to come; nothing where nobody is held back.
     pub fn price(&self, units: u64) -> Nanos {
-        let Some(rate) = self.rate() else { return Nanos(0) };
-        let price = (u128::from(units) * SECOND).div_ceil(u128::from(rate));
-        Nanos(u64::try_from(price).unwrap_or(u64::MAX))
+        self.rate().map_or(Nanos(0), |rate| price(rate, units))
     }
 
     /// Since when the next request might have started, or from when on it may.
     pub fn tag(&self) -> Nanos {
-        self.start(self.full_at.load(Ordering::Relaxed))
+        self.start(self.state().full_at)
     }
 
     /// Takes what a request costs; gives the moment from which on it may start:
     /// `now` or later.
     pub fn take(&self, now: Nanos, units: u64) -> Nanos {
-        if self.rate().is_none() {
-            return now;
-        }
-        let price = self.price(units);
-        let later = |full_at: u64| Some(full_at.max(now.0).saturating_add(price.0));
-        // The number stands for nothing else in memory, so no order is needed.
-        let full_at = self
-            .full_at
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, later)
-            .unwrap_or_else(|full_at| full_at);
-        now.max(self.start(full_at))
+        let found = self.step(|state| {
+            let price = price(self.rate_of(state)?, units);
+            let full_at = state.full_at.max(now.0).saturating_add(price.0);
+            Some(State { full_at, ..state })
+        });
+        found.map_or(now, |State { full_at, .. }| now.max(self.start(full_at)))
+    }
+
+    fn state(&self) -> State {
+        State::of(self.state.load(Ordering::SeqCst))
+    }
+
+    fn rate_of(&self, state: State) -> Option<u64> {
+        Some(self.rates[state.rate].load(Ordering::SeqCst)).filter(|rate| *rate != OPEN)
+    }
+
+    /// Changes the state as a whole, unless there is nothing to change; gives the one
+    /// before. A rate that was read for a state holds for it: it is changed only while
+    /// the state names the other one.
+    fn step(&self, change: impl Fn(State) -> Option<State>) -> Option<State> {
+        let packed = |state| change(State::of(state)).map(State::packed);
+        let order = Ordering::SeqCst;
+        self.state.fetch_update(order, order, packed).ok().map(State::of)
     }
 
     /// When a request may start that finds the bucket full at `full_at`.
     fn start(&self, full_at: u64) -> Nanos {
         Nanos(full_at.saturating_sub(self.burst.0))
     }
+}
+
+/// How long so many units take to come.
+fn price(rate: u64, units: u64) -> Nanos {
+    let price = (u128::from(units) * SECOND).div_ceil(u128::from(rate));
+    Nanos(u64::try_from(price).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -124,4 +125,31 @@ fn threads_that_take_from_a_bucket_at_once_lose_nothing_and_gain_nothing() {
     // A microsecond each, of which the first 10 ms were there.
     let paid = bucket.take(Nanos(0), 0).plus(Nanos::from_millis(10));
     assert_eq!(paid, Nanos(THREADS as u64 * TAKEN * 1000));
+}
+
+#[test]
+fn what_is_taken_while_a_rate_changes_costs_what_it_costs_at_one_of_the_rates() {
+    const TAKEN: u64 = 100_000;
+    const SLOW: u64 = 1_000;
+    const FAST: u64 = 1_000_000;
+    // Nothing flows back: time stands. So in the end all that was taken is owed.
+    let bucket = Bucket::new(FAST);
+    let taking = AtomicUsize::new(THREADS);
+    let take_many = || {
+        for _ in 0..TAKEN {
+            bucket.take(Nanos(0), 1);
+        }
+        taking.fetch_sub(1, Ordering::Relaxed);
+    };
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(take_many);
+        }
+        while taking.load(Ordering::Relaxed) > 0 {
+            bucket.set_rate(Nanos(0), Some(SLOW));
+            bucket.set_rate(Nanos(0), Some(FAST));
+        }
+    });
+    let paid = bucket.take(Nanos(0), 0).plus(Nanos::from_millis(10));
+    assert_eq!(paid, Nanos(THREADS as u64 * TAKEN * 1000), "a microsecond each");
 }

@@ -4,7 +4,7 @@
 use super::Core;
 use crate::image::{Cx, ImageOp, Ticket};
 use crate::io::Errno;
-use crate::qos::{self, Copied, Item, Turn};
+use crate::qos::{Copied, Item, Turn};
 
 /// An operation of the copier.
 pub(super) enum Copying {
@@ -25,7 +25,7 @@ impl Core {
         op: ImageOp,
     ) -> bool {
         let disk = self.index;
-        if let (Some(cost), Some(held)) = (qos::cost(&op), self.held(image)) {
+        if let (Some(cost), Some(held)) = (self.cost(image, &op), self.held(image)) {
             let item = Item::Copy { disk, image, ticket };
             let copied = Copied::by(&op, cx.now);
             let Some(turn) = cx.qos.arrive(cx.now, &held.copies, cost, item) else {
@@ -83,7 +83,7 @@ impl Core {
     /// Ends the copier's operations that wait for their turn.
     pub(crate) fn give_up_copies(&mut self, cx: &mut Cx) {
         for held in &self.images {
-            for item in cx.qos.give_up(&held.copies) {
+            for item in cx.qos.give_up(cx.now, &held.copies, |_| true) {
                 if let Item::Copy { ticket, .. } = item {
                     self.refuse(cx, ticket);
                 }

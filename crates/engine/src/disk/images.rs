@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use sterna_core::qos::Pool;
+use sterna_core::qos::{Cost, Pool};
 
 use super::Core;
 use crate::image::{Cx, Image, Opened};
 use crate::io::{Completion, ImageId};
-use crate::qos::{self, Flow, Item};
+use crate::qos::{Flow, Item};
 
 /// An image of a disk.
 pub(super) struct Held {
@@ -43,8 +43,11 @@ impl Core {
         let waiting = self.flow.take().map(|old| cx.qos.remove(&old));
         for item in waiting.into_iter().flatten() {
             let Item::Guest { request, .. } = item else { continue };
-            let cost = self.requests.get(request).and_then(|one| qos::cost(&one.op));
-            let Some(cost) = cost else { continue };
+            let Some(op) = self.requests.get(request).map(|one| &one.op) else {
+                continue;
+            };
+            // What need not wait here has waited for long enough.
+            let cost = self.cost(image, op).unwrap_or(Cost { bytes: 0 });
             cx.qos.arrive_again(cx.now, &flow, cost, item);
         }
         self.flow = Some(flow);

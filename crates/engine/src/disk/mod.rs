@@ -18,6 +18,12 @@
 //! driver hears of it when it starts. The operations of a driver's copier wait in
 //! the same way, at the datastore of the image they are for.
 //!
+//! **Requests that nobody waits for.** When a connection is closed, those of its
+//! requests that still wait for their turn are dropped: a machine that was killed must
+//! not be held up, when it is back, by what it had asked for before. Nobody was told
+//! that such a write was done, so its bytes may be the old ones, as after a loss of
+//! power; what has started is carried out.
+//!
 //! **The end.** A disk that is being detached takes no more connections; its
 //! connections close; when no request is left its images close; when they are
 //! idle it is gone.
@@ -25,9 +31,10 @@
 mod copies;
 mod images;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use sterna_core::Nanos;
+use sterna_core::qos::Cost;
 
 use self::copies::Copying;
 use self::images::Held;
@@ -120,6 +127,10 @@ pub(crate) struct Core {
     pub(crate) closing: bool,
     pub(crate) counters: Counters,
     requests: Slab<Request>,
+    /// What those of them that wait for their turn hold of the reactor's memory.
+    waiting: usize,
+    /// Connections that wait until that is less, in order of their coming.
+    pub(crate) behind: VecDeque<u32>,
     answers: Vec<Answer>,
     images: Vec<Held>,
     current: u16,
@@ -141,6 +152,8 @@ impl Disk {
             closing: false,
             counters: Counters::default(),
             requests: Slab::new(),
+            waiting: 0,
+            behind: VecDeque::new(),
             answers: Vec::new(),
             images: Vec::new(),
             current: 0,
@@ -154,8 +167,9 @@ impl Disk {
 
     /// A guest request. Answered exactly once, in `take_answers`.
     pub(crate) fn submit(&mut self, cx: &mut Cx, origin: Origin, op: ImageOp) {
-        let cost = qos::cost(&op);
+        let cost = self.core.cost(self.core.current, &op);
         let progress = Progress::Waiting;
+        self.core.waiting += op.memory();
         let request = Request { origin, op, arrived: cx.now, progress };
         let id = self.core.requests.insert(request);
         self.core.count_arrival(cx.now, id);
@@ -176,6 +190,7 @@ impl Disk {
             return turn.map_or((), |turn| cx.qos.done(cx.now, turn));
         };
         request.progress = Progress::Started(turn);
+        self.core.waiting -= request.op.memory();
         match &mut self.route {
             Route::Direct => {
                 self.core.carry_out(cx, id, self.core.current, u64::from(id));
@@ -276,6 +291,11 @@ impl Core {
         self.requests.len()
     }
 
+    /// What waits for its turn holds so much of the reactor's memory.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
     fn count_arrival(&mut self, now: Nanos, id: u32) {
         let in_flight = self.requests.len();
         if let Some(request) = self.requests.get(id) {
@@ -308,6 +328,16 @@ impl Core {
         }
     }
 
+    /// What an operation costs on an image; none for what need not wait.
+    fn cost(&self, image: u16, op: &ImageOp) -> Option<Cost> {
+        self.image(image).and_then(|image| qos::cost(op, image))
+    }
+
+    /// Whether the datastore will be busy with an operation's bytes.
+    pub(crate) fn moves_bytes(&self, op: &ImageOp) -> bool {
+        self.image(self.current).is_some_and(|image| image.moves_bytes(op))
+    }
+
     /// Puts the guest into a class; what waits goes with it.
     pub(crate) fn set_class(&mut self, cx: &mut Cx, class: Membership) {
         if let Some(flow) = &self.flow {
@@ -320,14 +350,37 @@ impl Core {
     pub(crate) fn answer(&mut self, cx: &mut Cx, id: u32, result: ImageResult) {
         let Some(request) = self.requests.remove(id) else { return };
         let mut started = request.arrived;
-        if let Progress::Started(Some(turn)) = request.progress {
-            started = turn.at;
-            cx.qos.done(cx.now, turn);
+        match request.progress {
+            Progress::Started(Some(turn)) => {
+                started = turn.at;
+                cx.qos.done(cx.now, turn);
+            }
+            Progress::Started(None) => {}
+            Progress::Waiting => self.waiting -= request.op.memory(),
         }
         let queue = started.since(request.arrived);
         let took = Took { queue, service: cx.now.since(started) };
         self.counters.answered(&request.op, result.is_ok(), took);
         self.answers.push(Answer { origin: request.origin, op: request.op, result });
+    }
+
+    /// Drops what waits for its turn and is asked for by a connection that has closed.
+    pub(crate) fn abandon(&mut self, cx: &mut Cx, connection: u32) {
+        let Some(flow) = &self.flow else { return };
+        let requests = &self.requests;
+        let gone = cx.qos.give_up(cx.now, flow, |item| match item {
+            Item::Guest { request, .. } => requests
+                .get(*request)
+                .is_some_and(|request| request.origin.connection == connection),
+            Item::Copy { .. } => false,
+        });
+        for item in gone {
+            let Item::Guest { request, .. } = item else { continue };
+            let Some(request) = self.requests.remove(request) else { continue };
+            self.waiting -= request.op.memory();
+            let result = Err(Errno(libc::ECANCELED));
+            self.answers.push(Answer { origin: request.origin, op: request.op, result });
+        }
     }
 
     /// One more step towards the end of a disk that is closing; true at the end.

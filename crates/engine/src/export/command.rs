@@ -9,9 +9,10 @@ use crate::image::{Cx, Done, ImageOp};
 use crate::io::Errno;
 
 use super::connection::Connection;
-use super::memory::Lanes;
+use super::memory::{Lanes, Refusal};
+use super::ranged::{Asked, Ranged};
 use super::stream::Stream;
-use super::{EXTENTS_MAX, PIECE, ZERO_PIECE};
+use super::{EXTENTS_MAX, PIECE};
 
 /// A command that is being carried out.
 pub(super) struct Command {
@@ -31,15 +32,8 @@ pub(super) enum Kind {
     /// A longer read.
     Stream(Stream),
     Write(Write),
-    Zero {
-        next: u64,
-        end: u64,
-        unmap: bool,
-        fua: bool,
-        fast: bool,
-    },
-    /// Flush and cache.
-    Plain,
+    Ranged(Ranged),
+    Flush,
     Status {
         len: u32,
         req_one: bool,
@@ -92,45 +86,36 @@ impl Write {
 }
 
 impl Connection {
-    /// Starts a command. False if its buffers cannot be had now.
+    /// Starts a command, if its buffers can be had now.
     pub(super) fn start(
         &mut self,
         cx: &mut Cx,
         disk: &mut Disk,
         cookie: u64,
         command: &nbd::Command,
-    ) -> bool {
+    ) -> Result<(), Refusal> {
         match *command {
             nbd::Command::Read { offset, len, df } => {
                 return self.start_read(cx, disk, cookie, offset, len, df);
             }
             nbd::Command::Write { offset, len, fua } => {
-                return self.start_write(cx, cookie, offset, len as usize, fua);
+                return self.start_write(cx, disk, cookie, offset, len as usize, fua);
             }
             nbd::Command::Trim { offset, len, fua } => {
-                let end = offset + u64::from(len);
-                let kind =
-                    Kind::Zero { next: offset, end, unmap: true, fua, fast: false };
-                self.start_zero(cx, disk, cookie, kind);
+                let zero = Asked::Zero { unmap: true, fua, fast: false };
+                self.start_ranged(cx, disk, cookie, Ranged::new(offset, len, zero));
             }
             nbd::Command::WriteZeroes { offset, len, fua, no_hole, fast_zero } => {
-                let end = offset + u64::from(len);
-                let kind = Kind::Zero {
-                    next: offset,
-                    end,
-                    unmap: !no_hole,
-                    fua,
-                    fast: fast_zero,
-                };
-                self.start_zero(cx, disk, cookie, kind);
-            }
-            nbd::Command::Flush => {
-                let key = self.add(cookie, Kind::Plain, 0);
-                self.request(cx, disk, key, ImageOp::Flush);
+                let zero = Asked::Zero { unmap: !no_hole, fua, fast: fast_zero };
+                self.start_ranged(cx, disk, cookie, Ranged::new(offset, len, zero));
             }
             nbd::Command::Cache { offset, len } => {
-                let key = self.add(cookie, Kind::Plain, 0);
-                self.request(cx, disk, key, ImageOp::Cache { offset, len: len.into() });
+                let cache = Ranged::new(offset, len, Asked::Cache);
+                self.start_ranged(cx, disk, cookie, cache);
+            }
+            nbd::Command::Flush => {
+                let key = self.add(cookie, Kind::Flush, 0);
+                self.request(cx, disk, key, ImageOp::Flush);
             }
             nbd::Command::BlockStatus { offset, len, req_one } => {
                 let key = self.add(cookie, Kind::Status { len, req_one }, 0);
@@ -144,7 +129,7 @@ impl Connection {
             }
             nbd::Command::Disconnect => self.finish(),
         }
-        true
+        Ok(())
     }
 
     fn start_read(
@@ -155,42 +140,41 @@ impl Connection {
         offset: u64,
         len: u32,
         df: bool,
-    ) -> bool {
+    ) -> Result<(), Refusal> {
         let length = len as usize;
-        match self.account.take(&cx.buffers, length) {
-            None => return false,
-            Some(([Some(first), Some(second)], cost)) => {
+        match self.account.take(&cx.buffers, length, disk.core.waiting())? {
+            ([Some(first), Some(second)], cost) => {
                 let chunked = self.session.structured && !df;
                 let stream = Stream::new(offset, len, chunked, [first, second]);
                 let key = self.add(cookie, Kind::Stream(stream), cost);
                 self.streams.push(key);
                 self.advance_stream(cx, disk, key);
             }
-            Some(([first, second], cost)) => {
-                let Some(buf) = first.or(second) else { return false };
+            ([first, second], cost) => {
+                let Some(buf) = first.or(second) else { return Ok(()) };
                 let key = self.add(cookie, Kind::Read, cost);
                 let buf = buf.slice(0, length);
                 self.request(cx, disk, key, ImageOp::Read { offset, buf });
             }
         }
-        true
+        Ok(())
     }
 
     fn start_write(
         &mut self,
         cx: &Cx,
+        disk: &Disk,
         cookie: u64,
         offset: u64,
         len: usize,
         fua: bool,
-    ) -> bool {
-        let Some((lanes, cost)) = self.account.take(&cx.buffers, len) else {
-            return false;
-        };
+    ) -> Result<(), Refusal> {
+        let waiting = disk.core.waiting();
+        let (lanes, cost) = self.account.take(&cx.buffers, len, waiting)?;
         let write = Write { fua, next: offset, left: len, filling: None, lanes };
         let key = self.add(cookie, Kind::Write(write), cost);
         self.phase = super::receive::Phase::Payload(key);
-        true
+        Ok(())
     }
 
     /// Payload of a write has come into its target.
@@ -214,29 +198,7 @@ impl Connection {
         }
     }
 
-    fn start_zero(&mut self, cx: &mut Cx, disk: &mut Disk, cookie: u64, kind: Kind) {
-        let key = self.add(cookie, kind, 0);
-        self.zero_piece(cx, disk, key);
-    }
-
-    /// Zeroes the next piece; false if nothing is left.
-    fn zero_piece(&mut self, cx: &mut Cx, disk: &mut Disk, key: u32) -> bool {
-        let Some(Command { kind: Kind::Zero { next, end, unmap, fua, fast }, .. }) =
-            self.commands.get_mut(key)
-        else {
-            return false;
-        };
-        let (offset, len) = (*next, (*end - *next).min(ZERO_PIECE));
-        if len == 0 {
-            return false;
-        }
-        *next += len;
-        let op = ImageOp::Zero { offset, len, unmap: *unmap, fua: *fua, fast: *fast };
-        self.request(cx, disk, key, op);
-        true
-    }
-
-    fn add(&mut self, cookie: u64, kind: Kind, cost: usize) -> u32 {
+    pub(super) fn add(&mut self, cookie: u64, kind: Kind, cost: usize) -> u32 {
         self.commands.insert(Command { cookie, kind, pieces: 0, error: None, cost })
     }
 
@@ -283,8 +245,8 @@ impl Connection {
                 }
             }
             _ if failed => self.end(key),
-            (Kind::Zero { .. }, _) => {
-                if !self.zero_piece(cx, disk, key) {
+            (Kind::Ranged(_), _) => {
+                if !self.next_piece(cx, disk, key) {
                     self.end(key);
                 }
             }

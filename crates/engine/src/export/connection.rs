@@ -6,8 +6,10 @@
 //! and one send are in flight.
 //!
 //! It ends in two ways. `finish`: the client said good-bye or closed its side;
-//! what is in flight is done and answered first. `close`: nothing more is said.
-//! Either way it is gone when nothing of it is in flight.
+//! what is in flight is done and answered first. `close`: nothing more is said, and
+//! what has not started is dropped. Either way it is gone when nothing of it is in
+//! flight. A client that has gone altogether, as when its process was killed, has
+//! nobody left to answer: that is a `close`.
 
 use std::collections::VecDeque;
 use std::os::fd::AsRawFd;
@@ -21,7 +23,7 @@ use crate::io::{Completion, Fd, Message, Op, Owner, Token};
 use crate::slab::Slab;
 
 use super::command::{Command, Kind};
-use super::memory::Account;
+use super::memory::{Account, Refusal};
 use super::output::Output;
 use super::receive::{Input, Phase};
 use super::{COPY_MAX, IN_FLIGHT_MAX, STALL};
@@ -49,16 +51,20 @@ pub(crate) struct Connection {
     pub(super) output: Output,
     input: Input,
     pub(super) phase: Phase,
-    /// A command that waits for memory.
-    starved: Option<(u64, nbd::Command)>,
+    /// A command that cannot start now, and why.
+    starved: Option<(u64, nbd::Command, Refusal)>,
     receiving: bool,
     state: State,
+    /// It has closed, and its disk has not been told.
+    left: bool,
     /// When the client last moved a byte.
     moved: Nanos,
     /// The reactor has it on its list for this turn.
     pub(crate) listed: bool,
     /// The reactor has it in the line for memory.
     pub(crate) in_line: bool,
+    /// Its disk has it among those that wait for others' turns.
+    pub(crate) behind: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,9 +101,11 @@ impl Connection {
             starved: None,
             receiving: false,
             state: State::Open,
+            left: false,
             moved: cx.now,
             listed: false,
             in_line: false,
+            behind: false,
         })
     }
 
@@ -114,6 +122,7 @@ impl Connection {
             Op::Recv { .. } => {
                 self.receiving = false;
                 match result {
+                    Ok(0) if self.is_deserted() => self.close(),
                     Ok(0) => self.finish(),
                     Ok(len) => {
                         self.moved = cx.now;
@@ -159,11 +168,11 @@ impl Connection {
         }
     }
 
-    /// Does all that can be done before the replies are sent. True if it waits
-    /// for memory.
-    pub(crate) fn work(&mut self, cx: &mut Cx, disk: &mut Disk) -> bool {
+    /// Does all that can be done before the replies are sent. Says why it cannot go
+    /// on, if there is a command that cannot start.
+    pub(crate) fn work(&mut self, cx: &mut Cx, disk: &mut Disk) -> Option<Refusal> {
         if self.is_closed() {
-            return false;
+            return None;
         }
         for at in (0..self.streams.len()).rev() {
             if let Some(&key) = self.streams.get(at) {
@@ -178,12 +187,17 @@ impl Connection {
         while self.state == State::Open && self.exclusive.is_none() && self.step(cx, disk)
         {
         }
-        self.starved.is_some()
+        self.starved().map(|(_, refusal)| refusal)
+    }
+
+    /// The command that cannot start now, and why.
+    pub(crate) fn starved(&self) -> Option<(u64, Refusal)> {
+        self.starved.as_ref().map(|(cookie, _, refusal)| (*cookie, *refusal))
     }
 
     /// Uses up some of what was received; false if that is not possible now.
     fn step(&mut self, cx: &mut Cx, disk: &mut Disk) -> bool {
-        if let Some((cookie, command)) = self.starved.take() {
+        if let Some((cookie, command, _)) = self.starved.take() {
             return self.begin(cx, disk, cookie, command);
         }
         match &mut self.phase {
@@ -251,10 +265,8 @@ impl Connection {
         command: nbd::Command,
     ) -> bool {
         let started = self.start(cx, disk, cookie, &command);
-        if !started {
-            self.starved = Some((cookie, command));
-        }
-        started
+        self.starved = started.err().map(|refusal| (cookie, command, refusal));
+        self.starved.is_none()
     }
 
     /// The end of a turn: sends what has gathered and receives what it can use.
@@ -318,6 +330,7 @@ impl Connection {
             return;
         }
         self.state = State::Closed;
+        self.left = true;
         self.starved = None;
         self.exclusive = None;
         self.phase = Phase::Head;
@@ -356,6 +369,21 @@ impl Connection {
 
     pub(super) fn is_closed(&self) -> bool {
         self.state == State::Closed
+    }
+
+    /// Whether the client can neither send nor take anything any more. Over TCP that
+    /// shows with the first replies.
+    pub(crate) fn is_deserted(&self) -> bool {
+        let mut asked = libc::pollfd { fd: self.fd.as_raw_fd(), events: 0, revents: 0 };
+        // SAFETY: it is given one entry, which lives as long as the call.
+        let found = unsafe { libc::poll(&raw mut asked, 1, 0) };
+        found == 1 && asked.revents & (libc::POLLHUP | libc::POLLERR) != 0
+    }
+
+    /// Whether it has closed since this was last asked: what waits on its disk for it
+    /// is to be dropped.
+    pub(crate) fn has_left(&mut self) -> bool {
+        std::mem::take(&mut self.left)
     }
 
     /// Whether nothing of it is in flight and it can be dropped.

@@ -4,7 +4,7 @@
 //! the reactor of its disk, where it stays (`connection`). All that it does
 //! happens in three steps of a turn of the loop: what was received is cut into
 //! commands and these into requests of the disk (`receive`, `command`); answers
-//! become replies (`command`, `stream`); all replies of a turn leave in one
+//! become replies (`command`, `stream`, `ranged`); all replies of a turn leave in one
 //! message (`output`). So a burst of requests costs one receive, one system
 //! call for all its disk operations, and one send.
 //!
@@ -17,15 +17,17 @@
 //!
 //! **Memory.** Buffers come from the reactor's pool, whose size is fixed
 //! (`memory` says who may take how much). If a command cannot get its buffers,
-//! its connection stops reading its socket and waits in line.
+//! its connection stops reading its socket and waits: in line for memory, or for
+//! the turns of its own disk.
 //!
 //! *Nobody waits for ever.* A command takes all buffers that it will ever need
 //! at once, before it starts. So nobody waits for memory that is needed to free
-//! the memory it holds, and what is held is held for one of three things: a
-//! disk operation, which ends; a client that sends the rest of its payload; a
-//! client that takes its replies. The last two end as well, because a client
-//! that has not moved a byte for `STALL` while someone waits for memory is
-//! disconnected. A long read whose reply must be in one part owns the
+//! the memory it holds, and what is held is held for one of four things: a
+//! disk operation, which ends; a turn, which comes, though where a class is held
+//! to a rate it may come late, so that less is lent for it; a client that sends
+//! the rest of its payload; a client that takes its replies. The last two end as
+//! well, because a client that has not moved a byte for `STALL` while someone
+//! waits for memory is disconnected. A long read whose reply must be in one part owns the
 //! connection's output until it is done, and has its own two buffers to get it
 //! done with; it needs none of the answers that wait behind it. The line is
 //! first come first served, so a large command is not overtaken for ever by
@@ -34,13 +36,15 @@
 //! **A client can send anything.** What it can make us hold is bounded by the
 //! constants here and those of `sterna_nbd::limits`; a wrong request gets its
 //! error reply, or the connection is dropped where the protocol has no way on.
-//! A request that was accepted is carried out even if the client goes away.
+//! A request that has started is carried out even if the client goes away; one that
+//! still waits for its turn then is dropped (see `disk`).
 
 mod command;
 pub(crate) mod connection;
 pub(crate) mod handshake;
-mod memory;
+pub(crate) mod memory;
 mod output;
+mod ranged;
 mod receive;
 mod stream;
 
@@ -66,9 +70,9 @@ const IN_FLIGHT_MAX: usize = 128;
 /// that the buffers of a queue of them fit into the budget.
 pub(crate) const PIECE: usize = 1 << 20;
 
-/// Zeroes and discards have no payload; their pieces bound how long the mirror
-/// and the file system are busy with one.
-const ZERO_PIECE: u64 = 64 << 20;
+/// What is only marked (zeroes, discards) moves no bytes; its pieces bound how long the
+/// mirror and the file system are busy with one.
+const MARK_PIECE: u64 = 64 << 20;
 
 /// The first receive buffer: more than a hundred requests without payload.
 const RECEIVE_MIN: usize = 4 << 10;

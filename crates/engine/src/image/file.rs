@@ -136,6 +136,17 @@ impl Image for FileImage {
         }
     }
 
+    fn moves_bytes(&self, op: &ImageOp) -> bool {
+        match op {
+            ImageOp::Read { .. } | ImageOp::Write { .. } => true,
+            ImageOp::Zero { unmap, fast, .. } => {
+                !(*fast || self.can_zero || *unmap && self.can_punch)
+            }
+            ImageOp::Cache { .. } => self.direct.is_none(),
+            _ => false,
+        }
+    }
+
     fn file(&self) -> Option<Arc<OwnedFd>> {
         Some(Arc::clone(&self.seek))
     }

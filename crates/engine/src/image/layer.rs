@@ -135,6 +135,10 @@ impl<L: Layer> Image for Under<L> {
         self.inner.info()
     }
 
+    fn moves_bytes(&self, op: &ImageOp) -> bool {
+        self.inner.moves_bytes(op)
+    }
+
     fn has_forgotten(&mut self) -> bool {
         self.inner.has_forgotten()
     }

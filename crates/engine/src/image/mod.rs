@@ -114,6 +114,16 @@ pub(crate) enum ImageOp {
     Cache { offset: u64, len: u64 },
 }
 
+impl ImageOp {
+    /// What of the pool it keeps from others.
+    pub(crate) fn memory(&self) -> usize {
+        match self {
+            ImageOp::Read { buf, .. } | ImageOp::Write { buf, .. } => buf.cost(),
+            _ => 0,
+        }
+    }
+}
+
 /// Whether an error of a `Clone` means that it has to be copied: the file system
 /// does not share blocks, not between these two, or not this range.
 pub(crate) fn no_clone(errno: Errno) -> bool {
@@ -174,6 +184,12 @@ pub(crate) trait Image {
     }
 
     fn info(&self) -> ImageInfo;
+
+    /// Whether an operation keeps its datastore busy with its bytes: they are read or
+    /// written, and not only marked. As far as is known.
+    fn moves_bytes(&self, op: &ImageOp) -> bool {
+        matches!(op, ImageOp::Read { .. } | ImageOp::Write { .. })
+    }
 
     /// The file behind the image, if another image may `Clone` from it: none
     /// where something lies in between.

@@ -220,6 +220,21 @@ pub(super) fn at_once(op: &ImageOp, able: &Abilities) -> Option<ImageResult> {
     }
 }
 
+/// Whether the server reads or writes an operation's bytes. One that does not speak of
+/// fast zeroes may still discard quickly, as nearly all do.
+pub(super) fn moves_bytes(op: &ImageOp, able: &Abilities) -> bool {
+    use TransmissionFlags as F;
+    match *op {
+        ImageOp::Read { .. } | ImageOp::Write { .. } => true,
+        ImageOp::Zero { unmap, fast, .. } => {
+            let quick = fast || unmap || able.has(F::SEND_FAST_ZERO);
+            !(quick && able.has(F::SEND_WRITE_ZEROES))
+        }
+        ImageOp::Cache { .. } => able.has(F::SEND_CACHE),
+        _ => false,
+    }
+}
+
 fn data(offset: u64, len: u64) -> Extent {
     Extent { range: ByteRange::new(offset, len), hole: false, zero: false }
 }

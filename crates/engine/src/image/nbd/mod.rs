@@ -381,6 +381,10 @@ impl Image for NbdImage {
         }
     }
 
+    fn moves_bytes(&self, op: &ImageOp) -> bool {
+        flight::moves_bytes(op, &self.able)
+    }
+
     fn in_flight(&self) -> usize {
         self.flights.len()
     }
