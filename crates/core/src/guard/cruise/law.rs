@@ -31,8 +31,10 @@ const CUT_FIRST: f64 = 0.7;
 /// five of them.
 const CUT_MAX: f64 = 0.4;
 
-/// The least: what is too slow is not left as it is.
-const CUT_MIN: f64 = 0.97;
+/// The least that is cut, and what it becomes in a row: what is too slow is not left as
+/// it is, and what did not help is not tried again.
+const CUT_MIN: f64 = 0.03;
+const CUT_GROWS: f64 = 2.0;
 
 /// The most that they are let go by.
 pub(super) const RAISE_MAX: f64 = 1.05;
@@ -103,6 +105,8 @@ pub(super) struct Law {
     /// The most that was not.
     good: Option<f64>,
     idle_cuts: u32,
+    /// The least that is cut next.
+    step: f64,
 }
 
 impl Law {
@@ -176,13 +180,15 @@ impl Law {
 
     /// What the others, who got so much while the class had this ease, have to be
     /// multiplied with so that it has `aim`, which is more.
-    pub(super) fn cut(&self, got: f64, ease: f64, aim: f64) -> f64 {
+    pub(super) fn cut(&mut self, got: f64, ease: f64, aim: f64) -> f64 {
+        let least = 1.0 - self.step.max(CUT_MIN);
+        self.step = (1.0 - least) * CUT_GROWS;
         let by_line = self.line.map_or(CUT_FIRST, |line| {
             let (shared, queued) = line.factors(got, ease, aim);
             shared.max(queued)
         });
         let back = self.good.map_or(1.0, |good| good / got.max(1.0));
-        by_line.min(back).clamp(CUT_MAX, CUT_MIN)
+        by_line.min(back).min(least).max(CUT_MAX)
     }
 
     /// The same, where `aim` is less.
@@ -196,6 +202,11 @@ impl Law {
             way.max(1.0).powf(PART)
         });
         by_line.min(to_edge).clamp(1.0, RAISE_MAX)
+    }
+
+    /// What was cut was enough.
+    pub(super) fn enough(&mut self) {
+        self.step = CUT_MIN;
     }
 
     /// Nothing is true any more but where it was well.

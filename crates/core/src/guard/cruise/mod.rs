@@ -51,11 +51,14 @@ pub const PERIOD: Nanos = Nanos::from_secs(1);
 
 /// The ease that is aimed at: a little more than the target, so that what a second
 /// varies by itself is not felt.
-const AIM: f64 = 1.06;
+const AIM: f64 = 1.10;
+
+/// The ease that is kept while the others are held.
+const SPARE: f64 = 1.03;
 
 /// The ease from which on something is given back, if it was there for so many periods.
 /// (Seconds differ: what one has to spare, the next may need.)
-const PLENTY: f64 = 1.15;
+const PLENTY: f64 = 1.2;
 const PLENTY_FOR: usize = 3;
 
 /// Periods since the last cut of which the worst counts.
@@ -202,9 +205,11 @@ impl CruiseControl {
         let got = self.allowed.filter(used_up).unwrap_or(got);
         self.law.learn(got, reach.ease, reach.outstanding, least);
         let ease = self.smooth(reach.ease);
+        let least = if self.allowed.is_some() { SPARE } else { least };
         if ease >= least {
             self.at_floor = 0;
             self.outcome = Outcome::Holding;
+            self.law.enough();
             let use_it = |allowed: f64| got >= USES * allowed;
             let worst = self.worst(reach.ease);
             if worst > PLENTY && self.allowed.is_some_and(use_it) {
