@@ -1,5 +1,7 @@
 //! Cruise control in front of a device whose requests wait behind each other.
 
+mod disturbed;
+
 use proptest::prelude::*;
 use sterna_core::Nanos;
 use sterna_core::guard::cruise::{CruiseControl, Hold, Other, Outcome, PERIOD, RATE_MIN};

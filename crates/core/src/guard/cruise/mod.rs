@@ -12,7 +12,7 @@
 //!
 //! 1. Nobody is held below their floor, or below [`RATE_MIN`].
 //! 2. While the class has its target, and not much more to spare, nothing is changed.
-//! 3. The others are never let go by more than a tenth in a period, so that giving back
+//! 3. The others are never let go by more than a twentieth in a period, so that giving back
 //!    does not undo what was gained.
 //!
 //! # Special cases
