@@ -12,6 +12,7 @@
 
 mod client;
 mod controller;
+mod cruise;
 mod dice;
 mod fault;
 mod gate;
@@ -20,6 +21,7 @@ mod world;
 
 pub use client::{Access, Client, Load};
 pub use controller::{Controller, Orders, Seen, Uncontrolled};
+pub use cruise::Cruising;
 pub use fault::SlowDown;
 pub use series::{Course, Series};
 pub use world::{Plan, World};

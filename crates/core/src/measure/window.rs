@@ -41,6 +41,11 @@ impl Traffic {
     pub fn mean(&self, sum: Nanos) -> Option<Nanos> {
         (self.operations > 0).then(|| Nanos(sum.0 / self.operations))
     }
+
+    /// The bytes of a request on average; nothing of nothing.
+    pub fn size(&self) -> Option<f64> {
+        (self.operations > 0).then(|| self.bytes as f64 / self.operations as f64)
+    }
 }
 
 /// What a disk, a class or a datastore did in one window.

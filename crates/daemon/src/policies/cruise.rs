@@ -4,7 +4,7 @@
 //! The others of a class are all who use the datastores that its disks are on: other
 //! classes, the copies of migrations, and the disks that are in no class, which are
 //! held together as one. Where several classes are cruised, the tightest of what they
-//! leave a third holds; and what a policy says besides.
+//! leave a third, or one another, holds; and what a policy says besides.
 //!
 //! The same thread gives datastores their windows (`places`).
 //!
@@ -18,7 +18,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 
 use sterna_api::{CruisePhase, CruiseState};
-use sterna_core::guard::cruise::{CruiseControl, Other, Outcome, PERIOD};
+use sterna_core::guard::cruise::{CruiseControl, Hold, Other, Outcome, PERIOD};
 use sterna_core::measure::Window;
 use sterna_core::qos::policy::{Cruise, PolicyId, resolve};
 use sterna_core::qos::{ClassId, Limit, Rate, Terms};
@@ -34,6 +34,9 @@ use crate::samples::Tick;
 /// Periods that may wait for the thread. It only falls behind if the engine does, and
 /// then the newest is not worth more than the one before.
 const WAITING: usize = 2;
+
+/// What classes are held to for the sake of targets, others' or their own.
+pub(super) type Held = BTreeMap<ClassId, Limit>;
 
 /// What one party did on each datastore in a period.
 type Done = BTreeMap<String, Window>;
@@ -107,8 +110,11 @@ impl Period {
         let done = self.classes.get(&class);
         let datastores = done.map(|done| done.keys().cloned().collect());
         let datastores: BTreeSet<String> = datastores.unwrap_or_default();
-        let idle = Window { span: self.span, ..Window::default() };
-        (self.of(class, &datastores).unwrap_or(idle), datastores)
+        (self.of(class, &datastores).unwrap_or(self.nothing()), datastores)
+    }
+
+    fn nothing(&self) -> Window {
+        Window { span: self.span, ..Window::default() }
     }
 }
 
@@ -146,8 +152,7 @@ fn cruise_for_ever(daemon: &Weak<Daemon>, periods: &Receiver<Period>) {
 #[derive(Debug, Default)]
 struct Loops {
     controls: BTreeMap<PolicyId, Control>,
-    /// What the classes are held to now.
-    held: BTreeMap<ClassId, u64>,
+    held: Held,
     /// Disks in no class that are held.
     alone: BTreeSet<DiskId>,
     places: Places,
@@ -159,6 +164,8 @@ struct Control {
     control: CruiseControl,
     /// Where the class's disks were seen.
     datastores: BTreeSet<String>,
+    /// The others that are held back, also while they rest.
+    held: BTreeSet<ClassId>,
     state: CruiseState,
 }
 
@@ -166,17 +173,20 @@ impl Loops {
     fn step(&mut self, daemon: &Daemon, period: &Period) {
         let (book, now) = (daemon.book(), Local::now().moment());
         self.places.step(daemon, &period.contended(&book));
-        let mut held: BTreeMap<ClassId, u64> = BTreeMap::new();
+        let mut held = Held::new();
         let mut open = BTreeSet::new();
         for entry in book.entries() {
             let plan = entry.plan();
             let Some((policy, cruise)) = resolve(&plan, now).cruise else { continue };
             open.insert(policy);
-            let limits = self.cruise(&book, period, entry, policy, cruise);
-            for (class, limit) in limits {
-                held.entry(class)
-                    .and_modify(|least| *least = limit.min(*least))
-                    .or_insert(limit);
+            let hold = self.cruise(&book, period, entry, policy, cruise);
+            let bytes = |bytes| Limit { bytes: Some(bytes), ..Limit::default() };
+            let others =
+                hold.others.into_iter().map(|(class, most)| (class, bytes(most)));
+            let own = Some((entry.record.id, hold.own)).filter(|(_, own)| !own.is_none());
+            for (class, limit) in others.chain(own) {
+                let least = held.entry(class).or_default();
+                *least = tightest(*least, limit);
             }
         }
         self.controls.retain(|policy, _| open.contains(policy));
@@ -195,12 +205,13 @@ impl Loops {
         entry: &Entry,
         policy: PolicyId,
         cruise: Cruise,
-    ) -> BTreeMap<ClassId, u64> {
+    ) -> Hold {
         let (class, name) = (entry.record.id, &entry.record.name);
         let begin = || Control {
             cruise,
             control: CruiseControl::new(cruise),
             datastores: BTreeSet::new(),
+            held: BTreeSet::new(),
             state: state_of(CruisePhase::NotStarted),
         };
         let one = self.controls.entry(policy).or_insert_with(begin);
@@ -211,13 +222,17 @@ impl Loops {
         if !datastores.is_empty() {
             one.datastores = datastores;
         }
-        let others = period.classes.keys().filter(|other| **other != class);
-        let others = others.filter_map(|&other| {
-            let window = period.of(other, &one.datastores)?;
+        let others = period.classes.keys().chain(&one.held).filter(|it| **it != class);
+        let others: BTreeSet<ClassId> = others.copied().collect();
+        let others = others.into_iter().filter_map(|other| {
+            let rests = || one.held.contains(&other).then(|| period.nothing());
+            let window = period.of(other, &one.datastores).or_else(rests)?;
             let floor = book.get(other).map_or(0.0, |entry| floor(entry, &window));
             Some(Other { class: other, window, floor })
         });
-        let limits = one.control.step(&own, &others.collect::<Vec<_>>());
+        let others: Vec<Other> = others.collect();
+        let hold = one.control.step(&own, &others);
+        one.held = hold.others.keys().copied().collect();
         let (phase, reason) = match one.control.outcome() {
             Outcome::Holding => {
                 (CruisePhase::Holding, one.control.note().map(Into::into))
@@ -235,17 +250,19 @@ impl Loops {
         }
         one.state.reason = reason;
         one.state.fallback = one.control.fallback().map(Into::into);
-        limits
+        hold
     }
 
     /// Puts the disks that are in no class together, or lets them go.
     fn hold_alone(&mut self, daemon: &Daemon, period: &Period, held: bool) {
-        let wanted = if held { period.alone.clone() } else { BTreeSet::new() };
-        let changed: Vec<_> = self.alone.symmetric_difference(&wanted).copied().collect();
-        if !held {
-            self.alone.clear();
+        // One that rests stays with the others: it may come back.
+        let changed: Vec<_> = match held {
+            true => period.alone.difference(&self.alone).copied().collect(),
+            false => std::mem::take(&mut self.alone).into_iter().collect(),
+        };
+        if held {
+            self.alone.extend(&changed);
         }
-        self.alone.extend(&wanted);
         if !changed.is_empty() {
             daemon.hold_alone(self.alone.clone(), &changed);
         }
@@ -263,15 +280,25 @@ fn floor(entry: &Entry, window: &Window) -> f64 {
         None => 0.0,
         Some(Rate::Bytes(rate)) => rate as f64,
         Some(Rate::Requests(rate)) => {
-            let total = window.total();
-            rate as f64 * (total.bytes as f64 / total.operations.max(1) as f64)
+            rate as f64 * window.total().size().unwrap_or_default()
         }
     }
 }
 
-/// Terms that hold somebody to so many bytes per second.
-pub(super) fn held_to(terms: Terms, most: Option<u64>) -> Terms {
-    let Some(most) = most else { return terms };
-    let bytes = Some(terms.limit.bytes.map_or(most, |limit| limit.min(most)));
-    Terms { limit: Limit { bytes, ..terms.limit }, ..terms }
+/// The tighter of two limits, in each metric.
+fn tightest(one: Limit, other: Limit) -> Limit {
+    let least = |one: Option<u64>, other: Option<u64>| match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    };
+    Limit {
+        bytes: least(one.bytes, other.bytes),
+        requests: least(one.requests, other.requests),
+        response: one.response.max(other.response),
+    }
+}
+
+/// Terms that also hold somebody to this.
+pub(super) fn held_to(terms: Terms, limit: Option<Limit>) -> Terms {
+    Terms { limit: tightest(terms.limit, limit.unwrap_or_default()), ..terms }
 }

@@ -12,7 +12,7 @@ use sterna_core::qos::policy::{PolicyId, Resolution, Stands, resolve};
 use sterna_core::qos::{ClassId, Terms};
 use sterna_engine::{DiskId, EngineError};
 
-use super::cruise::held_to;
+use super::cruise::{Held, held_to};
 use crate::daemon::{Daemon, lock};
 use crate::local::Local;
 
@@ -24,8 +24,7 @@ pub(crate) struct Force {
     open: BTreeSet<PolicyId>,
     /// What has become of targets.
     cruises: BTreeMap<PolicyId, CruiseState>,
-    /// What classes are held to for the sake of others' targets, in bytes per second.
-    held: BTreeMap<ClassId, u64>,
+    held: Held,
     /// Disks in no class that are held together.
     alone: BTreeSet<DiskId>,
 }
@@ -95,11 +94,11 @@ impl Daemon {
         change.map(|change| now.wait_for_shift().map_or(change, |it| it.min(change)))
     }
 
-    /// Puts in force what classes are held to for the sake of others' targets, if that
-    /// has changed, and notes what has become of those.
+    /// Puts in force what classes are held to for the sake of targets, if that has
+    /// changed, and notes what has become of those.
     pub(super) fn set_held(
         &self,
-        held: BTreeMap<ClassId, u64>,
+        held: Held,
         cruises: BTreeMap<PolicyId, CruiseState>,
         changed: bool,
     ) {

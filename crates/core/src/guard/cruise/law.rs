@@ -1,0 +1,228 @@
+//! How much more or less the others may have.
+//!
+//! # Rule
+//!
+//! Nobody knows how much the others slow a class down before it was tried. So the first
+//! cut is a guess, and from then on two points tell: what the others got, and how easily
+//! the class had what it had. Between them two laws are common:
+//!
+//! - *shared*: others that are held to a rate take so much of the device's time, and
+//!   the class has the rest. Its ease is `alone - b * others`.
+//! - *queued*: requests of the class wait behind those of the others. Its time, one
+//!   over the ease, is `own + slope * others`.
+//!
+//! Both are drawn through the two points, and the more careful answer counts: of two
+//! cuts the smaller, and of two raises the smaller.
+//!
+//! # Special cases
+//!
+//! A device that is full all at once follows neither: up to an *edge* the others cost
+//! the class next to nothing, and beyond it everything. So the least that was too much
+//! is remembered, and the most that was not. What is given back is a part of the way to
+//! the edge, which is not approached closer than [`CLOSE`]; what is cut goes back at
+//! once to where it was well. What was too much once need not be for ever: the edge
+//! moves up, the quicker the longer it was not met. Each time that it is met again
+//! where it was, it becomes twice as sure, and moves half as quickly.
+
+/// The first cut, of which nothing is known.
+const CUT_FIRST: f64 = 0.7;
+
+/// The most that the others are cut by in a period: from all there is to a percent in
+/// five of them.
+const CUT_MAX: f64 = 0.4;
+
+/// The least that is cut, and what it becomes in a row: what is too slow is not left as
+/// it is, and what did not help is not tried again.
+const CUT_MIN: f64 = 0.03;
+const CUT_GROWS: f64 = 2.0;
+
+/// The most that they are let go by.
+pub(super) const RAISE_MAX: f64 = 1.05;
+
+/// Two points of the line tell something if the others differ by this factor.
+const APART: f64 = 1.1;
+
+/// Bytes per second that others have to differ by, to tell anything.
+const APART_RATE: f64 = (1 << 20) as f64;
+
+/// A cut by `APART` or more that changes the ease, or what is under way, by less than
+/// this did nothing.
+const EFFECT: f64 = 0.03;
+
+/// The edge is not approached closer than that.
+const CLOSE: f64 = 1.05;
+
+/// What is given back at once of the way to the edge. A cache that fills up shows only
+/// after seconds that it was too much.
+const PART: f64 = 0.15;
+
+/// What the edge moves by in a period, for each period since it was met: by a twentieth
+/// in half a minute, to twice in two.
+const FADES: f64 = 1e-4;
+
+/// Met again within this factor, it is the same edge.
+const SAME: f64 = 1.25;
+
+/// So often an edge can become surer: then it moves by a twentieth in four minutes.
+const SURE_MAX: i32 = 6;
+
+/// Fewer requests under way on average than this are no queue.
+const QUEUE: f64 = 1.0;
+
+/// What the others got, and what the class had meanwhile.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    got: f64,
+    ease: f64,
+    outstanding: f64,
+}
+
+/// The least of the others that was too much.
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    got: f64,
+    /// Periods since it was met.
+    age: u32,
+    /// How often it was met again.
+    sure: i32,
+}
+
+/// Two points as lines.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    /// Shared: ease lost for each byte per second of the others.
+    shared: f64,
+    /// Queued: the time that the class takes alone.
+    own: f64,
+}
+
+/// What is known of the device.
+#[derive(Debug, Default)]
+pub(super) struct Law {
+    last: Option<Point>,
+    line: Option<Line>,
+    edge: Option<Edge>,
+    /// The most that was not.
+    good: Option<f64>,
+    idle_cuts: u32,
+    /// The least that is cut next.
+    step: f64,
+}
+
+impl Law {
+    /// Learns from a period: what the others got, and what the class had. It was well if
+    /// its ease was `least`.
+    pub(super) fn learn(&mut self, got: f64, ease: f64, outstanding: f64, least: f64) {
+        let here = Point { got, ease, outstanding };
+        self.mark(here, least);
+        let Some(before) = self.last else {
+            self.last = Some(here);
+            return;
+        };
+        let (less, more) = (before.got.min(got), before.got.max(got));
+        if more < less * APART || more < APART_RATE {
+            return; // Too close to each other to tell anything.
+        }
+        self.last = Some(here);
+        self.count_idle(before, here);
+        // A class that is quicker the more the others get says nothing of this.
+        if (ease - before.ease) * (before.got - got) > 0.0 {
+            let (time, then) = (1.0 / ease, 1.0 / before.ease);
+            let shared = (ease - before.ease) / (before.got - got);
+            let own = time - (then - time) / (before.got - got) * got;
+            self.line = Some(Line { shared, own: own.clamp(0.0, 0.98 * time) });
+        }
+    }
+
+    /// Remembers where it was too much, and where not.
+    fn mark(&mut self, here: Point, least: f64) {
+        if let Some(edge) = &mut self.edge {
+            edge.age += 1;
+            edge.got *= 1.0 + FADES * f64::from(edge.age) * 0.5_f64.powi(edge.sure);
+        }
+        if here.ease < least {
+            self.meet(here.got);
+            self.good = self.good.filter(|good| *good < here.got);
+        } else if here.ease >= 1.0 {
+            self.edge = self.edge.filter(|edge| edge.got > here.got);
+            self.good = Some(self.good.map_or(here.got, |good| good.max(here.got)));
+        }
+    }
+
+    /// So much was too much.
+    fn meet(&mut self, got: f64) {
+        let again = |edge: &Edge| edge.age > 1 && got * SAME >= edge.got;
+        self.edge = match self.edge {
+            Some(edge) if edge.got < got => Some(edge),
+            Some(edge) if again(&edge) => {
+                Some(Edge { got, age: 0, sure: (edge.sure + 1).min(SURE_MAX) })
+            }
+            Some(Edge { sure, .. }) => Some(Edge { got, age: 0, sure }),
+            None => Some(Edge { got, age: 0, sure: 0 }),
+        };
+    }
+
+    /// A cut that changed neither what the class gets nor how much of it is under way is
+    /// no proof; one that left less under way and got the class no more is.
+    fn count_idle(&mut self, before: Point, here: Point) {
+        if (here.ease / before.ease - 1.0).abs() >= EFFECT {
+            self.idle_cuts = 0;
+        } else if here.got < before.got {
+            let fewer = here.outstanding < (1.0 - EFFECT) * before.outstanding;
+            self.idle_cuts += u32::from(fewer || here.outstanding < QUEUE);
+        }
+    }
+
+    /// Cuts in a row that showed that the class asks for no more.
+    pub(super) fn idle_cuts(&self) -> u32 {
+        self.idle_cuts
+    }
+
+    /// What the others, who got so much while the class had this ease, have to be
+    /// multiplied with so that it has `aim`, which is more.
+    pub(super) fn cut(&mut self, got: f64, ease: f64, aim: f64) -> f64 {
+        let least = 1.0 - self.step.max(CUT_MIN);
+        self.step = (1.0 - least) * CUT_GROWS;
+        let by_line = self.line.map_or(CUT_FIRST, |line| {
+            let (shared, queued) = line.factors(got, ease, aim);
+            shared.max(queued)
+        });
+        let back = self.good.map_or(1.0, |good| good / got.max(1.0));
+        by_line.min(back).min(least).max(CUT_MAX)
+    }
+
+    /// The same, where `aim` is less.
+    pub(super) fn raise(&self, got: f64, ease: f64, aim: f64) -> f64 {
+        let by_line = self.line.map_or(RAISE_MAX, |line| {
+            let (shared, queued) = line.factors(got, ease, aim);
+            shared.min(queued).sqrt()
+        });
+        let to_edge = self.edge.map_or(RAISE_MAX, |edge| {
+            let way = edge.got / CLOSE / got.max(1.0);
+            way.max(1.0).powf(PART)
+        });
+        by_line.min(to_edge).clamp(1.0, RAISE_MAX)
+    }
+
+    /// What was cut was enough.
+    pub(super) fn enough(&mut self) {
+        self.step = CUT_MIN;
+    }
+
+    /// Nothing is true any more but where it was well.
+    pub(super) fn forget(&mut self) {
+        *self = Law { good: self.good, ..Law::default() };
+    }
+}
+
+impl Line {
+    /// What the others have to be multiplied with, by either law.
+    fn factors(self, got: f64, ease: f64, aim: f64) -> (f64, f64) {
+        let more = (aim - ease) / self.shared.max(f64::MIN_POSITIVE);
+        let shared = (got - more) / got.max(1.0);
+        // Of a class that is slower alone than its target, nothing is enough.
+        let (time, wanted) = (1.0 / ease, 1.0 / aim);
+        let queued = (wanted - self.own).max(0.0) / (time - self.own).max(wanted * 1e-3);
+        (shared, queued)
+    }
+}

@@ -1,0 +1,96 @@
+//! How near a class is to its target, and what it is held to itself.
+//!
+//! # Rule
+//!
+//! The class has a *speed*: what it gets as a part of its target (for a response time,
+//! the target as a part of what it takes). And it has an *ease*: the speed that it
+//! would have if it were not held. A class that is held waits for its own limit before
+//! it comes to the device, so the part of its response time that it is at the device
+//! says how much it has to spare: with as many requests under way, it would be so much
+//! quicker (Little's law). The speed is what was promised; the ease is what the loop
+//! steers by, because it goes on telling one allowance of the others from another when
+//! the speed is at the target already.
+//!
+//! # Why it is held at all
+//!
+//! What the others give up is for the target. What the class would get beyond it, they
+//! would lose for nothing; and on a device that is full all at once, a class that is
+//! let go jumps to twice its target with the first byte that the others give up, so its
+//! speed alone says nothing of how much is right.
+
+use crate::Nanos;
+use crate::measure::Window;
+use crate::qos::policy::Cruise;
+use crate::qos::{Goal, Limit};
+
+/// The class is held a little above its target, by this part of the tolerance: what a
+/// second varies by itself then lies around the target.
+const ABOVE: f64 = 0.25;
+
+/// A class waits for its own limit, and for nothing else, if it has this part of it.
+const AT_LIMIT: f64 = 0.95;
+
+/// The speed of a class whose requests hang.
+const HANGS: f64 = 0.01;
+
+/// What a class had in a period.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Reach {
+    /// What it got, as a part of its target.
+    pub(super) speed: f64,
+    /// What it could have got.
+    pub(super) ease: f64,
+    /// Its requests under way, on average.
+    pub(super) outstanding: f64,
+}
+
+impl Reach {
+    /// What a class had that was held to its target or not. Nothing if it asked for
+    /// nothing.
+    pub(super) fn of(cruise: &Cruise, own: &Window, held: bool) -> Option<Reach> {
+        let total = own.total();
+        let outstanding = own.outstanding();
+        if total.operations == 0 {
+            let hangs = Reach { speed: HANGS, ease: HANGS, outstanding };
+            return (own.in_flight > 0).then_some(hangs);
+        }
+        let speed = match cruise.target {
+            Goal::Bytes(rate) => own.bytes_per_second() / rate as f64,
+            Goal::Requests(rate) => own.iops() / rate as f64,
+            Goal::Response(span) => {
+                let mean = total.mean(total.response).unwrap_or_default();
+                span.0 as f64 / mean.0.max(1) as f64
+            }
+        };
+        let waits = held && speed >= AT_LIMIT * most(cruise) && total.service.0 > 0;
+        let spare = total.response.0 as f64 / total.service.0.max(1) as f64;
+        let ease = if waits { speed * spare.max(1.0) } else { speed };
+        Some(Reach { speed, ease, outstanding })
+    }
+}
+
+/// The most that a class gets of its target while others yield to it.
+fn most(cruise: &Cruise) -> f64 {
+    1.0 + ABOVE * tolerance(cruise)
+}
+
+/// The tolerance as a part of the target.
+pub(super) fn tolerance(cruise: &Cruise) -> f64 {
+    f64::from(cruise.tolerance.percent()) / 100.0
+}
+
+/// What the class is held to while others yield to it.
+pub(super) fn hold(cruise: &Cruise) -> Limit {
+    let most = most(cruise);
+    let rate = |rate: u64| Some((rate as f64 * most).ceil() as u64);
+    match cruise.target {
+        Goal::Bytes(bytes) => Limit { bytes: rate(bytes), ..Limit::default() },
+        Goal::Requests(requests) => {
+            Limit { requests: rate(requests), ..Limit::default() }
+        }
+        Goal::Response(span) => {
+            let response = Some(Nanos((span.0 as f64 / most) as u64));
+            Limit { response, ..Limit::default() }
+        }
+    }
+}
