@@ -1,6 +1,7 @@
 //! Who switches: a thread that sleeps until a schedule opens or closes, a policy is
 //! changed, or a migration ends, and then puts in force what holds from there on.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
@@ -72,11 +73,11 @@ fn switch_for_ever(daemon: &Weak<Daemon>, bell: &Bell) {
 
 impl Daemon {
     /// Puts in force what holds now; gives how long it does. The store is asked only if
-    /// a migration has ended with which a policy ends: it may hang, and with it whoever
+    /// the book is stale, or a migration has ended with which a policy ends: it may hang, and with it whoever
     /// changes the book, and schedules go on.
     pub(crate) fn switch_policies(&self) -> Option<Duration> {
         let change = self.enforce();
-        if !self.may_have_ended() {
+        if !self.may_have_ended() && !self.service.is_stale.load(Relaxed) {
             return change;
         }
         let _turn = lock(&self.service.turn);
@@ -109,6 +110,7 @@ impl Daemon {
             }
         }
         self.reload()?;
+        self.service.is_stale.store(false, Relaxed);
         Ok(())
     }
 }
