@@ -83,6 +83,7 @@ impl Running {
         };
         let daemon = Arc::new(Daemon::new(store, engine, boot, places));
         // Whoever comes in finds it in force.
+        daemon.reload()?;
         daemon.switch_policies();
         daemon.bring_all_up()?;
         daemon.gate.open(|migration| daemon.map_path(migration))?;

@@ -238,6 +238,11 @@ impl Daemon {
         Ok(all.into_iter().find(|one| one.disk == disk && !one.step.ended()))
     }
 
+    /// Whether a migration has a job, which it has until it has ended.
+    pub(crate) fn is_under_way(&self, id: u64) -> bool {
+        lock(&self.jobs).contains_key(&id)
+    }
+
     /// The region map of a migration.
     pub(crate) fn map_path(&self, id: u64) -> PathBuf {
         self.places.state.join("maps").join(format!("{id}.map"))

@@ -7,7 +7,8 @@
 //! migration ends with which a policy ends.
 //!
 //! **Failure cases.** What is durable and could not be put in force (the engine is
-//! stopping) is in force after the next start. After a restart everything is in force
+//! stopping) is in force after the next start; where the book could not be read anew,
+//! that is said, and done later. After a restart everything is in force
 //! before the first client can connect.
 
 mod admission;
@@ -18,6 +19,7 @@ mod places;
 mod switch;
 mod view;
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use sterna_api::{CreatePolicy, Policy};
@@ -39,6 +41,8 @@ pub(crate) struct Service {
     /// Whoever changes classes or policies holds this.
     turn: Mutex<()>,
     book: Mutex<Arc<Book>>,
+    /// The store may say more than the book.
+    is_stale: AtomicBool,
     force: Mutex<Force>,
     /// Wakes who switches.
     pub(crate) bell: Ringer,
@@ -71,9 +75,15 @@ impl Daemon {
     ) -> Result<T> {
         let _turn = lock(&self.service.turn);
         let changed = change(&*self.reload()?)?;
-        self.reload()?;
-        self.enforce();
+        let read = self.reload();
+        self.service.is_stale.store(read.is_err(), Relaxed);
         self.service.bell.ring();
+        if let Err(error) = read {
+            let message = format!("the change is kept, but not in force yet: {error}");
+            return Err(DaemonError::internal(message)
+                .hint("it will be as soon as the state directory can be read"));
+        }
+        self.enforce();
         Ok(changed)
     }
 

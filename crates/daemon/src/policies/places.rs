@@ -14,9 +14,21 @@ use sterna_core::qos::{SHARES, WindowControl, threshold};
 use super::book::Entry;
 use crate::daemon::Daemon;
 
+/// Periods for which a window is kept where nobody who needs it asks for anything: a
+/// minute. Who comes back after a pause finds it as it was.
+const KEPT: u32 = 60;
+
 /// The windows that are in force.
 #[derive(Debug, Default)]
-pub(super) struct Places(BTreeMap<String, (WindowControl, Option<u32>)>);
+pub(super) struct Places(BTreeMap<String, Place>);
+
+#[derive(Debug, Default)]
+struct Place {
+    control: WindowControl,
+    told: Option<u32>,
+    /// Periods since somebody who needs it asked for something.
+    quiet: u32,
+}
 
 /// Whether a class has something that only a window can give it.
 pub(super) fn needs_places(entry: &Entry) -> bool {
@@ -27,19 +39,31 @@ pub(super) fn needs_places(entry: &Entry) -> bool {
 impl Places {
     /// One period: what was done on the datastores that need a window.
     pub(super) fn step(&mut self, daemon: &Daemon, done: &BTreeMap<String, Window>) {
-        let gone = self.0.keys().filter(|name| !done.contains_key(*name));
-        for name in gone.cloned().collect::<Vec<_>>() {
-            self.0.remove(&name);
+        let needed = daemon.book().entries().any(needs_places);
+        for name in self.forget(done, needed) {
             set(daemon, &name, None);
         }
         for (name, window) in done {
-            let (control, told) = self.0.entry(name.clone()).or_default();
-            let places = control.step(window, latency_of(daemon, name));
-            if *told != Some(places) {
-                *told = Some(places);
+            let place = self.0.entry(name.clone()).or_default();
+            let places = place.control.step(window, latency_of(daemon, name));
+            if place.told != Some(places) {
+                place.told = Some(places);
                 set(daemon, name, Some(places));
             }
         }
+    }
+
+    /// Lets go of the windows that nobody needs any more; `needed` says whether any
+    /// class does.
+    fn forget(&mut self, done: &BTreeMap<String, Window>, needed: bool) -> Vec<String> {
+        for (name, place) in &mut self.0 {
+            place.quiet = if done.contains_key(name) { 0 } else { place.quiet + 1 };
+        }
+        let is_over = |place: &Place| place.quiet > if needed { KEPT } else { 0 };
+        let gone = self.0.iter().filter(|(_, place)| is_over(place));
+        let gone: Vec<String> = gone.map(|(name, _)| name.clone()).collect();
+        self.0.retain(|_, place| !is_over(place));
+        gone
     }
 }
 
@@ -57,4 +81,27 @@ fn latency_of(daemon: &Daemon, name: &str) -> Nanos {
         Some(LqFit::Line(line)) => Some(line.unloaded),
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_outlives_a_pause_and_not_its_reason() {
+        let busy = BTreeMap::from([("fast".to_owned(), Window::default())]);
+        let quiet = BTreeMap::new();
+        let mut places = Places::default();
+        places.0.insert("fast".into(), Place::default());
+        for _ in 0..KEPT {
+            assert!(places.forget(&quiet, true).is_empty());
+        }
+        assert!(places.forget(&busy, true).is_empty(), "it is needed again");
+        for _ in 0..KEPT {
+            assert!(places.forget(&quiet, true).is_empty());
+        }
+        assert_eq!(places.forget(&quiet, true), ["fast"], "nobody has come for a minute");
+        places.0.insert("fast".into(), Place::default());
+        assert_eq!(places.forget(&quiet, false), ["fast"], "no class needs one");
+    }
 }

@@ -1,6 +1,7 @@
 //! Who switches: a thread that sleeps until a schedule opens or closes, a policy is
 //! changed, or a migration ends, and then puts in force what holds from there on.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
@@ -71,13 +72,29 @@ fn switch_for_ever(daemon: &Weak<Daemon>, bell: &Bell) {
 }
 
 impl Daemon {
-    /// Puts in force what holds now; gives how long it does.
+    /// Puts in force what holds now; gives how long it does. The store is asked only if
+    /// the book is stale, or a migration has ended with which a policy ends: it may hang, and with it whoever
+    /// changes the book, and schedules go on.
     pub(crate) fn switch_policies(&self) -> Option<Duration> {
-        let _turn = lock(&self.service.turn);
-        if let Err(error) = self.end_policies() {
-            tracing::warn!(%error, "cannot look which policies have ended");
+        let change = self.enforce();
+        if !self.may_have_ended() && !self.service.is_stale.load(Relaxed) {
+            return change;
         }
-        self.enforce()
+        let _turn = lock(&self.service.turn);
+        match self.end_policies() {
+            Ok(()) => self.enforce(),
+            Err(error) => {
+                tracing::warn!(%error, "cannot look which policies have ended");
+                change
+            }
+        }
+    }
+
+    /// Whether a policy may have ended with its migration, by what is in memory.
+    fn may_have_ended(&self) -> bool {
+        let book = self.book();
+        let mut jobs = book.entries().flat_map(|entry| &entry.policies);
+        jobs.any(|policy| policy.until_job.is_some_and(|job| !self.is_under_way(job)))
     }
 
     /// Removes the policies whose migration has ended.
@@ -93,6 +110,7 @@ impl Daemon {
             }
         }
         self.reload()?;
+        self.service.is_stale.store(false, Relaxed);
         Ok(())
     }
 }
