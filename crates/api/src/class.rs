@@ -57,10 +57,29 @@ pub struct Class {
     pub policies: Vec<u64>,
     /// What it and its policies come to now.
     pub in_force: Terms,
+    /// What it is held to besides, while a target asks for it.
+    #[serde(default)]
+    pub held: Option<HeldFor>,
     /// What cannot be told of its reservation, a sentence for each datastore.
     pub notes: Vec<String>,
     /// When it was created (seconds since 1970).
     pub created: u64,
+}
+
+/// What a class is held to for the sake of a target: another class's, to which it
+/// yields, or its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HeldFor {
+    /// The policy that has the target.
+    pub policy: u64,
+    /// The class of that policy.
+    pub class: String,
+    /// Bytes per second at most.
+    pub bytes_per_second: Option<u64>,
+    /// Requests per second at most.
+    pub iops: Option<u64>,
+    /// The mean response time at least, in milliseconds.
+    pub response_ms: Option<f64>,
 }
 
 /// Asks for a new class.

@@ -26,7 +26,9 @@ mod stats;
 mod status;
 mod top;
 
-pub use class::{ChangeClass, Class, CreateClass, Explanation, MIGRATION_CLASS, Terms};
+pub use class::{
+    ChangeClass, Class, CreateClass, Explanation, HeldFor, MIGRATION_CLASS, Terms,
+};
 pub use client::{Client, ClientError};
 pub use datastore::{AddDatastore, Datastore, DatastoreKind};
 pub use disk::{

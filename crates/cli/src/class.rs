@@ -9,7 +9,7 @@ use crate::connect::Link;
 use crate::format::{count, moment_ago};
 use crate::output::Output;
 use crate::table::{Column, Pairs, Table};
-use crate::terms::{depth, limit, rate, reservation};
+use crate::terms::{depth, held, limit, rate, reservation};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClassCommand {
@@ -179,6 +179,9 @@ fn show(one: &Class, output: Output) -> String {
     pairs.add("reserved", reserved(one));
     pairs.add("limit", limit(&one.in_force));
     pairs.add("depth", depth(&one.in_force));
+    if let Some(by) = &one.held {
+        pairs.add("held", held(by));
+    }
     let policies: Vec<_> = one.policies.iter().map(ToString::to_string).collect();
     let policies = if policies.is_empty() { "none".into() } else { policies.join(", ") };
     pairs.add("policies", policies);

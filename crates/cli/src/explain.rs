@@ -5,7 +5,7 @@ use sterna_api::{Aim, Explanation, Policy, Standing};
 use crate::format::{moment_ago, moment_ahead};
 use crate::output::Output;
 use crate::table::Pairs;
-use crate::terms::{changes, fallback, kind, rate, wish};
+use crate::terms::{changes, fallback, held, kind, rate, wish};
 
 /// The whole explanation.
 pub(crate) fn words(said: &Explanation, output: Output) -> String {
@@ -16,6 +16,9 @@ pub(crate) fn words(said: &Explanation, output: Output) -> String {
     pairs.add("shares", said.class.shares.to_string());
     reserved(said, &mut pairs);
     standing(said, &mut pairs);
+    if let Some(by) = &said.class.held {
+        pairs.add("held", held(by));
+    }
     coming(said, &mut pairs);
     for note in &said.class.notes {
         pairs.add("note", note.as_str());

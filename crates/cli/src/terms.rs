@@ -1,6 +1,6 @@
 //! Service levels in words.
 
-use sterna_api::{Aim, Fallback, Goal, Rate, Terms};
+use sterna_api::{Aim, Fallback, Goal, HeldFor, Rate, Terms};
 use sterna_core::Nanos;
 
 use crate::format::rate as bytes_rate;
@@ -27,11 +27,24 @@ pub(crate) fn goal(goal: Goal) -> String {
 
 /// What a class is held to: `2.00 MiB/s, 100 IO/s, 20.0 ms`.
 pub(crate) fn limit(terms: &Terms) -> String {
-    let goals = [
+    goals([
         terms.bytes_per_second.map(Goal::BytesPerSecond),
         terms.iops.map(Goal::Iops),
         terms.response_ms.map(Goal::ResponseMs),
-    ];
+    ])
+}
+
+/// What a class is held to besides: `to 2.00 MiB/s, for policy 4 of class oltp`.
+pub(crate) fn held(held: &HeldFor) -> String {
+    let to = goals([
+        held.bytes_per_second.map(Goal::BytesPerSecond),
+        held.iops.map(Goal::Iops),
+        held.response_ms.map(Goal::ResponseMs),
+    ]);
+    format!("to {to}, for policy {} of class {}", held.policy, held.class)
+}
+
+fn goals(goals: [Option<Goal>; 3]) -> String {
     let goals: Vec<_> = goals.into_iter().flatten().map(goal).collect();
     match goals.is_empty() {
         true => NOTHING.into(),

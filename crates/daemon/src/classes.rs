@@ -189,6 +189,7 @@ impl Daemon {
             reservation: entry.record.reservation.map(Into::into),
             policies: entry.policies.iter().map(|policy| policy.id.0).collect(),
             in_force: Terms::from(in_force),
+            held: self.view_held(&self.book(), entry.record.id),
             notes: self.reservation_notes(entry.record.id)?,
             created: entry.record.created,
         })

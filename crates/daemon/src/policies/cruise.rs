@@ -36,7 +36,14 @@ use crate::samples::Tick;
 const WAITING: usize = 2;
 
 /// What classes are held to for the sake of targets, others' or their own.
-pub(super) type Held = BTreeMap<ClassId, Limit>;
+pub(super) type Held = BTreeMap<ClassId, HeldTo>;
+
+/// What a class is held to, and for the sake of which target first of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct HeldTo {
+    pub(super) limit: Limit,
+    pub(super) policy: PolicyId,
+}
 
 /// What one party did on each datastore in a period.
 type Done = BTreeMap<String, Window>;
@@ -46,8 +53,8 @@ type Done = BTreeMap<String, Window>;
 struct Period {
     span: sterna_core::Nanos,
     classes: BTreeMap<ClassId, Done>,
-    /// Disks in no class.
-    alone: BTreeSet<DiskId>,
+    /// Disks in no class, and where they are.
+    alone: BTreeMap<DiskId, String>,
 }
 
 impl Period {
@@ -56,7 +63,7 @@ impl Period {
         for sample in &tick.disks {
             let Some(datastore) = &sample.datastore else { continue };
             if sample.class.is_none() {
-                self.alone.insert(sample.disk);
+                self.alone.insert(sample.disk, datastore.clone());
             }
             let class = sample.class.unwrap_or(ClassId::OTHERS);
             self.enter(class, datastore, &sample.window);
@@ -185,14 +192,14 @@ impl Loops {
                 hold.others.into_iter().map(|(class, most)| (class, bytes(most)));
             let own = Some((entry.record.id, hold.own)).filter(|(_, own)| !own.is_none());
             for (class, limit) in others.chain(own) {
-                let least = held.entry(class).or_default();
-                *least = tightest(*least, limit);
+                let this = HeldTo { limit, policy };
+                held.entry(class).and_modify(|it| it.tighten(this)).or_insert(this);
             }
         }
         self.controls.retain(|policy, _| open.contains(policy));
         let states = self.controls.iter();
         let states = states.map(|(policy, one)| (*policy, one.state.clone())).collect();
-        self.hold_alone(daemon, period, held.contains_key(&ClassId::OTHERS));
+        self.hold_alone(daemon, period);
         let changed = std::mem::replace(&mut self.held, held.clone()) != held;
         daemon.set_held(held, states, changed);
     }
@@ -253,16 +260,21 @@ impl Loops {
         hold
     }
 
-    /// Puts the disks that are in no class together, or lets them go.
-    fn hold_alone(&mut self, daemon: &Daemon, period: &Period, held: bool) {
-        // One that rests stays with the others: it may come back.
-        let changed: Vec<_> = match held {
-            true => period.alone.difference(&self.alone).copied().collect(),
-            false => std::mem::take(&mut self.alone).into_iter().collect(),
+    /// Puts the disks in no class together that are where somebody is in their way, or
+    /// lets them go.
+    fn hold_alone(&mut self, daemon: &Daemon, period: &Period) {
+        let holds = |one: &&Control| one.held.contains(&ClassId::OTHERS);
+        let controls = self.controls.values().filter(holds);
+        let there: BTreeSet<&String> = controls.flat_map(|one| &one.datastores).collect();
+        let held = |disk: &DiskId| match period.alone.get(disk) {
+            Some(datastore) => there.contains(datastore),
+            // One that rests stays with the others: it may come back.
+            None => !there.is_empty() && self.alone.contains(disk),
         };
-        if held {
-            self.alone.extend(&changed);
-        }
+        let seen = period.alone.keys().chain(&self.alone).copied();
+        let wanted: BTreeSet<DiskId> = seen.filter(held).collect();
+        let changed: Vec<_> = self.alone.symmetric_difference(&wanted).copied().collect();
+        self.alone = wanted;
         if !changed.is_empty() {
             daemon.hold_alone(self.alone.clone(), &changed);
         }
@@ -285,6 +297,16 @@ fn floor(entry: &Entry, window: &Window) -> f64 {
     }
 }
 
+impl HeldTo {
+    /// Held to this as well.
+    fn tighten(&mut self, other: HeldTo) {
+        let limit = tightest(self.limit, other.limit);
+        if limit != self.limit {
+            *self = HeldTo { limit, ..other };
+        }
+    }
+}
+
 /// The tighter of two limits, in each metric.
 fn tightest(one: Limit, other: Limit) -> Limit {
     let least = |one: Option<u64>, other: Option<u64>| match (one, other) {
@@ -299,6 +321,7 @@ fn tightest(one: Limit, other: Limit) -> Limit {
 }
 
 /// Terms that also hold somebody to this.
-pub(super) fn held_to(terms: Terms, limit: Option<Limit>) -> Terms {
-    Terms { limit: tightest(terms.limit, limit.unwrap_or_default()), ..terms }
+pub(super) fn held_to(terms: Terms, held: Option<&HeldTo>) -> Terms {
+    let limit = held.map_or(Limit::default(), |held| held.limit);
+    Terms { limit: tightest(terms.limit, limit), ..terms }
 }

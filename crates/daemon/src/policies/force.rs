@@ -12,7 +12,7 @@ use sterna_core::qos::policy::{PolicyId, Resolution, Stands, resolve};
 use sterna_core::qos::{ClassId, Terms};
 use sterna_engine::{DiskId, EngineError};
 
-use super::cruise::{Held, held_to};
+use super::cruise::{Held, HeldTo, held_to};
 use crate::daemon::{Daemon, lock};
 use crate::local::Local;
 
@@ -30,6 +30,11 @@ pub(crate) struct Force {
 }
 
 impl Force {
+    /// What a class is held to for the sake of a target, if it is.
+    pub(super) fn held(&self, class: ClassId) -> Option<HeldTo> {
+        self.held.get(&class).copied()
+    }
+
     /// What has become of a target.
     pub(super) fn cruise(&self, policy: PolicyId) -> CruiseState {
         self.cruises.get(&policy).cloned().unwrap_or(CruiseState {
@@ -70,10 +75,10 @@ impl Daemon {
             force.switch(&entry.record.name, &resolution);
             let change = plan.until_change(now.moment());
             until_change = [until_change, change].into_iter().flatten().min();
-            let terms = held_to(resolution.terms, force.held.get(&id).copied());
+            let terms = held_to(resolution.terms, force.held.get(&id));
             self.put_in_force(&mut force, id, terms);
         }
-        if let Some(&most) = force.held.get(&ClassId::OTHERS) {
+        if let Some(most) = force.held.get(&ClassId::OTHERS) {
             let terms = held_to(Terms::default(), Some(most));
             self.put_in_force(&mut force, ClassId::OTHERS, terms);
         }

@@ -1,9 +1,12 @@
 //! Policies as the API shows them: how each stands, since when, and until when.
 
-use sterna_api::{Explanation, Policy, Standing, Terms};
+use sterna_api::{Explanation, HeldFor, Policy, Standing, Terms};
+use sterna_core::Nanos;
+use sterna_core::qos::ClassId;
 use sterna_core::qos::policy::{Aim, Stands, resolve};
 
-use super::book::Entry;
+use super::book::{Book, Entry};
+use super::cruise::HeldTo;
 use crate::daemon::{Daemon, lock};
 use crate::error::Result;
 use crate::local::Local;
@@ -41,6 +44,20 @@ impl Daemon {
             }
         });
         view.collect()
+    }
+
+    /// What a class is held to for the sake of a target, if it is.
+    pub(crate) fn view_held(&self, book: &Book, class: ClassId) -> Option<HeldFor> {
+        let HeldTo { limit, policy } = lock(&self.service.force).held(class)?;
+        // A policy that has just been removed holds nobody for much longer.
+        let (entry, _) = book.policy(policy).ok()?;
+        Some(HeldFor {
+            policy: policy.0,
+            class: entry.record.name.clone(),
+            bytes_per_second: limit.bytes,
+            iops: limit.requests,
+            response_ms: limit.response.map(Nanos::as_millis_f64),
+        })
     }
 
     /// What binds a class now, since when, and what would change that.
