@@ -41,17 +41,8 @@ fn place(scratch: &Scratch) -> std::path::PathBuf {
     place
 }
 
-#[test]
-fn the_quick_experiment_judges_every_requirement_and_reports() {
-    let scratch = Scratch::new();
-    let (place, out) = (place(&scratch), scratch.path("report"));
-    let out_text = out.display().to_string();
-    let done = end(lab(&place, &["qos", "--quick", "--json", "--out", &out_text]));
-    let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    let report: Value = serde_json::from_slice(&done.stdout)
-        .unwrap_or_else(|error| panic!("no JSON ({error}): {said}"));
-    // Figures of a machine under test mean little; that each requirement is judged, and
-    // that the exit code says the same as the report, holds on any machine.
+/// The verdicts, with none missing.
+fn every_verdict(report: &Value) -> &Vec<Value> {
     let verdicts = report["verdicts"].as_array().expect("verdicts");
     for about in [
         "contention: throughput",
@@ -71,6 +62,21 @@ fn the_quick_experiment_judges_every_requirement_and_reports() {
         });
         assert!(judged, "no verdict on `{about}`: {verdicts:#?}");
     }
+    verdicts
+}
+
+#[test]
+fn the_quick_experiment_judges_every_requirement_and_reports() {
+    let scratch = Scratch::new();
+    let (place, out) = (place(&scratch), scratch.path("report"));
+    let out_text = out.display().to_string();
+    let done = end(lab(&place, &["qos", "--quick", "--json", "--out", &out_text]));
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    let report: Value = serde_json::from_slice(&done.stdout)
+        .unwrap_or_else(|error| panic!("no JSON ({error}): {said}"));
+    // Figures of a machine under test mean little; that each requirement is judged, and
+    // that the exit code says the same as the report, holds on any machine.
+    let verdicts = every_verdict(&report);
     let passed = verdicts.iter().all(|verdict| verdict["passed"] == true);
     assert_eq!(report["passed"], passed);
     assert_eq!(done.status.code(), Some(if passed { 0 } else { 1 }), "{said}");
@@ -89,6 +95,29 @@ fn the_quick_experiment_judges_every_requirement_and_reports() {
     assert!(page.starts_with("<!doctype html>") && page.contains("uPlot"));
     assert!(!page.contains("src=\"") && !page.contains("href=\""));
     assert!(entries(&place).is_empty(), "left behind: {:?}", entries(&place));
+}
+
+#[test]
+fn in_virtual_time_every_requirement_is_met_at_the_published_size() {
+    let scratch = Scratch::new();
+    let (place, out) = (place(&scratch), scratch.path("report"));
+    let out_text = out.display().to_string();
+    let run = || end(lab(&place, &["qos", "--virtual", "--json", "--out", &out_text]));
+    let done = run();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    let report: Value = serde_json::from_slice(&done.stdout)
+        .unwrap_or_else(|error| panic!("no JSON ({error}): {said}"));
+    for verdict in every_verdict(&report) {
+        assert_eq!(verdict["passed"], true, "{verdict:#}");
+    }
+    assert_eq!(done.status.code(), Some(0), "{said}");
+    let page = std::fs::read_to_string(out.join("qos.html")).expect("the page");
+    assert!(page.starts_with("<!doctype html>") && page.contains("uPlot"));
+    // It made no daemon, and so no place for one.
+    assert!(entries(&place).is_empty(), "left behind: {:?}", entries(&place));
+    // The same seed is the same experiment, to the last digit.
+    let again: Value = serde_json::from_slice(&run().stdout).expect("JSON");
+    assert_eq!(again["charts"], report["charts"]);
 }
 
 #[test]

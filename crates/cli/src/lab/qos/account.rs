@@ -16,23 +16,39 @@ const ABOUT: &str = "A database, a backup and a load generator share an array. W
                      database gets alone, beside the others, and with service levels put \
                      on it and lifted again.";
 
+/// What an experiment stood on, in names and values.
+#[derive(Clone, Debug)]
+pub(super) struct Facing {
+    /// What could have been chosen otherwise.
+    pub(super) parameters: Vec<(String, String)>,
+    /// What it ran on.
+    pub(super) machine: Vec<(String, String)>,
+}
+
+impl Facing {
+    /// Of an experiment with this daemon.
+    pub(super) fn real(ground: &Ground, status: &Status) -> Facing {
+        Facing { parameters: parameters(ground), machine: machine(status) }
+    }
+}
+
 /// Tells the experiment.
-pub(super) fn report(outcome: &Outcome, ground: &Ground, status: &Status) -> Report {
+pub(super) fn report(outcome: &Outcome, facing: Facing) -> Report {
     let verdicts = verdicts(outcome);
     let record = &outcome.record;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs());
     Report {
         title: "Service levels on a shared array".into(),
         about: ABOUT.into(),
-        made: format!("Sterna {}, {}", status.version, moment(now)),
+        made: format!("Sterna {}, {}", env!("CARGO_PKG_VERSION"), moment(now)),
         passed: verdicts.iter().all(|verdict| verdict.passed),
         verdicts,
         charts: Metric::ALL.into_iter().map(|metric| chart(record, metric)).collect(),
         events: events(record),
         sheets: vec![phases(outcome)],
         facts: vec![
-            Facts { title: "Parameters".into(), pairs: parameters(ground) },
-            Facts { title: "Machine".into(), pairs: machine(status) },
+            Facts { title: "Parameters".into(), pairs: facing.parameters },
+            Facts { title: "Machine".into(), pairs: facing.machine },
         ],
     }
 }

@@ -6,11 +6,14 @@
 //! the others beside it, a fraction. Then service levels are put on it and lifted
 //! again, one after the other, and each is judged by what the database got.
 //!
+//! With `--virtual` the same happens in virtual time, at the paper's size.
+//!
 //! `plan` has the phases and `wish` what is asked for in them; `run` goes through them
-//! with the disks and applications of a `stage`; `verdicts` judges what was recorded,
+//! with the disks and applications of a `stage`, `model` in virtual time; `verdicts` judges what was recorded,
 //! and `account` makes the report.
 
 mod account;
+mod model;
 mod plan;
 mod run;
 mod stage;
@@ -24,7 +27,8 @@ use anyhow::Context;
 use clap::Args;
 use sterna_api::ErrorCode;
 
-use self::plan::{Length, MINUTES, plan};
+use self::account::Facing;
+use self::plan::{Length, MINUTES, Phase, plan};
 use self::run::Run;
 use self::stage::{Ground, Stage};
 use super::report::{Report, verdicts_table};
@@ -53,6 +57,9 @@ pub(crate) struct QosArgs {
     /// Only see that it works, in two minutes
     #[arg(long)]
     quick: bool,
+    /// In virtual time, at the paper's size: takes seconds, and loads nothing
+    #[arg(long = "virtual", conflicts_with_all = ["datastore", "shape"])]
+    modelled: bool,
     /// The datastore for the three disks: a place as `sterna datastore add` takes it,
     /// not quicker than this machine can work
     #[arg(long, value_name = "LOCATION", default_value = ARRAY)]
@@ -87,24 +94,31 @@ pub(crate) fn run(args: &QosArgs, output: Output) -> anyhow::Result<()> {
     // Nobody wants to learn after twenty minutes that there is no place for it.
     let files = Files::prepare(&args.out)?;
     let phases = plan(args.length());
+    let report = match args.modelled {
+        true => model::run(&phases, args.seed)?,
+        false => real(args, &phases, output)?,
+    };
+    files.write(&report)?;
+    tell(&report, &files, args.modelled, output)
+}
+
+/// The experiment with a daemon, on a real clock.
+fn real(args: &QosArgs, phases: &[Phase], output: Output) -> anyhow::Result<Report> {
     let total = phases.iter().map(|phase| phase.seconds).sum();
     let screen = Screen::new(output, total);
-    let report = block_on(async {
+    block_on(async {
         let experiment = async {
             let (site, status) = Site::start().await?;
             let ground = args.ground();
             let stage = Stage::prepare(site.client(), &ground).await?;
-            let outcome = Run::new(stage, &site, &screen).go(&phases).await?;
-            anyhow::Ok(account::report(&outcome, &ground, &status))
+            let outcome = Run::new(stage, &site, &screen).go(phases).await?;
+            anyhow::Ok(account::report(&outcome, Facing::real(&ground, &status)))
         };
         tokio::select! {
             report = experiment => report,
             _ = tokio::signal::ctrl_c() => Err(interrupted().into()),
         }
-    })?;
-    drop(screen);
-    files.write(&report)?;
-    tell(&report, &files, output)
+    })
 }
 
 fn interrupted() -> Failure {
@@ -143,7 +157,12 @@ impl Files {
 }
 
 /// Shows the verdicts, and fails if one of them did.
-fn tell(report: &Report, files: &Files, output: Output) -> anyhow::Result<()> {
+fn tell(
+    report: &Report,
+    files: &Files,
+    modelled: bool,
+    output: Output,
+) -> anyhow::Result<()> {
     output.answer(report, |report| {
         let table = output.table(&verdicts_table(&report.verdicts));
         let (html, json) = (files.html.display(), files.json.display());
@@ -153,17 +172,17 @@ fn tell(report: &Report, files: &Files, output: Output) -> anyhow::Result<()> {
         return Ok(());
     }
     let failed = report.verdicts.iter().filter(|verdict| !verdict.passed).count();
+    let but = match modelled {
+        true => "",
+        false => "; figures of a machine that has other work to do mean little",
+    };
     Err(Failure {
         code: ErrorCode::Unmet,
         message: format!(
             "{failed} of {} requirements are not met",
             report.verdicts.len()
         ),
-        hint: format!(
-            "{} shows how it went; figures of a machine that has other work to do mean \
-             little",
-            files.html.display()
-        ),
+        hint: format!("{} shows how it went{but}", files.html.display()),
     }
     .into())
 }

@@ -57,13 +57,14 @@ pub(super) struct Phase {
 
 /// The phases in their order.
 pub(super) fn plan(length: Length) -> Vec<Phase> {
-    let (start, between, limited) = match length {
-        Length::Quick => (5.0, 3.0, 4.0),
-        Length::Minutes(_) => (20.0, 8.0, 12.0),
+    let (alone, start, between, limited) = match length {
+        // Of the time alone the second half counts.
+        Length::Quick => (16.0, 5.0, 3.0, 4.0),
+        Length::Minutes(_) => (40.0, 20.0, 8.0, 12.0),
     };
     let mut phases = Vec::new();
     let mut add = |step, seconds| phases.push(Phase { step, seconds });
-    add(Step::Alone, start);
+    add(Step::Alone, alone);
     add(Step::Contention, start);
     for metric in [Metric::Bytes, Metric::Requests, Metric::Response] {
         add(Step::Cruise(metric), 0.0);

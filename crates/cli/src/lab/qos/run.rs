@@ -42,6 +42,14 @@ pub(super) struct Stretch {
     pub(super) named: Option<Named>,
 }
 
+impl Stretch {
+    /// From when on an effect of its beginning is over: caches that were empty take
+    /// more for a while than what is behind them.
+    pub(super) fn calm(&self) -> f64 {
+        (self.from + self.until) / 2.0
+    }
+}
+
 /// The experiment as it went.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Outcome {
@@ -123,7 +131,7 @@ impl<'s> Run<'s> {
     /// What a step asks for, after what the database got alone.
     fn wish(&self, step: Step) -> Option<Wish> {
         let alone = self.outcome.stretches.first()?;
-        Wish::of(step, self.stage.oltp().between(alone.from, alone.until))
+        Wish::of(step, self.stage.oltp().between(alone.calm(), alone.until))
     }
 
     fn note(&mut self, text: &str) {
@@ -184,14 +192,18 @@ impl<'s> Run<'s> {
         let reason = state.reason.unwrap_or_default();
         if self.said != state.phase {
             self.said = state.phase;
-            let text = match reason.as_str() {
-                "" => format!("the daemon says: {}", state.phase),
-                reason => format!("the daemon says: {}: {reason}", state.phase),
-            };
-            self.note(&text);
+            self.note(&said(state.phase, &reason));
         }
         let unreachable = state.phase == CruisePhase::Unreachable;
         Ok(unreachable.then(|| Named { at: self.stage.now(), reason }))
+    }
+}
+
+/// What is said of a target, in words.
+pub(super) fn said(phase: CruisePhase, reason: &str) -> String {
+    match reason {
+        "" => format!("the daemon says: {phase}"),
+        reason => format!("the daemon says: {phase}: {reason}"),
     }
 }
 
@@ -212,7 +224,7 @@ pub(super) fn words(step: Step, wish: Option<Wish>) -> String {
 }
 
 /// What the charts show of a wish.
-fn band(wish: Wish, stretch: &Stretch) -> Band {
+pub(super) fn band(wish: Wish, stretch: &Stretch) -> Band {
     let (from, until) = stretch.opening.unwrap_or((stretch.from, stretch.until));
     let target = wish.target();
     let (low, high) = match wish.is_limit {
@@ -227,7 +239,7 @@ const DAY: u32 = 24 * 60 * 60;
 
 /// A schedule that opens so many seconds after the daemon's local time (`Mon 22:00:17`)
 /// and stays open so long.
-fn hours(local_time: &str, before: u32, open: u32) -> Option<String> {
+pub(super) fn hours(local_time: &str, before: u32, open: u32) -> Option<String> {
     let clock = local_time.split_whitespace().last()?;
     let mut parts = clock.split(':').map(|part| part.parse::<u32>().ok());
     let (hour, minute) = (parts.next()??, parts.next()??);

@@ -101,7 +101,8 @@ impl Judge<'_> {
 
     /// What the database got alone.
     fn alone(&self, metric: Metric) -> Option<f64> {
-        figure(self.during(self.outcome.stretches.first()?), metric)
+        let alone = self.outcome.stretches.first()?;
+        figure(self.oltp(alone.calm(), alone.until), metric)
     }
 
     fn contention(&self, stretch: &Stretch) -> Option<Verdict> {

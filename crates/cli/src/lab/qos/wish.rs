@@ -55,6 +55,20 @@ impl Wish {
         (value > 0.0).then_some(Wish { metric, value, is_limit })
     }
 
+    /// What a step asks for on the paper's array: the paper's figures. What the paper
+    /// does not ask for is a part of what the database got alone, as above.
+    pub(super) fn published(step: Step, alone: &[Sample]) -> Option<Wish> {
+        let wish = Wish::of(step, alone)?;
+        let value = match step {
+            Step::Cruise(Metric::Bytes) => 15e6,
+            Step::Cruise(Metric::Requests) => 1000.0,
+            Step::Limit(Metric::Bytes) | Step::Schedule => 2e6,
+            Step::Limit(Metric::Requests) => 100.0,
+            _ => wish.value,
+        };
+        Some(Wish { value, ..wish })
+    }
+
     /// What the daemon is told.
     pub(super) fn aim(self) -> Aim {
         // Above zero, and far from what 64 bits hold.
