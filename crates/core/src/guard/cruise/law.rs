@@ -34,6 +34,8 @@ const CUT_MAX: f64 = 0.4;
 /// The least that is cut, and what it becomes in a row: what is too slow is not left as
 /// it is, and what did not help is not tried again.
 const CUT_MIN: f64 = 0.03;
+/// The least where it is felt: a cache that is full has to drain, too.
+const CUT_FELT: f64 = 0.12;
 const CUT_GROWS: f64 = 2.0;
 
 /// The most that they are let go by.
@@ -181,7 +183,8 @@ impl Law {
     /// What the others, who got so much while the class had this ease, have to be
     /// multiplied with so that it has `aim`, which is more.
     pub(super) fn cut(&mut self, got: f64, ease: f64, aim: f64) -> f64 {
-        let least = 1.0 - self.step.max(CUT_MIN);
+        let felt = self.edge.is_some_and(|edge| edge.got <= got * SAME && edge.age == 0);
+        let least = 1.0 - self.step.max(if felt { CUT_FELT } else { CUT_MIN });
         self.step = (1.0 - least) * CUT_GROWS;
         let by_line = self.line.map_or(CUT_FIRST, |line| {
             let (shared, queued) = line.factors(got, ease, aim);
