@@ -68,7 +68,8 @@ impl Account {
     ) -> Result<(Lanes, usize), Refusal> {
         let (each, count) = if len > PIECE { (PIECE, 2) } else { (len, 1) };
         let cost = Pool::cost(each).saturating_mul(count);
-        if waiting > 0 && waiting.saturating_add(cost) > pool.free() / WAITING_PART {
+        let left = pool.free().saturating_sub(cost);
+        if waiting > 0 && waiting.saturating_add(cost) > left / WAITING_PART {
             return Err(Refusal::Turns);
         }
         if pool.reserved() {
