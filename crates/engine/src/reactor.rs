@@ -33,6 +33,7 @@ use crate::directory::Directory;
 use crate::disk::{Answer, Disk};
 use crate::export::connection::Connection;
 use crate::export::handshake::Handshake;
+use crate::export::memory::Refusal;
 use crate::image::{Cx, file};
 use crate::io::{self, Completion, Fd, IoChoice, IoKind, Owner, Token};
 use crate::listener::Bound;
@@ -253,6 +254,7 @@ impl Reactor {
                 }
             }
             self.deliver_disk(key);
+            self.follow(key);
         }
     }
 
@@ -307,12 +309,13 @@ impl Reactor {
         let Some(connection) = self.connections.get_mut(key) else { return };
         connection.listed = false;
         let Some(disk) = self.disks.get_mut(connection.disk) else { return };
-        let starved = connection.work(&mut self.cx, disk);
+        let refusal = connection.work(&mut self.cx, disk);
         let disk = connection.disk;
         self.worked.push(key);
-        if starved && !std::mem::replace(&mut connection.in_line, true) {
-            self.line.push_back(key);
-            self.start_looking();
+        match refusal {
+            Some(Refusal::Memory) => self.stand_in_line(key),
+            Some(Refusal::Turns) => self.stand_behind(key),
+            None => {}
         }
         // A driver may have answered at once.
         self.deliver_disk(disk);
@@ -328,6 +331,7 @@ impl Reactor {
             self.shared.connections.fetch_sub(1, Ordering::Relaxed);
             if let Some(disk) = self.disks.get_mut(disk) {
                 disk.core.connections -= 1;
+                disk.core.behind.retain(|waiting| *waiting != key);
             }
         }
     }

@@ -59,13 +59,17 @@ impl Stage {
 
     /// A client that keeps so many reads in flight until it is dropped.
     fn reader(&self, disk: usize, depth: usize) -> Reader {
+        self.reader_of(disk, depth, BLOCK)
+    }
+
+    fn reader_of(&self, disk: usize, depth: usize, len: u32) -> Reader {
         let (stop, count) = (Arc::new(AtomicBool::new(false)), Arc::default());
         let reader = Reader { stop, count, thread: None };
         let (stop, count) = (Arc::clone(&reader.stop), Arc::clone(&reader.count));
         let socket = self.socket();
         let run = move || {
             let mut client = Client::connect_to(&socket, &format!("disk{disk}"), true);
-            let read = Command::Read { offset: 0, len: BLOCK, df: false };
+            let read = Command::Read { offset: 0, len, df: true };
             for _ in 0..depth {
                 client.send(read, &[]);
             }
@@ -209,6 +213,33 @@ fn zeroes_that_are_written_out_and_what_is_read_ahead_count_as_bytes() {
         // The first of eight pieces goes at once, and the next command pays the last.
         assert!(took(zeroes(LEN, true)) > SECOND * 3 / 4, "written out");
         assert!(took(Command::Cache { offset: 0, len: LEN }) > SECOND * 3 / 4, "read");
+    });
+}
+
+#[test]
+fn what_waits_for_its_turn_on_one_disk_leaves_memory_to_the_others() {
+    on_both(|io| {
+        let config = Config { reactors: 1, io, ..Config::default() };
+        let place = env!("CARGO_TARGET_TMPDIR");
+        let stage = Stage::with(&config, "latency=2ms", place, true);
+        let limit = Limit { bytes: Some(8 << 20), ..Limit::default() };
+        let terms = Terms { limit, ..Terms::default() };
+        stage.engine.set_terms(CLASS, Some(terms)).unwrap();
+        stage.engine.set_class(DiskId(0), Some(CLASS)).unwrap();
+        // 512 of 1 MiB are asked for, and there are 32 MiB.
+        let held: Vec<_> = (0..8).map(|_| stage.reader_of(0, 64, 1 << 20)).collect();
+        let free = stage.reader_of(1, 8, 1 << 20);
+        let all = |least| held.iter().all(|one| one.count() >= least);
+        for round in 1..=3 {
+            eventually("all connections to have their turns", || all(round));
+            let waits = stage.engine.stats(DiskId(0)).unwrap().in_flight;
+            assert!((1..=6).contains(&waits), "less than a ninth: {waits}");
+        }
+        assert!(free.count() > 50, "{}", free.count());
+        stage.engine.set_terms(CLASS, None).unwrap();
+        eventually("all connections to go on without a limit", || all(20));
+        held.into_iter().for_each(Reader::end);
+        free.end();
     });
 }
 

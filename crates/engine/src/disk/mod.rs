@@ -25,7 +25,7 @@
 mod copies;
 mod images;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use sterna_core::Nanos;
 use sterna_core::qos::Cost;
@@ -121,6 +121,10 @@ pub(crate) struct Core {
     pub(crate) closing: bool,
     pub(crate) counters: Counters,
     requests: Slab<Request>,
+    /// What those of them that wait for their turn hold of the reactor's memory.
+    waiting: usize,
+    /// Connections that wait until that is less, in order of their coming.
+    pub(crate) behind: VecDeque<u32>,
     answers: Vec<Answer>,
     images: Vec<Held>,
     current: u16,
@@ -142,6 +146,8 @@ impl Disk {
             closing: false,
             counters: Counters::default(),
             requests: Slab::new(),
+            waiting: 0,
+            behind: VecDeque::new(),
             answers: Vec::new(),
             images: Vec::new(),
             current: 0,
@@ -157,6 +163,7 @@ impl Disk {
     pub(crate) fn submit(&mut self, cx: &mut Cx, origin: Origin, op: ImageOp) {
         let cost = self.core.cost(self.core.current, &op);
         let progress = Progress::Waiting;
+        self.core.waiting += op.memory();
         let request = Request { origin, op, arrived: cx.now, progress };
         let id = self.core.requests.insert(request);
         self.core.count_arrival(cx.now, id);
@@ -177,6 +184,7 @@ impl Disk {
             return turn.map_or((), |turn| cx.qos.done(cx.now, turn));
         };
         request.progress = Progress::Started(turn);
+        self.core.waiting -= request.op.memory();
         match &mut self.route {
             Route::Direct => {
                 self.core.carry_out(cx, id, self.core.current, u64::from(id));
@@ -277,6 +285,11 @@ impl Core {
         self.requests.len()
     }
 
+    /// What waits for its turn holds so much of the reactor's memory.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
     fn count_arrival(&mut self, now: Nanos, id: u32) {
         let in_flight = self.requests.len();
         if let Some(request) = self.requests.get(id) {
@@ -331,9 +344,13 @@ impl Core {
     pub(crate) fn answer(&mut self, cx: &mut Cx, id: u32, result: ImageResult) {
         let Some(request) = self.requests.remove(id) else { return };
         let mut started = request.arrived;
-        if let Progress::Started(Some(turn)) = request.progress {
-            started = turn.at;
-            cx.qos.done(cx.now, turn);
+        match request.progress {
+            Progress::Started(Some(turn)) => {
+                started = turn.at;
+                cx.qos.done(cx.now, turn);
+            }
+            Progress::Started(None) => {}
+            Progress::Waiting => self.waiting -= request.op.memory(),
         }
         let queue = started.since(request.arrived);
         let took = Took { queue, service: cx.now.since(started) };

@@ -9,7 +9,7 @@ use crate::image::{Cx, Done, ImageOp};
 use crate::io::Errno;
 
 use super::connection::Connection;
-use super::memory::Lanes;
+use super::memory::{Lanes, Refusal};
 use super::ranged::{Asked, Ranged};
 use super::stream::Stream;
 use super::{EXTENTS_MAX, PIECE};
@@ -86,20 +86,20 @@ impl Write {
 }
 
 impl Connection {
-    /// Starts a command. False if its buffers cannot be had now.
+    /// Starts a command, if its buffers can be had now.
     pub(super) fn start(
         &mut self,
         cx: &mut Cx,
         disk: &mut Disk,
         cookie: u64,
         command: &nbd::Command,
-    ) -> bool {
+    ) -> Result<(), Refusal> {
         match *command {
             nbd::Command::Read { offset, len, df } => {
                 return self.start_read(cx, disk, cookie, offset, len, df);
             }
             nbd::Command::Write { offset, len, fua } => {
-                return self.start_write(cx, cookie, offset, len as usize, fua);
+                return self.start_write(cx, disk, cookie, offset, len as usize, fua);
             }
             nbd::Command::Trim { offset, len, fua } => {
                 let zero = Asked::Zero { unmap: true, fua, fast: false };
@@ -129,7 +129,7 @@ impl Connection {
             }
             nbd::Command::Disconnect => self.finish(),
         }
-        true
+        Ok(())
     }
 
     fn start_read(
@@ -140,42 +140,41 @@ impl Connection {
         offset: u64,
         len: u32,
         df: bool,
-    ) -> bool {
+    ) -> Result<(), Refusal> {
         let length = len as usize;
-        match self.account.take(&cx.buffers, length) {
-            None => return false,
-            Some(([Some(first), Some(second)], cost)) => {
+        match self.account.take(&cx.buffers, length, disk.core.waiting())? {
+            ([Some(first), Some(second)], cost) => {
                 let chunked = self.session.structured && !df;
                 let stream = Stream::new(offset, len, chunked, [first, second]);
                 let key = self.add(cookie, Kind::Stream(stream), cost);
                 self.streams.push(key);
                 self.advance_stream(cx, disk, key);
             }
-            Some(([first, second], cost)) => {
-                let Some(buf) = first.or(second) else { return false };
+            ([first, second], cost) => {
+                let Some(buf) = first.or(second) else { return Ok(()) };
                 let key = self.add(cookie, Kind::Read, cost);
                 let buf = buf.slice(0, length);
                 self.request(cx, disk, key, ImageOp::Read { offset, buf });
             }
         }
-        true
+        Ok(())
     }
 
     fn start_write(
         &mut self,
         cx: &Cx,
+        disk: &Disk,
         cookie: u64,
         offset: u64,
         len: usize,
         fua: bool,
-    ) -> bool {
-        let Some((lanes, cost)) = self.account.take(&cx.buffers, len) else {
-            return false;
-        };
+    ) -> Result<(), Refusal> {
+        let waiting = disk.core.waiting();
+        let (lanes, cost) = self.account.take(&cx.buffers, len, waiting)?;
         let write = Write { fua, next: offset, left: len, filling: None, lanes };
         let key = self.add(cookie, Kind::Write(write), cost);
         self.phase = super::receive::Phase::Payload(key);
-        true
+        Ok(())
     }
 
     /// Payload of a write has come into its target.

@@ -21,7 +21,7 @@ use crate::io::{Completion, Fd, Message, Op, Owner, Token};
 use crate::slab::Slab;
 
 use super::command::{Command, Kind};
-use super::memory::Account;
+use super::memory::{Account, Refusal};
 use super::output::Output;
 use super::receive::{Input, Phase};
 use super::{COPY_MAX, IN_FLIGHT_MAX, STALL};
@@ -49,8 +49,8 @@ pub(crate) struct Connection {
     pub(super) output: Output,
     input: Input,
     pub(super) phase: Phase,
-    /// A command that waits for memory.
-    starved: Option<(u64, nbd::Command)>,
+    /// A command that cannot start now, and why.
+    starved: Option<(u64, nbd::Command, Refusal)>,
     receiving: bool,
     state: State,
     /// When the client last moved a byte.
@@ -59,6 +59,8 @@ pub(crate) struct Connection {
     pub(crate) listed: bool,
     /// The reactor has it in the line for memory.
     pub(crate) in_line: bool,
+    /// Its disk has it among those that wait for others' turns.
+    pub(crate) behind: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +100,7 @@ impl Connection {
             moved: cx.now,
             listed: false,
             in_line: false,
+            behind: false,
         })
     }
 
@@ -159,11 +162,11 @@ impl Connection {
         }
     }
 
-    /// Does all that can be done before the replies are sent. True if it waits
-    /// for memory.
-    pub(crate) fn work(&mut self, cx: &mut Cx, disk: &mut Disk) -> bool {
+    /// Does all that can be done before the replies are sent. Says why it cannot go
+    /// on, if there is a command that cannot start.
+    pub(crate) fn work(&mut self, cx: &mut Cx, disk: &mut Disk) -> Option<Refusal> {
         if self.is_closed() {
-            return false;
+            return None;
         }
         for at in (0..self.streams.len()).rev() {
             if let Some(&key) = self.streams.get(at) {
@@ -178,12 +181,17 @@ impl Connection {
         while self.state == State::Open && self.exclusive.is_none() && self.step(cx, disk)
         {
         }
-        self.starved.is_some()
+        self.starved().map(|(_, refusal)| refusal)
+    }
+
+    /// The command that cannot start now, and why.
+    pub(crate) fn starved(&self) -> Option<(u64, Refusal)> {
+        self.starved.as_ref().map(|(cookie, _, refusal)| (*cookie, *refusal))
     }
 
     /// Uses up some of what was received; false if that is not possible now.
     fn step(&mut self, cx: &mut Cx, disk: &mut Disk) -> bool {
-        if let Some((cookie, command)) = self.starved.take() {
+        if let Some((cookie, command, _)) = self.starved.take() {
             return self.begin(cx, disk, cookie, command);
         }
         match &mut self.phase {
@@ -251,10 +259,8 @@ impl Connection {
         command: nbd::Command,
     ) -> bool {
         let started = self.start(cx, disk, cookie, &command);
-        if !started {
-            self.starved = Some((cookie, command));
-        }
-        started
+        self.starved = started.err().map(|refusal| (cookie, command, refusal));
+        self.starved.is_none()
     }
 
     /// The end of a turn: sends what has gathered and receives what it can use.

@@ -17,15 +17,17 @@
 //!
 //! **Memory.** Buffers come from the reactor's pool, whose size is fixed
 //! (`memory` says who may take how much). If a command cannot get its buffers,
-//! its connection stops reading its socket and waits in line.
+//! its connection stops reading its socket and waits: in line for memory, or for
+//! the turns of its own disk.
 //!
 //! *Nobody waits for ever.* A command takes all buffers that it will ever need
 //! at once, before it starts. So nobody waits for memory that is needed to free
-//! the memory it holds, and what is held is held for one of three things: a
-//! disk operation, which ends; a client that sends the rest of its payload; a
-//! client that takes its replies. The last two end as well, because a client
-//! that has not moved a byte for `STALL` while someone waits for memory is
-//! disconnected. A long read whose reply must be in one part owns the
+//! the memory it holds, and what is held is held for one of four things: a
+//! disk operation, which ends; a turn, which comes, though where a class is held
+//! to a rate it may come late, so that less is lent for it; a client that sends
+//! the rest of its payload; a client that takes its replies. The last two end as
+//! well, because a client that has not moved a byte for `STALL` while someone
+//! waits for memory is disconnected. A long read whose reply must be in one part owns the
 //! connection's output until it is done, and has its own two buffers to get it
 //! done with; it needs none of the answers that wait behind it. The line is
 //! first come first served, so a large command is not overtaken for ever by
@@ -39,7 +41,7 @@
 mod command;
 pub(crate) mod connection;
 pub(crate) mod handshake;
-mod memory;
+pub(crate) mod memory;
 mod output;
 mod ranged;
 mod receive;

@@ -114,6 +114,16 @@ pub(crate) enum ImageOp {
     Cache { offset: u64, len: u64 },
 }
 
+impl ImageOp {
+    /// What of the pool it keeps from others.
+    pub(crate) fn memory(&self) -> usize {
+        match self {
+            ImageOp::Read { buf, .. } | ImageOp::Write { buf, .. } => buf.cost(),
+            _ => 0,
+        }
+    }
+}
+
 /// Whether an error of a `Clone` means that it has to be copied: the file system
 /// does not share blocks, not between these two, or not this range.
 pub(crate) fn no_clone(errno: Errno) -> bool {

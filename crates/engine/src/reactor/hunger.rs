@@ -1,8 +1,11 @@
-//! Connections that wait for memory: they stand in line.
+//! Connections that cannot start their next command: they stand in line for memory, or
+//! behind what waits for its turn on their disk.
 
 use sterna_core::Nanos;
 
 use super::{LOOK_TIMER, Reactor};
+use crate::export::connection::Connection;
+use crate::export::memory::Refusal;
 use crate::io::{Owner, Token};
 
 /// How often those that hold memory are looked at while others wait for it.
@@ -18,11 +21,14 @@ impl Reactor {
             let key = self.line[at];
             let Some(connection) = self.connections.get_mut(key) else { continue };
             let Some(disk) = self.disks.get_mut(connection.disk) else { continue };
-            let starved = connection.work(&mut self.cx, disk);
+            let refusal = connection.work(&mut self.cx, disk);
             self.worked.push(key);
-            if !starved {
+            if refusal != Some(Refusal::Memory) {
                 connection.in_line = false;
                 self.line.remove(at);
+                if refusal == Some(Refusal::Turns) {
+                    self.stand_behind(key);
+                }
                 return true;
             }
             if !connection.holds_memory() {
@@ -33,7 +39,51 @@ impl Reactor {
         false
     }
 
-    pub(super) fn start_looking(&mut self) {
+    pub(super) fn stand_in_line(&mut self, key: u32) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        if !std::mem::replace(&mut connection.in_line, true) {
+            self.line.push_back(key);
+            self.start_looking();
+        }
+    }
+
+    pub(super) fn stand_behind(&mut self, key: u32) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let Some(disk) = self.disks.get_mut(connection.disk) else { return };
+        if !std::mem::replace(&mut connection.behind, true) {
+            disk.core.behind.push_back(key);
+        }
+    }
+
+    /// Less waits on a disk: those behind it go on, in turn, as far as there is room.
+    /// While somebody is left something waits, and will start.
+    pub(super) fn follow(&mut self, disk: u32) {
+        while let Some(core) = self.disks.get_mut(disk).map(|disk| &mut disk.core)
+            && let Some(key) = core.behind.pop_front()
+        {
+            let Some(connection) = self.connections.get_mut(key) else { continue };
+            connection.behind = false;
+            let before = connection.starved();
+            self.work(key);
+            let after = self.connections.get(key).and_then(Connection::starved);
+            if after == before && after.is_some_and(|(_, why)| why == Refusal::Turns) {
+                self.stay_first(disk, key);
+                return;
+            }
+        }
+    }
+
+    /// Nothing could be done for the first of those behind a disk: it stays that.
+    fn stay_first(&mut self, disk: u32, key: u32) {
+        if let Some(disk) = self.disks.get_mut(disk)
+            && let Some(at) = disk.core.behind.iter().position(|it| *it == key)
+        {
+            disk.core.behind.remove(at);
+            disk.core.behind.push_front(key);
+        }
+    }
+
+    fn start_looking(&mut self) {
         if !std::mem::replace(&mut self.looking, true) {
             let token = Token { owner: Owner::Reactor, tag: LOOK_TIMER };
             self.cx.timers.set(self.cx.now.plus(LOOK), token);
