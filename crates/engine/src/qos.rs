@@ -187,10 +187,18 @@ impl Qos {
         waiting
     }
 
-    /// Takes out what waits in a flow.
-    pub(crate) fn give_up(&mut self, flow: &Flow) -> Vec<Item> {
-        let store = self.scheduler(flow.store);
-        store.map_or_else(Vec::new, |store| store.take_waiting(flow.id))
+    /// Takes out of what waits in a flow what is `unwanted`.
+    pub(crate) fn give_up(
+        &mut self,
+        now: Nanos,
+        flow: &Flow,
+        unwanted: impl Fn(&Item) -> bool,
+    ) -> Vec<Item> {
+        let Some(store) = self.scheduler(flow.store) else { return Vec::new() };
+        let gone = store.take_waiting(flow.id, unwanted);
+        // Others may have waited for what came before them.
+        self.look(now, flow.store);
+        gone
     }
 
     /// A request has come: its turn, if that is now. Else it will be `ready`.

@@ -310,6 +310,10 @@ impl Reactor {
         connection.listed = false;
         let Some(disk) = self.disks.get_mut(connection.disk) else { return };
         let refusal = connection.work(&mut self.cx, disk);
+        let left = connection.has_left();
+        if left {
+            disk.core.abandon(&mut self.cx, key);
+        }
         let disk = connection.disk;
         self.worked.push(key);
         match refusal {
@@ -319,6 +323,9 @@ impl Reactor {
         }
         // A driver may have answered at once.
         self.deliver_disk(disk);
+        if left {
+            self.follow(disk);
+        }
     }
 
     fn flush(&mut self, key: u32) {

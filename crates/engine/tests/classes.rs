@@ -244,6 +244,36 @@ fn what_waits_for_its_turn_on_one_disk_leaves_memory_to_the_others() {
 }
 
 #[test]
+fn what_clients_that_are_gone_had_asked_for_holds_up_nobody() {
+    on_both(|io| {
+        let stage = Stage::new(io, "none");
+        stage.engine.set_class(DiskId(0), Some(CLASS)).unwrap();
+        let connect = || Client::connect_to(&stage.socket(), "disk0", true);
+        let in_flight = || stage.engine.stats(DiskId(0)).unwrap().in_flight;
+        // Once they would wait for ten seconds, and once for a minute, and not all of
+        // them have found memory.
+        let bytes = Limit { bytes: Some(1 << 20), ..Limit::default() };
+        let slow = Terms { limit: bytes, ..Terms::default() };
+        for (terms, len, waits) in [(limited(10), BLOCK, 64), (slow, 1 << 20, 1)] {
+            stage.engine.set_terms(CLASS, Some(terms)).unwrap();
+            let mut clients = [(); 4].map(|()| connect());
+            for client in &mut clients {
+                for _ in 0..25 {
+                    client.send(Command::Read { offset: 0, len, df: true }, &[]);
+                }
+            }
+            eventually("most of them to wait", || in_flight() >= waits);
+            drop(clients);
+            let start = Instant::now();
+            connect().read(0, BLOCK);
+            assert!(start.elapsed() < 4 * SECOND, "{:?}", start.elapsed());
+            eventually("all of them to be dropped", || in_flight() == 0);
+            assert!(start.elapsed() < 5 * SECOND, "{:?}", start.elapsed());
+        }
+    });
+}
+
+#[test]
 fn a_disk_that_leaves_drops_what_waits_for_its_turn() {
     on_both(|io| {
         let stage = Stage::new(io, "none");

@@ -3,8 +3,8 @@
 //!
 //! A class is here while it has a flow or a request at the device. Of its flows, the
 //! one with the smallest tag is next; it takes from the class's limits once, and keeps
-//! its turn until it starts, or has nothing that waits any more: then what it has taken
-//! has cost what it cost.
+//! its turn until its request starts, or is taken out: then what it has taken has cost
+//! what it cost.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -120,12 +120,26 @@ impl<T> Flows<T> {
         flow.queue.into_iter().map(|waiting| waiting.item).collect()
     }
 
-    /// Takes out what waits in a flow, in order.
-    pub(super) fn take_waiting(&mut self, id: u32) -> Vec<T> {
+    /// Takes out of what waits in a flow what is `unwanted`, in order.
+    pub(super) fn take_waiting(
+        &mut self,
+        id: u32,
+        unwanted: impl Fn(&T) -> bool,
+    ) -> Vec<T> {
         let Some(flow) = self.flow_mut(id) else { return Vec::new() };
-        let (class, queue) = (flow.class, std::mem::take(&mut flow.queue));
-        self.rest(class, id);
-        queue.into_iter().map(|waiting| waiting.item).collect()
+        let (class, was_waiting) = (flow.class, !flow.queue.is_empty());
+        let head_goes = flow.queue.front().is_some_and(|head| unwanted(&head.item));
+        let queue = std::mem::take(&mut flow.queue).into_iter();
+        let (gone, left): (VecDeque<_>, VecDeque<_>) =
+            queue.partition(|waiting| unwanted(&waiting.item));
+        flow.queue = left;
+        let is_waiting = !flow.queue.is_empty();
+        if was_waiting && !is_waiting {
+            self.rest(class, id);
+        } else if head_goes {
+            self.end_turn(class, id);
+        }
+        gone.into_iter().map(|waiting| waiting.item).collect()
     }
 
     /// A request waits in a flow.
@@ -208,11 +222,17 @@ impl<T> Flows<T> {
     fn rest(&mut self, class: u32, flow: u32) {
         let Some(member) = self.class_mut(class) else { return };
         member.waiting.retain(|waiting| *waiting != flow);
-        if member.turn.is_some_and(|(of, _)| of == flow) {
-            member.turn = None;
-        }
         if member.waiting.is_empty() {
             self.waiting.retain(|waiting| *waiting != class);
+        }
+        self.end_turn(class, flow);
+    }
+
+    /// The request that has a flow's turn is gone.
+    fn end_turn(&mut self, class: u32, flow: u32) {
+        let Some(member) = self.class_mut(class) else { return };
+        if member.turn.is_some_and(|(of, _)| of == flow) {
+            member.turn = None;
         }
     }
 

@@ -131,9 +131,9 @@ impl<T> Scheduler<T> {
         self.flows.remove(id.0)
     }
 
-    /// Takes out what waits in a flow, in order.
-    pub fn take_waiting(&mut self, id: FlowId) -> Vec<T> {
-        self.flows.take_waiting(id.0)
+    /// Takes out of what waits in a flow what is `unwanted`, in order.
+    pub fn take_waiting(&mut self, id: FlowId, unwanted: impl Fn(&T) -> bool) -> Vec<T> {
+        self.flows.take_waiting(id.0, unwanted)
     }
 
     /// A request has come. Gives it back if it may start at once; else it waits, and

@@ -83,7 +83,7 @@ impl Core {
     /// Ends the copier's operations that wait for their turn.
     pub(crate) fn give_up_copies(&mut self, cx: &mut Cx) {
         for held in &self.images {
-            for item in cx.qos.give_up(&held.copies) {
+            for item in cx.qos.give_up(cx.now, &held.copies, |_| true) {
                 if let Item::Copy { ticket, .. } = item {
                     self.refuse(cx, ticket);
                 }

@@ -18,6 +18,12 @@
 //! driver hears of it when it starts. The operations of a driver's copier wait in
 //! the same way, at the datastore of the image they are for.
 //!
+//! **Requests that nobody waits for.** When a connection is closed, those of its
+//! requests that still wait for their turn are dropped: a machine that was killed must
+//! not be held up, when it is back, by what it had asked for before. Nobody was told
+//! that such a write was done, so its bytes may be the old ones, as after a loss of
+//! power; what has started is carried out.
+//!
 //! **The end.** A disk that is being detached takes no more connections; its
 //! connections close; when no request is left its images close; when they are
 //! idle it is gone.
@@ -356,6 +362,25 @@ impl Core {
         let took = Took { queue, service: cx.now.since(started) };
         self.counters.answered(&request.op, result.is_ok(), took);
         self.answers.push(Answer { origin: request.origin, op: request.op, result });
+    }
+
+    /// Drops what waits for its turn and is asked for by a connection that has closed.
+    pub(crate) fn abandon(&mut self, cx: &mut Cx, connection: u32) {
+        let Some(flow) = &self.flow else { return };
+        let requests = &self.requests;
+        let gone = cx.qos.give_up(cx.now, flow, |item| match item {
+            Item::Guest { request, .. } => requests
+                .get(*request)
+                .is_some_and(|request| request.origin.connection == connection),
+            Item::Copy { .. } => false,
+        });
+        for item in gone {
+            let Item::Guest { request, .. } = item else { continue };
+            let Some(request) = self.requests.remove(request) else { continue };
+            self.waiting -= request.op.memory();
+            let result = Err(Errno(libc::ECANCELED));
+            self.answers.push(Answer { origin: request.origin, op: request.op, result });
+        }
     }
 
     /// One more step towards the end of a disk that is closing; true at the end.

@@ -6,8 +6,10 @@
 //! and one send are in flight.
 //!
 //! It ends in two ways. `finish`: the client said good-bye or closed its side;
-//! what is in flight is done and answered first. `close`: nothing more is said.
-//! Either way it is gone when nothing of it is in flight.
+//! what is in flight is done and answered first. `close`: nothing more is said, and
+//! what has not started is dropped. Either way it is gone when nothing of it is in
+//! flight. A client that has gone altogether, as when its process was killed, has
+//! nobody left to answer: that is a `close`.
 
 use std::collections::VecDeque;
 use std::os::fd::AsRawFd;
@@ -53,6 +55,8 @@ pub(crate) struct Connection {
     starved: Option<(u64, nbd::Command, Refusal)>,
     receiving: bool,
     state: State,
+    /// It has closed, and its disk has not been told.
+    left: bool,
     /// When the client last moved a byte.
     moved: Nanos,
     /// The reactor has it on its list for this turn.
@@ -97,6 +101,7 @@ impl Connection {
             starved: None,
             receiving: false,
             state: State::Open,
+            left: false,
             moved: cx.now,
             listed: false,
             in_line: false,
@@ -117,6 +122,7 @@ impl Connection {
             Op::Recv { .. } => {
                 self.receiving = false;
                 match result {
+                    Ok(0) if self.is_deserted() => self.close(),
                     Ok(0) => self.finish(),
                     Ok(len) => {
                         self.moved = cx.now;
@@ -324,6 +330,7 @@ impl Connection {
             return;
         }
         self.state = State::Closed;
+        self.left = true;
         self.starved = None;
         self.exclusive = None;
         self.phase = Phase::Head;
@@ -362,6 +369,21 @@ impl Connection {
 
     pub(super) fn is_closed(&self) -> bool {
         self.state == State::Closed
+    }
+
+    /// Whether the client can neither send nor take anything any more. Over TCP that
+    /// shows with the first replies.
+    pub(crate) fn is_deserted(&self) -> bool {
+        let mut asked = libc::pollfd { fd: self.fd.as_raw_fd(), events: 0, revents: 0 };
+        // SAFETY: it is given one entry, which lives as long as the call.
+        let found = unsafe { libc::poll(&raw mut asked, 1, 0) };
+        found == 1 && asked.revents & (libc::POLLHUP | libc::POLLERR) != 0
+    }
+
+    /// Whether it has closed since this was last asked: what waits on its disk for it
+    /// is to be dropped.
+    pub(crate) fn has_left(&mut self) -> bool {
+        std::mem::take(&mut self.left)
     }
 
     /// Whether nothing of it is in flight and it can be dropped.

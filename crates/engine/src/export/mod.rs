@@ -36,7 +36,8 @@
 //! **A client can send anything.** What it can make us hold is bounded by the
 //! constants here and those of `sterna_nbd::limits`; a wrong request gets its
 //! error reply, or the connection is dropped where the protocol has no way on.
-//! A request that was accepted is carried out even if the client goes away.
+//! A request that has started is carried out even if the client goes away; one that
+//! still waits for its turn then is dropped (see `disk`).
 
 mod command;
 pub(crate) mod connection;

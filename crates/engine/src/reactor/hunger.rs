@@ -63,6 +63,10 @@ impl Reactor {
         {
             let Some(connection) = self.connections.get_mut(key) else { continue };
             connection.behind = false;
+            if connection.is_deserted() {
+                // It does not read its socket, and so has not noticed.
+                connection.close();
+            }
             let before = connection.starved();
             self.work(key);
             let after = self.connections.get(key).and_then(Connection::starved);
