@@ -246,6 +246,7 @@ impl Qos {
         if store.is_waiting() {
             self.look(now, number);
         }
+        self.heed(now);
         self.drop_if_unused(number);
     }
 
@@ -291,6 +292,23 @@ impl Qos {
     }
 
     fn look(&mut self, now: Nanos, number: u32) {
+        self.look_at(now, number);
+        self.heed(now);
+    }
+
+    /// Looks at all datastores here if one of them has to be looked at again: a class
+    /// may be on several. It ends, as each time somebody has either started something
+    /// or left what others wait for.
+    fn heed(&mut self, now: Nanos) {
+        while self.wakes & 1 << self.number != 0 {
+            self.wakes &= !(1 << self.number);
+            for number in self.stores.keys() {
+                self.look_at(now, number);
+            }
+        }
+    }
+
+    fn look_at(&mut self, now: Nanos, number: u32) {
         let Some(Store { scheduler: store, .. }) = self.stores.get_mut(number) else {
             return;
         };
@@ -304,8 +322,9 @@ impl Qos {
     /// come.
     pub(crate) fn look_again(&mut self, now: Nanos) {
         for number in self.stores.keys() {
-            self.look(now, number);
+            self.look_at(now, number);
         }
+        self.heed(now);
     }
 
     /// The terms of classes, or what a datastore lets through, have changed.
@@ -330,14 +349,14 @@ impl Qos {
 
     /// The other reactors that have to look again, a bit each.
     pub(crate) fn take_wakes(&mut self) -> u64 {
-        std::mem::take(&mut self.wakes) & !(1 << self.number)
+        std::mem::take(&mut self.wakes)
     }
 
     /// Sets the timer for what is due next.
     pub(crate) fn set_timer(&mut self, now: Nanos, timers: &mut Timers) {
         let due = |store: &Scheduler<Item>| {
             let waits = store.is_waiting().then(|| now.plus(LOOK_AGAIN));
-            store.deadline().or(waits)
+            store.deadline().into_iter().chain(waits).min()
         };
         let all = self.stores.iter();
         let next = all.filter_map(|(_, store)| due(&store.scheduler)).min();

@@ -32,21 +32,29 @@ struct Stage {
 impl Stage {
     fn new(io: IoChoice, shape: &str) -> Stage {
         let config = Config { reactors: 2, io, ..Config::default() };
-        Stage::with(&config, shape, env!("CARGO_TARGET_TMPDIR"), true)
+        Stage::with(&config, [shape; 1], env!("CARGO_TARGET_TMPDIR"), true)
     }
 
-    fn with(config: &Config, shape: &str, place: &str, direct: bool) -> Stage {
+    /// With datastores of these shapes, which take turns to get a disk.
+    fn with<const N: usize>(
+        config: &Config,
+        shapes: [&str; N],
+        place: &str,
+        direct: bool,
+    ) -> Stage {
         let directory = TempDir::new_in(place).unwrap();
         let engine = Engine::start(config).unwrap();
-        let datastore = Arc::new(Budget::new(shape.parse().unwrap()));
+        let datastores =
+            shapes.map(|shape| Arc::new(Budget::new(shape.parse().unwrap())));
         for disk in 0..2u128 {
             let name = format!("disk{disk}");
             let path = directory.path().join(&name);
             File::create(&path).unwrap().set_len(SIZE).unwrap();
             let image = ImageSpec::File { path, direct };
-            let (id, budget) = (DiskId(disk), Arc::clone(&datastore));
+            let (id, budget) = (DiskId(disk), Arc::clone(&datastores[disk as usize % N]));
             engine.attach(DiskSpec { id, name, size: SIZE, image, budget }).unwrap();
         }
+        let datastore = Arc::clone(&datastores[0]);
         let stage = Stage { engine, directory, datastore };
         let listener = UnixListener::bind(stage.socket()).unwrap();
         stage.engine.listen(Listener::Unix(listener)).unwrap();
@@ -190,7 +198,7 @@ fn zeroes_that_are_written_out_and_what_is_read_ahead_count_as_bytes() {
     on_both(|io| {
         // A file system in memory makes holes, and has to write all other zeroes.
         let config = Config { reactors: 1, io, ..Config::default() };
-        let stage = Stage::with(&config, "none", "/dev/shm", false);
+        let stage = Stage::with(&config, ["none"], "/dev/shm", false);
         let mut client = Client::connect_to(&stage.socket(), "disk0", true);
         let mut took = |command| {
             let start = Instant::now();
@@ -221,7 +229,7 @@ fn what_waits_for_its_turn_on_one_disk_leaves_memory_to_the_others() {
     on_both(|io| {
         let config = Config { reactors: 1, io, ..Config::default() };
         let place = env!("CARGO_TARGET_TMPDIR");
-        let stage = Stage::with(&config, "latency=2ms", place, true);
+        let stage = Stage::with(&config, ["latency=2ms"], place, true);
         let limit = Limit { bytes: Some(8 << 20), ..Limit::default() };
         let terms = Terms { limit, ..Terms::default() };
         stage.engine.set_terms(CLASS, Some(terms)).unwrap();
@@ -270,6 +278,31 @@ fn what_clients_that_are_gone_had_asked_for_holds_up_nobody() {
             eventually("all of them to be dropped", || in_flight() == 0);
             assert!(start.elapsed() < 5 * SECOND, "{:?}", start.elapsed());
         }
+    });
+}
+
+#[test]
+fn the_disks_of_a_class_take_turns_in_its_queue_depth() {
+    fn share<const N: usize>(io: IoChoice, reactors: usize, shapes: [&str; N]) {
+        let config = Config { reactors, io, ..Config::default() };
+        let stage = Stage::with(&config, shapes, env!("CARGO_TARGET_TMPDIR"), true);
+        let terms = Terms { depth: Some(2), ..Terms::default() };
+        stage.engine.set_terms(CLASS, Some(terms)).unwrap();
+        for disk in 0..2 {
+            stage.engine.set_class(DiskId(disk), Some(CLASS)).unwrap();
+        }
+        let greedy = stage.reader(0, 16);
+        eventually("it to read", || greedy.count() > 100);
+        let modest = stage.reader(1, 1);
+        eventually("the other one to read", || modest.count() > 0);
+        let ([a, b], _) = watch([&greedy, &modest], SECOND);
+        assert!(b > (a + b) / 8.0, "{a} and {b}");
+        greedy.end();
+        modest.end();
+    }
+    on_both(|io| {
+        share(io, 2, ["latency=2ms"]);
+        share(io, 1, ["latency=2ms"; 2]);
     });
 }
 

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::bucket::Bucket;
-use super::slots::Slots;
+use super::depth::Depth;
 use super::terms::{Rate, Terms};
 use crate::Nanos;
 
@@ -58,7 +58,7 @@ pub struct Class {
     reservation: Bucket,
     reserves_bytes: AtomicBool,
     shares: AtomicU32,
-    pub(super) slots: Slots,
+    pub(super) depth: Depth,
 }
 
 impl Default for Class {
@@ -78,7 +78,7 @@ impl Class {
             reservation: Bucket::open(BEHIND_MAX),
             reserves_bytes: AtomicBool::new(false),
             shares: AtomicU32::new(1),
-            slots: Slots::new(None),
+            depth: Depth::default(),
         };
         class.set_terms(Nanos(0), terms);
         class
@@ -99,7 +99,7 @@ impl Class {
         self.reserves_bytes.store(in_bytes, Relaxed);
         self.reservation.set_rate(now, reserved);
         self.shares.store(shares.max(1), Relaxed);
-        self.slots.set(depth);
+        self.depth.set(depth);
         let bound = !limit.is_none() || reservation.is_some() || depth.is_some();
         self.bound.store(bound, Relaxed);
     }

@@ -2,7 +2,8 @@
 //! who has requests that wait, and whose turn it is within a class.
 //!
 //! A class is here while it has a flow or a request at the device. Of its flows, the
-//! one with the smallest tag is next; it takes from the class's limits once, and keeps
+//! one with the smallest tag is next (where other threads have brought the class's time
+//! past several of them, the one that had the least); it takes from the class's limits once, and keeps
 //! its turn until its request starts, or is taken out: then what it has taken has cost
 //! what it cost.
 
@@ -10,6 +11,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::class::Cost;
+use super::depth::Claim;
 use super::pool::Stake;
 use crate::Nanos;
 
@@ -34,12 +36,20 @@ pub(super) struct Member {
     turn: Option<(u32, Nanos)>,
     /// What the device takes for a request, smoothed.
     pub(super) service: Nanos,
+    /// To the places of the class.
+    claim: Claim,
 }
 
 impl Member {
     /// Whether it has requests that wait.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
+    }
+
+    /// The next request starts: whether it has one of the class's places.
+    pub(super) fn start(&mut self) -> bool {
+        self.permits += 1;
+        self.claim.start()
     }
 }
 
@@ -58,15 +68,19 @@ pub(super) struct Flows<T> {
     flows: Vec<Option<Flow<T>>>,
     /// Those of `classes` with requests that wait.
     waiting: Vec<u32>,
-}
-
-impl<T> Default for Flows<T> {
-    fn default() -> Self {
-        Flows { classes: Vec::new(), flows: Vec::new(), waiting: Vec::new() }
-    }
+    /// The number of the scheduler.
+    number: u32,
+    /// Who has to look again: a bit for each number of a scheduler.
+    pub(super) wakes: u64,
 }
 
 impl<T> Flows<T> {
+    /// None yet, of the scheduler with this number.
+    pub(super) fn new(number: u32) -> Flows<T> {
+        let (classes, flows, waiting) = (Vec::new(), Vec::new(), Vec::new());
+        Flows { classes, flows, waiting, number, wakes: 0 }
+    }
+
     /// Whether no class is here.
     pub(super) fn are_unused(&self) -> bool {
         self.classes.iter().all(Option::is_none)
@@ -185,7 +199,7 @@ impl<T> Flows<T> {
                 let tag = |id: &u32| {
                     let finish = flow_of(*id).map_or(u64::MAX, |flow| flow.finish);
                     let arrived = head_of(*id).map_or(Nanos::MAX, |head| head.arrived);
-                    (member.stake.member_tag(finish), arrived)
+                    (finish, arrived)
                 };
                 let first = *member.waiting.iter().min_by_key(|id| tag(id))?;
                 (first, class.take_limits(now, head_of(first)?.cost))
@@ -195,6 +209,34 @@ impl<T> Flows<T> {
         let arrived = head_of(flow)?.arrived;
         let held = class.response().since(member.service);
         Some((flow, turn.max(arrived.plus(held)), arrived))
+    }
+
+    /// Where a flow's next request begins among those of its class.
+    pub(super) fn begin(&self, id: u32) -> u64 {
+        let flow = self.flows.get(id as usize).and_then(Option::as_ref);
+        flow.map_or(u64::MAX, |flow| flow.finish)
+    }
+
+    /// Whether the next request of a class has one of the class's places, or needs none.
+    pub(super) fn take_place(&mut self, number: u32) -> bool {
+        let Some(member) = self.classes.get_mut(number as usize).and_then(Option::as_mut)
+        else {
+            return false;
+        };
+        let shares = |id: &u32| {
+            let flow = self.flows[*id as usize].as_ref();
+            flow.map_or(0, |flow| u64::from(flow.shares))
+        };
+        let shares = member.waiting.iter().map(shares).sum();
+        member.claim.take(shares, &mut self.wakes)
+    }
+
+    /// Nothing of a class could start now.
+    pub(super) fn leave_place(&mut self, number: u32) {
+        if let Some(member) = self.class_mut(number) {
+            let wakes = member.claim.rest();
+            self.wakes |= wakes;
+        }
     }
 
     /// Cuts turns that were given to what a request waits for its turn now.
@@ -224,6 +266,7 @@ impl<T> Flows<T> {
         member.waiting.retain(|waiting| *waiting != flow);
         if member.waiting.is_empty() {
             self.waiting.retain(|waiting| *waiting != class);
+            self.leave_place(class);
         }
         self.end_turn(class, flow);
     }
@@ -248,6 +291,7 @@ impl<T> Flows<T> {
             waiting: Vec::new(),
             turn: None,
             service: Nanos(0),
+            claim: Claim::new(&stake.class, self.number),
         };
         let number = match known {
             Some(known) => known as u32,

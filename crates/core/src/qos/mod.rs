@@ -7,8 +7,10 @@
 
 mod bucket;
 mod class;
+mod depth;
 mod flows;
 mod goal;
+mod line;
 pub mod policy;
 mod pool;
 mod scheduler;

@@ -8,20 +8,20 @@
 //! shares. Tags are numbers that all schedulers of the pool read and move, so they
 //! mean the same everywhere.
 //!
-//! A scheduler with requests that could start says what its smallest tag is
-//! (`heads`). When a place becomes free, a scheduler whose own tag is not the
-//! smallest leaves the place to the one that has it and wakes it.
+//! A scheduler with requests that could start says what its smallest tag is, and those
+//! with the smallest of all go first (`line`).
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::class::{Class, ClassId, Cost};
-use super::slots::{SCHEDULERS_MAX, Slots};
+use super::line::Line;
+use super::slots::Slots;
 
 /// A weight of one at one share, in units of virtual time: so large that a share of
 /// 100 000 still tells requests of different size apart.
-const UNIT: u64 = 1 << 20;
+pub(super) const UNIT: u64 = 1 << 20;
 
 /// Shares at most: see `UNIT`.
 pub const SHARES_MAX: u32 = 100_000;
@@ -32,17 +32,12 @@ pub const SHARES_MAX: u32 = 100_000;
 /// largest request weighs.
 const AHEAD_MAX: u64 = 64;
 
-/// Nothing that could start.
-const NOTHING: u64 = u64::MAX;
-
 /// The requests at a datastore, shared by its schedulers.
 #[derive(Debug)]
 pub struct Pool {
     pub(super) slots: Slots,
     virtual_time: AtomicU64,
-    heads: [AtomicU64; SCHEDULERS_MAX as usize],
-    /// The schedulers there are, a bit each.
-    present: AtomicU64,
+    pub(super) line: Line,
     /// What each class has here. Looked up when a disk comes or changes its class,
     /// never for a request.
     stakes: Mutex<BTreeMap<ClassId, Weak<Stake>>>,
@@ -53,8 +48,7 @@ impl Default for Pool {
         Pool {
             slots: Slots::new(None),
             virtual_time: AtomicU64::new(0),
-            heads: [const { AtomicU64::new(NOTHING) }; SCHEDULERS_MAX as usize],
-            present: AtomicU64::new(0),
+            line: Line::default(),
             stakes: Mutex::default(),
         }
     }
@@ -85,42 +79,12 @@ impl Pool {
         })
     }
 
-    pub(super) fn join(&self, scheduler: u32) {
-        self.present.fetch_or(1 << scheduler, SeqCst);
-    }
-
-    pub(super) fn leave(&self, scheduler: u32) {
-        self.say_head(scheduler, None);
-        self.present.fetch_and(!(1 << scheduler), SeqCst);
-    }
-
     pub(super) fn virtual_time(&self) -> u64 {
         self.virtual_time.load(Relaxed)
     }
 
     pub(super) fn advance(&self, tag: u64) {
         self.virtual_time.fetch_max(tag, Relaxed);
-    }
-
-    /// Says what a scheduler could start first.
-    pub(super) fn say_head(&self, scheduler: u32, tag: Option<u64>) {
-        self.heads[scheduler as usize].store(tag.unwrap_or(NOTHING), SeqCst);
-    }
-
-    /// The scheduler that comes before this one, if any does.
-    pub(super) fn goes_before(&self, scheduler: u32, tag: u64) -> Option<u32> {
-        let mut others = self.present.load(SeqCst) & !(1 << scheduler);
-        let mut first = None;
-        let mut least = (tag, scheduler);
-        while others != 0 {
-            let other = others.trailing_zeros();
-            others &= others - 1;
-            let head = (self.heads[other as usize].load(SeqCst), other);
-            if head < least {
-                (least, first) = (head, Some(other));
-            }
-        }
-        first
     }
 }
 

@@ -16,8 +16,11 @@
 //!    than its window, save those that were there before the number was set.
 //! 2. A class's limits hold over all its flows, on all datastores and schedulers:
 //!    never more than the rate, 10 ms of it at once, and one request.
-//! 3. While a request could start, something starts: nothing is kept free.
+//! 3. While a request could start, something starts: nothing is kept free, save a place
+//!    of a class for its next request, which waits for one of the datastore.
 //! 4. A flow's requests start in the order of their coming.
+//! 5. Nobody waits for ever for what others give back and take again: places of a
+//!    class, too, go to whom had the least.
 //!
 //! # Special cases
 //!
@@ -41,7 +44,8 @@
 use std::sync::Arc;
 
 use super::class::Cost;
-use super::flows::{Flows, Waiting};
+use super::flows::{Flows, Member, Waiting};
+use super::line::Head;
 use super::pool::{Pool, Stake};
 use super::slots::SCHEDULERS_MAX;
 use crate::Nanos;
@@ -49,6 +53,9 @@ use crate::Nanos;
 /// A part of 1/8 of each new service time goes into the smoothed one: some ten
 /// requests are remembered, so a device that changes is followed within a blink.
 const SMOOTHING: u64 = 8;
+
+/// Where the tags of shares begin among the heads of schedulers: behind what is due.
+const TAGS: u64 = 1 << 63;
 
 /// Names a flow of a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -78,6 +85,8 @@ struct Candidate {
     class: u32,
     flow: u32,
     tag: u64,
+    /// Its tag within its class.
+    begin: u64,
     /// Since when its class is behind its reservation.
     due: Option<Nanos>,
     arrived: Nanos,
@@ -91,6 +100,15 @@ impl Candidate {
             None => (true, self.tag, self.arrived, self.flow),
         }
     }
+
+    /// What it is among the candidates of all schedulers.
+    fn head(&self) -> Head {
+        let class = match self.due {
+            Some(_) => 0,
+            None => TAGS.saturating_add(self.tag).min(Head::LAST),
+        };
+        Head { class, member: self.begin }
+    }
 }
 
 impl<T> Scheduler<T> {
@@ -101,8 +119,8 @@ impl<T> Scheduler<T> {
     /// If the number is not below [`SCHEDULERS_MAX`].
     pub fn new(pool: Arc<Pool>, number: u32) -> Scheduler<T> {
         assert!(number < SCHEDULERS_MAX, "there is no place for scheduler {number}");
-        pool.join(number);
-        Scheduler { pool, number, flows: Flows::default(), wakes: 0, wake_at: None }
+        pool.line.join(number);
+        Scheduler { pool, number, flows: Flows::new(number), wakes: 0, wake_at: None }
     }
 
     /// The pool that it schedules for.
@@ -159,19 +177,21 @@ impl<T> Scheduler<T> {
     /// The next request to start. To be called until there is none: whenever a request
     /// has come, was done, is due (`deadline`), or terms or bounds have changed.
     pub fn next(&mut self, now: Nanos) -> Option<(T, Permit)> {
-        while let Some(best) = self.best(now) {
-            match self.places_for(&best) {
-                Places::Taken(permit) => return self.start(now, &best, permit),
-                Places::ClassFull => {}
-                Places::PoolFull => return None,
-            }
+        if let Some(best) = self.best(now) {
+            let of_pool = self.take_place(&best)?;
+            return self.start(now, &best, of_pool);
         }
-        self.pool.say_head(self.number, None);
+        self.pool.line.rest(self.number);
         if self.pool.window().is_some() && self.pool.slots.has_room() {
             // Whoever left a place to us can have it.
-            self.wakes |= self.pool.slots.waiters();
+            self.wakes |= self.others(self.pool.slots.waiters());
         }
         None
+    }
+
+    /// We are about to look, whatever we wait for.
+    fn others(&self, wakes: u64) -> u64 {
+        wakes & !(1 << self.number)
     }
 
     /// A request is done, after so long at the device.
@@ -179,7 +199,7 @@ impl<T> Scheduler<T> {
     pub fn done(&mut self, permit: Permit, service: Nanos) {
         let Permit { member: number, of_pool, of_class } = permit;
         if of_pool {
-            self.wakes |= self.pool.slots.give();
+            self.wakes |= self.others(self.pool.slots.give());
         }
         let Some(member) = self.flows.class_mut(number) else { return };
         let old = member.service.0;
@@ -189,8 +209,7 @@ impl<T> Scheduler<T> {
         };
         member.permits -= 1;
         if of_class {
-            let waiters = member.stake.class.slots.give();
-            self.wakes |= waiters;
+            self.wakes |= member.stake.class.depth.give();
         }
         self.flows.drop_if_unused(number);
     }
@@ -214,7 +233,7 @@ impl<T> Scheduler<T> {
     /// The schedulers of the pool, or with flows of the same classes, that have to look
     /// again: a bit for each number.
     pub fn take_wakes(&mut self) -> u64 {
-        std::mem::take(&mut self.wakes)
+        std::mem::take(&mut self.wakes) | std::mem::take(&mut self.flows.wakes)
     }
 
     /// The best of what could start now. Notes when more could.
@@ -229,18 +248,16 @@ impl<T> Scheduler<T> {
             if starts > now {
                 let sooner = self.wake_at.map_or(starts, |at| at.min(starts));
                 self.wake_at = Some(sooner);
+                self.flows.leave_place(number);
                 continue;
             }
-            let Some(member) = self.flows.class(number) else { continue };
-            let class = &member.stake.class;
-            if !class.slots.has_room() {
-                class.slots.wait(self.number);
-                if !class.slots.has_room() {
-                    continue;
-                }
+            if !self.flows.take_place(number) {
+                continue;
             }
-            let (tag, due) = (member.stake.tag(&self.pool), class.is_due(now));
-            let candidate = Candidate { class: number, flow, tag, due, arrived };
+            let Some(Member { stake, .. }) = self.flows.class(number) else { continue };
+            let (tag, due) = (stake.tag(&self.pool), stake.class.is_due(now));
+            let begin = self.flows.begin(flow);
+            let candidate = Candidate { class: number, flow, tag, begin, due, arrived };
             if best.as_ref().is_none_or(|best| candidate.rank() < best.rank()) {
                 best = Some(candidate);
             }
@@ -248,45 +265,39 @@ impl<T> Scheduler<T> {
         best
     }
 
-    /// Takes the places that a request needs.
-    fn places_for(&mut self, best: &Candidate) -> Places {
-        let of_pool = self.pool.window().is_some();
-        if of_pool {
-            let tag = if best.due.is_some() { 0 } else { best.tag };
-            self.pool.say_head(self.number, Some(tag));
-            if self.pool.slots.has_room()
-                && let Some(other) = self.pool.goes_before(self.number, tag)
-            {
-                self.pool.slots.wait(self.number);
-                self.wakes |= 1 << other;
-                return Places::PoolFull;
-            }
-            if !self.pool.slots.take(self.number) {
-                return Places::PoolFull;
-            }
+    /// Takes one of the datastore's places, if they are counted; whether they are.
+    /// Nothing, if there is none for us now.
+    fn take_place(&mut self, best: &Candidate) -> Option<bool> {
+        if self.pool.window().is_none() {
+            return Some(false);
         }
-        let member = self.flows.class(best.class);
-        let slots = member.map(|member| &member.stake.class.slots);
-        let slots = slots.filter(|slots| slots.max().is_some());
-        let of_class = slots.is_some();
-        if slots.is_some_and(|slots| !slots.take(self.number)) {
-            if of_pool {
-                self.wakes |= self.pool.slots.give();
-            }
-            return Places::ClassFull;
+        let Pool { slots, line, .. } = &*self.pool;
+        let head = best.head();
+        line.say(self.number, head);
+        if slots.has_room()
+            && let Some(other) = line.goes_before(self.number, head)
+        {
+            slots.wait(self.number);
+            self.wakes |= 1 << other;
+            return None;
         }
-        Places::Taken(Permit { member: best.class, of_pool, of_class })
+        slots.take(self.number).then(|| {
+            line.took(self.number);
+            true
+        })
     }
 
     fn start(
         &mut self,
         now: Nanos,
         best: &Candidate,
-        permit: Permit,
+        of_pool: bool,
     ) -> Option<(T, Permit)> {
+        let member = self.flows.class_mut(best.class)?;
+        let of_class = member.start();
+        let permit = Permit { member: best.class, of_pool, of_class };
         let Waiting { item, cost, .. } = self.flows.pop(best.flow)?;
         let member = self.flows.class_mut(best.class)?;
-        member.permits += 1;
         let reserved = best.due.is_some();
         if reserved {
             member.stake.class.take_reservation(now, cost);
@@ -298,15 +309,6 @@ impl<T> Scheduler<T> {
 
 impl<T> Drop for Scheduler<T> {
     fn drop(&mut self) {
-        self.pool.leave(self.number);
+        self.pool.line.leave(self.number);
     }
-}
-
-/// What became of asking for places.
-enum Places {
-    Taken(Permit),
-    /// The class waits for one of its own.
-    ClassFull,
-    /// The datastore has none for us now.
-    PoolFull,
 }

@@ -61,6 +61,25 @@ fn a_depth_is_never_exceeded_over_all_schedulers() {
 }
 
 #[test]
+fn the_places_of_a_class_go_round_whoever_gives_them_back() {
+    // One disk keeps 16 requests waiting and one a single one: of two places at 1 ms
+    // each, it waits half a millisecond for its place.
+    let depth = Terms { depth: Some(2), ..Terms::default() };
+    let greedy = Client { outstanding: 16, ..busy(1) };
+    for (windows, threads) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
+        let modest =
+            Client { outstanding: 1, scheduler: windows * threads - 1, ..greedy };
+        let windows = vec![None; windows];
+        let classes = [(1, depth)];
+        let mut world = World::on(&windows, MS, threads, &classes, &[greedy, modest]);
+        let rates = world.run(Nanos::from_secs(10));
+        let (most, least) = (rates[0].0, rates[1].0);
+        assert!((most + least - 2000.0).abs() < 20.0, "{rates:?}");
+        assert!((500.0..=1000.0).contains(&least), "{windows:?}, {threads}: {rates:?}");
+    }
+}
+
+#[test]
 fn a_limit_that_is_set_or_lifted_holds_at_once() {
     let mut world = alone(Terms::default());
     assert!((world.run(Nanos::from_secs(1))[0].0 - 8000.0).abs() < 80.0);
@@ -157,5 +176,39 @@ proptest! {
         let total: f64 = rates.iter().map(|(rate, _)| rate).sum();
         let least = wanted.min(capacity);
         prop_assert!(total >= least * 0.9 - 20.0, "{total} of {least}");
+    }
+
+    /// Whoever gives places back, and on how many datastores and threads: no disk of a
+    /// class waits for ever, and each has a part of what the class gets that is like
+    /// that of the others.
+    #[test]
+    fn nobody_is_starved_by_the_depth_of_a_class(
+        windows in prop::collection::vec(prop::option::weighted(0.3, 1u32..4), 1..4),
+        threads in 1usize..4,
+        depth in 1u32..5,
+        limit in prop::option::weighted(0.2, 100u64..1000),
+        disks in prop::collection::vec((0usize..12, 1usize..32), 2..8),
+        others in prop::collection::vec((0usize..12, 1usize..32), 0..4),
+    ) {
+        let limit = Limit { requests: limit, ..Limit::default() };
+        let terms = Terms { depth: Some(depth), limit, ..Terms::default() };
+        let schedulers = windows.len() * threads;
+        let client = |class: u32, (scheduler, outstanding): (usize, usize)| Client {
+            scheduler: scheduler % schedulers,
+            outstanding,
+            ..busy(class)
+        };
+        let mine = disks.iter().map(|disk| client(1, *disk));
+        let clients: Vec<_> =
+            mine.chain(others.iter().map(|disk| client(2, *disk))).collect();
+        let classes = [(1, terms), (2, Terms::default())];
+        let mut world = World::on(&windows, MS, threads, &classes, &clients);
+        world.run(Nanos::from_secs(1));
+        let rates = world.run(Nanos::from_secs(4));
+        let mine: Vec<f64> = rates[..disks.len()].iter().map(|(rate, _)| *rate).collect();
+        let fair = mine.iter().sum::<f64>() / mine.len() as f64;
+        for rate in &mine {
+            prop_assert!(*rate > fair * 0.2, "{mine:?}");
+        }
     }
 }

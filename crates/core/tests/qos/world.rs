@@ -37,7 +37,9 @@ pub(crate) struct World {
     now: Nanos,
     classes: BTreeMap<u32, Arc<Class>>,
     clients: Vec<(Client, FlowId)>,
+    /// For each datastore, one for each thread.
     schedulers: Vec<Scheduler<(usize, Nanos)>>,
+    threads: usize,
     service: Nanos,
     /// By when it will be done.
     device: BTreeMap<(Nanos, u64), AtDevice>,
@@ -62,20 +64,37 @@ impl World {
         classes: &[(u32, Terms)],
         clients: &[Client],
     ) -> World {
-        let pool = Arc::new(Pool::default());
-        pool.set_window(window);
+        World::on(&[window], service, schedulers, classes, clients)
+    }
+
+    /// Several datastores with these windows, and so many threads. The schedulers of
+    /// the first datastore come first.
+    pub(crate) fn on(
+        windows: &[Option<u32>],
+        service: Nanos,
+        threads: usize,
+        classes: &[(u32, Terms)],
+        clients: &[Client],
+    ) -> World {
         let classes: BTreeMap<u32, Arc<Class>> = classes
             .iter()
             .map(|(id, terms)| (*id, Arc::new(Class::new(terms))))
             .collect();
-        let numbers = 0..u32::try_from(schedulers).unwrap();
-        let mut schedulers: Vec<_> =
-            numbers.map(|number| Scheduler::new(Arc::clone(&pool), number)).collect();
+        let mut schedulers = Vec::new();
+        for window in windows {
+            let pool = Arc::new(Pool::default());
+            pool.set_window(*window);
+            let numbers = 0..u32::try_from(threads).unwrap();
+            let of = numbers.map(|number| Scheduler::new(Arc::clone(&pool), number));
+            schedulers.extend(of);
+        }
         let clients: Vec<_> = clients
             .iter()
             .map(|client| {
-                let stake = pool.stake(ClassId(client.class), &classes[&client.class]);
-                let flow = schedulers[client.scheduler].add_flow(&stake, client.shares);
+                let scheduler = &mut schedulers[client.scheduler];
+                let (id, class) = (ClassId(client.class), &classes[&client.class]);
+                let stake = scheduler.pool().stake(id, class);
+                let flow = scheduler.add_flow(&stake, client.shares);
                 (*client, flow)
             })
             .collect();
@@ -85,6 +104,7 @@ impl World {
             classes,
             clients,
             schedulers,
+            threads,
             service,
             device: BTreeMap::new(),
             started: 0,
@@ -160,7 +180,7 @@ impl World {
         if self.asked[client] < self.clients[client].0.outstanding {
             self.ask(client);
         }
-        self.look(1 << scheduler);
+        self.look(1 << (scheduler % self.threads));
     }
 
     fn ask(&mut self, client: usize) {
@@ -175,19 +195,21 @@ impl World {
         }
     }
 
-    /// Lets those schedulers look, and those that they wake.
+    /// Lets those threads look, and those that they wake.
     fn look(&mut self, who: u64) {
         let mut who = who;
         while who != 0 {
-            let number = who.trailing_zeros() as usize;
+            let thread = who.trailing_zeros() as usize;
             who &= who - 1;
-            if number >= self.schedulers.len() {
+            if thread >= self.threads {
                 return;
             }
-            while let Some((item, permit)) = self.schedulers[number].next(self.now) {
-                self.begin(item, permit);
+            for at in (thread..self.schedulers.len()).step_by(self.threads) {
+                while let Some((item, permit)) = self.schedulers[at].next(self.now) {
+                    self.begin(item, permit);
+                }
+                who |= self.schedulers[at].take_wakes();
             }
-            who |= self.schedulers[number].take_wakes() & !(1 << number);
         }
     }
 
