@@ -20,7 +20,7 @@
 //!    of a class for its next request, which waits for one of the datastore.
 //! 4. A flow's requests start in the order of their coming.
 //! 5. Nobody waits for ever for what others give back and take again: places of a
-//!    class, too, go to whom had the least.
+//!    class, too, go to whom had the least, and what is due goes by how long it is.
 //!
 //! # Special cases
 //!
@@ -54,7 +54,8 @@ use crate::Nanos;
 /// requests are remembered, so a device that changes is followed within a blink.
 const SMOOTHING: u64 = 8;
 
-/// Where the tags of shares begin among the heads of schedulers: behind what is due.
+/// Where the tags of shares begin among the heads of schedulers: behind all moments, of
+/// which those of reservations are.
 const TAGS: u64 = 1 << 63;
 
 /// Names a flow of a scheduler.
@@ -94,17 +95,14 @@ struct Candidate {
 
 impl Candidate {
     /// The smallest goes first.
-    fn rank(&self) -> (bool, u64, Nanos, u32) {
-        match self.due {
-            Some(since) => (false, since.0, self.arrived, self.flow),
-            None => (true, self.tag, self.arrived, self.flow),
-        }
+    fn rank(&self) -> (Head, Nanos, u32) {
+        (self.head(), self.arrived, self.flow)
     }
 
     /// What it is among the candidates of all schedulers.
     fn head(&self) -> Head {
         let class = match self.due {
-            Some(_) => 0,
+            Some(since) => since.0.min(TAGS - 1),
             None => TAGS.saturating_add(self.tag).min(Head::LAST),
         };
         Head { class, member: self.begin }

@@ -80,6 +80,22 @@ fn the_places_of_a_class_go_round_whoever_gives_them_back() {
 }
 
 #[test]
+fn reservations_that_are_too_much_together_are_kept_in_equal_parts() {
+    // 1000 per second, and 800 are reserved on each of two threads: by two classes,
+    // or by one with a disk on each.
+    let terms = Terms { reservation: Some(Rate::Requests(800)), ..Terms::default() };
+    for other in [1, 2] {
+        let clients = [busy(1), Client { scheduler: 1, ..busy(other) }];
+        let mut world =
+            World::new(Some(8), Nanos(8 * MS.0), 2, &[(1, terms), (2, terms)], &clients);
+        world.run(Nanos::from_secs(1));
+        let rates = world.run(Nanos::from_secs(10));
+        let part = rates[0].0 / (rates[0].0 + rates[1].0);
+        assert!((0.45..=0.55).contains(&part), "{rates:?}");
+    }
+}
+
+#[test]
 fn a_limit_that_is_set_or_lifted_holds_at_once() {
     let mut world = alone(Terms::default());
     assert!((world.run(Nanos::from_secs(1))[0].0 - 8000.0).abs() < 80.0);
