@@ -1,0 +1,132 @@
+//! Guards, with a real client on an emulated array: what must hold holds, and where
+//! nothing must, the copy runs free.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use sterna_tests::clients::Fio;
+use sterna_tests::wait::seconds;
+use sterna_tests::{MIB, Stage, until};
+
+/// A stage with a disk on an array of spindles, and a directory to move it to.
+fn stage(megabytes: u64) -> Option<Stage> {
+    let stage = Stage::given(&["fio"])?;
+    let place = stage.scratch.dir("old");
+    stage.datastore("old", format!("array://old-fc?path={}", place.display()));
+    stage.daemon.sterna(&format!("disk create a --size {megabytes}M --on old")).ok();
+    let blocks: Vec<u8> = (0..MIB / 8).flat_map(|at| (at | 1).to_le_bytes()).collect();
+    let image = std::fs::OpenOptions::new().write(true).open(place.join("a.raw"));
+    let image = image.expect("open the image");
+    for at in 0..megabytes {
+        use std::os::unix::fs::FileExt;
+        image.write_all_at(&blocks, at * MIB).expect("fill the image");
+    }
+    Some(stage)
+}
+
+/// A database that is busy for so long.
+fn busy(stage: &Stage, seconds: u64) -> Fio {
+    let settings = format!(
+        "rw=randread\nbs=8k\niodepth=8\ntime_based=1\nruntime={seconds}\nsize=100%"
+    );
+    Fio::start(&stage.daemon.uri("a"), &settings)
+}
+
+fn iops(done: &Value) -> f64 {
+    done["read"]["iops"].as_f64().expect("IO/s")
+}
+
+fn state(stage: &Stage, id: u64) -> String {
+    let guard = stage.daemon.migration(id)["guard"]["state"].clone();
+    guard.as_str().unwrap_or("none").to_owned()
+}
+
+fn synced(stage: &Stage, id: u64) -> u64 {
+    stage.daemon.migration(id)["progress"]["synced"].as_u64().expect("a number")
+}
+
+#[track_caller]
+fn reaches(stage: &Stage, id: u64, wanted: &str) {
+    until(&format!("the guard to be {wanted}"), seconds(10), || {
+        (state(stage, id) == wanted).then_some(())
+    });
+}
+
+/// Lets the client come to work.
+fn settle() {
+    std::thread::sleep(Duration::from_millis(700));
+}
+
+#[test]
+fn an_application_keeps_its_share_while_its_disk_moves() {
+    let Some(stage) = stage(512) else { return };
+    let alone = iops(&busy(&stage, 4).finish());
+    let client = busy(&stage, 12);
+    settle();
+    let id = stage.daemon.migrate("a --to there --keep 97%");
+    reaches(&stage, id, "learning");
+    reaches(&stage, id, "holding");
+    let beside = iops(&client.finish());
+    // Noise of a busy machine included.
+    assert!(beside > 0.85 * alone, "{beside} of {alone} IO/s");
+    stage.daemon.completed(id);
+    assert_eq!(stage.daemon.disk("a")["datastore"], "there");
+}
+
+#[test]
+fn a_copy_for_idle_moments_waits_for_them() {
+    let Some(stage) = stage(64) else { return };
+    let client = busy(&stage, 4);
+    settle();
+    let id = stage.daemon.migrate("a --to there --idle-only");
+    settle();
+    let before = synced(&stage, id);
+    settle();
+    assert_eq!(synced(&stage, id), before, "the application is busy");
+    client.finish();
+    stage.daemon.completed(id);
+}
+
+#[test]
+fn a_response_time_is_held() {
+    let Some(stage) = stage(256) else { return };
+    let client = busy(&stage, 8);
+    settle();
+    let id = stage.daemon.migrate("a --to there --p99 100ms");
+    reaches(&stage, id, "holding");
+    let done = client.finish();
+    let p99 = &done["read"]["clat_ns"]["percentile"]["99.000000"];
+    let p99 = p99.as_f64().expect("a percentile") / 1e6;
+    assert!(p99 < 100.0, "{p99} ms");
+    stage.daemon.completed(id);
+}
+
+#[test]
+fn a_copy_whose_guard_is_removed_runs_free() {
+    let Some(stage) = stage(64) else { return };
+    let client = busy(&stage, 6);
+    settle();
+    let id = stage.daemon.migrate("a --to there --idle-only");
+    settle();
+    let before = synced(&stage, id);
+    stage.daemon.sterna(&format!("migration set {id} --no-guard")).ok();
+    until("the copy to run beside the client", seconds(4), || {
+        let now = stage.daemon.migration(id);
+        let synced = now["progress"]["synced"].as_u64().unwrap_or(0);
+        (now["ended"].is_number() || synced > before + 8 * MIB).then_some(())
+    });
+    client.finish();
+    stage.daemon.completed(id);
+}
+
+#[test]
+fn a_closed_schedule_copies_nothing() {
+    let Some(stage) = stage(16) else { return };
+    let id = stage.daemon.migrate("a --to there --window Mon,00:00:00-00:00:01");
+    reaches(&stage, id, "closed");
+    settle();
+    let now = stage.daemon.migration(id);
+    assert_eq!(now["progress"]["copied"], 0, "{now:#}");
+    stage.daemon.sterna(&format!("migration set {id} --no-guard")).ok();
+    stage.daemon.completed(id);
+}
