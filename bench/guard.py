@@ -10,7 +10,6 @@ arrays both movers work on disks of one Sterna daemon whose datastores are the a
 the mirror through NBD.
 """
 
-import math
 import os
 import time
 
@@ -30,7 +29,11 @@ LOADS = {"idle": {"iodepth": 1, "rate_iops": 2}, "low": {"iodepth": 2},
          "high": {"iodepth": 16}}
 # A cycle of the bursty one: on for 2 s, off for 3 s.
 CYCLE = 5.0
+# Seconds before the move: two cycles.
+BEFORE = 2 * CYCLE
 KEEP = 0.97
+# A smaller loss is not told from none.
+LOSS_MIN = 0.01
 # A response time counts as kept if it stays under so many times the one before.
 P99_FACTOR = 3.0
 # Windows of the response time, and the part of them that must be kept.
@@ -42,19 +45,23 @@ SPEEDS = [1.0, 0.5, 0.25, 0.12, 0.06]
 
 def once(bench, mover, settings, places):
     """One move under an application."""
-    found, began, over, ended = load.around(bench, mover, settings, places, CYCLE, CYCLE)
-    # Of a bursty one only whole cycles can be compared.
+    found, began, over, ended = load.around(bench, mover, settings, places, BEFORE, CYCLE)
+    # A bursty one is judged by what it does while it does anything, until the end of
+    # the burst that comes after the move.
     bursty = "thinktime" in settings
-    until = began + math.ceil((over - began) / CYCLE) * CYCLE if bursty else over
+    until = over + CYCLE if bursty else over
+    rate = load.rate_at_work if bursty else load.rate
+    usual = rate(found, began - BEFORE, began)
+    if not bursty:
+        usual = (usual + rate(found, over, over + CYCLE)) / 2
+    kept = rate(found, began, until) / max(0.1, usual)
     before = load.window(found, began - CYCLE, began)
-    after = load.window(found, over, over + CYCLE)
-    during = load.window(found, began, max(until, began + 0.2))
-    usual = before["iops"] if bursty else (before["iops"] + after["iops"]) / 2
+    during = load.window(found, began, max(over, began + 0.2))
     bound = before["p99_ms"] * P99_FACTOR
     windows = [load.window(found, at, at + WINDOW)["p99_ms"]
                for at in steps(began, over)]
-    return {"before": before, "during": during, "after": after, "seconds": over - began,
-            "ended": ended, "kept": during["iops"] / max(0.1, usual),
+    return {"before": before, "during": during, "seconds": over - began,
+            "ended": ended, "kept": kept,
             "in_bound": sum(p99 <= bound for p99 in windows) / max(1, len(windows))}
 
 
@@ -77,8 +84,9 @@ def alone(bench, mover, source, destination):
 
 
 def on_line(points, kept):
-    """The time at which a line through points (kept, seconds) keeps so much; the
-    nearest end's where the line does not reach."""
+    """The time at which a line through points (kept, seconds) keeps so much. Beyond its
+    slowest point what is lost is taken to be in proportion to the speed; below its
+    fastest one, that is as fast as it goes."""
     points = sorted(points)
     if kept <= points[0][0]:
         return points[0][1]
@@ -86,7 +94,8 @@ def on_line(points, kept):
         if kept <= high:
             part = (kept - low) / max(1e-9, high - low)
             return fast + part * (slow - fast)
-    return points[-1][1]
+    best, slow = points[-1]
+    return slow * max(1.0, (1.0 - best) / max(LOSS_MIN, 1.0 - kept))
 
 
 def run(bench):

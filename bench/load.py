@@ -112,6 +112,17 @@ def window(found, since, until):
             "max_ms": took[-1]}
 
 
+def rate(found, since, until):
+    """I/Os per second in a stretch of time."""
+    return sum(since <= when < until for when, _ in found) / (until - since)
+
+
+def rate_at_work(found, since, until, step=0.1):
+    """I/Os per second in those parts of a stretch in which anything ended."""
+    ended = [int((when - since) / step) for when, _ in found if since <= when < until]
+    return len(ended) / max(1, len(set(ended))) / step
+
+
 def fill(path, size, share=1.0):
     """Writes a raw image: incompressible data in its first `share`, holes behind;
     spread evenly if the share is not the whole."""

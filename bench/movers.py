@@ -70,6 +70,11 @@ class GuardedMover(SternaMover):
         return True
 
 
+# The caches of an emulated array, in proportion to such small disks: else the whole
+# disk is in them after a minute.
+CACHES = "cache=16M&write-cache=64M"
+
+
 def add_arrays(server, array, source, destination):
     """Two arrays, the disk on the one."""
     sidecar = source + ".sterna"
@@ -77,7 +82,7 @@ def add_arrays(server, array, source, destination):
         os.unlink(sidecar)
     for name, path in (("here", source), ("there", destination)):
         server.call("datastore", "add", name,
-                    f"array://{array}?path={os.path.dirname(path)}")
+                    f"array://{array}?{CACHES}&path={os.path.dirname(path)}")
     server.call("disk", "import", "disk", "--on", "here", source)
 
 
