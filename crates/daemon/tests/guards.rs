@@ -4,10 +4,8 @@ mod site;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use site::Site;
-use sterna_api::{
-    AskGuard, ClientError, ErrorCode, GuardState, Migration, StartMigration,
-};
+use site::{Site, refused};
+use sterna_api::{AskGuard, GuardState, StartMigration};
 
 const MIB: u64 = 1 << 20;
 
@@ -20,17 +18,6 @@ fn to_slow(disk: &str, guard: AskGuard) -> StartMigration {
         verify: false,
         keep_source: false,
         guard,
-    }
-}
-
-#[track_caller]
-fn refused(answer: Result<Migration, ClientError>) -> String {
-    match answer {
-        Err(ClientError::Refused(body)) => {
-            assert_eq!(body.code, ErrorCode::Invalid, "{body:?}");
-            body.message
-        }
-        other => panic!("refusal expected: {other:?}"),
     }
 }
 

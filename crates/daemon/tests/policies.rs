@@ -3,10 +3,10 @@
 
 mod site;
 
-use site::Site;
+use site::{Site, refused};
 use sterna_api::{
-    AddDatastore, Aim, ChangeClass, ClientError, CreateClass, CreateDisk, CreatePolicy,
-    ErrorCode, Fallback, Goal, Policy, Provision, Rate, StartMigration,
+    AddDatastore, Aim, ChangeClass, CreateClass, CreateDisk, CreatePolicy, Fallback,
+    Goal, Provision, Rate, StartMigration,
 };
 
 const MIB: u64 = 1 << 20;
@@ -35,17 +35,6 @@ async fn with_disk(name: &str) -> Site {
     let disk = CreateDisk { name, size: MIB, datastore, provision: Provision::Thin };
     site.client().create_disk(&disk).await.unwrap();
     site
-}
-
-#[track_caller]
-fn refused(answer: Result<Policy, ClientError>) -> String {
-    match answer {
-        Err(ClientError::Refused(body)) => {
-            assert_eq!(body.code, ErrorCode::Invalid, "{body:?}");
-            body.message
-        }
-        other => panic!("refusal expected: {other:?}"),
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -14,13 +14,6 @@ pub struct Aim {
     pub idle_only: bool,
 }
 
-impl Aim {
-    /// Whether nothing must hold for the guest.
-    pub fn is_none(&self) -> bool {
-        *self == Aim::default()
-    }
-}
-
 /// How far it is to the end of a migration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Way {

@@ -45,9 +45,9 @@
 //!
 //! `guest` admits, mirrors and answers guest requests; `copy` walks over the disk,
 //! `outcome` sees to what jobs brought, and `verify` compares, all three with the
-//! memory of `copier`; `pace` says how fast, and yields to the guest; `converge` raises patience when the end
-//! does not come nearer; `switch` makes the switch-over; `control` pauses, resumes and
-//! cancels. `Mirror::handle` applies an event and then lets each part do what
+//! memory of `copier`; `pace` says how fast, and yields to the guest; `converge` raises
+//! patience when the end does not come nearer; `switch` makes the switch-over;
+//! `control` pauses, resumes and cancels. `Mirror::handle` applies an event and then lets each part do what
 //! has become possible; there is no other order in which things happen.
 
 mod config;
@@ -259,7 +259,6 @@ impl<M: RegionMap> Mirror<M> {
             verified: self.verified().map(Bytes),
             late_regions: self.copier.late(self.regions.behind(), self.regions.count()),
             rate,
-            yields: self.running() && self.pace.yields(),
             guest_gone: self.pace.gone(),
             passed: Bytes(self.pace.passed()),
             mirror_wait: self.flights.mirror_wait(),

@@ -18,7 +18,7 @@
 //!
 //! - Where guests wait for a region's copy (it is claimed), neither rate holds it up.
 //! - A busy rate of zero copies only while the guest is gone. A guest that never is
-//!   keeps such a migration from ending; [`Pace::yields`] says so.
+//!   keeps such a migration from ending.
 //! - While the copier is held back its throughput says nothing about chunk and depth.
 
 use super::Allowance;
@@ -68,8 +68,6 @@ pub(super) struct Pace {
     /// Whether the guest was there when it was last looked at.
     there: bool,
     drain: Drain,
-    /// The last chunk that wanted to start was held back by the allowance.
-    yields: bool,
     /// Something was held back in the present window.
     held_back: bool,
     window_start: Nanos,
@@ -91,7 +89,6 @@ impl Pace {
             presence: Presence::new(now),
             there: true,
             drain: Drain::new(),
-            yields: false,
             held_back: false,
             window_start: now,
             window_bytes: 0,
@@ -126,11 +123,6 @@ impl Pace {
         self.presence.gone()
     }
 
-    /// Whether the copier waits because the guest comes first.
-    pub(super) fn yields(&self) -> bool {
-        self.yields
-    }
-
     /// Bytes that a chunk should have now.
     pub(super) fn chunk(&self) -> u64 {
         let mut chunk = self.ladder.chunk();
@@ -160,7 +152,6 @@ impl Pace {
         in_flight: u64,
         at_source: u64,
     ) -> Result<(), Option<Nanos>> {
-        self.yields = false;
         let limited = self.limit.ready(now);
         let allowed = limited.and_then(|()| self.guard(now, in_flight, at_source));
         self.held_back |= allowed.is_err();
@@ -186,11 +177,8 @@ impl Pace {
         let most = rate as f64 * FLIGHT_BUSY.as_secs_f64();
         let fits = room(in_flight, most as u64);
         let ready = self.busy.ready(now).and(if fits { Ok(()) } else { Err(None) });
-        ready.map_err(|later| {
-            self.yields = true;
-            // The guest may be gone before that.
-            [later, self.presence.leaves()].into_iter().flatten().min()
-        })
+        // The guest may be gone before that.
+        ready.map_err(|later| [later, self.presence.leaves()].into_iter().flatten().min())
     }
 
     /// A chunk of `bytes` starts.
@@ -293,12 +281,10 @@ mod tests {
         let mut pace = pace(Some(0), None);
         pace.look(Nanos(1), true, true);
         assert_eq!(pace.allows(Nanos(1), 0, 0), Err(None), "until it is answered");
-        assert!(pace.yields());
         pace.look(Nanos(2), false, false);
         let Err(Some(later)) = pace.allows(Nanos(2), 0, 0) else { panic!("it is there") };
         pace.look(later, false, false);
         assert_eq!(pace.allows(later, 0, 0), Ok(()), "the guest is gone");
-        assert!(!pace.yields());
     }
 
     #[test]

@@ -139,9 +139,6 @@ pub struct Progress {
     pub late_regions: u64,
     /// What the copier gets through now, bytes of the disk per second.
     pub rate: f64,
-    /// Whether the copier waits now because the guest comes first. As long as it does,
-    /// the migration may come no nearer to its end.
-    pub yields: bool,
     /// How long the guest has sent nothing, all in all since this mirror began: gaps
     /// that the copier has to itself, as far as they are of use.
     pub guest_gone: Nanos,

@@ -3,14 +3,29 @@
 // Not every test uses all of it.
 #![allow(dead_code)]
 
+use std::fmt::Debug;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use sterna_api::{AddDatastore, Client, ImportDisk, Migration, StartMigration};
+use sterna_api::{
+    AddDatastore, Client, ClientError, ErrorCode, ImportDisk, Migration, StartMigration,
+};
 use sterna_daemon::{IoChoice, Running, Settings};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+
+/// What was said to a request that was refused as invalid.
+#[track_caller]
+pub(crate) fn refused<T: Debug>(answer: Result<T, ClientError>) -> String {
+    match answer {
+        Err(ClientError::Refused(body)) => {
+            assert_eq!(body.code, ErrorCode::Invalid, "{body:?}");
+            body.message
+        }
+        other => panic!("refusal expected: {other:?}"),
+    }
+}
 
 /// A daemon of its own, in this process.
 pub(crate) struct Site {

@@ -9,8 +9,8 @@
 //! With `--virtual` the same happens in virtual time, at the paper's size.
 //!
 //! `plan` has the phases and `wish` what is asked for in them; `run` goes through them
-//! with the disks and applications of a `stage`, `model` in virtual time; `verdicts` judges what was recorded,
-//! and `account` makes the report.
+//! with the disks and applications of a `stage`, `model` in virtual time; `verdicts`
+//! judges what was recorded, and `account` makes the report.
 
 mod account;
 mod model;
