@@ -31,14 +31,15 @@ class Fio:
             file.write(job_text(target, settings))
         self.process = subprocess.Popen(
             [fio, "--output-format=json", job], stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, cwd=work)
+            stderr=subprocess.PIPE, text=True, cwd=work, start_new_session=True)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         if self.process.poll() is None:
-            self.process.kill()
+            # With its jobs, which hold its pipes open.
+            os.killpg(self.process.pid, signal.SIGKILL)
             self.process.communicate()
 
     def end(self):
