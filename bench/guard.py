@@ -50,11 +50,11 @@ def once(bench, mover, settings, places):
     # the burst that comes after the move.
     bursty = "thinktime" in settings
     until = over + CYCLE if bursty else over
-    rate = load.rate_at_work if bursty else load.rate
-    usual = rate(found, began - BEFORE, began)
+    iops = load.iops_at_work if bursty else load.iops
+    usual = iops(found, began - BEFORE, began)
     if not bursty:
-        usual = (usual + rate(found, over, over + CYCLE)) / 2
-    kept = rate(found, began, until) / max(0.1, usual)
+        usual = (usual + iops(found, over, over + CYCLE)) / 2
+    kept = iops(found, began, until) / max(0.1, usual)
     before = load.window(found, began - CYCLE, began)
     during = load.window(found, began, max(over, began + 0.2))
     bound = before["p99_ms"] * P99_FACTOR

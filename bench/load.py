@@ -113,12 +113,12 @@ def window(found, since, until):
             "max_ms": took[-1]}
 
 
-def rate(found, since, until):
+def iops(found, since, until):
     """I/Os per second in a stretch of time."""
-    return sum(since <= when < until for when, _ in found) / (until - since)
+    return window(found, since, until)["iops"]
 
 
-def rate_at_work(found, since, until, step=0.1):
+def iops_at_work(found, since, until, step=0.1):
     """I/Os per second in those parts of a stretch in which anything ended."""
     ended = [int((when - since) / step) for when, _ in found if since <= when < until]
     return len(ended) / max(1, len(set(ended))) / step

@@ -27,24 +27,21 @@ pub(crate) fn goal(goal: Goal) -> String {
 
 /// What a class is held to: `2.00 MiB/s, 100 IO/s, 20.0 ms`.
 pub(crate) fn limit(terms: &Terms) -> String {
-    goals([
-        terms.bytes_per_second.map(Goal::BytesPerSecond),
-        terms.iops.map(Goal::Iops),
-        terms.response_ms.map(Goal::ResponseMs),
-    ])
+    goals(terms.bytes_per_second, terms.iops, terms.response_ms)
 }
 
 /// What a class is held to besides: `to 2.00 MiB/s, for policy 4 of class oltp`.
 pub(crate) fn held(held: &HeldFor) -> String {
-    let to = goals([
-        held.bytes_per_second.map(Goal::BytesPerSecond),
-        held.iops.map(Goal::Iops),
-        held.response_ms.map(Goal::ResponseMs),
-    ]);
+    let to = goals(held.bytes_per_second, held.iops, held.response_ms);
     format!("to {to}, for policy {} of class {}", held.policy, held.class)
 }
 
-fn goals(goals: [Option<Goal>; 3]) -> String {
+fn goals(bytes: Option<u64>, iops: Option<u64>, response_ms: Option<f64>) -> String {
+    let goals = [
+        bytes.map(Goal::BytesPerSecond),
+        iops.map(Goal::Iops),
+        response_ms.map(Goal::ResponseMs),
+    ];
     let goals: Vec<_> = goals.into_iter().flatten().map(goal).collect();
     match goals.is_empty() {
         true => NOTHING.into(),

@@ -2,7 +2,7 @@
 
 mod site;
 
-use site::Site;
+use site::{Site, to_slow};
 use sterna_api::{
     AddDatastore, ClientError, CreateDisk, ErrorCode, ImageFate, ImportDisk, Migration,
     MigrationState, Provision, StartMigration,
@@ -23,18 +23,6 @@ fn code<T: std::fmt::Debug>(answer: Result<T, ClientError>) -> ErrorCode {
 fn disk(name: &str, size: u64) -> CreateDisk {
     let (name, datastore) = (name.to_owned(), "fast".to_owned());
     CreateDisk { name, size, datastore, provision: Provision::Thin }
-}
-
-fn to_slow(disk: &str) -> StartMigration {
-    StartMigration {
-        disk: disk.into(),
-        to: "slow".into(),
-        provision: None,
-        rate: None,
-        verify: false,
-        keep_source: false,
-        guard: sterna_api::AskGuard::default(),
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,15 +10,7 @@ use sterna_api::{AskGuard, GuardState, StartMigration};
 const MIB: u64 = 1 << 20;
 
 fn to_slow(disk: &str, guard: AskGuard) -> StartMigration {
-    StartMigration {
-        disk: disk.into(),
-        to: "slow".into(),
-        provision: None,
-        rate: None,
-        verify: false,
-        keep_source: false,
-        guard,
-    }
+    StartMigration { guard, ..site::to_slow(disk) }
 }
 
 #[tokio::test(flavor = "multi_thread")]

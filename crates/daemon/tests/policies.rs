@@ -3,7 +3,7 @@
 
 mod site;
 
-use site::{Site, refused};
+use site::{Site, refused, to_slow};
 use sterna_api::{
     AddDatastore, Aim, ChangeClass, CreateClass, CreateDisk, CreatePolicy, Fallback,
     Goal, Provision, Rate, StartMigration,
@@ -126,15 +126,7 @@ async fn a_disk_that_takes_its_reservation_to_a_slower_datastore_is_warned_of() 
     let made = client.create_class(&oltp).await.unwrap();
     assert!(made.notes[0].contains("not known"), "{made:?}");
     assert!(client.status().await.unwrap().warnings.is_empty());
-    let away = StartMigration {
-        disk: "db".into(),
-        to: "slower".into(),
-        provision: None,
-        rate: None,
-        verify: false,
-        keep_source: false,
-        guard: sterna_api::AskGuard::default(),
-    };
+    let away = StartMigration { to: "slower".into(), ..to_slow("db") };
     let id = client.migrate(&away).await.unwrap().id;
     site.ended(id).await;
     let warnings = client.status().await.unwrap().warnings;

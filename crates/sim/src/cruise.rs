@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use sterna_core::Nanos;
 use sterna_core::guard::cruise::{CruiseControl, Other, Outcome, PERIOD};
 use sterna_core::measure::Window;
-use sterna_core::qos::policy::{Cruise, Fallback};
+use sterna_core::qos::policy::Cruise;
 use sterna_core::qos::{ClassId, Limit, Terms};
 
 use crate::controller::{Controller, Orders, Seen};
@@ -31,16 +31,6 @@ impl Cruising {
     /// What has become of the target.
     pub fn outcome(&self) -> &Outcome {
         self.control.outcome()
-    }
-
-    /// Whether the fallback applies now.
-    pub fn fallback(&self) -> Option<Fallback> {
-        self.control.fallback()
-    }
-
-    /// What else there is to say.
-    pub fn note(&self) -> Option<&'static str> {
-        self.control.note()
     }
 
     /// The terms of all clients from now on, if a period is full.

@@ -84,10 +84,7 @@ impl Guard {
         if self.hangs() {
             return Some(0);
         }
-        let keep = self
-            .keep
-            .as_ref()
-            .map(|keep| self.bound().map_or(keep.rate(), |most| keep.rate().min(most)));
+        let keep = self.keep.as_ref().map(Keep::rate);
         [keep, self.bound(), self.needs].into_iter().flatten().min()
     }
 

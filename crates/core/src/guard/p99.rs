@@ -98,7 +98,8 @@ impl Ceiling {
 
     /// Looks at a window.
     pub(super) fn step(&mut self, seen: &Observation<'_>) {
-        if !seen.guest.response.is_empty() {
+        let answers = !seen.guest.response.is_empty();
+        if answers {
             self.recent.push_back(seen.guest.response.clone());
             self.windows = self.windows.saturating_add(1);
             self.since += 1;
@@ -109,7 +110,6 @@ impl Ceiling {
         let mut all = Spread::default();
         self.recent.iter().for_each(|it| all.merge(it));
         self.p99 = all.quantile(0.99);
-        let answers = !seen.guest.response.is_empty();
         if let Some(p99) = self.p99.filter(|_| answers && seen.is_busy()) {
             self.follow(p99.0 as f64, seen, &all);
         }

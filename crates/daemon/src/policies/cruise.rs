@@ -179,7 +179,7 @@ struct Control {
 impl Loops {
     fn step(&mut self, daemon: &Daemon, period: &Period) {
         let (book, now) = (daemon.book(), Local::now().moment());
-        self.places.step(daemon, &period.contended(&book));
+        self.places.step(daemon, &book, &period.contended(&book));
         let mut held = Held::new();
         let mut open = BTreeSet::new();
         for entry in book.entries() {

@@ -11,7 +11,7 @@ use sterna_core::Nanos;
 use sterna_core::measure::{LqFit, Window};
 use sterna_core::qos::{SHARES, WindowControl, threshold};
 
-use super::book::Entry;
+use super::book::{Book, Entry};
 use crate::daemon::Daemon;
 
 /// Periods for which a window is kept where nobody who needs it asks for anything: a
@@ -38,8 +38,13 @@ pub(super) fn needs_places(entry: &Entry) -> bool {
 
 impl Places {
     /// One period: what was done on the datastores that need a window.
-    pub(super) fn step(&mut self, daemon: &Daemon, done: &BTreeMap<String, Window>) {
-        let needed = daemon.book().entries().any(needs_places);
+    pub(super) fn step(
+        &mut self,
+        daemon: &Daemon,
+        book: &Book,
+        done: &BTreeMap<String, Window>,
+    ) {
+        let needed = book.entries().any(needs_places);
         for name in self.forget(done, needed) {
             set(daemon, &name, None);
         }

@@ -8,12 +8,26 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use sterna_api::{
-    AddDatastore, Client, ClientError, ErrorCode, ImportDisk, Migration, StartMigration,
+    AddDatastore, AskGuard, Client, ClientError, ErrorCode, ImportDisk, Migration,
+    StartMigration,
 };
 use sterna_daemon::{IoChoice, Running, Settings};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+
+/// Asks for a move to the datastore `slow`.
+pub(crate) fn to_slow(disk: &str) -> StartMigration {
+    StartMigration {
+        disk: disk.into(),
+        to: "slow".into(),
+        provision: None,
+        rate: None,
+        verify: false,
+        keep_source: false,
+        guard: AskGuard::default(),
+    }
+}
 
 /// What was said to a request that was refused as invalid.
 #[track_caller]

@@ -26,8 +26,7 @@ pub(super) trait Layer {
     fn arrived(&mut self, now: Nanos, request: Request) -> Option<Request>;
 
     /// The next of the requests that wait here, if it may go on.
-    fn next(&mut self, now: Nanos) -> Option<Request> {
-        let _ = now;
+    fn next(&mut self, _now: Nanos) -> Option<Request> {
         None
     }
 
