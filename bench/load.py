@@ -8,6 +8,8 @@ import time
 
 # fio takes a moment to begin.
 BEGINS = 1.5
+# Longer than any move takes, seconds: it is ended before.
+LONG = 7200
 
 
 def job_text(target, settings):
@@ -87,7 +89,7 @@ def around(bench, mover, settings, places, before, after=0.5):
     I/O, when the move began and was over, and whether it ended in time."""
     uri = mover.prepare(*places)
     job = {**settings, "size": bench.size, "time_based": 1,
-           "runtime": bench.limit * 2 + 60, "write_lat_log": "app",
+           "runtime": LONG, "write_lat_log": "app",
            "log_unix_epoch": 1, "disable_slat": 1, "disable_lat": 1}
     try:
         with Fio(bench.tools["fio"], bench.work, uri, job) as fio:
