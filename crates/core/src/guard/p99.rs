@@ -1,7 +1,7 @@
 //! The loop that keeps the guest's slowest requests below a bound.
 //!
-//! The 99th percentile of the last second is compared with the bound, and the rate
-//! follows as in PARDA (Gulati, Ahmad, Waldspurger, FAST 2009), against a fixed
+//! The 99th percentile of the last second is compared with the bound (of a guest with few
+//! requests it takes longer until there are a hundred), and the rate follows as in PARDA (Gulati, Ahmad, Waldspurger, FAST 2009), against a fixed
 //! threshold and not against its own past, which is what made PARDA stable:
 //!
 //! ```text
@@ -25,15 +25,22 @@ use super::{LEAST, MOST, Observation, START, Standing, Unreachable};
 use crate::Nanos;
 use crate::measure::Spread;
 
-/// Windows of which the percentile is taken: a second.
+/// Windows of which the percentile is taken, at least: a second.
 const RECENT: usize = 10;
 
-/// Windows between two steps: half a second, so that half of what is seen is new.
-const EVERY: u32 = 5;
+/// At most, however few requests there are in them: ten seconds.
+const LONGEST: usize = 100;
+
+/// Windows between two steps, at least: half a second, so that half of what is seen is
+/// new.
+const EVERY: usize = 5;
 
 /// The bound that is aimed at, as a part of the real one. Percentiles of a second vary
 /// by some 20 % by themselves.
 const AIM: f64 = 0.7;
+
+/// Of a guest with few requests: those of a hundred requests vary by half as much again.
+const AIM_FEW: f64 = 0.5;
 
 /// The part of each step.
 const G: f64 = 0.3;
@@ -44,7 +51,7 @@ const BETA: f64 = (256 << 10) as f64;
 /// A step goes no further up than this factor.
 const UP: f64 = 1.25;
 
-/// What is left of the rate when a window was above the bound.
+/// What is left of the rate when the guest was above the bound.
 const DOWN: f64 = 0.5;
 
 /// What is left of the ceiling.
@@ -60,7 +67,8 @@ const SURE: u32 = 30;
 /// Well below the bound.
 const WELL: f64 = 0.8;
 
-/// Requests that a percentile needs: of fewer than a hundred, the 99th is the longest.
+/// Requests that a percentile needs: of fewer than a hundred, the 99th is the longest,
+/// and one of them may be that by chance.
 const REQUESTS: u64 = 100;
 
 /// A loop that keeps response times below a bound.
@@ -71,7 +79,7 @@ pub(super) struct Ceiling {
     ceiling: f64,
     recent: VecDeque<Spread>,
     /// Windows since the last step.
-    since: u32,
+    since: usize,
     windows: u32,
     /// Windows in a row without a copy and above the bound; after the target was given
     /// up, well below it.
@@ -104,12 +112,10 @@ impl Ceiling {
             self.windows = self.windows.saturating_add(1);
             self.since += 1;
         }
-        if self.recent.len() > RECENT {
-            self.recent.pop_front();
-        }
+        self.forget();
         let mut all = Spread::default();
         self.recent.iter().for_each(|it| all.merge(it));
-        self.p99 = all.quantile(0.99);
+        self.p99 = percentile(&all);
         if let Some(p99) = self.p99.filter(|_| answers && seen.is_busy()) {
             self.follow(p99.0 as f64, seen, &all);
         }
@@ -138,6 +144,18 @@ impl Ceiling {
         }
     }
 
+    /// Lets go of windows that are not needed any more.
+    fn forget(&mut self) {
+        let mut requests: u64 = self.recent.iter().map(Spread::len).sum();
+        while let Some(oldest) = self.recent.front()
+            && self.recent.len() > RECENT
+            && (self.recent.len() > LONGEST || requests - oldest.len() >= REQUESTS)
+        {
+            requests -= oldest.len();
+            self.recent.pop_front();
+        }
+    }
+
     fn follow(&mut self, p99: f64, seen: &Observation<'_>, all: &Spread) {
         let copies = seen.copied > 0;
         let telling =
@@ -151,26 +169,36 @@ impl Ceiling {
         if self.given_up {
             return;
         }
-        // A window above the bound by itself: more of it than one in a hundred.
-        let here = &seen.guest.response;
-        let slow = here.quantile(0.97).is_some_and(|it| it.0 as f64 > self.bound);
+        // A window above the bound by itself: more of it than one in a hundred. Of few
+        // requests none speaks for itself.
+        let here = Some(&seen.guest.response).filter(|_| self.recent.len() <= RECENT);
+        let slow = here.and_then(|it| it.quantile(0.97));
+        let slow = slow.is_some_and(|it| it.0 as f64 > self.bound);
         if (slow || p99 > self.bound) && self.since >= 2 {
             if copies {
                 self.ceiling = self.ceiling.min(self.rate * CEILING).max(LEAST);
+                // What was seen at that rate is not held against the next.
+                self.recent.clear();
             }
             self.rate *= DOWN;
             self.since = 0;
-            // What was seen at that rate is not held against the next.
-            self.recent.clear();
             return;
         }
-        if self.since < EVERY || all.len() < REQUESTS {
+        let enough = all.len() >= REQUESTS || self.recent.len() >= LONGEST;
+        if self.since < EVERY.max(self.recent.len() / 2) || !enough {
             return;
         }
         self.since = 0;
-        let factor = 1.0 + G * (AIM * self.bound / p99.max(1.0) - 1.0);
+        let aim = if self.recent.len() > RECENT { AIM_FEW } else { AIM };
+        let factor = 1.0 + G * (aim * self.bound / p99.max(1.0) - 1.0);
         let used = (2.0 * seen.copy_rate()).max(START).max(self.rate);
         self.ceiling = (self.ceiling * RISE).min(MOST);
         self.rate = (self.rate * factor.min(UP) + BETA).min(self.ceiling).min(used);
     }
+}
+
+/// The 99th percentile; of fewer than a hundred requests, the longest but one.
+fn percentile(all: &Spread) -> Option<Nanos> {
+    let but_one = 1.0 - 1.5 / all.len().max(2) as f64;
+    all.quantile(if all.len() < REQUESTS { but_one } else { 0.99 })
 }

@@ -48,6 +48,9 @@ const FLIGHT_BUSY: Nanos = Nanos::from_millis(12);
 /// device and a handful on a slow one.
 const WINDOW: Nanos = Nanos::from_millis(300);
 
+/// So long without a chunk is a throughput, too: none.
+const LULL: Nanos = Nanos::from_secs(1);
+
 /// The limit's burst: as much as this span allows.
 const BURST: Nanos = Nanos::from_millis(100);
 
@@ -116,6 +119,9 @@ impl Pace {
     pub(super) fn look(&mut self, now: Nanos, came: bool, waiting: bool) {
         self.presence.look(now, came, waiting);
         self.there = self.presence.is_there(now);
+        if now.since(self.window_start) >= LULL {
+            self.measure(now);
+        }
     }
 
     /// How long the guest was gone, all in all.
@@ -206,23 +212,25 @@ impl Pace {
         }
         self.passed += bytes;
         self.window_bytes += bytes;
-        let span = now.since(self.window_start);
-        if span >= WINDOW {
-            let rate = self.window_bytes as f64 / span.as_secs_f64();
-            self.smoothed = if self.smoothed == 0.0 {
-                rate
-            } else {
-                0.7 * self.smoothed + 0.3 * rate
-            };
-            self.window_start = now;
-            self.window_bytes = 0;
-            if self.held_back {
-                self.ladder.restart();
-            } else {
-                self.ladder.measured(rate);
-            }
-            self.held_back = false;
+        if now.since(self.window_start) >= WINDOW {
+            self.measure(now);
         }
+    }
+
+    /// A window is over.
+    fn measure(&mut self, now: Nanos) {
+        let span = now.since(self.window_start);
+        let rate = self.window_bytes as f64 / span.as_secs_f64();
+        self.smoothed =
+            if self.smoothed == 0.0 { rate } else { 0.7 * self.smoothed + 0.3 * rate };
+        self.window_start = now;
+        self.window_bytes = 0;
+        if self.held_back {
+            self.ladder.restart();
+        } else {
+            self.ladder.measured(rate);
+        }
+        self.held_back = false;
     }
 
     /// The copier stood still until `now`: a window must not span the gap.
@@ -274,6 +282,18 @@ mod tests {
         let mut pace = pace(None, None);
         pace.look(Nanos(0), true, true);
         assert_eq!(pace.allows(Nanos(0), 100 * MIB, 100 * MIB), Ok(()));
+    }
+
+    #[test]
+    fn a_copier_that_stands_still_is_said_to() {
+        let mut pace = pace(Some(20 * MIB), None);
+        pace.done(Nanos::from_secs(1), MIB, MIB);
+        assert!(pace.rate() > 0.0);
+        pace.allow(Nanos::from_secs(1), Allowance { busy: Some(0), idle: None });
+        for second in 2..30 {
+            pace.look(Nanos::from_secs(second), true, true);
+        }
+        assert!(pace.rate() < 1000.0, "{}", pace.rate());
     }
 
     #[test]
