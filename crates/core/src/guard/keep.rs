@@ -73,6 +73,13 @@ const UP: f64 = 3.0;
 /// A step goes no further down.
 const DOWN: f64 = 0.5;
 
+/// A copier that uses less than this part of its rate does what it can.
+const SATED: f64 = 0.9;
+
+/// The rate of such a copier, in times of what it uses: should it come to do more, that
+/// shows.
+const PROBE: f64 = 1.2;
+
 /// Response times in a turn, in times of those without the copy. At twice the time, a
 /// device is halfway to the knee of its curve: 1 / (1 - load).
 const GROWTH_MAX: f64 = 2.0;
@@ -276,8 +283,10 @@ impl Keep {
         let price = price.max(f64::MIN_POSITIVE);
         let hurt = (HURT * self.price.noise()).clamp(HURT_MIN, HURT_MAX).max(aim);
         let slowed = AIM / self.slowing.value().max(f64::MIN_POSITIVE);
-        let used = (UP * pair.rate).max(START);
-        let up = (self.rate * UP).min(used);
+        // Turns of a copier that does what it can hurt no more for a higher rate.
+        let sated = pair.rate < SATED * self.rate;
+        let used = if sated { PROBE } else { UP } * pair.rate;
+        let up = (self.rate * UP).min(used.max(START));
         let most = slowed.min(up).max(self.rate * DOWN);
         let wanted = (hurt / price).min(most).max(SLOWEST);
         self.turns.set_part((aim / (price * wanted)).min(PART_MAX));

@@ -5,6 +5,10 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use super::{Request, RequestId};
 use crate::Nanos;
 
+/// A part of 1/32 of each new response time goes into the smoothed one: as many requests
+/// as a busy guest has in flight are remembered.
+const SMOOTHING: u64 = 32;
+
 /// What one side has done with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
@@ -56,6 +60,8 @@ pub(super) struct Flights {
     unanswered: usize,
     /// How long guests waited for the destination alone, all in all.
     mirror_wait: Nanos,
+    /// What a request takes until the guest has its answer, smoothed.
+    response: Nanos,
     /// Writes that waited for the destination in vain without ever being sent to
     /// it, since it last finished one.
     unsent: usize,
@@ -82,14 +88,24 @@ impl Flights {
         self.mirror_wait
     }
 
+    /// What a request takes until the guest has its answer, of late.
+    pub(super) fn response(&self) -> Nanos {
+        self.response
+    }
+
     /// The guest has its answer. Says whether it had not had it before.
     pub(super) fn answered(&mut self, now: Nanos, id: RequestId) -> bool {
         let flight = self.get_mut(id);
         let first = !flight.answered;
         flight.answered = true;
         let waited = flight.source_done.take().map_or(Nanos(0), |at| now.since(at));
+        let took = now.since(flight.arrived).0;
         self.mirror_wait = self.mirror_wait.plus(waited);
-        self.unanswered -= usize::from(first);
+        if first {
+            self.unanswered -= 1;
+            let old = self.response.0;
+            self.response = Nanos(old - old / SMOOTHING + took / SMOOTHING);
+        }
         first
     }
 

@@ -185,6 +185,7 @@ impl<M: RegionMap> Mirror<M> {
         self.expire(now, out);
         self.start_waiting(now, out);
         self.advance_switch(now, out);
+        self.pace.set_response(self.flights.response());
         self.pace.look(now, came, self.flights.unanswered() > 0);
         self.copy_more(now, out);
         self.begin_switch(now, out);

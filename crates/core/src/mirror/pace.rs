@@ -8,8 +8,11 @@
 //! not be quick:
 //!
 //! - While the guest is there ([`Presence`]) the copier has the busy rate, and its
-//!   chunks are small, because a guest's request waits behind whole chunks. What is
-//!   in flight is no more than the rate brings in a few ms.
+//!   chunks are small, because a guest's request waits behind whole chunks: no more
+//!   than the rate brings while the guest waits for one request, so that it finds one
+//!   chunk and not many. Nor smaller: where a head has to move, a chunk costs the guest
+//!   what a request does, however short it is. What is in flight is no more than the
+//!   rate brings in a few ms.
 //! - While the guest is gone the copier has the idle rate, which is usually none, and
 //!   what is at the source is done within a stated time ([`Drain`]): so long the
 //!   guest's first request waits.
@@ -32,11 +35,9 @@ use crate::Nanos;
 /// smooth instead of bursting.
 const CHUNK_MIN: u64 = 64 << 10;
 
-/// The largest chunk while the guest is there: half a millisecond of a fast disk.
-const CHUNK_BUSY: u64 = 256 << 10;
-
-/// Chunks per second, at least, that a busy rate is cut into.
-const CHUNKS_BUSY: u64 = 1000;
+/// The largest chunk while the guest is there: a disk that moves its head for each
+/// gains little from longer ones.
+const CHUNK_BUSY: u64 = 1 << 20;
 
 /// What may be in flight while the guest is there: what the rate brings in this time.
 /// Twice what a chunk takes on a disk array (5 ms to read, 1 ms to write), so that a
@@ -70,6 +71,8 @@ pub(super) struct Pace {
     presence: Presence,
     /// Whether the guest was there when it was last looked at.
     there: bool,
+    /// What its requests take.
+    response: Nanos,
     drain: Drain,
     /// Something was held back in the present window.
     held_back: bool,
@@ -91,6 +94,7 @@ impl Pace {
             idle: Tokens::open(now, BURST_BUSY),
             presence: Presence::new(now),
             there: true,
+            response: Nanos(0),
             drain: Drain::new(),
             held_back: false,
             window_start: now,
@@ -115,6 +119,11 @@ impl Pace {
         self.idle.set_rate(now, allowance.idle);
     }
 
+    /// What a guest's request takes, of late.
+    pub(super) fn set_response(&mut self, response: Nanos) {
+        self.response = response;
+    }
+
     /// Looks at the guest: whether a request has just come, and whether any waits.
     pub(super) fn look(&mut self, now: Nanos, came: bool, waiting: bool) {
         self.presence.look(now, came, waiting);
@@ -132,15 +141,15 @@ impl Pace {
     /// Bytes that a chunk should have now.
     pub(super) fn chunk(&self) -> u64 {
         let mut chunk = self.ladder.chunk();
+        if let Some(rate) = self.busy_rate() {
+            let brings = rate as f64 * self.response.as_secs_f64();
+            chunk = (brings.min(CHUNK_BUSY as f64) as u64).next_power_of_two();
+        } else if self.guarded && !self.there {
+            chunk = chunk.min(self.drain.chunk());
+        }
         if let Some(rate) = self.limit.rate() {
             // A tenth of a second's allowance, as a power of two.
             chunk = chunk.min((rate / 10).next_power_of_two());
-        }
-        if let Some(rate) = self.busy_rate() {
-            let smooth = (rate / CHUNKS_BUSY).next_power_of_two();
-            chunk = chunk.min(smooth.min(CHUNK_BUSY));
-        } else if self.guarded && !self.there {
-            chunk = chunk.min(self.drain.chunk());
         }
         chunk.max(CHUNK_MIN)
     }
@@ -315,6 +324,18 @@ mod tests {
         pace.look(Nanos(0), false, false);
         pace.look(Nanos::from_secs(1), false, false);
         assert!(pace.chunk() >= 256 << 10);
+    }
+
+    #[test]
+    fn chunks_are_what_the_rate_brings_while_the_guest_waits_for_a_request() {
+        let mut pace = pace(Some(20 * MIB), None);
+        pace.look(Nanos(0), true, true);
+        pace.set_response(Nanos::from_millis(1));
+        assert_eq!(pace.chunk(), CHUNK_MIN);
+        pace.set_response(Nanos::from_millis(16));
+        assert_eq!(pace.chunk(), 512 << 10);
+        pace.set_response(Nanos::from_secs(1));
+        assert_eq!(pace.chunk(), CHUNK_BUSY);
     }
 
     #[test]
