@@ -14,16 +14,23 @@
 //! keeps the reference itself meanwhile. A conflict is a bug of this crate,
 //! and panics rather than corrupts.
 //!
+//! **Memory of others.** A slice can also be a stretch of a guest's own memory, which
+//! costs the pool nothing. The guest may change it at any time: so it is never looked
+//! at through a reference, only copied or given to the kernel, and nothing is borrowed.
+//! Who needs the same bytes twice makes a copy first.
+//!
 //! **When the budget is used up**, `get` says `None`; the caller waits until
 //! some block is freed. Who may take how much is the caller's rule, see
 //! `export::memory` for the one that connections follow.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::io;
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::buddy::{Lists, ORDER_MAX};
 
@@ -127,7 +134,8 @@ impl Buf {
     pub(crate) fn slice(&self, start: usize, len: usize) -> Slice {
         let end = start.checked_add(len).expect("a slice within its buffer");
         assert!(end <= self.capacity(), "a slice within its buffer");
-        Slice { buf: self.clone(), start: start as u32, len: len as u32 }
+        let memory = Memory::Block(self.clone());
+        Slice { memory, start: start as u32, len: len as u32 }
     }
 
     /// Nobody else has a reference.
@@ -160,21 +168,52 @@ impl Drop for Buf {
     }
 }
 
-/// A part of a `Buf`.
+/// A part of a `Buf`, or of a guest's memory.
 #[derive(Clone)]
 pub(crate) struct Slice {
-    buf: Buf,
+    memory: Memory,
     start: u32,
     len: u32,
 }
 
+#[derive(Clone)]
+enum Memory {
+    Block(Buf),
+    /// Of somebody who may change it at any time. It is there as long as its owner.
+    Shared {
+        base: NonNull<u8>,
+        #[expect(dead_code, reason = "it is what keeps the memory there")]
+        owner: Arc<dyn Any + Send + Sync>,
+    },
+}
+
 impl fmt::Debug for Slice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Slice({}+{}, {})", self.buf.unit, self.start, self.len)
+        match &self.memory {
+            Memory::Block(buf) => {
+                write!(f, "Slice({}+{}, {})", buf.unit, self.start, self.len)
+            }
+            Memory::Shared { base, .. } => {
+                write!(f, "Slice({base:p}+{}, {})", self.start, self.len)
+            }
+        }
     }
 }
 
 impl Slice {
+    /// A stretch of a guest's memory.
+    ///
+    /// # Safety
+    ///
+    /// `len` bytes from `base` can be read and written as long as `owner` is there.
+    pub(crate) unsafe fn shared(
+        base: NonNull<u8>,
+        len: u32,
+        owner: Arc<dyn Any + Send + Sync>,
+    ) -> Slice {
+        Slice { memory: Memory::Shared { base, owner }, start: 0, len }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.len as usize
     }
@@ -183,27 +222,42 @@ impl Slice {
         self.len == 0
     }
 
-    /// Whether nobody else refers to its block.
+    /// Whether nobody else refers to its memory.
     pub(crate) fn is_unique(&self) -> bool {
-        self.buf.is_unique()
+        self.block().is_some_and(Buf::is_unique)
+    }
+
+    /// Whether it is a guest's memory, which can change at any time.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.block().is_none()
     }
 
     /// What of the pool the slice keeps from others: its whole block.
     pub(crate) fn cost(&self) -> usize {
-        self.buf.capacity()
+        self.block().map_or(0, Buf::capacity)
+    }
+
+    fn block(&self) -> Option<&Buf> {
+        match &self.memory {
+            Memory::Block(buf) => Some(buf),
+            Memory::Shared { .. } => None,
+        }
     }
 
     /// The part of this slice from `start`, `len` bytes long.
     pub(crate) fn part(&self, start: usize, len: usize) -> Slice {
         assert!(start.checked_add(len).is_some_and(|end| end <= self.len()));
-        Slice { buf: self.buf.clone(), start: self.start + start as u32, len: len as u32 }
+        let (start, len) = (self.start + start as u32, len as u32);
+        Slice { memory: self.memory.clone(), start, len }
     }
 
-    /// The bytes, to read. Panics while something writes them.
+    /// The bytes, to read. Panics while something writes them, and if they are a
+    /// guest's.
     pub(crate) fn bytes(&self) -> Bytes<'_> {
+        assert!(!self.is_shared(), "a guest's memory is copied, not looked at");
         self.borrow_shared();
         // SAFETY: the range lies inside the arena (checked when the slice was
-        // made), which lives as long as `self.buf`. No one writes the block
+        // made), which lives as long as the block. No one writes the block
         // while the guard holds the shared borrow.
         let bytes = unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len()) };
         Bytes { slice: self, bytes }
@@ -214,13 +268,36 @@ impl Slice {
         self.with_mut(|bytes| bytes[at..at + from.len()].copy_from_slice(from));
     }
 
-    /// Makes all bytes zero.
-    pub(crate) fn zero(&self) {
-        self.with_mut(|bytes| bytes.fill(0));
+    /// Copies the bytes to another slice of the same length, which is no guest's.
+    pub(crate) fn copy_to(&self, to: &Slice) {
+        self.borrow_shared();
+        to.with_mut(|bytes| {
+            assert_eq!(bytes.len(), self.len(), "as much as there is room for");
+            // SAFETY: what is read is valid for so many bytes. It does not overlap
+            // what is written, of which we have the exclusive borrow.
+            unsafe {
+                std::ptr::copy_nonoverlapping(
+                    self.as_ptr().cast_const(),
+                    bytes.as_mut_ptr(),
+                    bytes.len(),
+                );
+            }
+        });
+        self.release_shared();
     }
 
-    /// Runs `f` on the bytes. Panics while something else uses them.
+    /// Makes all bytes zero.
+    pub(crate) fn zero(&self) {
+        self.borrow_exclusive();
+        // SAFETY: the range is valid, and nothing of ours uses it.
+        unsafe { std::ptr::write_bytes(self.as_ptr(), 0, self.len()) };
+        self.release_exclusive();
+    }
+
+    /// Runs `f` on the bytes. Panics while something else uses them, and if they are a
+    /// guest's.
     pub(crate) fn with_mut<R>(&self, f: impl FnOnce(&mut [u8]) -> R) -> R {
+        assert!(!self.is_shared(), "a guest's memory is copied, not looked at");
         self.borrow_exclusive();
         // SAFETY: as in `bytes`; the exclusive borrow keeps everyone else away.
         let result =
@@ -231,35 +308,43 @@ impl Slice {
 
     /// The address, for the kernel. Borrow first.
     pub(crate) fn as_ptr(&self) -> *mut u8 {
-        let offset = self.buf.unit as usize * UNIT + self.start as usize;
+        let (base, unit) = match &self.memory {
+            Memory::Block(buf) => (buf.pool.arena.base, buf.unit as usize * UNIT),
+            Memory::Shared { base, .. } => (*base, 0),
+        };
         // SAFETY: `slice` and `part` checked that the range is inside the block,
-        // and the block is inside the arena.
-        unsafe { self.buf.pool.arena.base.as_ptr().add(offset) }
+        // and the block is inside the arena; or who made the slice has promised it.
+        unsafe { base.as_ptr().add(unit + self.start as usize) }
     }
 
     /// Takes a read borrow of the block, until `release_shared`.
     pub(crate) fn borrow_shared(&self) {
-        let borrowed = &self.buf.block().borrowed;
+        let Some(borrowed) = self.borrowed() else { return };
         assert!(borrowed.get() >= 0, "reading a buffer that is being written");
         borrowed.set(borrowed.get() + 1);
     }
 
     pub(crate) fn release_shared(&self) {
-        let borrowed = &self.buf.block().borrowed;
+        let Some(borrowed) = self.borrowed() else { return };
         debug_assert!(borrowed.get() > 0);
         borrowed.set(borrowed.get() - 1);
     }
 
     /// Takes the write borrow of the block, until `release_exclusive`.
     pub(crate) fn borrow_exclusive(&self) {
-        let borrowed = &self.buf.block().borrowed;
+        let Some(borrowed) = self.borrowed() else { return };
         assert!(borrowed.get() == 0, "writing a buffer that is in use");
         borrowed.set(-1);
     }
 
     pub(crate) fn release_exclusive(&self) {
-        debug_assert_eq!(self.buf.block().borrowed.get(), -1);
-        self.buf.block().borrowed.set(0);
+        let Some(borrowed) = self.borrowed() else { return };
+        debug_assert_eq!(borrowed.get(), -1);
+        borrowed.set(0);
+    }
+
+    fn borrowed(&self) -> Option<&Cell<i32>> {
+        self.block().map(|buf| &buf.block().borrowed)
     }
 }
 

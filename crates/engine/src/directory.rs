@@ -80,6 +80,10 @@ impl Directory {
         self.entries().get_mut(&id)?.place.take()
     }
 
+    pub(crate) fn entry(&self, id: DiskId) -> Option<Entry> {
+        self.entries().get(&id).cloned()
+    }
+
     pub(crate) fn place(&self, id: DiskId) -> Option<Place> {
         self.entries().get(&id)?.place
     }

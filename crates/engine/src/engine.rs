@@ -4,9 +4,11 @@
 //! come from a reactor. A call that concerns a disk is carried out on the
 //! disk's reactor, as a letter with an answer.
 
+use std::collections::HashMap;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
@@ -15,6 +17,7 @@ use sterna_core::qos::Pool;
 use crate::classes::Classes;
 use crate::directory::{Directory, Taken};
 use crate::disk::Disk;
+use crate::export::vhost::{Served, Server};
 use crate::image::{self, Budget, Cx, ImageSpec, OpenError, Opened};
 use crate::io::{IoChoice, IoKind};
 use crate::listener::{Bound, Listener};
@@ -118,6 +121,8 @@ struct Inner {
     kind: IoKind,
     threads: Mutex<Vec<JoinHandle<()>>>,
     migrations: Migrations,
+    /// The sockets for virtual machines.
+    servers: Mutex<HashMap<DiskId, Vec<Server>>>,
 }
 
 impl Engine {
@@ -147,6 +152,7 @@ impl Engine {
             kind: IoKind { name: "", reason: None },
             threads: Mutex::new(Vec::new()),
             migrations: Migrations::default(),
+            servers: Mutex::default(),
         };
         for number in 0..reactors {
             let (kind, thread) = start_reactor(number, &shared, choice, memory)?;
@@ -224,6 +230,30 @@ impl Engine {
         Ok(())
     }
 
+    /// Serves an attached disk to one virtual machine at a time, over vhost-user-blk, on
+    /// a socket that has been bound, until `unserve` or `detach`.
+    pub fn serve(&self, disk: DiskId, socket: UnixListener) -> Result<(), EngineError> {
+        let directory = &self.0.shared.directory;
+        let entry = directory.entry(disk).ok_or(EngineError::NotAttached)?;
+        let place = entry.place.ok_or(EngineError::NotAttached)?;
+        let shared = Arc::clone(&self.0.shared);
+        let served = Served { shared, place, name: entry.name, size: entry.size };
+        let server = Server::start(socket, served).map_err(EngineError::Listen)?;
+        self.servers().entry(disk).or_default().push(server);
+        Ok(())
+    }
+
+    /// Ends all sockets of a disk for virtual machines. What their requests have started
+    /// is carried out.
+    pub fn unserve(&self, disk: DiskId) {
+        let servers = self.servers().remove(&disk);
+        drop(servers);
+    }
+
+    fn servers(&self) -> MutexGuard<'_, HashMap<DiskId, Vec<Server>>> {
+        self.0.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Closes a disk's connections, waits for its I/O and lets go of its image.
     pub fn detach(&self, disk: DiskId) -> Result<(), EngineError> {
         let directory = &self.0.shared.directory;
@@ -231,6 +261,7 @@ impl Engine {
             return Err(EngineError::Migrating);
         }
         let place = directory.hide(disk).ok_or(EngineError::NotAttached)?;
+        self.unserve(disk);
         let (done, gone) = mpsc::channel();
         let letter: Letter = Box::new(move |reactor| {
             // The sender is dropped with the closure at the latest.
@@ -304,6 +335,9 @@ impl Engine {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        if let Ok(servers) = self.servers.get_mut() {
+            servers.clear();
+        }
         for mailbox in &self.shared.mailboxes {
             mailbox.post(Box::new(Reactor::stop));
         }

@@ -15,6 +15,7 @@
 //! could come back to the caller: they leave answers in queues, which the loop
 //! delivers.
 
+mod devices;
 mod entrance;
 mod hunger;
 mod letters;
@@ -30,10 +31,11 @@ use sterna_core::Nanos;
 use crate::buffer::Pool;
 use crate::classes::Classes;
 use crate::directory::Directory;
-use crate::disk::{Answer, Disk};
+use crate::disk::{Answer, Client, Disk};
 use crate::export::connection::Connection;
 use crate::export::handshake::Handshake;
 use crate::export::memory::Refusal;
+use crate::export::vhost::device::Device;
 use crate::image::{Cx, file};
 use crate::io::{self, Completion, Fd, IoChoice, IoKind, Owner, Token};
 use crate::listener::Bound;
@@ -73,12 +75,16 @@ pub(crate) struct Reactor {
     mailbox: Fd,
     disks: Slab<Disk>,
     connections: Slab<Connection>,
+    devices: Slab<Device>,
     handshakes: Slab<Handshake>,
     listeners: Slab<Bound>,
     /// Connections to be worked on in this turn.
     touched: VecDeque<u32>,
     /// Connections to be flushed in this turn.
     worked: Vec<u32>,
+    /// Machines' disks to be worked on in this turn, and then to be flushed.
+    stirred: VecDeque<u32>,
+    drained: Vec<u32>,
     /// Connections that wait for memory, in order of their coming.
     line: VecDeque<u32>,
     looking: bool,
@@ -115,10 +121,13 @@ impl Reactor {
             mailbox: mailbox.into(),
             disks: Slab::new(),
             connections: Slab::new(),
+            devices: Slab::new(),
             handshakes: Slab::new(),
             listeners: Slab::new(),
             touched: VecDeque::new(),
             worked: Vec::new(),
+            stirred: VecDeque::new(),
+            drained: Vec::new(),
             line: VecDeque::new(),
             looking: false,
             answers: Vec::new(),
@@ -176,6 +185,7 @@ impl Reactor {
                 connection.completed(&mut self.cx, disk, completion);
                 self.touch(key);
             }
+            Owner::Device(key) => self.kicked(key, completion.token.tag),
             Owner::Image(id) => {
                 if let Some(disk) = self.disks.get_mut(id.disk) {
                     disk.core.image_completed(&mut self.cx, id.image, completion);
@@ -209,7 +219,7 @@ impl Reactor {
             Owner::Listener(key) => self.listen_on(key),
             Owner::Reactor if token.tag == qos::TIMER => self.cx.qos.fired(self.cx.now),
             Owner::Reactor => self.look(),
-            Owner::Connection(_) => {}
+            Owner::Connection(_) | Owner::Device(_) => {}
         }
     }
 
@@ -220,6 +230,8 @@ impl Reactor {
             self.deliver();
             if let Some(key) = self.touched.pop_front() {
                 self.work(key);
+            } else if let Some(key) = self.stirred.pop_front() {
+                self.work_device(key);
             } else if self.cx.finished.is_empty()
                 && self.cx.qos.is_settled()
                 && !self.feed()
@@ -231,6 +243,9 @@ impl Reactor {
         self.wake_others();
         for key in std::mem::take(&mut self.worked) {
             self.flush(key);
+        }
+        for key in std::mem::take(&mut self.drained) {
+            self.flush_device(key);
         }
         if !self.closing.is_empty() {
             self.close_disks();
@@ -290,10 +305,19 @@ impl Reactor {
         let Some(disk) = self.disks.get_mut(key) else { return };
         let mut answers = disk.take_answers(std::mem::take(&mut self.answers));
         for answer in answers.drain(..) {
-            let key = answer.origin.connection;
-            if let Some(connection) = self.connections.get_mut(key) {
-                connection.answer(&mut self.cx, disk, answer);
-                touch(connection, &mut self.touched, key);
+            match answer.origin.client {
+                Client::Connection(key) => {
+                    if let Some(connection) = self.connections.get_mut(key) {
+                        connection.answer(&mut self.cx, disk, answer);
+                        touch(connection, &mut self.touched, key);
+                    }
+                }
+                Client::Device(key) => {
+                    if let Some(device) = self.devices.get_mut(key) {
+                        device.answer(&answer);
+                        devices::stir(device, &mut self.stirred, key);
+                    }
+                }
             }
         }
         self.answers = answers;
@@ -312,7 +336,7 @@ impl Reactor {
         let refusal = connection.work(&mut self.cx, disk);
         let left = connection.has_left();
         if left {
-            disk.core.abandon(&mut self.cx, key);
+            disk.core.abandon(&mut self.cx, Client::Connection(key));
         }
         let disk = connection.disk;
         self.worked.push(key);

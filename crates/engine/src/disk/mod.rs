@@ -18,6 +18,10 @@
 //! driver hears of it when it starts. The operations of a driver's copier wait in
 //! the same way, at the datastore of the image they are for.
 //!
+//! **Two images, the same bytes.** A guest may change its memory while a write out of it
+//! is under way. One image takes it as it comes; two would differ. So what a driver
+//! is given is `private`.
+//!
 //! **Requests that nobody waits for.** When a connection is closed, those of its
 //! requests that still wait for their turn are dropped: a machine that was killed must
 //! not be held up, when it is back, by what it had asked for before. Nobody was told
@@ -30,6 +34,7 @@
 
 mod copies;
 mod images;
+mod private;
 
 use std::collections::{HashMap, VecDeque};
 
@@ -38,6 +43,7 @@ use sterna_core::qos::Cost;
 
 use self::copies::Copying;
 use self::images::Held;
+use self::private::Private;
 use crate::image::{Cx, Done, ImageOp, ImageResult, Ticket};
 use crate::io::Errno;
 use crate::qos::{self, Flow, Item, Membership, Turn};
@@ -64,10 +70,18 @@ enum Progress {
 /// Who waits for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// The connection's number on the reactor.
-    pub(crate) connection: u32,
-    /// The connection's number for the command.
+    pub(crate) client: Client,
+    /// The client's number for the command.
     pub(crate) command: u32,
+}
+
+/// A client of the disk, by its number on the reactor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Client {
+    /// Over NBD.
+    Connection(u32),
+    /// A machine with its own driver.
+    Device(u32),
 }
 
 /// A request that is done.
@@ -140,6 +154,7 @@ pub(crate) struct Core {
     flow: Option<Flow>,
     /// The copier's operations, by their tickets.
     copies: HashMap<u64, Copying>,
+    private: Private,
 }
 
 impl Disk {
@@ -161,6 +176,7 @@ impl Disk {
             class: Membership::default(),
             flow: None,
             copies: HashMap::new(),
+            private: Private::default(),
         };
         Disk { core, route: Route::Direct }
     }
@@ -186,16 +202,20 @@ impl Disk {
 
     /// A guest's request has its turn, or needs none.
     pub(crate) fn start(&mut self, cx: &mut Cx, id: u32, turn: Option<Turn>) {
-        let Some(request) = self.core.requests.get_mut(id) else {
+        let Core { requests, private, waiting, .. } = &mut self.core;
+        let Some(request) = requests.get_mut(id) else {
             return turn.map_or((), |turn| cx.qos.done(cx.now, turn));
         };
         request.progress = Progress::Started(turn);
-        self.core.waiting -= request.op.memory();
+        *waiting -= request.op.memory();
         match &mut self.route {
             Route::Direct => {
                 self.core.carry_out(cx, id, self.core.current, u64::from(id));
             }
             Route::Mirrored(driver) => {
+                if let Err(errno) = private.make(&mut request.op) {
+                    return self.core.answer(cx, id, Err(errno));
+                }
                 driver.arrived(&mut self.core, cx, id);
                 self.settle();
             }
@@ -268,6 +288,7 @@ impl Disk {
     pub(crate) fn settle(&mut self) {
         if matches!(&self.route, Route::Mirrored(driver) if !driver.active()) {
             self.route = Route::Direct;
+            self.core.private = Private::default();
         }
     }
 
@@ -364,14 +385,14 @@ impl Core {
         self.answers.push(Answer { origin: request.origin, op: request.op, result });
     }
 
-    /// Drops what waits for its turn and is asked for by a connection that has closed.
-    pub(crate) fn abandon(&mut self, cx: &mut Cx, connection: u32) {
+    /// Drops what waits for its turn and is asked for by a client that has gone.
+    pub(crate) fn abandon(&mut self, cx: &mut Cx, client: Client) {
         let Some(flow) = &self.flow else { return };
         let requests = &self.requests;
         let gone = cx.qos.give_up(cx.now, flow, |item| match item {
             Item::Guest { request, .. } => requests
                 .get(*request)
-                .is_some_and(|request| request.origin.connection == connection),
+                .is_some_and(|request| request.origin.client == client),
             Item::Copy { .. } => false,
         });
         for item in gone {

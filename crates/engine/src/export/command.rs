@@ -4,7 +4,7 @@
 use sterna_nbd::{self as nbd, Allocation, NbdError, Session, reply, status};
 
 use crate::buffer::Slice;
-use crate::disk::{Answer, Disk, Origin};
+use crate::disk::{Answer, Client, Disk, Origin};
 use crate::image::{Cx, Done, ImageOp};
 use crate::io::Errno;
 
@@ -212,7 +212,8 @@ impl Connection {
     ) {
         if let Some(command) = self.commands.get_mut(key) {
             command.pieces += 1;
-            disk.submit(cx, Origin { connection: self.index, command: key }, op);
+            let client = Client::Connection(self.index);
+            disk.submit(cx, Origin { client, command: key }, op);
         }
     }
 

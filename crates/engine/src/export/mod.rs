@@ -47,6 +47,7 @@ mod output;
 mod ranged;
 mod receive;
 mod stream;
+pub(crate) mod vhost;
 
 use sterna_core::Nanos;
 

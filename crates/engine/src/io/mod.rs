@@ -103,6 +103,8 @@ pub(crate) enum Owner {
     Handshake(u32),
     /// An NBD connection.
     Connection(u32),
+    /// A machine's disk.
+    Device(u32),
     /// An image of a disk.
     Image(ImageId),
     /// A disk (or its mirror's driver).

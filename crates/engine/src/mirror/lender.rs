@@ -67,7 +67,7 @@ impl Lender {
             return Some((buf.clone(), Loan(cost)));
         }
         let copy = self.copies.get(buf.len())?.slice(0, buf.len());
-        copy.copy_from(0, &buf.bytes());
+        buf.copy_to(&copy);
         Some((copy, Loan::default()))
     }
 

@@ -1,0 +1,81 @@
+//! Machines' disks on a reactor: what their servers ask for, and their share of a turn.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::mpsc::Sender;
+
+use super::Reactor;
+use crate::disk::Client;
+use crate::export::vhost::device::Device;
+use crate::image::Cx;
+
+impl Reactor {
+    /// A device for a disk of this reactor; none if the disk is gone or is to go.
+    pub(crate) fn add_device(&mut self, disk: u32, name: &str) -> io::Result<u32> {
+        let home = self.disks.get_mut(disk).filter(|disk| !disk.core.closing);
+        let home = home.ok_or(io::ErrorKind::NotFound)?;
+        let key = self.devices.next_key();
+        let inserted = self.devices.insert(Device::new(key, disk, name)?);
+        debug_assert_eq!(inserted, key);
+        home.core.connections += 1;
+        Ok(key)
+    }
+
+    /// A device, and what its methods need. Whatever they change is worked on in this
+    /// turn.
+    pub(crate) fn device(&mut self, key: u32) -> Option<(&mut Device, &mut Cx)> {
+        let device = self.devices.get_mut(key)?;
+        stir(device, &mut self.stirred, key);
+        Some((device, &mut self.cx))
+    }
+
+    /// Ends a device; `done` hears of it when it is gone.
+    pub(crate) fn remove_device(&mut self, key: u32, done: Sender<()>) {
+        if let Some((device, cx)) = self.device(key) {
+            device.close(cx, done);
+        }
+    }
+
+    pub(super) fn kicked(&mut self, key: u32, tag: u32) {
+        if let Some((device, _)) = self.device(key) {
+            device.kicked(tag);
+        }
+    }
+
+    pub(super) fn work_device(&mut self, key: u32) {
+        let Some(device) = self.devices.get_mut(key) else { return };
+        device.listed = false;
+        let disk = device.disk;
+        let Some(home) = self.disks.get_mut(disk) else { return };
+        let left = device.has_left();
+        if left {
+            home.core.abandon(&mut self.cx, Client::Device(key));
+        }
+        device.work(&mut self.cx, home);
+        self.drained.push(key);
+        // A driver may have answered at once.
+        self.deliver_disk(disk);
+        if left {
+            self.follow(disk);
+        }
+    }
+
+    pub(super) fn flush_device(&mut self, key: u32) {
+        let Some(device) = self.devices.get_mut(key) else { return };
+        device.flush(&mut self.cx);
+        if device.is_gone() {
+            let disk = device.disk;
+            self.devices.remove(key);
+            if let Some(disk) = self.disks.get_mut(disk) {
+                disk.core.connections -= 1;
+            }
+        }
+    }
+}
+
+/// Lists a device for this turn.
+pub(super) fn stir(device: &mut Device, stirred: &mut VecDeque<u32>, key: u32) {
+    if !std::mem::replace(&mut device.listed, true) {
+        stirred.push_back(key);
+    }
+}

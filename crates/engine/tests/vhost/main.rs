@@ -1,0 +1,237 @@
+//! A disk as a virtual machine's own driver sees it.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod machine;
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+
+use common::{DISK, Stage, on_both};
+use machine::{DATA, Machine, Memory, Stretch};
+use sterna_engine::Engine;
+
+const MIB: usize = 1 << 20;
+const SIZE: u64 = 8 << 20;
+
+const READ: u32 = 0;
+const WRITE: u32 = 1;
+const FLUSH: u32 = 4;
+const NAME: u32 = 8;
+const DISCARD: u32 = 11;
+const ZEROES: u32 = 13;
+
+const OK: u8 = 0;
+const ERROR: u8 = 1;
+const UNSUPPORTED: u8 = 2;
+
+fn serve(stage: &Stage) -> PathBuf {
+    let socket = stage.directory.path().join("machine.sock");
+    let _ = fs::remove_file(&socket);
+    stage.engine.serve(DISK, UnixListener::bind(&socket).unwrap()).unwrap();
+    socket
+}
+
+/// Bytes of which no two sectors are the same.
+fn pattern(len: usize, seed: u8) -> Vec<u8> {
+    (0..len).map(|at| (at / 512) as u8 ^ (at as u8).wrapping_mul(31) ^ seed).collect()
+}
+
+#[test]
+fn what_the_guest_writes_it_reads_again() {
+    on_both(|io| {
+        let stage = Stage::new(io, SIZE);
+        let socket = serve(&stage);
+        let memory = Memory::new();
+        let mut machine = Machine::connect(&socket, &memory, None);
+        assert_eq!(machine.size(), SIZE);
+        let bytes = pattern(2 * MIB, 1);
+        memory.put(DATA, &bytes);
+        let from = Stretch(DATA, 2 * MIB as u32, false);
+        assert_eq!(machine.ask(WRITE, 16, &[from]), OK);
+        assert_eq!(machine.ask(FLUSH, 0, &[]), OK);
+        let to = Stretch(DATA + 4 * MIB as u64, 2 * MIB as u32, true);
+        assert_eq!(machine.ask(READ, 16, &[to]), OK);
+        assert!(memory.get(to.0, 2 * MIB) == bytes);
+        let mut on_disk = vec![0; bytes.len()];
+        let file = fs::File::open(stage.file()).unwrap();
+        file.read_exact_at(&mut on_disk, 16 * 512).unwrap();
+        assert!(on_disk == bytes, "it is in the file as well");
+    });
+}
+
+#[test]
+fn data_in_pieces_and_tables_of_their_own_are_understood() {
+    on_both(|io| {
+        let stage = Stage::new(io, SIZE);
+        let socket = serve(&stage);
+        let memory = Memory::new();
+        let mut machine = Machine::connect(&socket, &memory, None);
+        for indirect in [false, true] {
+            machine.indirect = indirect;
+            let bytes = pattern(12288, u8::from(indirect));
+            let places = [DATA + 4, DATA + 100_000, DATA + 50_001];
+            let lengths = [5000, 7000, 288];
+            let mut at = 0;
+            for (place, len) in places.iter().zip(lengths) {
+                memory.put(*place, &bytes[at..at + len]);
+                at += len;
+            }
+            let pieces = |write| {
+                let pairs = places.into_iter().zip(lengths);
+                pairs.map(|(at, len)| Stretch(at, len as u32, write)).collect::<Vec<_>>()
+            };
+            assert_eq!(machine.ask(WRITE, 8, &pieces(false)), OK);
+            for (place, len) in places.iter().zip(lengths) {
+                memory.put(*place, &vec![0; len]);
+            }
+            assert_eq!(machine.ask(READ, 8, &pieces(true)), OK);
+            let mut at = 0;
+            for (place, len) in places.iter().zip(lengths) {
+                assert!(memory.get(*place, len) == bytes[at..at + len], "{place}");
+                at += len;
+            }
+        }
+    });
+}
+
+#[test]
+fn what_is_discarded_or_zeroed_reads_as_zeroes() {
+    on_both(|io| {
+        let stage = Stage::new(io, SIZE);
+        let socket = serve(&stage);
+        let memory = Memory::new();
+        let mut machine = Machine::connect(&socket, &memory, None);
+        for (kind, flags) in [(DISCARD, 0_u32), (ZEROES, 0), (ZEROES, 1)] {
+            memory.put(DATA, &pattern(MIB, 3));
+            assert_eq!(machine.ask(WRITE, 0, &[Stretch(DATA, MIB as u32, false)]), OK);
+            let mut range = 8_u64.to_le_bytes().to_vec();
+            range.extend(16_u32.to_le_bytes());
+            range.extend(flags.to_le_bytes());
+            memory.put(DATA + 2 * MIB as u64, &range);
+            let ranges = Stretch(DATA + 2 * MIB as u64, 16, false);
+            assert_eq!(machine.ask(kind, 0, &[ranges]), OK);
+            assert_eq!(machine.ask(READ, 0, &[Stretch(DATA, MIB as u32, true)]), OK);
+            let mut expected = pattern(MIB, 3);
+            expected[8 * 512..24 * 512].fill(0);
+            assert!(memory.get(DATA, MIB) == expected, "kind {kind}, flags {flags}");
+        }
+    });
+}
+
+#[test]
+fn requests_that_make_no_sense_are_refused_and_the_others_go_on() {
+    on_both(|io| {
+        let stage = Stage::new(io, SIZE);
+        let socket = serve(&stage);
+        let memory = Memory::new();
+        let mut machine = Machine::connect(&socket, &memory, None);
+        let to = Stretch(DATA, 4096, true);
+        assert_eq!(machine.ask(READ, SIZE / 512 - 7, &[to]), ERROR, "behind the end");
+        assert_eq!(machine.ask(READ, u64::MAX, &[to]), ERROR);
+        assert_eq!(
+            machine.ask(READ, 0, &[Stretch(DATA, 100, true)]),
+            ERROR,
+            "no sectors"
+        );
+        assert_eq!(machine.ask(WRITE, 0, &[Stretch(1 << 40, 512, false)]), ERROR);
+        assert_eq!(machine.ask(99, 0, &[to]), UNSUPPORTED);
+        assert_eq!(machine.ask(NAME, 0, &[Stretch(DATA, 20, true)]), OK);
+        assert_eq!(&memory.get(DATA, 5), b"disk\0");
+        assert_eq!(machine.ask(READ, 0, &[to]), OK);
+    });
+}
+
+#[test]
+fn a_chain_that_goes_in_circles_comes_to_an_end() {
+    let stage = Stage::new(sterna_engine::IoChoice::Auto, SIZE);
+    let socket = serve(&stage);
+    let memory = Memory::new();
+    let mut machine = Machine::connect(&socket, &memory, None);
+    machine.write_descriptor(0x1000, 60, DATA, 512, 1, 61);
+    machine.write_descriptor(0x1000, 61, DATA, 512, 1, 60);
+    machine.offer(60);
+    machine.kick();
+    machine.wait();
+    assert_eq!(machine.ask(FLUSH, 0, &[]), OK);
+}
+
+#[test]
+fn a_queue_that_makes_no_sense_harms_nobody_else() {
+    let stage = Stage::new(sterna_engine::IoChoice::Auto, SIZE);
+    let socket = serve(&stage);
+    let memory = Memory::new();
+    let mut machine = Machine::connect(&socket, &memory, None);
+    machine.offer(40_000);
+    machine.kick();
+    // It stands still, and can be stopped.
+    machine.stop();
+    let mut client = stage.client();
+    client.write(0, &[7; 512]);
+    assert_eq!(client.read(0, 512), vec![7; 512]);
+}
+
+#[test]
+fn a_stopped_queue_says_where_it_was_and_goes_on_from_there() {
+    on_both(|io| {
+        let stage = Stage::new(io, SIZE);
+        let socket = serve(&stage);
+        let memory = Memory::new();
+        let mut machine = Machine::connect(&socket, &memory, None);
+        for _ in 0..3 {
+            assert_eq!(machine.ask(FLUSH, 0, &[]), OK);
+        }
+        assert_eq!(machine.stop(), 3);
+        drop(machine);
+        let mut again = Machine::connect(&socket, &memory, None);
+        assert_eq!(again.ask(FLUSH, 0, &[]), OK);
+        assert_eq!(again.stop(), 4);
+    });
+}
+
+#[test]
+fn what_was_under_way_when_the_daemon_died_is_carried_out_by_the_next() {
+    on_both(|io| {
+        let stage = Stage::new(io, SIZE);
+        let socket = serve(&stage);
+        let memory = Memory::new();
+        let mut machine = Machine::connect(&socket, &memory, None);
+        let (area, file) = machine.area();
+        drop(machine);
+        let mut machine = Machine::connect(&socket, &memory, Some((&area, &file)));
+        assert_eq!(machine.ask(FLUSH, 0, &[]), OK);
+        assert_eq!(machine.stop(), 1);
+        // A daemon that dies has taken this one, and not answered it: it is marked in
+        // the area, and the queue is past it.
+        memory.put(DATA, &pattern(4096, 9));
+        let slot = machine.put(WRITE, 8, &[Stretch(DATA, 4096, false)]);
+        let mark = area.mmap_offset + 16 + 16 * u64::from(slot) * 8;
+        file.write_all_at(&[1], mark).unwrap();
+        file.write_all_at(&5_u64.to_le_bytes(), mark + 8).unwrap();
+        drop(machine);
+        let mut next = Machine::connect(&socket, &memory, Some((&area, &file)));
+        next.wait();
+        assert_eq!(next.status(slot), OK);
+        assert_eq!(next.ask(READ, 8, &[Stretch(DATA + 8192, 4096, true)]), OK);
+        assert!(memory.get(DATA + 8192, 4096) == pattern(4096, 9));
+        let mut marks = [0; 1];
+        file.read_exact_at(&mut marks, mark).unwrap();
+        assert_eq!(marks, [0], "nothing is under way any more");
+    });
+}
+
+#[test]
+fn the_disk_goes_when_the_machine_is_still_there() {
+    on_both(|io| {
+        let stage = Stage::new(io, SIZE);
+        let socket = serve(&stage);
+        let memory = Memory::new();
+        let mut machine = Machine::connect(&socket, &memory, None);
+        assert_eq!(machine.ask(FLUSH, 0, &[]), OK);
+        let engine: &Engine = &stage.engine;
+        engine.detach(DISK).unwrap();
+        assert!(machine.frontend_is_gone());
+    });
+}
