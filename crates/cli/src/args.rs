@@ -191,13 +191,23 @@ mod tests {
             "sterna lab qos",
             "sterna lab qos --quick --out /tmp/lab --seed 7",
             "sterna lab qos --minutes 60 --datastore /mnt/array --shape mbps=80",
+            "sterna completion bash",
+            "sterna man /tmp/man",
+        ] {
+            if let Err(error) = parse(line) {
+                panic!("{line}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_bench_can_be_told_is_understood() {
+        for line in [
             "sterna bench dvdstore --uri postgres://me@localhost/shop",
             "sterna bench dvdstore --uri postgres:///shop?host=/run/pg --size 500M --users 4 --think 0.5 --minutes 0.1 --warm-up 0",
             "sterna bench dvdstore --uri u --rate 20 --reload --data-tablespace d --index-tablespace i --seed 7",
             "sterna bench dvdstore --uri u --acknowledged orders --minutes 5 --json",
             "sterna bench dvdstore --uri u --check orders",
-            "sterna completion bash",
-            "sterna man /tmp/man",
         ] {
             if let Err(error) = parse(line) {
                 panic!("{line}: {error}");

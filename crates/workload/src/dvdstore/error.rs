@@ -178,7 +178,7 @@ pub(crate) fn not_connected(config: &Config, error: &Error) -> StoreError {
     let at = place(config);
     let user = config.get_user().unwrap_or("this user").to_owned();
     let Some(said) = error.as_db_error() else {
-        let why = chain(error);
+        let why = causes(error);
         // The only thing that a configuration can lack on its way to a server.
         return match why.contains("password missing") {
             true => {
@@ -227,18 +227,24 @@ pub(crate) fn kind(error: &Error) -> String {
     }
 }
 
-/// An error and its causes in one line.
+/// What the server said, or an error and its causes in one line.
 pub(crate) fn chain(error: &Error) -> String {
-    let mut text = match error.as_db_error() {
-        Some(said) => return said.message().to_owned(),
-        None => error.to_string(),
-    };
+    match (error.as_db_error(), error.source()) {
+        (Some(said), _) => said.message().to_owned(),
+        (None, Some(_)) => format!("{error}: {}", causes(error)),
+        (None, None) => error.to_string(),
+    }
+}
+
+/// The causes of an error; itself, if it has none.
+pub(crate) fn causes(error: &Error) -> String {
+    let mut texts = Vec::new();
     let mut cause = error.source();
     while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
+        texts.push(error.to_string());
         cause = error.source();
     }
-    text
+    if texts.is_empty() { error.to_string() } else { texts.join(": ") }
 }
 
 #[cfg(test)]

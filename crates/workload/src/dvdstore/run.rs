@@ -25,9 +25,9 @@ use super::ledger::{Acknowledged, Ledger};
 use super::pace::{Arrivals, Pace};
 use super::report::{Report, RunFacts, ServerFacts};
 use super::server::{Server, Store};
-use super::session::{Outcome, Session};
+use super::session::{Kind, Outcome, Session};
 use super::shopper::{Shopper, Visit};
-use super::tally::{Figures, Tally, Window};
+use super::tally::{Tally, Window};
 use crate::random::scatter;
 
 /// How long a window is.
@@ -138,31 +138,32 @@ pub async fn run(
             User { number, shopper, shared: Arc::clone(&shared), end: end.clone() };
         users.spawn(user.shop(session));
     }
-    let measured = measure(&shared, &mut users, local, options, stop, told).await?;
-    let _ = ended.send(true);
+    let used = || local.as_ref().and_then(LocalServer::used);
+    let (used_before, interrupted) =
+        measure(&shared, &mut users, used, options, stop, told).await?;
+    // First the users: what they begin from now on would be made, but not counted.
+    ended.send_replace(true);
+    let figures = shared.tally().end(shared.now());
+    let cpu = used_before.zip(used()).and_then(|(before, after)| {
+        let (cores, clock) = processors();
+        let orders = figures.times[Kind::Order as usize].count;
+        CpuCost::new(after - before, figures.seconds, orders, cores, clock)
+    });
     leave(users).await?;
-    let Measured { figures, cpu, interrupted } = measured;
     let run = RunFacts::new(store, options);
     Ok(Report::new(facts, run, figures, cpu, interrupted))
 }
 
-/// What was measured.
-struct Measured {
-    figures: Figures,
-    cpu: Option<CpuCost>,
-    interrupted: bool,
-}
-
-/// Closes windows while the users shop. Fails if a user does.
+/// Closes windows while the users shop. Gives what the server had used when the
+/// measurement began, and whether it was ended before its time. Fails if a user does.
 async fn measure(
     shared: &Shared,
     users: &mut JoinSet<Result<(), StoreError>>,
-    local: Option<LocalServer>,
+    used: impl Fn() -> Option<f64>,
     options: &RunOptions,
     stop: impl Future<Output = ()>,
     told: &mut dyn FnMut(&Window),
-) -> Result<Measured, StoreError> {
-    let used = || local.as_ref().and_then(LocalServer::used);
+) -> Result<(Option<f64>, bool), StoreError> {
     let mut stop = pin!(stop);
     let (mut used_before, mut interrupted) = (None, false);
     for (length, measures) in [(options.warm_up, false), (options.length, true)] {
@@ -172,7 +173,7 @@ async fn measure(
             shared.tally().begin(shared.now());
         }
         let mut windows = interval_at(from + WINDOW, WINDOW);
-        windows.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        windows.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut over = pin!(tokio::time::sleep_until(from + length));
         while !interrupted {
             tokio::select! {
@@ -187,13 +188,7 @@ async fn measure(
             }
         }
     }
-    let figures = shared.tally().end(shared.now());
-    let orders = figures.times[0].count;
-    let cpu = used_before.zip(used()).and_then(|(before, after)| {
-        let (cores, clock) = processors();
-        CpuCost::new(after - before, figures.seconds, orders, cores, clock)
-    });
-    Ok(Measured { figures, cpu, interrupted })
+    Ok((used_before, interrupted))
 }
 
 /// Lets users end what they are at. Those that do not are left alone: their

@@ -117,17 +117,18 @@ pub(crate) fn tables(spaces: &Tablespaces) -> String {
 /// Primary keys and indexes, each on its own; the ones that take longest first.
 pub(crate) fn indexes(spaces: &Tablespaces) -> Vec<String> {
     let (space, constraint) = (spaces.index(), spaces.constraint());
+    // Named, because two that are built at the same time could choose the same name.
     let plain = [
-        ("UNIQUE INDEX", "orderlines (orderid, orderlineid)"),
-        ("INDEX", "cust_hist (customerid)"),
-        ("UNIQUE INDEX", "customers (username)"),
-        ("UNIQUE INDEX", "customers (username, password)"),
-        ("INDEX", "orders (customerid)"),
-        ("INDEX", "products USING gin (to_tsvector('simple', title))"),
-        ("INDEX", "products USING gin (to_tsvector('simple', actor))"),
-        ("INDEX", "products (category)"),
-        ("INDEX", "products (special)"),
-        ("INDEX", "products (category, special)"),
+        ("UNIQUE INDEX orderlines_order", "orderlines (orderid, orderlineid)"),
+        ("INDEX cust_hist_customer", "cust_hist (customerid)"),
+        ("UNIQUE INDEX customers_username", "customers (username)"),
+        ("UNIQUE INDEX customers_login", "customers (username, password)"),
+        ("INDEX orders_customer", "orders (customerid)"),
+        ("INDEX products_title", "products USING gin (to_tsvector('simple', title))"),
+        ("INDEX products_actor", "products USING gin (to_tsvector('simple', actor))"),
+        ("INDEX products_category", "products (category)"),
+        ("INDEX products_special", "products (special)"),
+        ("INDEX products_offer", "products (category, special)"),
     ];
     let keys = [
         ("customers", "customerid", ""),
@@ -141,7 +142,8 @@ pub(crate) fn indexes(spaces: &Tablespaces) -> Vec<String> {
             "ALTER TABLE dvdstore.{table} ADD PRIMARY KEY ({column}){with}{constraint}"
         )
     });
-    let plain = plain.map(|(kind, on)| format!("CREATE {kind} ON dvdstore.{on}{space}"));
+    let plain =
+        plain.map(|(index, on)| format!("CREATE {index} ON dvdstore.{on}{space}"));
     keys.into_iter().chain(plain).collect()
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio_postgres::{Client, Config, NoTls};
 
-use super::error::{StoreError, not_connected};
+use super::error::{StoreError, causes, not_connected};
 use super::schema::Tablespaces;
 use super::size::Size;
 
@@ -43,11 +43,8 @@ pub(crate) enum Found {
 impl Server {
     /// The server that a URI names. A password in it goes before the other one.
     pub fn new(uri: &str, password: Option<String>) -> Result<Server, StoreError> {
-        let unreadable = |error: tokio_postgres::Error| {
-            // The library's own words, not "invalid connection string".
-            StoreError::Uri(super::error::chain(&error))
-        };
-        let mut config: Config = uri.parse().map_err(unreadable)?;
+        let mut config: Config =
+            uri.parse().map_err(|error| StoreError::Uri(causes(&error)))?;
         if config.get_hosts().is_empty() {
             return Err(StoreError::Uri("it names no host".into()));
         }

@@ -17,8 +17,9 @@ use super::session::Kind;
 
 /// Times beyond this are counted as this. (Ten minutes.)
 const LONGEST_US: u64 = 600_000_000;
-/// A line is made of so many windows.
-const LINE: u64 = 10;
+/// A line is made of the windows of ten seconds, whose ends are not to the millisecond
+/// where they should be.
+const LINE: Duration = Duration::from_millis(9_500);
 /// How many kinds of things have a time.
 const KINDS: usize = 5;
 
@@ -109,7 +110,6 @@ pub(crate) struct Tally {
     start: Duration,
     second: Part,
     line: Part,
-    seconds: u64,
     users: Vec<User>,
     times: [Histogram<u64>; KINDS],
     rollbacks: u64,
@@ -141,7 +141,6 @@ impl Tally {
             start,
             second: Part::new(Duration::ZERO),
             line: Part::new(Duration::ZERO),
-            seconds: 0,
             users: vec![User::default(); users],
             times: std::array::from_fn(|_| histogram()),
             rollbacks: 0,
@@ -159,7 +158,6 @@ impl Tally {
         (self.start, self.last_order) = (now, now);
         self.second = Part::new(now);
         self.line = Part::new(now);
-        self.seconds = 0;
     }
 
     /// A user has a connection, or has it no more.
@@ -218,8 +216,7 @@ impl Tally {
         }
     }
 
-    /// Closes a window; every [`LINE`]th time it gives what happened since the last
-    /// line.
+    /// Closes a window; every ten seconds it gives what happened since the last line.
     pub(crate) fn tick(&mut self, now: Duration) -> Option<Window> {
         let part = std::mem::replace(&mut self.second, Part::new(now));
         if self.phase == Phase::Measured {
@@ -227,8 +224,7 @@ impl Tally {
             self.series.push(window);
         }
         self.line.add(&part);
-        self.seconds += 1;
-        if !self.seconds.is_multiple_of(LINE) {
+        if now.saturating_sub(self.line.began) < LINE {
             return None;
         }
         let line = std::mem::replace(&mut self.line, Part::new(now));

@@ -20,6 +20,7 @@ use sterna_workload::dvdstore::{
     self, LoadOptions, Pace, RunOptions, Server, Size, Store, StoreError, Tablespaces,
     Window,
 };
+use tokio::signal::unix::{SignalKind, signal};
 
 use self::screen::Screen;
 use crate::connect::Failure;
@@ -148,19 +149,19 @@ async fn shop(
     server: &Server,
     output: Output,
 ) -> anyhow::Result<()> {
+    // Heard from the beginning, so that none is missed between load and run.
+    let mut interrupt = signal(SignalKind::interrupt()).context("listen for Ctrl-C")?;
     let store = tokio::select! {
         store = store(args, server, output) => store?,
-        _ = tokio::signal::ctrl_c() => return Err(interrupted().into()),
+        _ = interrupt.recv() => return Err(interrupted().into()),
     };
     if args.minutes.is_zero() {
         return words::tell_store(store, output);
     }
     let options = args.run_options();
     let stop = async {
-        // Without signals it runs to its end.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
+        // Nothing is said with it, and it does not end before this program does.
+        let _ = interrupt.recv().await;
     };
     let mut lines = words::Lines::new(output);
     let mut told = |window: &Window| lines.tell(window);

@@ -4,9 +4,10 @@
 //! On a terminal a bar; else a line for each step. All of it goes to stderr, and
 //! nothing if JSON is asked for.
 
+use std::fmt::Write;
 use std::io::{self, IsTerminal};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use sterna_workload::dvdstore::Loading;
 
 use crate::output::Output;
@@ -54,10 +55,18 @@ impl Screen {
         };
         let template = match total {
             0 => "{msg}",
-            _ => "[{bar:28}] {percent:>3}%  {pos} of {len} {msg}  {per_sec}  {eta} left",
+            _ => "[{bar:28}] {percent:>3}%  {human_pos} {msg}, {rate}/s  {eta} left",
         };
         let style = ProgressStyle::with_template(template);
-        bar.set_style(style.expect("the template is valid").progress_chars("=> "));
+        let style = style.expect("the template is valid").progress_chars("=> ");
+        bar.set_style(style.with_key(
+            "rate",
+            |state: &ProgressState, to: &mut dyn Write| {
+                // A row more or less a second interests nobody, and neither would a bar
+                // that cannot write.
+                let _ = write!(to, "{:.0}", state.per_sec());
+            },
+        ));
         bar.set_length(total);
         bar.set_message(step);
         bar.reset();

@@ -29,7 +29,7 @@ impl Lines {
         if self.output.is_json() {
             return;
         }
-        let head = "      TIME  ORDERS/S     OPM      P50      P95      P99      MAX  \
+        let head = "       TIME  ORDERS/S      OPM       P50       P99       MAX  \
                     ROLLED  ERRORS";
         if !std::mem::replace(&mut self.headed, true) {
             // A reader who has gone is noticed at the end.
@@ -42,18 +42,18 @@ impl Lines {
 fn line(window: &Window) -> String {
     let time = match window.at_s {
         at if at < 0.5 => "warm-up".into(),
-        at => span(at),
+        // Where it is within a second says nothing.
+        at => span(at.round()),
     };
     let ms = |us: u64| match window.orders {
         0 => "-".into(),
         _ => response(Some(us as f64)),
     };
     format!(
-        "{time:>10}  {:>8.1}  {:>6.0}  {:>7}  {:>7}  {:>7}  {:>7}  {:>6}  {:>6}",
+        "{time:>11}  {:>8.1}  {:>7.0}  {:>8}  {:>8}  {:>8}  {:>6}  {:>6}",
         window.orders_per_s,
         60.0 * window.orders_per_s,
         ms(window.p50_us),
-        ms(window.p95_us),
         ms(window.p99_us),
         ms(window.max_us),
         window.rollbacks,
@@ -168,13 +168,16 @@ fn server(report: &Report) -> String {
 fn load(report: &Report) -> String {
     let run = &report.run;
     let users = count(run.users as u64, "user");
-    let warm = span(run.warm_up_s);
+    let warm = match run.warm_up_s {
+        0.0 => "no warm-up".into(),
+        seconds => format!("warmed up for {}", span(seconds)),
+    };
     let how = match (run.rate, run.think_s) {
         (Some(rate), _) => format!("{rate} orders come a second"),
         (None, Some(think)) if think > 0.0 => format!("they think {}", span(think)),
         (None, _) => "as quickly as they can".into(),
     };
-    format!("{users}, {how}; warmed up for {warm}; seed {}", run.seed)
+    format!("{users}, {how}; {warm}; seed {}", run.seed)
 }
 
 /// A store that was only loaded.
