@@ -32,6 +32,19 @@ pub(crate) const PASSWORD_VARIABLE: &str = "PGPASSWORD";
 /// The most users: more than any server has connections.
 const USERS_MOST: i64 = 10_000;
 
+/// What is behind the options.
+pub(crate) const NOTES: &str = "\
+Data, indexes and log on separate disks:
+  Make the server with its log elsewhere: initdb -D DATA --waldir LOG
+  In it, as a superuser: CREATE TABLESPACE idx LOCATION '/index/space'
+  Then load with --data-tablespace and --index-tablespace.
+
+Examples:
+  sterna bench dvdstore --uri postgres://me@localhost/shop --size medium
+  sterna bench dvdstore --uri postgres://me@localhost/shop --rate 50 \\
+      --acknowledged orders
+  sterna bench dvdstore --uri postgres://me@localhost/shop --check orders";
+
 /// What the store can be told.
 #[derive(Debug, Args)]
 pub(crate) struct DvdstoreArgs {
