@@ -126,7 +126,8 @@ impl StoreError {
     pub fn hint(&self) -> &'static str {
         match self {
             StoreError::Uri(_) => {
-                "postgres://USER@HOST:PORT/DATABASE, or with a unix socket postgres:///DATABASE?host=DIRECTORY&user=USER"
+                "postgres://USER@HOST:PORT/DATABASE, or with a unix socket \
+                 postgres:///DATABASE?host=DIRECTORY&user=USER"
             }
             StoreError::NoServer { .. } => {
                 "see that it runs and listens there: pg_isready -h HOST -p PORT"
@@ -135,7 +136,8 @@ impl StoreError {
                 "ask for fewer --users, or raise the server's max_connections"
             }
             StoreError::Refused { .. } => {
-                "name the user in the URI, and give the password there or in PGPASSWORD; the server's pg_hba.conf says who may come from where"
+                "name the user in the URI, and give the password there or in \
+                 PGPASSWORD; the server's pg_hba.conf says who may come from where"
             }
             StoreError::NoDatabase { .. } => "make one: createdb NAME",
             StoreError::NoStore => "it is loaded by a run: leave out --check",
@@ -143,16 +145,19 @@ impl StoreError {
             StoreError::Exists(_) => "load it anew: --reload (its orders are lost then)",
             StoreError::Foreign => "give the store a database of its own: createdb NAME",
             StoreError::OtherSize { .. } | StoreError::OtherTablespace { .. } => {
-                "ask for what is there, or load it anew: --reload (its orders are lost then)"
+                "ask for what is there, or load it anew: --reload (its orders are \
+                 lost then)"
             }
             StoreError::NoTablespace { .. } => {
                 "make it: CREATE TABLESPACE NAME LOCATION 'DIRECTORY'"
             }
             StoreError::Full(_) => {
-                "make room, or take a smaller --size; a load that did not end is made anew with --reload"
+                "make room, or take a smaller --size; a load that did not end is made \
+                 anew with --reload"
             }
             StoreError::Forbidden(_) => {
-                "the user needs CREATE on the database (and on tablespaces that are named): GRANT CREATE ON DATABASE NAME TO USER"
+                "the user needs CREATE on the database (and on tablespaces that are \
+                 named): GRANT CREATE ON DATABASE NAME TO USER"
             }
             StoreError::Lost(_) => {
                 "see whether the server still runs, and what its log says"

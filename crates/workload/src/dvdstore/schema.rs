@@ -161,10 +161,9 @@ pub(crate) fn references() -> [&'static str; 3] {
 
 /// New numbers go on from the ones that were loaded.
 pub(crate) const NUMBERS: &str = "
-    SELECT setval(pg_get_serial_sequence('dvdstore.customers', 'customerid'), max(customerid))
+    SELECT setval('dvdstore.customers_customerid_seq', max(customerid))
         FROM dvdstore.customers;
-    SELECT setval(pg_get_serial_sequence('dvdstore.orders', 'orderid'), max(orderid))
-        FROM dvdstore.orders;";
+    SELECT setval('dvdstore.orders_orderid_seq', max(orderid)) FROM dvdstore.orders;";
 
 /// What the database does by itself.
 pub(crate) fn functions() -> String {

@@ -3,7 +3,7 @@
 //! The published sizes are 10 MB, 1 GB and 100 GB. Any other is the nearest of them
 //! in proportion: the one of 10 MB below 1 GB, and the one of 100 GB above. (So a
 //! store just above 1 GB has fewer products than one of 1 GB. With its indexes a new
-//! store takes 1.6 times its size.)
+//! store takes about 1.5 times its size.)
 
 use std::fmt;
 use std::str::FromStr;

@@ -202,7 +202,10 @@ pub(crate) fn tell_store(store: Store, output: Output) -> anyhow::Result<()> {
     };
     output.answer(&loaded, |loaded| {
         let Loaded { customers, orders, products, .. } = loaded;
-        format!("The store is there: {customers} customers, {orders} orders, {products} products.")
+        format!(
+            "The store is there: {customers} customers, {orders} orders, {products} \
+             products."
+        )
     })
 }
 
