@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use sterna_api::paths::SOCKET_VARIABLE;
 
+use crate::bench::{BenchCommand, PASSWORD_VARIABLE};
 use crate::class::ClassCommand;
 use crate::completion::{CompletionArgs, ManArgs};
 use crate::datastore::DatastoreCommand;
@@ -37,11 +38,12 @@ pub(crate) const EXIT_CODES: [(&str, &str); 3] = [
 ];
 
 /// The environment variables that are looked at.
-pub(crate) const VARIABLES: [(&str, &str); 5] = [
+pub(crate) const VARIABLES: [(&str, &str); 6] = [
     (SOCKET_VARIABLE, "The daemon's API socket, where --socket is not given."),
     ("STERNA_LOG", "What the daemon logs: error, warn, info (default), debug, trace."),
     ("XDG_RUNTIME_DIR", "Where the sockets are, unless the user is root."),
     ("XDG_STATE_HOME", "Where the state is, unless the user is root."),
+    (PASSWORD_VARIABLE, "The password of a bench's database, unless its URI has one."),
     ("NO_COLOR", "No colour on terminals, if it is set to anything."),
 ];
 
@@ -95,6 +97,9 @@ pub(crate) enum Command {
     /// Experiments that show what Sterna does, with a daemon of their own
     #[command(subcommand)]
     Lab(LabCommand),
+    /// What an application gets from its disks
+    #[command(subcommand)]
+    Bench(BenchCommand),
     /// Print a completion script for a shell
     Completion(CompletionArgs),
     /// Write the manual pages into a directory
@@ -196,6 +201,21 @@ mod tests {
     }
 
     #[test]
+    fn what_a_bench_can_be_told_is_understood() {
+        for line in [
+            "sterna bench dvdstore --uri postgres://me@localhost/shop",
+            "sterna bench dvdstore --uri postgres:///shop?host=/run/pg --size 500M --users 4 --think 0.5 --minutes 0.1 --warm-up 0",
+            "sterna bench dvdstore --uri u --rate 20 --reload --data-tablespace d --index-tablespace i --seed 7",
+            "sterna bench dvdstore --uri u --acknowledged orders --minutes 5 --json",
+            "sterna bench dvdstore --uri u --check orders",
+        ] {
+            if let Err(error) = parse(line) {
+                panic!("{line}: {error}");
+            }
+        }
+    }
+
+    #[test]
     fn a_group_of_commands_alone_asks_for_its_help() {
         for line in [
             "sterna",
@@ -205,6 +225,7 @@ mod tests {
             "sterna class",
             "sterna policy",
             "sterna lab",
+            "sterna bench",
         ] {
             let help = clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
             assert_eq!(parse(line).unwrap_err().kind(), help, "{line}");
@@ -264,6 +285,14 @@ mod tests {
             "sterna lab qos --minutes 1",
             "sterna lab qos --quick --minutes 20",
             "sterna lab qos --shape fast",
+            "sterna bench dvdstore",
+            "sterna bench dvdstore --uri u --size tiny",
+            "sterna bench dvdstore --uri u --size 2T",
+            "sterna bench dvdstore --uri u --users 0",
+            "sterna bench dvdstore --uri u --rate 0",
+            "sterna bench dvdstore --uri u --rate 5 --think 1",
+            "sterna bench dvdstore --uri u --check a --acknowledged b",
+            "sterna bench dvdstore --uri u --minutes soon",
             "sterna serve --io psync",
             "sterna top --by host",
             "sterna top --interval 10ms",

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod bench;
 mod class;
 mod completion;
 mod connect;
@@ -101,6 +102,7 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::Status => status::run(&link, output),
         Command::Top(args) => top::run(&args, &link, output),
         Command::Lab(command) => lab::run(command, output),
+        Command::Bench(command) => bench::run(command, output),
         Command::Completion(args) => completion::completion(&args, output),
         Command::Man(args) => completion::man(&args, output),
     }

@@ -1,0 +1,236 @@
+//! `sterna bench dvdstore`: orders per second of a database.
+//!
+//! The first run on a database loads the store; later ones use it as it is. While
+//! users shop there is a line of figures every ten seconds, and a report at the end.
+//! Ctrl-C ends a run in good order, with its report.
+//!
+//! With `--check` nothing is loaded and nothing is run: the database is asked for each
+//! order that a run has noted as acknowledged.
+
+mod screen;
+mod words;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use sterna_api::ErrorCode;
+use sterna_workload::dvdstore::{
+    self, LoadOptions, Pace, RunOptions, Server, Size, Store, StoreError, Tablespaces,
+    Window,
+};
+use tokio::signal::unix::{SignalKind, signal};
+
+use self::screen::Screen;
+use crate::connect::Failure;
+use crate::output::Output;
+
+/// Where the password is looked for if the URI has none, as PostgreSQL's own clients
+/// do: command lines can be read by everybody on the machine.
+pub(crate) const PASSWORD_VARIABLE: &str = "PGPASSWORD";
+/// The most users: more than any server has connections.
+const USERS_MOST: i64 = 10_000;
+
+/// What is behind the options.
+pub(crate) const NOTES: &str = "\
+Data, indexes and log on separate disks:
+  Make the server with its log elsewhere: initdb -D DATA --waldir LOG
+  In it, as a superuser: CREATE TABLESPACE idx LOCATION '/index/space'
+  Then load with --data-tablespace and --index-tablespace.
+
+Examples:
+  sterna bench dvdstore --uri postgres://me@localhost/shop --size medium
+  sterna bench dvdstore --uri postgres://me@localhost/shop --rate 50 \\
+      --acknowledged orders
+  sterna bench dvdstore --uri postgres://me@localhost/shop --check orders";
+
+/// What the store can be told.
+#[derive(Debug, Args)]
+pub(crate) struct DvdstoreArgs {
+    /// The database: postgres://USER@HOST:PORT/DATABASE, or with a unix socket
+    /// postgres:///DATABASE?host=DIRECTORY&user=USER
+    #[arg(long)]
+    uri: String,
+    /// How much there is: small (10 MB), medium (1 GB), large (100 GB), or a size
+    #[arg(long, default_value = "small")]
+    size: Size,
+    /// Connections that make orders
+    #[arg(long, value_name = "N", default_value_t = 8,
+        value_parser = clap::value_parser!(u32).range(1..=USERS_MOST))]
+    users: u32,
+    /// Seconds that a user thinks after an order, on average
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
+    think: Duration,
+    /// Orders that come a second, whether the server is quick or not: an open loop
+    #[arg(long, value_name = "PER_SECOND", conflicts_with = "think", value_parser = rate)]
+    rate: Option<f64>,
+    /// How long is measured; 0 only loads
+    #[arg(long, default_value = "5", value_parser = minutes)]
+    minutes: Duration,
+    /// Minutes that are run before anything is measured
+    #[arg(long, value_name = "MINUTES", default_value = "1", value_parser = minutes)]
+    warm_up: Duration,
+    /// Remove the store that is there, and load it anew
+    #[arg(long)]
+    reload: bool,
+    /// The tablespace for tables, when the store is loaded
+    #[arg(long, value_name = "NAME")]
+    data_tablespace: Option<String>,
+    /// The tablespace for indexes, when the store is loaded
+    #[arg(long, value_name = "NAME")]
+    index_tablespace: Option<String>,
+    /// Note every order that the server acknowledges
+    #[arg(long, value_name = "FILE")]
+    acknowledged: Option<PathBuf>,
+    /// Only see whether every order of this file is in the database
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["reload", "acknowledged"])]
+    check: Option<PathBuf>,
+    /// What all chance comes from
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
+    // A year in minutes, as good a bound as any.
+    if (0.0..=525_600.0).contains(&number) {
+        Ok(number)
+    } else {
+        Err("from 0 to 525600".into())
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    number(text).map(Duration::from_secs_f64)
+}
+
+fn minutes(text: &str) -> Result<Duration, String> {
+    number(text).map(|minutes| Duration::from_secs_f64(60.0 * minutes))
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    number(text).and_then(
+        |rate| {
+            if rate > 0.0 { Ok(rate) } else { Err("more than 0".into()) }
+        },
+    )
+}
+
+impl DvdstoreArgs {
+    fn spaces(&self) -> Tablespaces {
+        let (data, index) = (self.data_tablespace.clone(), self.index_tablespace.clone());
+        Tablespaces { data, index }
+    }
+
+    fn run_options(&self) -> RunOptions {
+        RunOptions {
+            users: self.users as usize,
+            pace: match self.rate {
+                Some(rate) => Pace::Open { rate },
+                None => Pace::Closed { think: self.think },
+            },
+            warm_up: self.warm_up,
+            length: self.minutes,
+            seed: self.seed,
+            acknowledged: self.acknowledged.clone(),
+        }
+    }
+}
+
+/// Loads, runs, or checks.
+pub(crate) fn run(args: &DvdstoreArgs, output: Output) -> anyhow::Result<()> {
+    let password = std::env::var(PASSWORD_VARIABLE).ok();
+    let server = Server::new(&args.uri, password).map_err(Failure::from)?;
+    // Users answer each other's waiting on as many threads as there are processors.
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.enable_all().build().context("start the async runtime")?;
+    runtime.block_on(async {
+        match &args.check {
+            Some(path) => {
+                let verdict =
+                    dvdstore::check(&server, path).await.map_err(Failure::from)?;
+                words::tell_verdict(&verdict, path, output)
+            }
+            None => shop(args, &server, output).await,
+        }
+    })
+}
+
+async fn shop(
+    args: &DvdstoreArgs,
+    server: &Server,
+    output: Output,
+) -> anyhow::Result<()> {
+    // Heard from the beginning, so that none is missed between load and run.
+    let mut interrupt = signal(SignalKind::interrupt()).context("listen for Ctrl-C")?;
+    let store = tokio::select! {
+        store = store(args, server, output) => store?,
+        _ = interrupt.recv() => return Err(interrupted().into()),
+    };
+    if args.minutes.is_zero() {
+        return words::tell_store(store, output);
+    }
+    let options = args.run_options();
+    let stop = async {
+        // Nothing is said with it, and it does not end before this program does.
+        let _ = interrupt.recv().await;
+    };
+    let mut lines = words::Lines::new(output);
+    let mut told = |window: &Window| lines.tell(window);
+    let report = dvdstore::run(server, store, &options, stop, &mut told).await;
+    words::tell_report(&report.map_err(Failure::from)?, output)
+}
+
+/// The store that is asked for: the one that is there, or a new one.
+async fn store(
+    args: &DvdstoreArgs,
+    server: &Server,
+    output: Output,
+) -> anyhow::Result<Store> {
+    let spaces = args.spaces();
+    if !args.reload
+        && let Some(store) =
+            server.store_like(args.size, &spaces).await.map_err(Failure::from)?
+    {
+        return Ok(store);
+    }
+    let options =
+        LoadOptions { size: args.size, seed: args.seed, spaces, reload: args.reload };
+    let mut screen = Screen::new(output);
+    let mut told = |news| screen.tell(news);
+    Ok(dvdstore::load(server, &options, &mut told).await.map_err(Failure::from)?)
+}
+
+fn interrupted() -> Failure {
+    Failure {
+        code: ErrorCode::Interrupted,
+        message: "the load was interrupted; the store is not whole".into(),
+        hint: "load it anew: --reload".into(),
+    }
+}
+
+impl From<StoreError> for Failure {
+    /// What went wrong with the store, as the command line tells it.
+    fn from(error: StoreError) -> Failure {
+        let code = match &error {
+            StoreError::Uri(_) | StoreError::NoOrder { .. } => ErrorCode::Invalid,
+            StoreError::NoServer { .. }
+            | StoreError::Crowded(_)
+            | StoreError::Refused { .. }
+            | StoreError::Forbidden(_)
+            | StoreError::Lost(_)
+            | StoreError::Unfinished => ErrorCode::Unavailable,
+            StoreError::NoDatabase { .. }
+            | StoreError::NoStore
+            | StoreError::NoTablespace { .. } => ErrorCode::NotFound,
+            StoreError::Exists(_)
+            | StoreError::Foreign
+            | StoreError::OtherSize { .. }
+            | StoreError::OtherTablespace { .. } => ErrorCode::Exists,
+            StoreError::Full(_) => ErrorCode::NoSpace,
+            StoreError::Server(_) | StoreError::File { .. } => ErrorCode::Internal,
+        };
+        Failure { code, message: error.to_string(), hint: error.hint().into() }
+    }
+}
