@@ -70,8 +70,12 @@ pub struct Disk {
     /// The class that it is in, if it is in one.
     #[serde(default)]
     pub class: Option<String>,
-    /// Where clients reach it; empty while it is not served.
+    /// Where clients reach it over NBD; empty while it is not served.
     pub uris: Vec<String>,
+    /// The socket on which a virtual machine has it over vhost-user-blk, if it is
+    /// attached to one.
+    #[serde(default)]
+    pub vhost_user: Option<String>,
     /// What goes on at it; absent when it is not served.
     pub activity: Option<DiskActivity>,
 }
@@ -110,6 +114,14 @@ pub struct RemovedDisk {
     pub disk: Disk,
     /// Whether its image is still there.
     pub image_kept: bool,
+}
+
+/// Where a virtual machine's hypervisor finds a disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AttachDisk {
+    /// The vhost-user-blk socket to be made: an absolute path.
+    pub vhost_user: String,
 }
 
 /// Asks for a new, empty disk.

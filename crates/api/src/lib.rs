@@ -32,7 +32,8 @@ pub use class::{
 pub use client::{Client, ClientError};
 pub use datastore::{AddDatastore, Datastore, DatastoreKind};
 pub use disk::{
-    CreateDisk, Disk, DiskActivity, ImageFate, ImportDisk, Provision, RemovedDisk,
+    AttachDisk, CreateDisk, Disk, DiskActivity, ImageFate, ImportDisk, Provision,
+    RemovedDisk,
 };
 pub use error::{ErrorBody, ErrorCode};
 pub use figures::{Application, Figures};

@@ -1,11 +1,11 @@
 //! `sterna disk`: virtual disks.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
 use sterna_api::{
-    CreateDisk, Disk, DiskActivity, ErrorCode, ImageFate, ImportDisk, Provision,
-    RecoverDisks, RemovedDisk,
+    AttachDisk, CreateDisk, Disk, DiskActivity, ErrorCode, ImageFate, ImportDisk,
+    Provision, RecoverDisks, RemovedDisk,
 };
 use sterna_core::Bytes;
 
@@ -13,6 +13,7 @@ use crate::args::NameArg;
 use crate::connect::{Failure, Link};
 use crate::format::{bytes, count, iops, rate, response};
 use crate::output::Output;
+use crate::qemu;
 use crate::recovery;
 use crate::stats;
 use crate::table::{Cell, Column, Pairs, Style, Table};
@@ -86,6 +87,18 @@ pub(crate) enum DiskCommand {
     },
     /// Print the URIs under which clients reach a disk
     Uri(NameArg),
+    /// Give a disk to a virtual machine: make a vhost-user-blk socket
+    Attach {
+        /// Its name
+        name: String,
+        /// The socket to be made, for QEMU or cloud-hypervisor
+        #[arg(long, value_name = "PATH")]
+        vhost_user: PathBuf,
+    },
+    /// Take a disk away from its vhost-user-blk socket
+    Detach(NameArg),
+    /// Print what QEMU has to be told to give a guest the disk
+    QemuArgs(NameArg),
 }
 
 /// What is said of an image that was imported.
@@ -177,7 +190,30 @@ pub(crate) fn run(
             output.answer(&one, |one| stats::show(one, histogram, output))
         }
         DiskCommand::Uri(NameArg { name }) => uri(&name, link, output),
+        DiskCommand::Attach { name, vhost_user } => {
+            let path = std::path::absolute(&vhost_user)?;
+            let request = AttachDisk { vhost_user: path.display().to_string() };
+            let disk =
+                link.ask(async |client| Ok(client.attach_disk(&name, &request).await?))?;
+            output.answer(&disk, |disk| attached(disk, &request.vhost_user))
+        }
+        DiskCommand::Detach(NameArg { name }) => {
+            let disk = link.ask(async |client| Ok(client.detach_disk(&name).await?))?;
+            output.answer(&disk, |disk| format!("Disk {} is detached.", disk.name))
+        }
+        DiskCommand::QemuArgs(NameArg { name }) => {
+            let disk = link.ask(async |client| Ok(client.disk(&name).await?))?;
+            let ways = qemu::ways(&disk);
+            output.answer(&ways, |ways| qemu::show(ways))
+        }
     }
+}
+
+fn attached(disk: &Disk, socket: &str) -> String {
+    format!(
+        "Disk {} is attached to {socket}.\nQEMU's arguments: sterna disk qemu-args {}",
+        disk.name, disk.name
+    )
 }
 
 fn uri(name: &str, link: &Link, output: Output) -> anyhow::Result<()> {

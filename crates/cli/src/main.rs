@@ -25,6 +25,7 @@ mod migrate;
 mod migration;
 mod output;
 mod policy;
+mod qemu;
 mod recovery;
 mod report;
 mod serve;

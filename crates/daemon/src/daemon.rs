@@ -24,6 +24,7 @@ use crate::jobs::Job;
 use crate::policies::Service;
 use crate::samples::Samples;
 use crate::shelf::Shelf;
+use crate::sockets::Bound;
 use crate::store::Store;
 
 /// Where the daemon's things are.
@@ -90,6 +91,8 @@ pub(crate) struct Daemon {
     pub(crate) gate: Gate,
     pub(crate) shelves: Mutex<BTreeMap<String, Arc<Shelf>>>,
     pub(crate) served: Mutex<HashMap<DiskId, Served>>,
+    /// The sockets of disks that are attached to one.
+    pub(crate) sockets: Mutex<HashMap<DiskId, Bound>>,
     pub(crate) samples: Samples,
     pub(crate) jobs: Mutex<HashMap<u64, Arc<Job>>>,
     pub(crate) service: Service,
@@ -119,6 +122,7 @@ impl Daemon {
             gate: Gate::default(),
             shelves: Mutex::default(),
             served: Mutex::default(),
+            sockets: Mutex::default(),
             samples: Samples::default(),
             jobs: Mutex::default(),
             service: Service::default(),

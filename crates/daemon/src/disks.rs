@@ -116,6 +116,9 @@ impl Daemon {
         let served = attached.as_ref().copied().map_err(ToString::to_string);
         self.join_classes(&[record.id]);
         lock(&self.served).insert(record.id, served);
+        if attached.is_ok() {
+            self.attach_again(record);
+        }
         attached
     }
 
@@ -174,6 +177,7 @@ impl Daemon {
         });
         let places = self.places.nbd.iter().filter(|_| problem.is_none());
         Ok(Disk {
+            vhost_user: record.vhost_user,
             uris: places.map(|place| place.uri(&record.name)).collect(),
             id: record.id.to_string(),
             size: record.size,
@@ -221,6 +225,7 @@ pub(crate) fn new_record(
         imported: false,
         generation: 1,
         created: clock::now(),
+        vhost_user: None,
     })
 }
 

@@ -13,6 +13,7 @@
 //! anything is touched.
 #![forbid(unsafe_code)]
 
+mod attachments;
 mod boot;
 mod bring_up;
 mod claims;

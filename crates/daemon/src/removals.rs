@@ -43,6 +43,7 @@ impl Daemon {
         // It has left its class. If that cannot be read now, it is with the next change.
         let _ = self.reload();
         lock(&self.served).remove(&record.id);
+        lock(&self.sockets).remove(&record.id);
         tracing::info!(disk = name, id = %record.id, keep, "disk removed");
         let put_away = self.put_image_away(&record, keep, gone.served);
         let image_kept = put_away.map_err(|error| {

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use hyper::Method;
 
 use crate::{
-    AddDatastore, AskGuard, ChangeClass, Class, CreateClass, CreateDisk, CreatePolicy,
-    Datastore, Disk, DiskStats, Explanation, ImageFate, ImportDisk, Migration, Policy,
-    RecoverDisks, Recovery, RemovedDisk, SetRate, StartMigration, Status, Top, TopBy,
+    AddDatastore, AskGuard, AttachDisk, ChangeClass, Class, CreateClass, CreateDisk,
+    CreatePolicy, Datastore, Disk, DiskStats, Explanation, ImageFate, ImportDisk,
+    Migration, Policy, RecoverDisks, Recovery, RemovedDisk, SetRate, StartMigration,
+    Status, Top, TopBy,
 };
 
 pub use call::ClientError;
@@ -104,6 +105,22 @@ impl Client {
         image: ImageFate,
     ) -> Result<RemovedDisk, ClientError> {
         let path = format!("{}?image={}", path("disks", name), image.as_str());
+        self.call(Method::DELETE, &path, &()).await
+    }
+
+    /// Gives a disk to a virtual machine, over vhost-user-blk.
+    pub async fn attach_disk(
+        &self,
+        name: &str,
+        request: &AttachDisk,
+    ) -> Result<Disk, ClientError> {
+        let path = format!("{}/attachment", path("disks", name));
+        self.call(Method::POST, &path, request).await
+    }
+
+    /// Takes a disk away from its virtual machine.
+    pub async fn detach_disk(&self, name: &str) -> Result<Disk, ClientError> {
+        let path = format!("{}/attachment", path("disks", name));
         self.call(Method::DELETE, &path, &()).await
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use serde::Deserialize;
 use sterna_api::{
-    CreateDisk, Disk, DiskStats, ErrorBody, ImageFate, ImportDisk, RecoverDisks,
-    Recovery, RemovedDisk,
+    AttachDisk, CreateDisk, Disk, DiskStats, ErrorBody, ImageFate, ImportDisk,
+    RecoverDisks, Recovery, RemovedDisk,
 };
 use utoipa::IntoParams;
 
@@ -114,4 +114,34 @@ pub(super) async fn remove(
     Parameters(removal): Parameters<Removal>,
 ) -> Answer<RemovedDisk> {
     blocking(daemon, move |daemon| daemon.remove_disk(&name, removal.image)).await
+}
+
+/// Makes a vhost-user-blk socket on which a virtual machine finds a disk.
+#[utoipa::path(
+    post, path = "/v1/disks/{name}/attachment", tag = "disks",
+    operation_id = "attach_disk",
+    params(("name" = String, Path, description = "The disk's name")),
+    request_body = AttachDisk,
+    responses((status = 200, body = Disk), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn attach(
+    State(daemon): State<Arc<Daemon>>,
+    Which(name): Which<String>,
+    Body(request): Body<AttachDisk>,
+) -> Answer<Disk> {
+    blocking(daemon, move |daemon| daemon.attach_disk(&name, &request.vhost_user)).await
+}
+
+/// Takes a disk away from its socket, and from the machine that has it.
+#[utoipa::path(
+    delete, path = "/v1/disks/{name}/attachment", tag = "disks",
+    operation_id = "detach_disk",
+    params(("name" = String, Path, description = "The disk's name")),
+    responses((status = 200, body = Disk), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn detach(
+    State(daemon): State<Arc<Daemon>>,
+    Which(name): Which<String>,
+) -> Answer<Disk> {
+    blocking(daemon, move |daemon| daemon.detach_disk(&name)).await
 }

@@ -59,6 +59,7 @@ fn routes() -> OpenApiRouter<Arc<Daemon>> {
         .routes(routes!(disks::recover))
         .routes(routes!(disks::show, disks::remove))
         .routes(routes!(disks::stats))
+        .routes(routes!(disks::attach, disks::detach))
         .routes(routes!(migrations::list, migrations::start))
         .routes(routes!(migrations::show, migrations::change))
         .routes(routes!(migrations::guard))

@@ -71,6 +71,7 @@ mod tests {
             imported: false,
             generation: source_generation,
             created: 0,
+            vhost_user: None,
         };
         let request = StartMigration {
             disk: "db".into(),

@@ -125,6 +125,7 @@ impl Daemon {
             imported: true,
             generation: says.generation + MARGIN,
             created: clock::now(),
+            vhost_user: None,
         };
         let active = identity(&record, record.generation, Role::Active);
         shelf.identify(&one.file, &active)?;

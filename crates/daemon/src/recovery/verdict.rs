@@ -222,6 +222,7 @@ mod tests {
             imported: false,
             generation,
             created: 0,
+            vhost_user: None,
         }
     }
 

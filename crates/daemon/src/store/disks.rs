@@ -27,6 +27,8 @@ pub(crate) struct DiskRecord {
     pub(crate) generation: u64,
     /// When it was created (seconds since 1970).
     pub(crate) created: u64,
+    /// The socket on which a virtual machine has it.
+    pub(crate) vhost_user: Option<String>,
 }
 
 /// A provisioning as text.
@@ -58,6 +60,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<DiskRecord> {
         imported: row.get("imported")?,
         generation: from_sql(row.get("generation")?),
         created: from_sql(row.get("created")?),
+        vhost_user: row.get("vhost_user")?,
     })
 }
 
@@ -108,6 +111,20 @@ impl Store {
             )
         })?
         .map_err(cannot("add a disk"))?;
+        Ok(())
+    }
+
+    /// Says on which socket a virtual machine has a disk.
+    pub(crate) fn set_vhost_user(
+        &self,
+        id: DiskId,
+        path: Option<String>,
+    ) -> Result<(), StoreError> {
+        self.write(move |connection| {
+            let sql = "UPDATE disks SET vhost_user = ? WHERE id = ?";
+            connection.execute(sql, params![path, id.to_string()])
+        })?
+        .map_err(cannot("set a disk's socket"))?;
         Ok(())
     }
 

@@ -18,10 +18,10 @@ use super::{StoreError, cannot};
 const APPLICATION_ID: i64 = 0x5354_524E;
 
 /// The schema that this Sterna writes: the number of steps to it.
-pub(super) const VERSION: i64 = 3;
+pub(super) const VERSION: i64 = 4;
 
 /// What brings a database from each version to the next.
-pub(super) const STEPS: [&str; 3] = [FIRST, SECOND, THIRD];
+pub(super) const STEPS: [&str; 4] = [FIRST, SECOND, THIRD, FOURTH];
 
 const _: () = assert!(STEPS.len() as u64 == VERSION.unsigned_abs());
 
@@ -124,6 +124,12 @@ const THIRD: &str = "
     -- The copies of all migrations.
     INSERT INTO classes (id, name, shares, created)
         VALUES (0, 'migration', 1000, unixepoch());
+";
+
+const FOURTH: &str = "
+    -- Where a virtual machine's hypervisor finds the disk: a path.
+    ALTER TABLE disks ADD COLUMN vhost_user TEXT;
+    CREATE UNIQUE INDEX one_disk_per_socket ON disks (vhost_user);
 ";
 
 /// How long to wait for someone who looks inside with the sqlite3 tool.

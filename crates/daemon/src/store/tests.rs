@@ -41,6 +41,7 @@ fn disk(name: &str, datastore: &str) -> DiskRecord {
         imported: true,
         generation: 1,
         created: 8,
+        vhost_user: None,
     }
 }
 

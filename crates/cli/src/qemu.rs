@@ -1,0 +1,120 @@
+//! What QEMU has to be told to give a guest a disk, for both ways in.
+
+use serde::Serialize;
+use sterna_api::Disk;
+
+/// How long a guest's requests wait for a daemon that is away, in seconds.
+const PATIENCE: u32 = 300;
+
+/// A way in: QEMU's arguments, one after the other.
+#[derive(Debug, Serialize)]
+pub(crate) struct Way {
+    /// `nbd` or `vhost-user`.
+    way: &'static str,
+    arguments: Vec<String>,
+}
+
+/// The ways in to a disk.
+pub(crate) fn ways(disk: &Disk) -> Vec<Way> {
+    let name = &disk.name;
+    let nbd = disk.uris.iter().filter_map(|uri| server(uri)).map(|server| Way {
+        way: "nbd",
+        arguments: vec![
+            "-blockdev".into(),
+            format!(
+                "driver=nbd,node-name={name},{server},export={name},\
+                 reconnect-delay={PATIENCE},open-timeout=60,discard=unmap,\
+                 cache.direct=on"
+            ),
+            "-device".into(),
+            format!("virtio-blk-pci,drive={name},werror=stop,rerror=stop"),
+        ],
+    });
+    let vhost = disk.vhost_user.iter().map(|path| Way {
+        way: "vhost-user",
+        arguments: vec![
+            "-object".into(),
+            "memory-backend-memfd,id=mem,size=MEMORY,share=on".into(),
+            "-machine".into(),
+            "memory-backend=mem".into(),
+            "-chardev".into(),
+            format!("socket,id={name},path={},reconnect=1", escaped(path)),
+            "-device".into(),
+            format!("vhost-user-blk-pci,chardev={name}"),
+        ],
+    });
+    nbd.chain(vhost).collect()
+}
+
+/// A URI of ours as QEMU's options have it.
+fn server(uri: &str) -> Option<String> {
+    if let Some((_, path)) = uri.split_once("?socket=") {
+        let path = escaped(&unescaped(path));
+        return Some(format!("server.type=unix,server.path={path}"));
+    }
+    let (host, port) = uri.strip_prefix("nbd://")?.split_once('/')?.0.rsplit_once(':')?;
+    let host = host.trim_matches(['[', ']']);
+    Some(format!("server.type=inet,server.host={host},server.port={port}"))
+}
+
+/// What a URI has in the place of other bytes.
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        let code = || [rest.clone().next(), rest.clone().nth(1)];
+        match (byte, code()) {
+            (b'%', [Some(high), Some(low)]) => {
+                let digits = [high, low];
+                let digits = std::str::from_utf8(&digits).unwrap_or_default();
+                bytes.push(u8::from_str_radix(digits, 16).unwrap_or(byte));
+                rest.nth(1);
+            }
+            _ => bytes.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A path as QEMU's options have it: commas twice.
+fn escaped(path: &str) -> String {
+    path.replace(',', ",,")
+}
+
+/// The ways in, for people: arguments as a shell takes them.
+pub(crate) fn show(ways: &[Way]) -> String {
+    let mut text = String::new();
+    for way in ways {
+        text.push_str(&format!("{}:\n", way.way));
+        for pair in way.arguments.chunks(2) {
+            text.push_str(&format!("  {}\n", quoted(pair)));
+        }
+    }
+    if ways.iter().any(|way| way.way == "vhost-user") {
+        text.push_str("MEMORY is the machine's, as with -m.\n");
+    }
+    text.trim_end().to_owned()
+}
+
+fn quoted(words: &[String]) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.,:=/".contains(&byte);
+    let quote = |word: &String| match word.bytes().all(plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    };
+    words.iter().map(quote).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_with_strange_bytes_is_understood() {
+        let uri = "nbd+unix:///db?socket=/run/a%20b%2Cc/nbd.sock";
+        let expected = "server.type=unix,server.path=/run/a b,,c/nbd.sock";
+        assert_eq!(server(uri).unwrap(), expected);
+        let tcp = server("nbd://[::1]:10809/db").unwrap();
+        assert_eq!(tcp, "server.type=inet,server.host=::1,server.port=10809");
+    }
+}
