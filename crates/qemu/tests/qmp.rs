@@ -124,7 +124,6 @@ async fn a_disk_moves_to_a_raw_and_to_a_qcow2_image() {
 #[tokio::test]
 async fn a_job_is_limited_and_given_up() {
     let Some(machine) = Machine::start(64 * MIB) else { return };
-    std::fs::write(machine.path("a.raw"), vec![7; 64 * MIB as usize]).unwrap();
     let monitor = machine.monitor().await;
     add_image(&machine, &monitor, "raw", 64 * MIB).await;
     mirror(&monitor, MIB).await;

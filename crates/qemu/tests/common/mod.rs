@@ -17,12 +17,12 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// A machine with a raw disk `vda` of so many bytes; nothing, said so, where there
+    /// A machine with a raw disk `vda` of so many bytes, none of them zero; nothing, said so, where there
     /// is no QEMU.
     pub(crate) fn start(size: u64) -> Option<Machine> {
         let dir = tempfile::tempdir().unwrap();
-        let file = std::fs::File::create(dir.path().join("a.raw")).unwrap();
-        file.set_len(size).unwrap();
+        let bytes = usize::try_from(size).unwrap();
+        std::fs::write(dir.path().join("a.raw"), vec![7; bytes]).unwrap();
         let child = Command::new("qemu-system-x86_64")
             .args(["-machine", "q35", "-accel", "tcg", "-m", "64", "-S", "-nodefaults"])
             .args(["-display", "none", "-name", "machine"])
