@@ -9,6 +9,11 @@
 //! job and of its nodes are made. So it is found again by whoever knows the name,
 //! whatever became of the process that began it.
 
+/// What a gentle copy copies at a time. QEMU takes 16 MiB unless told otherwise, and all
+/// of that before it looks at its limit: the guest feels it. With less, the limit holds
+/// as exactly as a guard needs, and the copy is slower where nothing limits it.
+pub(crate) const GENTLE: u64 = 1 << 20;
+
 /// A copy that is, or is to be, under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Copy {
@@ -23,6 +28,8 @@ pub struct Copy {
     pub destination: String,
     /// How its bytes are kept, here and there.
     pub format: String,
+    /// Whether it copies little at a time, because something must hold beside it.
+    pub gentle: bool,
 }
 
 impl Copy {

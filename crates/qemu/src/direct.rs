@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
+use crate::copy::GENTLE;
 use crate::drive::{Drive, Node, Unmovable, is_known};
 use crate::qmp::{
     AddNode, Bitmap, Block, CompleteJob, CreateImage, DeleteNode, DismissJob,
@@ -142,6 +143,7 @@ impl Direct {
             target: copy.name.clone(),
             sync: "full",
             speed,
+            buf_size: copy.gentle.then_some(GENTLE),
             auto_dismiss: false,
         };
         self.monitor.call(&mirror).await?;

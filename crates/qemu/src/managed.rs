@@ -8,6 +8,7 @@
 //! A disk has one job at a time in libvirt, so a copy needs no name there: it is the
 //! mirror to the copy's destination.
 
+use crate::copy::GENTLE;
 use crate::drive::{Drive, Unmovable, is_known};
 use crate::qmp::Stats;
 use crate::virsh::{DomainDisk, Virsh, VirshError};
@@ -89,7 +90,9 @@ impl Managed {
             ["blockcopy", domain, device, "--dest", destination, "--format", format];
         // A machine that is to stay may be copied only by who sees to the copy's end.
         let more = ["--transient-job", "--bytes", "--bandwidth", &speed];
-        self.virsh.run(&[&args[..], &more[..]].concat()).await.map(drop)
+        let size = GENTLE.to_string();
+        let gentle = if copy.gentle { &["--buf-size", &size][..] } else { &[] };
+        self.virsh.run(&[&args[..], &more[..], gentle].concat()).await.map(drop)
     }
 
     pub(crate) async fn look(&self, copy: &Copy) -> Result<CopyState, QemuError> {

@@ -60,6 +60,7 @@ async fn mirror(monitor: &Monitor, speed: u64) {
         target: "new".into(),
         sync: "full",
         speed,
+        buf_size: Some(MIB),
         auto_dismiss: false,
     };
     monitor.call(&mirror).await.unwrap();

@@ -22,6 +22,9 @@ pub struct Mirror {
     pub sync: &'static str,
     /// Bytes per second.
     pub speed: u64,
+    /// Bytes that are copied at a time, and so the least that a limit lets through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buf_size: Option<u64>,
     /// Whether QEMU forgets the job as soon as it has ended.
     pub auto_dismiss: bool,
 }

@@ -46,9 +46,6 @@ pub struct Stats {
     write_bytes: u64,
     #[serde(rename = "wr_total_time_ns")]
     write_time: u64,
-    /// Since the last request; none if there never was one.
-    #[serde(rename = "idle_time_ns")]
-    idle: Option<u64>,
     #[serde(rename = "rd_latency_histogram")]
     read_times: Option<Histogram>,
     #[serde(rename = "wr_latency_histogram")]
@@ -148,17 +145,6 @@ impl Stats {
         window
     }
 
-    /// How long the guest was gone at the end of a window of `span` in which it did
-    /// `done`. Without the time of its last request, a window in which none was
-    /// answered is one without it.
-    pub fn gone(&self, done: &Window) -> Nanos {
-        match self.idle {
-            Some(idle) => Nanos(idle).min(done.span),
-            None if done.total().operations == 0 => done.span,
-            None => Nanos(0),
-        }
-    }
-
     /// Whether it counts how long requests take.
     pub fn has_times(&self) -> bool {
         self.read_times.is_some() || self.write_times.is_some()
@@ -192,7 +178,6 @@ mod tests {
         read(&format!(
             r#"{{"rd_operations": {reads}, "rd_bytes": {}, "rd_total_time_ns": {},
             "wr_operations": 0, "wr_bytes": 0, "wr_total_time_ns": 0, "new": [1],
-            "idle_time_ns": 30000000,
             "rd_latency_histogram": {{"boundaries": [1000000, 2000000], "bins": {bins}}}}}"#,
             reads * 4096,
             reads * 1_000_000,
@@ -207,15 +192,7 @@ mod tests {
         assert_eq!(window.read.mean(window.read.response), Some(Nanos::from_millis(1)));
         let p99 = window.response.quantile(0.99).unwrap();
         assert!((1_400_000..=1_500_000).contains(&p99.0), "{p99}");
-        assert_eq!(now.gone(&window), Nanos::from_millis(30));
         assert_eq!(before.since(&now, SPAN).total().operations, 0, "set back");
-    }
-
-    #[test]
-    fn a_guest_without_a_last_request_is_gone_while_nothing_is_answered() {
-        let (idle, busy) = (Stats::default(), Stats::counted([10, 40960, 5], [0, 0, 0]));
-        assert_eq!(idle.gone(&idle.since(&idle, SPAN)), SPAN);
-        assert_eq!(busy.gone(&busy.since(&idle, SPAN)), Nanos(0));
     }
 
     #[test]
