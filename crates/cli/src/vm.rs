@@ -242,9 +242,9 @@ mod tests {
     #[test]
     fn a_list_fits_and_names_a_machine_once() {
         let off = Vm { state: VmState::Off, disks: Vec::new(), ..vm("off") };
-        let text = list(&[vm("database-1"), off], Output::new(false));
+        let text = list(&[vm("database"), off], Output::new(false));
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
-        assert_eq!(text.matches("database-1").count(), 1, "{text}");
+        assert_eq!(text.matches("database").count(), 1, "{text}");
         assert_eq!(text.lines().count(), 4, "{text}");
     }
 
