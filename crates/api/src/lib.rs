@@ -25,6 +25,7 @@ mod recovery;
 mod stats;
 mod status;
 mod top;
+mod vm;
 
 pub use class::{
     ChangeClass, Class, CreateClass, Explanation, HeldFor, MIGRATION_CLASS, Terms,
@@ -50,3 +51,4 @@ pub use recovery::{FoundImage, ImageRole, RecoverDisks, Recovery, Sidecar};
 pub use stats::{Bucket, DiskStats, Pattern, RequestStats, Times};
 pub use status::{Counts, Io, Status, Warning};
 pub use top::{Device, Load, SideLoad, Top, TopBy, TopRow};
+pub use vm::{AddVm, MoveVmDisk, Vm, VmDisk, VmFigures, VmState};

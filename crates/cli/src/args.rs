@@ -17,6 +17,7 @@ use crate::output::WIDTH;
 use crate::policy::PolicyCommand;
 use crate::serve::ServeArgs;
 use crate::top::TopArgs;
+use crate::vm::VmCommand;
 
 /// The heading of what every command takes.
 const GLOBAL: &str = "Global options";
@@ -90,6 +91,9 @@ pub(crate) enum Command {
     /// What is asked for a class, and when
     #[command(subcommand)]
     Policy(PolicyCommand),
+    /// Virtual machines that exist already, and whose disks QEMU serves
+    #[command(subcommand)]
+    Vm(VmCommand),
     /// The daemon in one page
     Status,
     /// Who does what, second by second
@@ -216,6 +220,22 @@ mod tests {
     }
 
     #[test]
+    fn the_commands_for_machines_are_understood() {
+        for line in [
+            "sterna vm add web --qmp /run/web.qmp",
+            "sterna vm add web --libvirt qemu:///system web-1",
+            "sterna vm list",
+            "sterna vm show web --json",
+            "sterna vm move web vda --to slow --keep 97% --rate 50M --detach",
+            "sterna vm remove web",
+        ] {
+            if let Err(error) = parse(line) {
+                panic!("{line}: {error}");
+            }
+        }
+    }
+
+    #[test]
     fn a_group_of_commands_alone_asks_for_its_help() {
         for line in [
             "sterna",
@@ -226,6 +246,7 @@ mod tests {
             "sterna policy",
             "sterna lab",
             "sterna bench",
+            "sterna vm",
         ] {
             let help = clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
             assert_eq!(parse(line).unwrap_err().kind(), help, "{line}");
@@ -282,6 +303,11 @@ mod tests {
             "sterna policy queue-depth oltp 0",
             "sterna policy queue-depth oltp 65536",
             "sterna policy show oltp",
+            "sterna vm add web",
+            "sterna vm add web --qmp /q --libvirt qemu:///system",
+            "sterna vm add web --qmp /q domain",
+            "sterna vm move web vda",
+            "sterna vm move web --to slow",
             "sterna lab qos --minutes 1",
             "sterna lab qos --quick --minutes 20",
             "sterna lab qos --shape fast",

@@ -34,6 +34,7 @@ mod status;
 mod table;
 mod terms;
 mod top;
+mod vm;
 mod watch;
 
 use std::process::ExitCode;
@@ -100,6 +101,7 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::Migration(command) => migration::run(command, &link, output),
         Command::Class(command) => class::run(command, &link, output),
         Command::Policy(command) => policy::run(command, &link, output),
+        Command::Vm(command) => vm::run(command, &link, output),
         Command::Status => status::run(&link, output),
         Command::Top(args) => top::run(&args, &link, output),
         Command::Lab(command) => lab::run(command, output),

@@ -68,7 +68,8 @@ pub(crate) fn run(args: MigrateArgs, link: &Link, output: Output) -> anyhow::Res
     })
 }
 
-fn detached(started: &Migration) -> String {
+/// What is said of a migration that is not waited for.
+pub(crate) fn detached(started: &Migration) -> String {
     format!(
         "Migration {id} of {} from {} to {} has begun.\n  sterna migration watch {id}",
         started.disk,

@@ -26,6 +26,7 @@ use crate::samples::Samples;
 use crate::shelf::Shelf;
 use crate::sockets::Bound;
 use crate::store::Store;
+use crate::vms::Vms;
 
 /// Where the daemon's things are.
 #[derive(Clone, Debug)]
@@ -96,6 +97,7 @@ pub(crate) struct Daemon {
     pub(crate) samples: Samples,
     pub(crate) jobs: Mutex<HashMap<u64, Arc<Job>>>,
     pub(crate) service: Service,
+    pub(crate) vms: Vms,
 }
 
 /// A mutex's content. What is behind our mutexes is whole between any two
@@ -126,6 +128,7 @@ impl Daemon {
             samples: Samples::default(),
             jobs: Mutex::default(),
             service: Service::default(),
+            vms: Vms::new(),
         }
     }
 

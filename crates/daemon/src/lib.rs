@@ -45,6 +45,7 @@ mod shelf;
 mod sockets;
 mod store;
 mod survey;
+mod vms;
 
 pub use datastores::check_shape;
 pub use error::DaemonError;

@@ -97,6 +97,7 @@ impl Running {
             })?;
         }
         daemon.watch_migrations();
+        daemon.resume_vm_moves()?;
         samples::start(&daemon)
             .and_then(|()| keeper::start(&daemon))
             .and_then(|()| policies::start(&daemon))
@@ -171,6 +172,7 @@ impl Running {
     fn stop(self) {
         let Running { daemon, api, _bound, _lock } = self;
         drop(api);
+        daemon.leave_vm_moves();
         daemon.record_all();
         // Threads that hold the daemon end on their own within moments; the
         // engine must have stopped before the lock is given up.

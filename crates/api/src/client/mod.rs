@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use hyper::Method;
 
 use crate::{
-    AddDatastore, AskGuard, AttachDisk, ChangeClass, Class, CreateClass, CreateDisk,
-    CreatePolicy, Datastore, Disk, DiskStats, Explanation, ImageFate, ImportDisk,
-    Migration, Policy, RecoverDisks, Recovery, RemovedDisk, SetRate, StartMigration,
-    Status, Top, TopBy,
+    AddDatastore, AddVm, AskGuard, AttachDisk, ChangeClass, Class, CreateClass,
+    CreateDisk, CreatePolicy, Datastore, Disk, DiskStats, Explanation, ImageFate,
+    ImportDisk, Migration, MoveVmDisk, Policy, RecoverDisks, Recovery, RemovedDisk,
+    SetRate, StartMigration, Status, Top, TopBy, Vm,
 };
 
 pub use call::ClientError;
@@ -182,6 +182,36 @@ impl Client {
     /// Removes a policy. Answers with what it was.
     pub async fn remove_policy(&self, id: u64) -> Result<Policy, ClientError> {
         self.call(Method::DELETE, &path("policies", &id.to_string()), &()).await
+    }
+
+    /// All virtual machines.
+    pub async fn vms(&self) -> Result<Vec<Vm>, ClientError> {
+        self.get("/v1/vms").await
+    }
+
+    /// One virtual machine.
+    pub async fn vm(&self, name: &str) -> Result<Vm, ClientError> {
+        self.get(&path("vms", name)).await
+    }
+
+    /// Adds a virtual machine that runs.
+    pub async fn add_vm(&self, request: &AddVm) -> Result<Vm, ClientError> {
+        self.call(Method::POST, "/v1/vms", request).await
+    }
+
+    /// Forgets a virtual machine, which goes on as it is. Answers with what it was.
+    pub async fn remove_vm(&self, name: &str) -> Result<Vm, ClientError> {
+        self.call(Method::DELETE, &path("vms", name), &()).await
+    }
+
+    /// Moves a disk that QEMU serves.
+    pub async fn move_vm_disk(
+        &self,
+        name: &str,
+        request: &MoveVmDisk,
+    ) -> Result<Migration, ClientError> {
+        let path = format!("{}/moves", path("vms", name));
+        self.call(Method::POST, &path, request).await
     }
 
     /// All migrations, the ended ones too.

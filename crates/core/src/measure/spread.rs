@@ -49,13 +49,22 @@ impl Spread {
 
     /// Counts a span.
     pub fn record(&mut self, span: Nanos) {
+        self.record_many(span, 1);
+    }
+
+    /// Counts so many spans of one length.
+    pub fn record_many(&mut self, span: Nanos, count: u64) {
+        if count == 0 {
+            return;
+        }
         if self.counts.is_empty() {
             self.counts.resize(BUCKETS, 0);
         }
         let at = bucket(span);
-        self.counts[at] = self.counts[at].saturating_add(1);
+        let more = u32::try_from(count).unwrap_or(u32::MAX);
+        self.counts[at] = self.counts[at].saturating_add(more);
         self.cover(&(at..at + 1));
-        self.total += 1;
+        self.total += count;
         self.max = self.max.max(span);
     }
 
@@ -127,6 +136,15 @@ mod tests {
         }
         assert_eq!(spread.max(), Nanos::from_millis(10));
         assert_eq!(Spread::default().quantile(0.99), None);
+    }
+
+    #[test]
+    fn many_of_one_length_count_as_one_after_the_other() {
+        let (mut many, mut single) = (Spread::default(), Spread::default());
+        many.record_many(Nanos::from_micros(70), 3);
+        many.record_many(Nanos::from_secs(1), 0);
+        (0..3).for_each(|_| single.record(Nanos::from_micros(70)));
+        assert_eq!(many, single);
     }
 
     #[test]

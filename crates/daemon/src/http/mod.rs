@@ -12,6 +12,7 @@ mod migrations;
 mod policies;
 mod status;
 mod top;
+mod vms;
 
 use std::sync::Arc;
 
@@ -43,6 +44,7 @@ use crate::error::DaemonError;
         (name = "migrations", description = "Moves of disks between datastores"),
         (name = "classes", description = "Sets of disks that service levels speak of"),
         (name = "policies", description = "What is asked for a class, and when"),
+        (name = "vms", description = "Virtual machines whose disks QEMU serves itself"),
         (name = "status", description = "The daemon itself"),
     )
 )]
@@ -71,6 +73,9 @@ fn routes() -> OpenApiRouter<Arc<Daemon>> {
         .routes(routes!(classes::explain))
         .routes(routes!(policies::list, policies::create))
         .routes(routes!(policies::show, policies::remove))
+        .routes(routes!(vms::list, vms::add))
+        .routes(routes!(vms::show, vms::remove))
+        .routes(routes!(vms::start_move))
 }
 
 /// The OpenAPI document, as it is kept in `openapi/sterna.json`.

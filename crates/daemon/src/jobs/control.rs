@@ -1,7 +1,8 @@
 //! What the operator may ask of a migration: pause, resume, cancel, a rate.
 //!
 //! Each wish is made durable first and then told to the mirror, so that it
-//! holds over a restart between the two.
+//! holds over a restart between the two. A number may be that of a move which QEMU
+//! carries out: `vms` takes those.
 
 use std::sync::Arc;
 
@@ -17,6 +18,9 @@ use crate::store::{MigrationRecord, Pause, Step};
 impl Daemon {
     /// Makes a migration stand still.
     pub(crate) fn pause_migration(&self, id: u64) -> Result<Migration> {
+        if let Some(moved) = self.pause_vm_move(id, true)? {
+            return Ok(moved);
+        }
         let job = self.live_job(id)?;
         let _turn = lock(&job.turn);
         let record = self.changeable(&job)?;
@@ -34,6 +38,9 @@ impl Daemon {
 
     /// Makes a paused migration go on.
     pub(crate) fn resume_migration(self: &Arc<Self>, id: u64) -> Result<Migration> {
+        if let Some(moved) = self.pause_vm_move(id, false)? {
+            return Ok(moved);
+        }
         let job = self.live_job(id)?;
         let _turn = lock(&job.turn);
         let record = self.changeable(&job)?;
@@ -60,6 +67,9 @@ impl Daemon {
 
     /// Gives a migration up.
     pub(crate) fn cancel_migration(self: &Arc<Self>, id: u64) -> Result<Migration> {
+        if let Some(moved) = self.cancel_vm_move(id)? {
+            return Ok(moved);
+        }
         let job = self.live_job(id)?;
         let _turn = lock(&job.turn);
         let record = self.changeable(&job)?;
@@ -80,6 +90,9 @@ impl Daemon {
         rate: Option<u64>,
     ) -> Result<Migration> {
         check_rate(rate)?;
+        if let Some(moved) = self.set_vm_move_rate(id, rate)? {
+            return Ok(moved);
+        }
         let job = self.live_job(id)?;
         let _turn = lock(&job.turn);
         self.changeable(&job)?;
@@ -97,6 +110,9 @@ impl Daemon {
         id: u64,
         asked: &AskGuard,
     ) -> Result<Migration> {
+        if let Some(moved) = self.set_vm_move_guard(id, asked)? {
+            return Ok(moved);
+        }
         let guard = wanted(asked)?;
         let job = self.live_job(id)?;
         let _turn = lock(&job.turn);
@@ -142,7 +158,7 @@ impl Daemon {
 }
 
 /// A rate that makes sense.
-pub(super) fn check_rate(rate: Option<u64>) -> Result<()> {
+pub(crate) fn check_rate(rate: Option<u64>) -> Result<()> {
     match rate {
         Some(0) => Err(DaemonError::invalid("a rate of 0 never ends")
             .hint("`sterna migration pause` makes a migration stand still")),

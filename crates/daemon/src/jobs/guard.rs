@@ -13,7 +13,7 @@ use crate::local::Local;
 const FINISH_MAX: u64 = 366 * 24 * 60 * 60;
 
 /// What is asked for, checked; times are moments from here on.
-pub(super) fn wanted(asked: &AskGuard) -> Result<Guard> {
+pub(crate) fn wanted(asked: &AskGuard) -> Result<Guard> {
     let AskGuard { keep, p99_us, finish_by, idle_only, window } = asked;
     if let Some(keep) = keep.filter(|keep| !(*keep > 0.0 && *keep <= 1.0)) {
         let message =

@@ -16,26 +16,20 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Weak};
 use std::thread;
 
-use sterna_api::{Guard as Asked, GuardState, Guarding};
-use sterna_core::Nanos;
-use sterna_core::guard::{Aim, Guard, Observation, Standing, Way};
+use sterna_api::Guard as Asked;
+use sterna_core::guard::Observation;
 use sterna_core::measure::Window;
 use sterna_core::mirror::{Allowance, Control, Phase, Progress};
-use sterna_core::schedule::Schedule;
 use sterna_engine::DiskId;
 
 use super::Job;
-use crate::clock;
+use super::post::Post;
 use crate::daemon::{Daemon, lock};
-use crate::local::Local;
 use crate::samples::Tick;
 
 /// Samples that may wait for the thread. It falls behind only if the engine does; then
 /// the newest says no more than those that wait.
 const WAITING: usize = 8;
-
-/// Nothing is copied: the schedule is closed.
-const CLOSED: Allowance = Allowance { busy: Some(0), idle: Some(0) };
 
 /// What disks that are guarded did in a sample.
 type Seen = HashMap<DiskId, Window>;
@@ -62,7 +56,7 @@ fn pass_on(daemon: &Weak<Daemon>, tick: &Tick, samples: &SyncSender<Seen>) {
 }
 
 fn guard_for_ever(daemon: &Weak<Daemon>, samples: &Receiver<Seen>) {
-    let mut posts: HashMap<u64, Post> = HashMap::new();
+    let mut posts: HashMap<u64, Watched> = HashMap::new();
     while let Ok(seen) = samples.recv() {
         let Some(daemon) = daemon.upgrade() else { return };
         let jobs = daemon.all_jobs();
@@ -70,39 +64,26 @@ fn guard_for_ever(daemon: &Weak<Daemon>, samples: &Receiver<Seen>) {
         for job in jobs.iter().filter(|job| job.is_guarded()) {
             let Some(window) = seen.get(&job.disk()) else { continue };
             let asked = lock(&job.state).asked.clone();
-            let post = posts.entry(job.id()).or_insert_with(|| Post::new(&asked));
-            if post.asked != asked {
-                *post = Post::new(&asked);
+            let watched = posts.entry(job.id()).or_insert_with(|| Watched::new(&asked));
+            if *watched.post.asked() != asked {
+                *watched = Watched::new(&asked);
             }
-            daemon.guard(job, post, window);
+            daemon.guard(job, watched, window);
         }
     }
 }
 
-/// What is known of one guard.
+/// A guard and the mirror that it watches.
 #[derive(Debug)]
-struct Post {
-    asked: Asked,
-    guard: Guard,
-    schedule: Option<Schedule>,
+struct Watched {
+    post: Post,
     /// What the mirror had done at the last sample.
     last: Option<Progress>,
-    state: Option<GuardState>,
 }
 
-impl Post {
-    fn new(asked: &Asked) -> Post {
-        Post {
-            asked: asked.clone(),
-            guard: Guard::new(Aim {
-                keep: asked.keep,
-                p99: asked.p99_us.map(Nanos::from_micros),
-                idle_only: asked.idle_only,
-            }),
-            schedule: schedule_of(asked),
-            last: None,
-            state: None,
-        }
+impl Watched {
+    fn new(asked: &Asked) -> Watched {
+        Watched { post: Post::new(asked), last: None }
     }
 
     /// Whether this is not the mirror of the last sample.
@@ -113,9 +94,6 @@ impl Post {
     /// Looks at a sample; gives what the copier may take.
     fn step(&mut self, window: &Window, now: &Progress) -> Allowance {
         let last = self.last.replace(*now).unwrap_or(*now);
-        if is_closed(self.schedule.as_ref()) {
-            return CLOSED;
-        }
         let seen = Observation {
             guest: window,
             copied: now.passed.0.saturating_sub(last.passed.0),
@@ -125,84 +103,17 @@ impl Post {
         // First it is copied, and then compared.
         let compare = now.verified.map_or(0, |it| now.total.0.saturating_sub(it.0));
         let left = now.total.0.saturating_sub(now.synced.0) + compare;
-        let time = self.asked.finish_by.map(|by| self.time_until(by));
-        self.guard.step(&seen, Way { left, time })
-    }
-
-    /// The time until then in which it may be copied.
-    fn time_until(&self, by: u64) -> Nanos {
-        Nanos::from_secs(match &self.schedule {
-            Some(schedule) => Local::now().open_until(schedule, by),
-            None => by.saturating_sub(clock::now()),
-        })
-    }
-
-    /// How it fares.
-    fn fares(&self, allowance: Allowance) -> Guarding {
-        let (mut state, mut reason) = match self.guard.standing() {
-            Standing::Holding => (GuardState::Holding, None),
-            Standing::Learning => (GuardState::Learning, None),
-            Standing::Converging => (GuardState::Converging, None),
-            Standing::Unreachable(why) => {
-                (GuardState::Unreachable, Some(why.to_string()))
-            }
-        };
-        let mut late = self.guard.late();
-        if let (None, Some(part)) = (&reason, self.guard.in_time_would_keep()) {
-            reason = Some(format!("in time it would keep {:.0}%", part * 100.0));
-        }
-        if state == GuardState::Holding && late.is_some() {
-            state = GuardState::Late;
-        }
-        let mut busy = self.guard.busy_rate();
-        if allowance == CLOSED {
-            let window = self.asked.window.as_deref().unwrap_or_default();
-            (state, reason) = (GuardState::Closed, Some(format!("open {window}")));
-            (late, busy) = (None, Some(0));
-        }
-        let kept = self.guard.kept();
-        Guarding {
-            asked: self.asked.clone(),
-            state: Some(state),
-            reason,
-            baseline_iops: kept.map(|(iops, _)| iops),
-            kept: kept.map(|(_, part)| part),
-            p99_us: self.guard.p99().map(|p99| p99.0 / 1000),
-            allowance: busy,
-            late_s: late.map(Nanos::as_secs_f64),
-        }
-    }
-}
-
-/// When it may be copied; always without one.
-fn schedule_of(asked: &Asked) -> Option<Schedule> {
-    // It was read when it was asked for.
-    asked.window.as_ref().and_then(|text| text.parse().ok())
-}
-
-fn is_closed(schedule: Option<&Schedule>) -> bool {
-    schedule.is_some_and(|schedule| !schedule.is_open(Local::now().moment()))
-}
-
-/// What a copier may take until the first sample: nothing while its guest is there, if
-/// anything must hold, and nothing at all while the schedule is closed.
-pub(super) fn first_allowance(asked: &Asked) -> Allowance {
-    if asked.is_none() {
-        Allowance::default()
-    } else if is_closed(schedule_of(asked).as_ref()) {
-        CLOSED
-    } else {
-        Guard::FIRST
+        self.post.step(&seen, left)
     }
 }
 
 impl Daemon {
     /// One sample of one migration.
-    fn guard(&self, job: &Job, post: &mut Post, window: &Window) {
+    fn guard(&self, job: &Job, watched: &mut Watched, window: &Window) {
         let running = job.running();
         let progress = running.then(|| self.engine.progress(job.engine_id()));
         let mut told = lock(&job.leave);
-        if lock(&job.state).asked != post.asked {
+        if lock(&job.state).asked != *watched.post.asked() {
             return; // Something else is asked for by now.
         }
         if !running {
@@ -212,14 +123,14 @@ impl Daemon {
             |it: &Progress| matches!(it.phase, Phase::Copying | Phase::Verifying);
         let progress = progress.and_then(Result::ok).filter(is_at_work);
         let Some(progress) = progress else {
-            post.state = None;
+            watched.post.rest();
             lock(&job.state).guarding = None;
             return;
         };
-        if post.is_another(&progress) {
+        if watched.is_another(&progress) {
             *told = None;
         }
-        let allowance = post.step(window, &progress);
+        let allowance = watched.step(window, &progress);
         if *told != Some(allowance) {
             // A migration that ends at this moment needs no guard.
             if self.engine.control(job.engine_id(), Control::Allow(allowance)).is_err() {
@@ -227,13 +138,7 @@ impl Daemon {
             }
             *told = Some(allowance);
         }
-        let fares = post.fares(allowance);
-        if post.state != fares.state {
-            post.state = fares.state;
-            let state = fares.state.map_or_else(String::new, |state| state.to_string());
-            let why = fares.reason.as_deref().unwrap_or("");
-            tracing::info!(migration = job.id, why, "guard: {state}");
-        }
+        let fares = watched.post.report(job.id, allowance);
         lock(&job.state).guarding = Some(fares);
     }
 

@@ -10,8 +10,8 @@ use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options,
 use sterna_engine::{Budget, ImageSpec, MigrateError};
 
 use super::Job;
-use super::guarding::first_allowance;
 use super::leftover::is_copy;
+use super::post::first_allowance;
 use super::start::partial;
 use super::view::then_resume;
 use crate::daemon::{Daemon, lock};

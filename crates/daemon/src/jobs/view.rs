@@ -10,13 +10,18 @@ use crate::store::{MigrationRecord, Step};
 impl Daemon {
     /// All migrations, oldest first.
     pub(crate) fn list_migrations(&self) -> Result<Vec<Migration>> {
-        let all = self.migration_records()?;
-        Ok(all.into_iter().map(|record| self.view(record)).collect())
+        let all = self.migration_records()?.into_iter().map(|record| self.view(record));
+        let mut all: Vec<Migration> = all.chain(self.list_vm_moves()?).collect();
+        all.sort_by_key(|migration| migration.id);
+        Ok(all)
     }
 
     /// One migration.
     pub(crate) fn show_migration(&self, id: u64) -> Result<Migration> {
-        Ok(self.view(self.migration_record(id)?))
+        match self.show_vm_move(id)? {
+            Some(migration) => Ok(migration),
+            None => Ok(self.view(self.migration_record(id)?)),
+        }
     }
 
     /// A record and what the engine says, in the API's form.
@@ -63,7 +68,7 @@ impl Daemon {
 }
 
 /// A guard of which no more is known than that it was asked for.
-fn asked(guard: &Guard) -> Option<Guarding> {
+pub(crate) fn asked(guard: &Guard) -> Option<Guarding> {
     (!guard.is_none()).then(|| Guarding {
         asked: guard.clone(),
         state: None,

@@ -23,6 +23,8 @@ mod tallies;
 #[cfg(test)]
 mod tests;
 mod turns;
+mod vm_moves;
+mod vms;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
@@ -42,6 +44,8 @@ pub(crate) use policies::PolicyRecord;
 pub(crate) use steps::{Ending, Step};
 pub(crate) use tallies::{Figured, Tallied};
 use turns::Turns;
+pub(crate) use vm_moves::VmMoveRecord;
+pub(crate) use vms::VmRecord;
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]

@@ -1,0 +1,257 @@
+//! `sterna vm`: virtual machines that exist already, and whose disks QEMU serves.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Subcommand};
+use sterna_api::{AddVm, MoveVmDisk, Vm, VmDisk, VmFigures, VmState};
+use sterna_core::Bytes;
+
+use crate::args::NameArg;
+use crate::connect::Link;
+use crate::format::{bytes, iops, rate, response};
+use crate::guard::GuardArgs;
+use crate::migrate::{detached, parse_rate};
+use crate::output::Output;
+use crate::table::{Cell, Column, Pairs, Style, Table};
+use crate::watch;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum VmCommand {
+    /// Add a virtual machine that runs, by its QMP socket or through libvirt
+    #[command(group(ArgGroup::new("reach").required(true).args(["qmp", "libvirt"])))]
+    Add {
+        /// Its name here
+        name: String,
+        /// A QMP socket of QEMU's that nothing else uses (-qmp unix:PATH,server=on)
+        #[arg(long, value_name = "PATH")]
+        qmp: Option<PathBuf>,
+        /// libvirt's URI (qemu:///system)
+        #[arg(long, value_name = "URI")]
+        libvirt: Option<String>,
+        /// Its name in libvirt [default: as here]
+        #[arg(conflicts_with = "qmp")]
+        domain: Option<String>,
+    },
+    /// List the virtual machines
+    #[command(visible_alias = "ls")]
+    List,
+    /// Show one virtual machine and its disks
+    Show(NameArg),
+    /// Forget a virtual machine, which goes on as it is
+    #[command(visible_alias = "rm")]
+    Remove(NameArg),
+    /// Move a disk that QEMU serves to another datastore while it is in use
+    ///
+    /// QEMU's mirror copies, and Sterna guards it. The old image is kept: it is yours.
+    Move {
+        /// The virtual machine
+        name: String,
+        /// The disk, as `sterna vm show` calls it (vda)
+        device: String,
+        /// The datastore to move it to: a directory
+        #[arg(long, value_name = "DATASTORE")]
+        to: String,
+        /// Copy no more than so many bytes per second (200M)
+        #[arg(long, value_name = "BYTES", value_parser = parse_rate)]
+        rate: Option<Bytes>,
+        #[command(flatten)]
+        guard: GuardArgs,
+        /// Do not wait for the end
+        #[arg(long)]
+        detach: bool,
+    },
+}
+
+/// Carries out a command.
+pub(crate) fn run(command: VmCommand, link: &Link, output: Output) -> anyhow::Result<()> {
+    match command {
+        VmCommand::Add { name, qmp, libvirt, domain } => {
+            let request = AddVm { name, qmp: qmp.map(absolute), libvirt, domain };
+            let added = link.ask(async |client| Ok(client.add_vm(&request).await?))?;
+            output.answer(&added, |added| {
+                format!("VM {} added.\n{}", added.name, show(added, output))
+            })
+        }
+        VmCommand::List => {
+            let all = link.ask(async |client| Ok(client.vms().await?))?;
+            output.answer(&all, |all| list(all, output))
+        }
+        VmCommand::Show(NameArg { name }) => {
+            let one = link.ask(async |client| Ok(client.vm(&name).await?))?;
+            output.answer(&one, |one| show(one, output))
+        }
+        VmCommand::Remove(NameArg { name }) => {
+            let gone = link.ask(async |client| Ok(client.remove_vm(&name).await?))?;
+            output.answer(&gone, |gone| {
+                format!("VM {} is forgotten. It goes on as it is.", gone.name)
+            })
+        }
+        VmCommand::Move { name, device, to, rate, guard, detach } => {
+            let rate = rate.map(|rate| rate.0);
+            let request = MoveVmDisk { device, to, rate, guard: guard.request() };
+            link.ask(async |client| {
+                let started = client.move_vm_disk(&name, &request).await?;
+                if detach {
+                    return output.answer(&started, detached);
+                }
+                watch::to_the_end(client, started, output, watch::Show::End).await
+            })
+        }
+    }
+}
+
+/// The daemon has another working directory: paths must be whole.
+fn absolute(path: PathBuf) -> String {
+    let whole = std::path::absolute(&path).unwrap_or(path);
+    whole.to_string_lossy().into_owned()
+}
+
+fn state(vm: &Vm) -> Cell {
+    let style = match vm.state {
+        VmState::Running => Style::Good,
+        VmState::Paused => Style::Warn,
+        VmState::Off => Style::Plain,
+        VmState::Unreachable => Style::Bad,
+    };
+    Cell::styled(vm.state.to_string(), style)
+}
+
+/// How it is reached, in a line.
+fn reach(vm: &Vm) -> String {
+    match (&vm.qmp, &vm.libvirt, &vm.domain) {
+        (Some(socket), _, _) => format!("qmp {socket}"),
+        (_, Some(uri), Some(domain)) => format!("libvirt {uri} {domain}"),
+        _ => "-".into(),
+    }
+}
+
+/// The datastore that a disk is on, or where else it is.
+fn place(disk: &VmDisk) -> &str {
+    disk.datastore.as_deref().unwrap_or(&disk.image)
+}
+
+fn doing(now: Option<VmFigures>) -> (String, String) {
+    match now {
+        Some(now) => (iops(now.iops), response(now.latency_us)),
+        None => ("-".into(), "-".into()),
+    }
+}
+
+fn list(all: &[Vm], output: Output) -> String {
+    if all.is_empty() {
+        return "No virtual machines yet. Add one: sterna vm add NAME --qmp PATH, or \
+                --libvirt URI"
+            .into();
+    }
+    let mut table = Table::new(&[
+        ("NAME", Column::Flexible),
+        ("STATE", Column::Left),
+        ("DISK", Column::Flexible),
+        ("SIZE", Column::Right),
+        ("FORMAT", Column::Left),
+        ("IO/s", Column::Right),
+        ("LATENCY", Column::Right),
+        ("ON", Column::Flexible),
+    ]);
+    for vm in all {
+        if vm.disks.is_empty() {
+            let mut row: Vec<Cell> = vec![vm.name.as_str().into(), state(vm)];
+            row.extend((0..6).map(|_| Cell::from("-")));
+            table.row(row);
+        }
+        for (at, disk) in vm.disks.iter().enumerate() {
+            let (ios, latency) = doing(disk.now);
+            let first = at == 0;
+            table.row(vec![
+                if first { vm.name.as_str().into() } else { Cell::default() },
+                if first { state(vm) } else { Cell::default() },
+                disk.device.as_str().into(),
+                bytes(disk.size).into(),
+                disk.format.as_str().into(),
+                ios.into(),
+                latency.into(),
+                place(disk).into(),
+            ]);
+        }
+    }
+    output.table(&table)
+}
+
+fn show(vm: &Vm, output: Output) -> String {
+    let mut pairs = Pairs::new();
+    pairs.add("name", vm.name.as_str());
+    pairs.add("reached at", reach(vm));
+    pairs.add("state", state(vm));
+    let plain = vm.detail.as_deref().filter(|detail| *detail != vm.state.to_string());
+    pairs.maybe("", plain);
+    pairs.maybe("QEMU", vm.qemu.as_deref());
+    for disk in &vm.disks {
+        let taken = disk.allocated.map(|taken| format!(", takes {}", bytes(taken)));
+        let only = if disk.read_only { ", read-only" } else { "" };
+        let taken = taken.unwrap_or_default();
+        let what = format!("{} ({}{taken}{only})", bytes(disk.size), disk.format);
+        pairs.add(&format!("disk {}", disk.device), what);
+        pairs.add("  image", disk.image.as_str());
+        pairs.maybe("  datastore", disk.datastore.as_deref());
+        if let Some(now) = disk.now {
+            let (ios, latency) = doing(Some(now));
+            let speed = rate(now.bytes_per_second);
+            pairs.add("  now", format!("{ios} IO/s, {speed}, {latency} on average"));
+        }
+        let moved = disk.migration.map(|id| format!("sterna migration watch {id}"));
+        pairs.maybe("  moves", moved);
+    }
+    output.pairs(&pairs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::WIDTH;
+
+    fn vm(name: &str) -> Vm {
+        let disk = VmDisk {
+            device: "vda".into(),
+            image: "/var/lib/libvirt/images/a-machine-with-a-long-name.qcow2".into(),
+            format: "qcow2".into(),
+            size: 100 << 30,
+            allocated: Some(31 << 30),
+            datastore: None,
+            read_only: false,
+            migration: Some(7),
+            now: Some(VmFigures {
+                window_s: 0.25,
+                iops: 12_345.0,
+                bytes_per_second: 4e8,
+                latency_us: Some(850.0),
+            }),
+        };
+        Vm {
+            name: name.into(),
+            qmp: Some("/run/vm.qmp".into()),
+            libvirt: None,
+            domain: None,
+            state: VmState::Running,
+            detail: Some("running".into()),
+            qemu: Some("7.2.22".into()),
+            disks: vec![disk.clone(), VmDisk { device: "vdb".into(), ..disk }],
+            added: 0,
+        }
+    }
+
+    #[test]
+    fn a_list_fits_and_names_a_machine_once() {
+        let off = Vm { state: VmState::Off, disks: Vec::new(), ..vm("off") };
+        let text = list(&[vm("database"), off], Output::new(false));
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert_eq!(text.matches("database").count(), 1, "{text}");
+        assert_eq!(text.lines().count(), 4, "{text}");
+    }
+
+    #[test]
+    fn what_is_said_twice_is_said_once() {
+        let text = show(&vm("a"), Output::new(false));
+        assert_eq!(text.matches("running").count(), 1, "{text}");
+        assert!(text.contains("12.3k IO/s, 381 MiB/s, 0.85 ms"), "{text}");
+    }
+}

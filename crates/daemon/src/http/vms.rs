@@ -1,0 +1,73 @@
+//! `/v1/vms`.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use sterna_api::{AddVm, ErrorBody, Migration, MoveVmDisk, Vm};
+
+use super::extract::{Body, Which};
+use super::{Answer, blocking};
+use crate::daemon::Daemon;
+
+/// All virtual machines, by name. What their disks do is watched for a moment.
+#[utoipa::path(
+    get, path = "/v1/vms", tag = "vms", operation_id = "list_vms",
+    responses((status = 200, body = Vec<Vm>), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Vm>> {
+    blocking(daemon, |daemon| daemon.list_vms()).await
+}
+
+/// Adds a virtual machine that can be asked.
+#[utoipa::path(
+    post, path = "/v1/vms", tag = "vms", operation_id = "add_vm",
+    request_body = AddVm,
+    responses((status = 200, body = Vm), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn add(
+    State(daemon): State<Arc<Daemon>>,
+    Body(request): Body<AddVm>,
+) -> Answer<Vm> {
+    blocking(daemon, move |daemon| daemon.add_vm(&request)).await
+}
+
+/// One virtual machine.
+#[utoipa::path(
+    get, path = "/v1/vms/{name}", tag = "vms", operation_id = "show_vm",
+    params(("name" = String, Path, description = "The machine's name")),
+    responses((status = 200, body = Vm), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn show(
+    State(daemon): State<Arc<Daemon>>,
+    Which(name): Which<String>,
+) -> Answer<Vm> {
+    blocking(daemon, move |daemon| daemon.show_vm(&name)).await
+}
+
+/// Forgets a virtual machine, which goes on as it is.
+#[utoipa::path(
+    delete, path = "/v1/vms/{name}", tag = "vms", operation_id = "remove_vm",
+    params(("name" = String, Path, description = "The machine's name")),
+    responses((status = 200, body = Vm), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn remove(
+    State(daemon): State<Arc<Daemon>>,
+    Which(name): Which<String>,
+) -> Answer<Vm> {
+    blocking(daemon, move |daemon| daemon.remove_vm(&name)).await
+}
+
+/// Moves a disk that QEMU serves: a migration, which is followed and changed as such.
+#[utoipa::path(
+    post, path = "/v1/vms/{name}/moves", tag = "vms", operation_id = "move_vm_disk",
+    params(("name" = String, Path, description = "The machine's name")),
+    request_body = MoveVmDisk,
+    responses((status = 200, body = Migration), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn start_move(
+    State(daemon): State<Arc<Daemon>>,
+    Which(name): Which<String>,
+    Body(request): Body<MoveVmDisk>,
+) -> Answer<Migration> {
+    blocking(daemon, move |daemon| daemon.move_vm_disk(&name, &request)).await
+}

@@ -1,0 +1,138 @@
+//! One guard at its post: what must hold for one disk's application, the loop that sees
+//! to it, and how that fares. Whoever copies tells it of each window and is told what
+//! the copy may take: a mirror of ours (`guarding`), or QEMU's (`vms`).
+
+use sterna_api::{Guard as Asked, GuardState, Guarding};
+use sterna_core::Nanos;
+use sterna_core::guard::{Aim, Guard, Observation, Standing, Way};
+use sterna_core::mirror::Allowance;
+use sterna_core::schedule::Schedule;
+
+use crate::clock;
+use crate::local::Local;
+
+/// Nothing is copied: the schedule is closed.
+const CLOSED: Allowance = Allowance { busy: Some(0), idle: Some(0) };
+
+/// What is known of one guard.
+#[derive(Debug)]
+pub(crate) struct Post {
+    asked: Asked,
+    guard: Guard,
+    schedule: Option<Schedule>,
+    state: Option<GuardState>,
+}
+
+impl Post {
+    /// A guard that has seen nothing yet.
+    pub(crate) fn new(asked: &Asked) -> Post {
+        Post {
+            asked: asked.clone(),
+            guard: Guard::new(Aim {
+                keep: asked.keep,
+                p99: asked.p99_us.map(Nanos::from_micros),
+                idle_only: asked.idle_only,
+            }),
+            schedule: schedule_of(asked),
+            state: None,
+        }
+    }
+
+    /// What must hold.
+    pub(crate) fn asked(&self) -> &Asked {
+        &self.asked
+    }
+
+    /// Looks at a window, with so many bytes left to copy and compare; gives what the
+    /// copier may take.
+    pub(crate) fn step(&mut self, seen: &Observation<'_>, left: u64) -> Allowance {
+        if is_closed(self.schedule.as_ref()) {
+            return CLOSED;
+        }
+        let time = self.asked.finish_by.map(|by| self.time_until(by));
+        self.guard.step(seen, Way { left, time })
+    }
+
+    /// Nothing is held at the moment.
+    pub(crate) fn rest(&mut self) {
+        self.state = None;
+    }
+
+    /// How it fares, with that as what the copier may take; says so in the log if that
+    /// is new.
+    pub(crate) fn report(&mut self, migration: u64, allowance: Allowance) -> Guarding {
+        let fares = self.fares(allowance);
+        if self.state != fares.state {
+            self.state = fares.state;
+            let state = fares.state.map_or_else(String::new, |state| state.to_string());
+            let why = fares.reason.as_deref().unwrap_or("");
+            tracing::info!(migration, why, "guard: {state}");
+        }
+        fares
+    }
+
+    /// The time until then in which it may be copied.
+    fn time_until(&self, by: u64) -> Nanos {
+        Nanos::from_secs(match &self.schedule {
+            Some(schedule) => Local::now().open_until(schedule, by),
+            None => by.saturating_sub(clock::now()),
+        })
+    }
+
+    fn fares(&self, allowance: Allowance) -> Guarding {
+        let (mut state, mut reason) = match self.guard.standing() {
+            Standing::Holding => (GuardState::Holding, None),
+            Standing::Learning => (GuardState::Learning, None),
+            Standing::Converging => (GuardState::Converging, None),
+            Standing::Unreachable(why) => {
+                (GuardState::Unreachable, Some(why.to_string()))
+            }
+        };
+        let mut late = self.guard.late();
+        if let (None, Some(part)) = (&reason, self.guard.in_time_would_keep()) {
+            reason = Some(format!("in time it would keep {:.0}%", part * 100.0));
+        }
+        if state == GuardState::Holding && late.is_some() {
+            state = GuardState::Late;
+        }
+        let mut busy = self.guard.busy_rate();
+        if allowance == CLOSED {
+            let window = self.asked.window.as_deref().unwrap_or_default();
+            (state, reason) = (GuardState::Closed, Some(format!("open {window}")));
+            (late, busy) = (None, Some(0));
+        }
+        let kept = self.guard.kept();
+        Guarding {
+            asked: self.asked.clone(),
+            state: Some(state),
+            reason,
+            baseline_iops: kept.map(|(iops, _)| iops),
+            kept: kept.map(|(_, part)| part),
+            p99_us: self.guard.p99().map(|p99| p99.0 / 1000),
+            allowance: busy,
+            late_s: late.map(Nanos::as_secs_f64),
+        }
+    }
+}
+
+/// When it may be copied; always without one.
+fn schedule_of(asked: &Asked) -> Option<Schedule> {
+    // It was read when it was asked for.
+    asked.window.as_ref().and_then(|text| text.parse().ok())
+}
+
+fn is_closed(schedule: Option<&Schedule>) -> bool {
+    schedule.is_some_and(|schedule| !schedule.is_open(Local::now().moment()))
+}
+
+/// What a copier may take until the first sample: nothing while its guest is there, if
+/// anything must hold, and nothing at all while the schedule is closed.
+pub(crate) fn first_allowance(asked: &Asked) -> Allowance {
+    if asked.is_none() {
+        Allowance::default()
+    } else if is_closed(schedule_of(asked).as_ref()) {
+        CLOSED
+    } else {
+        Guard::FIRST
+    }
+}

@@ -1,0 +1,102 @@
+//! Machines, and moves of their disks.
+
+use super::*;
+use crate::vms::Reach;
+
+fn vm(name: &str) -> VmRecord {
+    VmRecord {
+        name: name.into(),
+        reach: Reach::Qmp(format!("/run/{name}.qmp").into()),
+        added: 7,
+    }
+}
+
+fn a_move(device: &str) -> VmMoveRecord {
+    VmMoveRecord {
+        id: 0,
+        vm: "web".into(),
+        device: device.into(),
+        size: 10 << 30,
+        format: "qcow2".into(),
+        from: "fast".into(),
+        source: "/mnt/fast/web.qcow2".into(),
+        to: "slow".into(),
+        destination: String::new(),
+        rate: Some(1 << 20),
+        guard: sterna_api::Guard { keep: Some(0.97), ..Default::default() },
+        step: Step::Created,
+        paused: false,
+        cancel: false,
+        started: 9,
+        ended: None,
+        note: None,
+        application: Application::default(),
+        report: None,
+    }
+}
+
+fn add(store: &Store, device: &str) -> Result<u64, StoreError> {
+    store.add_vm_move(a_move(device), |id| format!("/mnt/slow/web-{id}.qcow2"))
+}
+
+#[test]
+fn machines_are_kept_as_they_are_reached() {
+    let (dir, store) = fresh();
+    let managed = Reach::Libvirt { uri: "qemu:///system".into(), domain: "db-1".into() };
+    let other = VmRecord { reach: managed, ..vm("db") };
+    store.add_vm(vm("web")).unwrap();
+    store.add_vm(other.clone()).unwrap();
+    assert!(store.add_vm(VmRecord { name: "again".into(), ..vm("web") }).is_err());
+    drop(store);
+    let store = open(&dir);
+    assert_eq!(store.vms().unwrap(), [other, vm("web")]);
+    store.remove_vm("db").unwrap();
+    assert_eq!(store.vms().unwrap(), [vm("web")]);
+}
+
+#[test]
+fn a_number_means_one_move_of_whatever_kind() {
+    let (_dir, store, migration) = moving();
+    let first = add(&store, "vda").unwrap();
+    let second = add(&store, "vdb").unwrap();
+    assert_eq!((first, second), (migration + 1, migration + 2));
+    let fast = disk("other", "fast");
+    store.add_disk(fast.clone()).unwrap();
+    let next = store.add_migration(super::migration(&fast, "slow")).unwrap();
+    assert_eq!(next, second + 1);
+    let known = store.vm_move(second).unwrap().unwrap();
+    assert_eq!(known.destination, format!("/mnt/slow/web-{second}.qcow2"));
+    assert_eq!(store.vm_move(migration).unwrap(), None);
+}
+
+#[test]
+fn a_disk_of_a_machine_has_one_move_at_a_time() {
+    let (_dir, store) = fresh();
+    let id = add(&store, "vda").unwrap();
+    assert!(add(&store, "vda").is_err());
+    store.vm_move_advances(id, Step::Copying).unwrap();
+    assert!(store.vm_move_advances(id, Step::Committed).is_err(), "not so quickly");
+    let ending = Ending {
+        at: 11,
+        note: Some("the machine has ended".into()),
+        application: Application::default(),
+        report: Some(Report::default()),
+    };
+    store.vm_move_ends(id, Step::Cancelled, ending).unwrap();
+    let ended = store.vm_move(id).unwrap().unwrap();
+    assert_eq!((ended.step, ended.ended), (Step::Cancelled, Some(11)));
+    add(&store, "vda").unwrap();
+}
+
+#[test]
+fn wishes_are_kept() {
+    let (_dir, store) = fresh();
+    let id = add(&store, "vda").unwrap();
+    store.vm_move_rate(id, None).unwrap();
+    store.vm_move_pause(id, true).unwrap();
+    store.vm_move_cancel(id).unwrap();
+    store.vm_move_guard(id, &sterna_api::Guard::default()).unwrap();
+    let now = store.vm_move(id).unwrap().unwrap();
+    assert_eq!((now.rate, now.paused, now.cancel), (None, true, true));
+    assert!(now.guard.is_none());
+}

@@ -1,0 +1,243 @@
+//! The record of a move of a machine's disk.
+//!
+//! It has the steps of a migration (`steps`), with QEMU as the one who switches over:
+//! from `switching` on the destination may be the truth, and only QEMU can say. It has a
+//! number of the migrations' too, so that a number means one move, of whatever kind.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use sterna_api::{Application, Guard, Report};
+
+use super::{Ending, Step};
+use super::{Store, StoreError, cannot, from_json, from_sql, parsed, to_json, to_sql};
+
+/// A move, as the state knows it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct VmMoveRecord {
+    /// Its number; given by the store.
+    pub(crate) id: u64,
+    /// The machine's name.
+    pub(crate) vm: String,
+    /// The disk.
+    pub(crate) device: String,
+    /// Its size.
+    pub(crate) size: u64,
+    /// How its bytes are kept.
+    pub(crate) format: String,
+    /// Where it was: a datastore, or a directory that is none.
+    pub(crate) from: String,
+    /// Its image there.
+    pub(crate) source: String,
+    /// The datastore that it goes to.
+    pub(crate) to: String,
+    /// Its image there; known once the move has its number.
+    pub(crate) destination: String,
+    /// The limit of the copy, bytes per second.
+    pub(crate) rate: Option<u64>,
+    /// What must hold meanwhile.
+    pub(crate) guard: Guard,
+    /// Where it is.
+    pub(crate) step: Step,
+    /// Whether somebody wants it to stand still.
+    pub(crate) paused: bool,
+    /// Whether somebody wants it to be given up.
+    pub(crate) cancel: bool,
+    /// When it was asked for (seconds since 1970).
+    pub(crate) started: u64,
+    /// When it ended (seconds since 1970).
+    pub(crate) ended: Option<u64>,
+    /// How it ended, if not as asked.
+    pub(crate) note: Option<String>,
+    /// What was noticed.
+    pub(crate) application: Application,
+    /// What it came to.
+    pub(crate) report: Option<Report>,
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<VmMoveRecord> {
+    let optional = |column: &str| -> rusqlite::Result<Option<u64>> {
+        Ok(row.get::<_, Option<i64>>(column)?.map(from_sql))
+    };
+    Ok(VmMoveRecord {
+        id: from_sql(row.get("id")?),
+        vm: row.get("vm")?,
+        device: row.get("device")?,
+        size: from_sql(row.get("size")?),
+        format: row.get("format")?,
+        from: row.get("from_place")?,
+        source: row.get("from_image")?,
+        to: row.get("to_datastore")?,
+        destination: row.get("to_image")?,
+        rate: optional("rate")?,
+        guard: from_json(row, "guard")?,
+        step: parsed(row, "step")?,
+        paused: row.get("paused")?,
+        cancel: row.get("cancel")?,
+        started: from_sql(row.get("started")?),
+        ended: optional("ended")?,
+        note: row.get("note")?,
+        application: from_json(row, "application")?,
+        report: from_json(row, "report")?,
+    })
+}
+
+/// The next number of the migrations.
+fn next_number(connection: &Connection) -> rusqlite::Result<i64> {
+    let bumped = connection.execute(
+        "UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'migrations'",
+        [],
+    )?;
+    if bumped == 0 {
+        let first = "INSERT INTO sqlite_sequence (name, seq) VALUES ('migrations', 1)";
+        connection.execute(first, [])?;
+    }
+    let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'migrations'";
+    connection.query_row(sql, [], |row| row.get(0))
+}
+
+fn insert(connection: &Connection, one: &VmMoveRecord) -> rusqlite::Result<u64> {
+    let id = next_number(connection)?;
+    connection.execute(
+        "INSERT INTO vm_moves (id, vm, device, size, format, from_place, from_image,
+         to_datastore, to_image, rate, guard, step, paused, cancel, started, application)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        params![
+            id,
+            one.vm,
+            one.device,
+            to_sql(one.size),
+            one.format,
+            one.from,
+            one.source,
+            one.to,
+            one.destination,
+            one.rate.map(to_sql),
+            to_json(&one.guard),
+            one.step.text(),
+            one.paused,
+            one.cancel,
+            to_sql(one.started),
+            to_json(&one.application),
+        ],
+    )?;
+    Ok(from_sql(id))
+}
+
+/// Moves a record to `next`, if its step leads there.
+fn advance(connection: &Connection, id: u64, next: Step) -> Result<(), StoreError> {
+    let failed = || cannot("record a move's step");
+    let sql = "SELECT step FROM vm_moves WHERE id = ?";
+    let step: Option<Step> = connection
+        .query_row(sql, [to_sql(id)], |row| parsed(row, "step"))
+        .optional()
+        .map_err(failed())?;
+    if !step.is_some_and(|step| step.leads_to(next)) {
+        return Err(StoreError::Step { id, wanted: next });
+    }
+    let sql = "UPDATE vm_moves SET step = ? WHERE id = ?";
+    connection.execute(sql, params![next.text(), to_sql(id)]).map_err(failed())?;
+    Ok(())
+}
+
+impl Store {
+    /// All moves of machines' disks, oldest first.
+    pub(crate) fn vm_moves(&self) -> Result<Vec<VmMoveRecord>, StoreError> {
+        self.run(|connection| {
+            let sql = "SELECT * FROM vm_moves ORDER BY id";
+            let mut statement = connection.prepare_cached(sql)?;
+            statement.query_map([], read)?.collect::<rusqlite::Result<_>>()
+        })?
+        .map_err(cannot("list the moves"))
+    }
+
+    /// One move, if that number is one.
+    pub(crate) fn vm_move(&self, id: u64) -> Result<Option<VmMoveRecord>, StoreError> {
+        self.run(move |connection| {
+            let sql = "SELECT * FROM vm_moves WHERE id = ?";
+            connection.query_row(sql, [to_sql(id)], read).optional()
+        })?
+        .map_err(cannot("look up a move"))
+    }
+
+    /// Adds a move, and names its destination by its number; gives that.
+    pub(crate) fn add_vm_move(
+        &self,
+        one: VmMoveRecord,
+        name: impl FnOnce(u64) -> String + Send + 'static,
+    ) -> Result<u64, StoreError> {
+        self.transact(move |transaction| {
+            let add = || -> rusqlite::Result<u64> {
+                let id = insert(transaction, &one)?;
+                let sql = "UPDATE vm_moves SET to_image = ? WHERE id = ?";
+                transaction.execute(sql, params![name(id), to_sql(id)])?;
+                Ok(id)
+            };
+            add().map_err(cannot("add a move"))
+        })
+    }
+
+    /// The move goes on to its next step.
+    pub(crate) fn vm_move_advances(&self, id: u64, next: Step) -> Result<(), StoreError> {
+        self.transact(move |transaction| advance(transaction, id, next))
+    }
+
+    /// Somebody wants it to be given up.
+    pub(crate) fn vm_move_cancel(&self, id: u64) -> Result<(), StoreError> {
+        self.set(id, "UPDATE vm_moves SET cancel = TRUE WHERE id = ?2", None::<i64>)
+    }
+
+    /// Somebody wants it to stand still, or to go on.
+    pub(crate) fn vm_move_pause(&self, id: u64, paused: bool) -> Result<(), StoreError> {
+        self.set(id, "UPDATE vm_moves SET paused = ?1 WHERE id = ?2", Some(paused))
+    }
+
+    /// The copy has another limit.
+    pub(crate) fn vm_move_rate(
+        &self,
+        id: u64,
+        rate: Option<u64>,
+    ) -> Result<(), StoreError> {
+        let sql = "UPDATE vm_moves SET rate = ?1 WHERE id = ?2";
+        self.set(id, sql, rate.map(to_sql))
+    }
+
+    /// Something else must hold.
+    pub(crate) fn vm_move_guard(&self, id: u64, guard: &Guard) -> Result<(), StoreError> {
+        let sql = "UPDATE vm_moves SET guard = ?1 WHERE id = ?2";
+        self.set(id, sql, Some(to_json(guard)))
+    }
+
+    /// The move has ended.
+    pub(crate) fn vm_move_ends(
+        &self,
+        id: u64,
+        step: Step,
+        ending: Ending,
+    ) -> Result<(), StoreError> {
+        self.transact(move |transaction| {
+            advance(transaction, id, step)?;
+            let sql = "UPDATE vm_moves SET ended = ?, note = ?, application = ?,
+                       report = ? WHERE id = ?";
+            let values = params![
+                to_sql(ending.at),
+                ending.note,
+                to_json(&ending.application),
+                ending.report.as_ref().map(to_json),
+                to_sql(id),
+            ];
+            let set = transaction.execute(sql, values);
+            set.map(drop).map_err(cannot("record a move's end"))
+        })
+    }
+
+    fn set(
+        &self,
+        id: u64,
+        sql: &'static str,
+        value: Option<impl rusqlite::ToSql + Send + 'static>,
+    ) -> Result<(), StoreError> {
+        self.write(move |connection| {
+            connection.execute(sql, params![value, to_sql(id)]).map(drop)
+        })?
+        .map_err(cannot("change a move"))
+    }
+}

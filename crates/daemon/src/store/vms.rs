@@ -1,0 +1,58 @@
+//! The record of a virtual machine that exists already.
+
+use rusqlite::{Row, params};
+
+use super::{Store, StoreError, cannot, from_json, from_sql, to_json, to_sql};
+use crate::vms::Reach;
+
+/// A machine, as the state knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct VmRecord {
+    /// Its name.
+    pub(crate) name: String,
+    /// How it is reached.
+    pub(crate) reach: Reach,
+    /// When it was added (seconds since 1970).
+    pub(crate) added: u64,
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<VmRecord> {
+    Ok(VmRecord {
+        name: row.get("name")?,
+        reach: from_json(row, "reach")?,
+        added: from_sql(row.get("added")?),
+    })
+}
+
+impl Store {
+    /// All machines, by name.
+    pub(crate) fn vms(&self) -> Result<Vec<VmRecord>, StoreError> {
+        self.run(|connection| {
+            let mut statement =
+                connection.prepare_cached("SELECT * FROM vms ORDER BY name")?;
+            statement.query_map([], read)?.collect::<rusqlite::Result<_>>()
+        })?
+        .map_err(cannot("list the virtual machines"))
+    }
+
+    /// Adds a machine.
+    pub(crate) fn add_vm(&self, one: VmRecord) -> Result<(), StoreError> {
+        self.write(move |connection| {
+            let sql = "INSERT INTO vms (name, reach, added) VALUES (?, ?, ?)";
+            connection
+                .execute(sql, params![one.name, to_json(&one.reach), to_sql(one.added)])
+        })?
+        .map_err(cannot("add a virtual machine"))?;
+        Ok(())
+    }
+
+    /// Forgets a machine.
+    pub(crate) fn remove_vm(&self, name: &str) -> Result<(), StoreError> {
+        let name = name.to_owned();
+        self.write(move |connection| {
+            connection.execute("DELETE FROM vms WHERE name = ?", [name])
+        })?
+        .map_err(cannot("remove a virtual machine"))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,129 @@
+//! Machines, as the API's requests see them.
+
+use std::path::PathBuf;
+
+use sterna_api::{AddVm, Vm};
+use tokio::task::JoinSet;
+
+use super::Reach;
+use super::look::look;
+use crate::clock;
+use crate::daemon::Daemon;
+use crate::datastores::check_name;
+use crate::error::{DaemonError, Result};
+use crate::store::VmRecord;
+
+impl Daemon {
+    /// All machines, by name. All are asked at once: several that hang take no longer
+    /// than one.
+    pub(crate) fn list_vms(&self) -> Result<Vec<Vm>> {
+        let records = self.store.vms()?;
+        let datastores = self.store.datastores()?;
+        let mut looks = JoinSet::new();
+        for (at, record) in records.iter().enumerate() {
+            let link = self.vms.link(&record.name, &record.reach);
+            let look = async move { (at, look(&link).await) };
+            looks.spawn_on(look, &self.vms.runtime);
+        }
+        let mut seen = self.vms.runtime.block_on(looks.join_all());
+        seen.sort_by_key(|(at, _)| *at);
+        let both = records.into_iter().zip(seen);
+        Ok(both.map(|(one, (_, seen))| self.view_vm(one, seen, &datastores)).collect())
+    }
+
+    /// One machine.
+    pub(crate) fn show_vm(&self, name: &str) -> Result<Vm> {
+        let record = self.vm_record(name)?;
+        let link = self.vms.link(name, &record.reach);
+        let seen = self.vms.runtime.block_on(look(&link));
+        Ok(self.view_vm(record, seen, &self.store.datastores()?))
+    }
+
+    /// Adds a machine that can be asked.
+    pub(crate) fn add_vm(&self, request: &AddVm) -> Result<Vm> {
+        let name = &request.name;
+        check_name("vm", name)?;
+        let reach = reach_of(request)?;
+        let _claim = self.claims.alone(claim_of(name))?;
+        for known in self.store.vms()? {
+            if known.name == *name {
+                return Err(DaemonError::exists("vm", name));
+            }
+            if known.reach == reach {
+                let message = format!("{reach} is the vm {} already", known.name);
+                let hint = format!("see `sterna vm show {}`", known.name);
+                return Err(DaemonError::in_use(message).hint(hint));
+            }
+        }
+        let link = self.vms.link(name, &reach);
+        let seen = self.vms.runtime.block_on(look(&link)).map_err(|error| {
+            self.vms.unlink(name);
+            DaemonError::unavailable(error)
+                .hint("nothing was added: put that right, and add it again")
+        })?;
+        let record = VmRecord { name: name.clone(), reach, added: clock::now() };
+        self.store.add_vm(record.clone())?;
+        tracing::info!(vm = name, reach = %record.reach, "virtual machine added");
+        Ok(self.view_vm(record, Ok(seen), &self.store.datastores()?))
+    }
+
+    /// Forgets a machine, which goes on as it is.
+    pub(crate) fn remove_vm(&self, name: &str) -> Result<Vm> {
+        let _claim = self.claims.alone(claim_of(name))?;
+        self.vm_record(name)?;
+        for one in self.store.vm_moves()? {
+            if one.vm == name && !one.step.ended() {
+                let (id, device) = (one.id, one.device);
+                let message =
+                    format!("disk {device} of {name} is moved by migration {id}");
+                let hint = format!("wait for it, or `sterna migration cancel {id}`");
+                return Err(DaemonError::in_use(message).hint(hint));
+            }
+        }
+        let gone = self.show_vm(name)?;
+        self.store.remove_vm(name)?;
+        self.vms.unlink(name);
+        tracing::info!(vm = name, "virtual machine removed");
+        Ok(gone)
+    }
+
+    /// The record of a machine that exists.
+    pub(super) fn vm_record(&self, name: &str) -> Result<VmRecord> {
+        let found = self.store.vms()?.into_iter().find(|vm| vm.name == name);
+        found.ok_or_else(|| DaemonError::not_found("vm", name))
+    }
+}
+
+/// The claim on a machine.
+pub(super) fn claim_of(name: &str) -> String {
+    format!("vm {name}")
+}
+
+fn reach_of(request: &AddVm) -> Result<Reach> {
+    let AddVm { name, qmp, libvirt, domain } = request;
+    match (qmp, libvirt) {
+        (Some(socket), None) if domain.is_none() => {
+            let socket = PathBuf::from(socket);
+            if socket.is_absolute() {
+                return Ok(Reach::Qmp(socket));
+            }
+            let message = format!("{} is not an absolute path", socket.display());
+            Err(DaemonError::invalid(message).hint("give the whole path of the socket"))
+        }
+        (None, Some(uri)) => {
+            let domain = domain.as_ref().unwrap_or(name).clone();
+            // A name or URI that begins so would be an option to virsh.
+            for text in [uri, &domain] {
+                if text.is_empty() || text.starts_with('-') {
+                    let message = format!("`{text}` is no URI and no name of libvirt's");
+                    return Err(DaemonError::invalid(message)
+                        .hint("see `virsh uri` and `virsh list --all --name`"));
+                }
+            }
+            Ok(Reach::Libvirt { uri: uri.clone(), domain })
+        }
+        _ => Err(DaemonError::invalid("a vm has either a QMP socket or libvirt").hint(
+            "give `qmp`, or `libvirt` and, if it has another name there, `domain`",
+        )),
+    }
+}

@@ -1,0 +1,60 @@
+//! Virtual machines that exist already, and whose disks QEMU serves itself.
+//!
+//! Sterna has none of their bytes in its hands: QEMU's mirror does the copying, and
+//! Sterna guards it: it makes the destination, says how fast the copy may be, has QEMU
+//! switch over, and puts away what is left, in whatever way it ends. Such a move is a
+//! migration like any other to whoever looks at it, with a number among theirs.
+//!
+//! `book` has the machines, `link` the connections, `moves` what may be asked of a move,
+//! and `mover` is the move itself.
+//!
+//! **Who decides where the disk is.** QEMU does, from the moment it is told to switch
+//! over; so it is asked, and never guessed. Until that moment (the step `switching`) the
+//! source is the truth, and a destination of which nothing is known any more can go.
+//!
+//! **Failures.** A machine that dies or hangs ends its move within
+//! [`sterna_qemu::qmp::PATIENCE`] and a tick. A daemon that is killed leaves QEMU's job
+//! behind; the next one finds it by its name and goes on. One that stops in good order
+//! has the jobs stand still until it is back, as nobody would hold what was promised.
+
+mod book;
+mod link;
+mod look;
+mod mover;
+mod moves;
+mod pace;
+mod reach;
+mod view;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use tokio::runtime::Handle;
+
+use self::link::Link;
+use self::moves::Move;
+pub(crate) use self::reach::Reach;
+
+/// What this process has of machines.
+#[derive(Debug)]
+pub(crate) struct Vms {
+    /// Where what waits for QEMU runs.
+    runtime: Handle,
+    links: Mutex<BTreeMap<String, Arc<Link>>>,
+    moves: Mutex<HashMap<u64, Arc<Move>>>,
+    /// The daemon is to stop: moves are left to the next one.
+    stopping: AtomicBool,
+}
+
+impl Vms {
+    /// Nothing yet. To be called where there is a runtime.
+    pub(crate) fn new() -> Vms {
+        Vms {
+            runtime: Handle::current(),
+            links: Mutex::default(),
+            moves: Mutex::default(),
+            stopping: AtomicBool::new(false),
+        }
+    }
+}

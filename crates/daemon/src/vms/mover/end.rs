@@ -1,0 +1,195 @@
+//! The end of a move: what is left is put away, and the record gets its figures.
+
+use std::time::Duration;
+
+use sterna_api::Report;
+use tokio::time::sleep;
+
+use super::{AGAIN, Halt, Mover, Outcome, files};
+use crate::clock;
+use crate::daemon::lock;
+use crate::store::{Ending, Step, StoreError};
+
+impl Mover {
+    /// Ends the move as it turned out; or says after which time to try again.
+    pub(super) async fn end(
+        &mut self,
+        outcome: Result<Outcome, Halt>,
+    ) -> Option<Duration> {
+        let ended = match outcome {
+            Ok(Outcome::Left) => return None,
+            Ok(Outcome::Moved) => self.moved().await,
+            Ok(Outcome::Stayed(why)) => self.stayed(why).await,
+            Err(halt) => match self.halted(halt).await {
+                Some(again) => return Some(again),
+                None => Ok(()),
+            },
+        };
+        if let Err(error) = ended {
+            let id = self.record.id;
+            tracing::error!(migration = id, error = error.with_cause(), "not recorded");
+            return (!self.is_stopping()).then_some(AGAIN);
+        }
+        lock(&self.daemon.vms.moves).remove(&self.record.id);
+        None
+    }
+
+    /// The disk is at the destination.
+    async fn moved(&mut self) -> Result<(), StoreError> {
+        let id = self.record.id;
+        let store = self.daemon.store.clone();
+        for step in [Step::Switching, Step::Committed] {
+            if self.record.step.leads_to(step) && self.record.step != step {
+                store.vm_move_advances(id, step)?;
+                self.record.step = step;
+            }
+        }
+        let put_away = match self.link.machine().await {
+            Ok(machine) => {
+                self.stop_counting().await;
+                machine.put_away(&self.copy).await
+            }
+            Err(error) => Err(error),
+        };
+        let kept = format!("kept: {}", self.record.source);
+        let note = match put_away {
+            Ok(()) => kept,
+            Err(error) => format!("{kept}; {error}"),
+        };
+        self.close(Step::Completed, Some(note))
+    }
+
+    /// The disk is where it was.
+    async fn stayed(&mut self, why: Option<String>) -> Result<(), StoreError> {
+        let given_up = match self.link.machine().await {
+            Ok(machine) => {
+                self.stop_counting().await;
+                machine.give_up(&self.copy).await
+            }
+            Err(error) => Err(error),
+        };
+        let left = given_up.err().map(|error| format!("QEMU may still have it: {error}"));
+        self.cancelled(why, left)
+    }
+
+    /// Something is wrong. Ends the move, or says after which time to try again.
+    async fn halted(&mut self, halt: Halt) -> Option<Duration> {
+        let id = self.record.id;
+        let why = match &halt {
+            Halt::Machine(error) => error.to_string(),
+            Halt::Here(error) => error.to_string(),
+        };
+        tracing::warn!(migration = id, why, step = %self.record.step, "a move halts");
+        let ended = match (self.record.step, halt) {
+            (Step::Switching, Halt::Machine(error)) if error.is_gone() => {
+                self.lost().await
+            }
+            // Only the machine can say where the disk is; it is asked again.
+            (Step::Switching | Step::Committed, _) => {
+                if self.is_stopping() {
+                    return None;
+                }
+                self.one.note(|standing| standing.trouble = Some(why));
+                return Some(AGAIN);
+            }
+            (_, Halt::Machine(error)) if error.is_gone() || error.is_silent() => {
+                let silent = error.is_silent();
+                let ended = self.cancelled(Some(why), None);
+                if silent && ended.is_ok() {
+                    self.tidy().await;
+                }
+                ended
+            }
+            _ => self.stayed(Some(why)).await,
+        };
+        if let Err(error) = ended {
+            tracing::error!(migration = id, error = error.with_cause(), "not recorded");
+            return (!self.is_stopping()).then_some(AGAIN);
+        }
+        None
+    }
+
+    /// QEMU has gone while it switched over.
+    async fn lost(&mut self) -> Result<(), StoreError> {
+        // libvirt knows of a machine that is off what its disks are.
+        if let Ok(machine) = self.link.machine().await
+            && let Ok(drive) = machine.drive(&self.record.device).await
+        {
+            return match drive.image == self.record.destination {
+                true => self.moved().await,
+                false => self.stayed(Some("the machine went off".into())).await,
+            };
+        }
+        let (source, destination) = (&self.record.source, &self.record.destination);
+        let note = format!(
+            "QEMU ended while it switched over, so its last writes may be in either \
+             image; both are kept: {source} and {destination}"
+        );
+        self.daemon.store.vm_move_advances(self.record.id, Step::Copying)?;
+        self.close(Step::Cancelled, Some(note))
+    }
+
+    /// Records that the disk is where it was; the destination goes.
+    fn cancelled(
+        &mut self,
+        why: Option<String>,
+        left: Option<String>,
+    ) -> Result<(), StoreError> {
+        if self.record.step == Step::Switching {
+            self.daemon.store.vm_move_advances(self.record.id, Step::Copying)?;
+            self.record.step = Step::Copying;
+        }
+        let kept = self.may_remove.then(|| files::remove(&self.record)).flatten();
+        let parts = [why, left, kept];
+        let note: Vec<String> = parts.into_iter().flatten().collect();
+        let note = (!note.is_empty()).then(|| note.join("; "));
+        self.close(Step::Cancelled, note)
+    }
+
+    fn close(&self, step: Step, note: Option<String>) -> Result<(), StoreError> {
+        let record = &self.record;
+        let copying = self.began.elapsed().as_secs_f64();
+        let report = Report {
+            duration_s: clock::now().saturating_sub(record.started) as f64,
+            copied: self.done,
+            average_rate: self.done as f64 / copying.max(1e-3),
+            allocated: files::allocated(record),
+            ..Report::default()
+        };
+        let application = self.watch.application();
+        tracing::info!(
+            migration = record.id,
+            note = note.as_deref().unwrap_or(""),
+            "move {step}"
+        );
+        let at = clock::now();
+        let ending = Ending { at, note, application, report: Some(report) };
+        self.daemon.store.vm_move_ends(record.id, step, ending)
+    }
+
+    async fn stop_counting(&self) {
+        if let Ok(machine) = self.link.machine().await
+            && let Ok(drive) = machine.drive(&self.record.device).await
+        {
+            // What is counted for nobody costs next to nothing.
+            let _ = machine.stop_counting_times(&drive).await;
+        }
+    }
+
+    /// Gives up what a machine that did not answer still has of the copy, as soon as it
+    /// answers.
+    async fn tidy(&self) {
+        lock(&self.daemon.vms.moves).remove(&self.record.id);
+        while !self.is_stopping() {
+            sleep(AGAIN).await;
+            let given_up = match self.link.machine().await {
+                Ok(machine) => machine.give_up(&self.copy).await,
+                Err(error) => Err(error),
+            };
+            match given_up {
+                Err(error) if error.is_silent() => {}
+                _ => return,
+            }
+        }
+    }
+}

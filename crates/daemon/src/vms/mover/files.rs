@@ -1,0 +1,56 @@
+//! The destination's file, where we make it: as the source's, to the one who opens it.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, chown};
+
+use crate::error::DaemonError;
+use crate::store::VmMoveRecord;
+
+/// Makes the file, which must not be there: raw images have their size, others are to
+/// be filled.
+pub(super) fn make(record: &VmMoveRecord) -> Result<(), DaemonError> {
+    let path = &record.destination;
+    let failed = |error: std::io::Error| {
+        DaemonError::unavailable(format!("cannot make {path}: {error}"))
+    };
+    let source = std::fs::metadata(&record.source).ok();
+    let mode = source.as_ref().map_or(0o600, |source| source.mode() & 0o666);
+    let mut new = OpenOptions::new();
+    let file: File =
+        new.write(true).create_new(true).mode(mode).open(path).map_err(failed)?;
+    if record.format == "raw" {
+        file.set_len(record.size).map_err(failed)?;
+    }
+    if let Some(source) = source {
+        // Without the right to do so, QEMU must be able to open it as it is.
+        let _ = chown(path, Some(source.uid()), Some(source.gid()));
+    }
+    Ok(())
+}
+
+/// Whether there is no such file yet.
+pub(super) fn is_free(record: &VmMoveRecord) -> Result<(), DaemonError> {
+    let path = &record.destination;
+    match std::fs::exists(path) {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(DaemonError::in_use(format!("{path} exists already"))),
+        Err(error) => {
+            Err(DaemonError::unavailable(format!("cannot look for {path}: {error}")))
+        }
+    }
+}
+
+/// Removes it; that it is gone already is fine. Says what is in the way.
+pub(super) fn remove(record: &VmMoveRecord) -> Option<String> {
+    match std::fs::remove_file(&record.destination) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Some(format!("{} could not be removed: {error}", record.destination))
+        }
+        _ => None,
+    }
+}
+
+/// What it takes.
+pub(super) fn allocated(record: &VmMoveRecord) -> Option<u64> {
+    std::fs::metadata(&record.destination).ok().map(|found| found.blocks() * 512)
+}

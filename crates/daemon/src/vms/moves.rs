@@ -1,0 +1,346 @@
+//! What may be asked of a move of a machine's disk, and what is known of it.
+//!
+//! A wish is made durable first, and then the mover is woken: it looks at the record.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use sterna_api::{
+    Application, AskGuard, Guard, Guarding, Migration, MoveVmDisk, Progress,
+};
+use sterna_engine::datastore::Location;
+use sterna_qemu::Drive;
+use tokio::sync::Notify;
+
+use super::book::claim_of;
+use super::look::datastore_of;
+use super::{Reach, mover};
+use crate::clock;
+use crate::daemon::{Daemon, lock};
+use crate::error::{DaemonError, Result};
+use crate::jobs::{check_rate, wanted};
+use crate::shelf::Shelf;
+use crate::store::{Step, VmMoveRecord, VmRecord};
+
+/// A move that has not ended.
+#[derive(Debug)]
+pub(super) struct Move {
+    id: u64,
+    vm: String,
+    device: String,
+    /// Wakes the mover: something was asked for.
+    pub(super) asked: Notify,
+    standing: Mutex<Standing>,
+}
+
+/// What the mover knows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Standing {
+    /// How far it is.
+    pub(super) progress: Option<Progress>,
+    /// How the guard fares.
+    pub(super) guarding: Option<Guarding>,
+    /// What the application notices.
+    pub(super) application: Application,
+    /// Why it cannot go on at the moment.
+    pub(super) trouble: Option<String>,
+}
+
+impl Move {
+    /// Its number.
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Whether it moves this disk.
+    pub(super) fn is_of(&self, vm: &str, device: &str) -> bool {
+        self.vm == vm && self.device == device
+    }
+
+    /// What is known of it.
+    pub(super) fn standing(&self) -> Standing {
+        lock(&self.standing).clone()
+    }
+
+    /// Takes note of something.
+    pub(super) fn note(&self, change: impl FnOnce(&mut Standing)) {
+        change(&mut lock(&self.standing));
+    }
+}
+
+impl Daemon {
+    /// Starts a move.
+    pub(crate) fn move_vm_disk(
+        self: &Arc<Self>,
+        vm: &str,
+        request: &MoveVmDisk,
+    ) -> Result<Migration> {
+        check_rate(request.rate)?;
+        let guard = wanted(&request.guard)?;
+        let known = self.vm_record(vm)?;
+        let _claim = self.claims.shared(claim_of(vm))?;
+        let shelf = self.shelf(&request.to)?;
+        let directory = directory_of(&shelf)?;
+        let drive = self.movable(&known, &request.device)?;
+        check_guard(&known.reach, &guard)?;
+        let from = datastore_of(&self.store.datastores()?, &drive.image);
+        if from.as_ref() == Some(&request.to) {
+            let message = format!(
+                "disk {} of {vm} is on datastore {} already",
+                drive.device, request.to
+            );
+            return Err(DaemonError::invalid(message).hint("there is nothing to do"));
+        }
+        check_room(&shelf, &drive)?;
+        let record = VmMoveRecord {
+            id: 0,
+            vm: vm.into(),
+            device: drive.device.clone(),
+            size: drive.size,
+            format: drive.format.clone(),
+            from: from.unwrap_or_else(|| place_of(&drive.image)),
+            source: drive.image,
+            to: request.to.clone(),
+            destination: String::new(),
+            rate: request.rate,
+            guard,
+            step: Step::Created,
+            paused: false,
+            cancel: false,
+            started: clock::now(),
+            ended: None,
+            note: None,
+            application: Application::default(),
+            report: None,
+        };
+        let stem = format!("{vm}-{}", plain(&drive.device));
+        let name = move |id: u64| {
+            let file = format!("{stem}-{id}.{}", drive.format);
+            directory.join(file).display().to_string()
+        };
+        let id = self.add_vm_move(record, name)?;
+        self.start_mover(id, &known.reach)?;
+        self.show_migration(id)
+    }
+
+    fn add_vm_move(
+        &self,
+        record: VmMoveRecord,
+        name: impl FnOnce(u64) -> String + Send + 'static,
+    ) -> Result<u64> {
+        let (vm, device) = (record.vm.clone(), record.device.clone());
+        let moved = self
+            .store
+            .vm_moves()?
+            .into_iter()
+            .find(|one| one.vm == vm && one.device == device && !one.step.ended());
+        if let Some(one) = moved {
+            let message =
+                format!("disk {device} of {vm} is being moved by migration {}", one.id);
+            let hint = format!("see `sterna migration watch {}`", one.id);
+            return Err(DaemonError::in_use(message).hint(hint));
+        }
+        Ok(self.store.add_vm_move(record, name)?)
+    }
+
+    /// The disk, if it can be moved.
+    fn movable(&self, known: &VmRecord, device: &str) -> Result<Drive> {
+        let link = self.vms.link(&known.name, &known.reach);
+        let found = self.vms.runtime.block_on(async {
+            let machine = link.machine().await?;
+            Ok((machine.run().await?, machine.drive(device).await?))
+        });
+        let (run, drive) = found.map_err(|error: sterna_qemu::QemuError| {
+            DaemonError::unavailable(error)
+                .hint(format!("see `sterna vm show {}`", known.name))
+        })?;
+        let name = &known.name;
+        if !run.on {
+            let message = format!("{name} is off: QEMU is not there to copy its disks");
+            return Err(DaemonError::unavailable(message)
+                .hint("start it, or copy the image with `qemu-img convert`"));
+        }
+        if let Some(why) = drive.unmovable {
+            let message = format!("disk {device} of {name} cannot be moved: {why}");
+            return Err(DaemonError::invalid(message));
+        }
+        Ok(drive)
+    }
+
+    /// Gives the move its mover.
+    fn start_mover(self: &Arc<Self>, id: u64, reach: &Reach) -> Result<()> {
+        let Some(record) = self.store.vm_move(id)? else {
+            return Err(DaemonError::not_found("migration", id));
+        };
+        let one = Arc::new(Move {
+            id,
+            vm: record.vm.clone(),
+            device: record.device.clone(),
+            asked: Notify::new(),
+            standing: Mutex::new(Standing {
+                application: record.application,
+                ..Standing::default()
+            }),
+        });
+        lock(&self.vms.moves).insert(id, one.clone());
+        tracing::info!(
+            migration = id,
+            vm = record.vm,
+            device = record.device,
+            to = record.to,
+            "move of a disk that QEMU serves"
+        );
+        mover::start(self, one, record, reach).map_err(|error| {
+            DaemonError::internal(format!("cannot start a thread: {error}"))
+        })
+    }
+
+    /// Goes on with the moves that the last daemon has left.
+    pub(crate) fn resume_vm_moves(self: &Arc<Self>) -> Result<()> {
+        let known = self.store.vms()?;
+        for record in self.store.vm_moves()? {
+            let vm = known.iter().find(|vm| vm.name == record.vm);
+            if let Some(vm) = vm.filter(|_| !record.step.ended()) {
+                self.start_mover(record.id, &vm.reach)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves the moves to the next daemon.
+    pub(crate) fn leave_vm_moves(&self) {
+        self.vms.stopping.store(true, Ordering::SeqCst);
+        lock(&self.vms.moves).values().for_each(|one| one.asked.notify_one());
+    }
+
+    /// All moves, as migrations.
+    pub(crate) fn list_vm_moves(&self) -> Result<Vec<Migration>> {
+        let all = self.store.vm_moves()?;
+        Ok(all.into_iter().map(|record| self.view_vm_move(record)).collect())
+    }
+
+    /// A move as a migration, if that number is one.
+    pub(crate) fn show_vm_move(&self, id: u64) -> Result<Option<Migration>> {
+        let record = self.store.vm_move(id)?;
+        Ok(record.map(|record| self.view_vm_move(record)))
+    }
+
+    /// Changes a move, if that number is one: `change` makes the wish durable.
+    pub(crate) fn change_vm_move(
+        &self,
+        id: u64,
+        change: impl FnOnce() -> Result<()>,
+    ) -> Result<Option<Migration>> {
+        let Some(record) = self.store.vm_move(id)? else { return Ok(None) };
+        let disk = format!("{} of {}", record.device, record.vm);
+        if record.step.ended() {
+            let message = format!("migration {id} of disk {disk} has ended");
+            return Err(DaemonError::invalid(message)
+                .hint(format!("see `sterna migration show {id}`")));
+        }
+        if record.cancel || matches!(record.step, Step::Switching | Step::Committed) {
+            let what = if record.cancel { "being cancelled" } else { "switching over" };
+            return Err(DaemonError::in_use(format!("migration {id} is {what}")));
+        }
+        change()?;
+        if let Some(one) = lock(&self.vms.moves).get(&id) {
+            one.asked.notify_one();
+        }
+        self.show_vm_move(id)
+    }
+
+    /// Gives a move up, if that number is one.
+    pub(crate) fn cancel_vm_move(&self, id: u64) -> Result<Option<Migration>> {
+        self.change_vm_move(id, || Ok(self.store.vm_move_cancel(id)?))
+    }
+
+    /// Has a move stand still or go on, if that number is one.
+    pub(crate) fn pause_vm_move(
+        &self,
+        id: u64,
+        paused: bool,
+    ) -> Result<Option<Migration>> {
+        self.change_vm_move(id, || Ok(self.store.vm_move_pause(id, paused)?))
+    }
+
+    /// Limits a move, if that number is one.
+    pub(crate) fn set_vm_move_rate(
+        &self,
+        id: u64,
+        rate: Option<u64>,
+    ) -> Result<Option<Migration>> {
+        self.change_vm_move(id, || Ok(self.store.vm_move_rate(id, rate)?))
+    }
+
+    /// Guards a move, if that number is one.
+    pub(crate) fn set_vm_move_guard(
+        &self,
+        id: u64,
+        asked: &AskGuard,
+    ) -> Result<Option<Migration>> {
+        let Some(record) = self.store.vm_move(id)? else { return Ok(None) };
+        let guard = wanted(asked)?;
+        check_guard(&self.vm_record(&record.vm)?.reach, &guard)?;
+        self.change_vm_move(id, || Ok(self.store.vm_move_guard(id, &guard)?))
+    }
+}
+
+/// The directory of a datastore that QEMU can open.
+fn directory_of(shelf: &Shelf) -> Result<PathBuf> {
+    match &shelf.record().location {
+        Location::Directory(directory) => Ok(directory.clone()),
+        _ => {
+            let message = format!("datastore {} is no directory", shelf.name());
+            Err(DaemonError::invalid(message)
+                .hint("QEMU itself writes the new image, so it has to be a plain file"))
+        }
+    }
+}
+
+/// libvirt does not say how long single requests take.
+fn check_guard(reach: &Reach, guard: &Guard) -> Result<()> {
+    match (reach, guard.p99_us) {
+        (Reach::Libvirt { .. }, Some(_)) => {
+            let message = "libvirt does not say how long single requests take";
+            Err(DaemonError::invalid(message).hint("use --keep instead of --p99"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The new image is thin: it needs what the old one takes.
+fn check_room(shelf: &Shelf, drive: &Drive) -> Result<()> {
+    let name = shelf.name();
+    let space = shelf.look().map_err(|problem| {
+        DaemonError::unavailable(format!("datastore {name} cannot be used: {problem}"))
+            .hint("put that right; it is tried again every few seconds")
+    })?;
+    let needs = drive.allocated.unwrap_or(drive.size).min(drive.size);
+    if space.free >= needs {
+        return Ok(());
+    }
+    let missing = sterna_core::Bytes(needs - space.free);
+    let message = format!(
+        "disk {} takes {}, and datastore {name} has {} free: {missing} are missing",
+        drive.device,
+        sterna_core::Bytes(needs),
+        sterna_core::Bytes(space.free)
+    );
+    let code = sterna_api::ErrorCode::NoSpace;
+    Err(DaemonError::new(code, message).hint(format!("make room on datastore {name}")))
+}
+
+/// Where an image is that is on no datastore: its directory, if it has one.
+fn place_of(image: &str) -> String {
+    match Path::new(image).parent().filter(|_| image.starts_with('/')) {
+        Some(directory) => directory.display().to_string(),
+        None => image.to_owned(),
+    }
+}
+
+/// A device's name as a part of a file's.
+fn plain(device: &str) -> String {
+    let keep = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    device.chars().map(|c| if keep(c) { c } else { '-' }).collect()
+}

@@ -1,0 +1,122 @@
+//! How fast QEMU's mirror may copy, and how fast it does.
+//!
+//! QEMU's mirror does not yield to the guest by itself; it has one limit, which is
+//! changed tick by tick. So the copy stops up to a tick after the guest has come back,
+//! and a chunk of it is in the guest's way then.
+
+use sterna_core::Nanos;
+use sterna_core::measure::Window;
+use sterna_core::mirror::Allowance;
+
+/// Standing still, in QEMU's terms: its 0 means no limit.
+const HALT: u64 = 1;
+
+/// The guest is gone after so long without a request: the longest that a mirror of
+/// ours waits.
+const QUIET: Nanos = Nanos::from_millis(250);
+
+/// How long what is said of the rate is averaged over.
+const SMOOTH: f64 = 2.0;
+
+/// The pace of one copy.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    /// How long the guest has asked for nothing.
+    quiet: Nanos,
+    /// Bytes that were done at the last tick.
+    done: Option<u64>,
+    /// Bytes per second.
+    rate: f64,
+}
+
+impl Pace {
+    /// Looks at what the guest did in a tick; says how long it was gone.
+    pub(super) fn look(&mut self, window: &Window) -> Nanos {
+        self.quiet = match window.total().operations {
+            0 => self.quiet.plus(window.span),
+            _ => Nanos(0),
+        };
+        if self.is_gone() { window.span } else { Nanos(0) }
+    }
+
+    fn is_gone(&self) -> bool {
+        self.quiet >= QUIET
+    }
+
+    /// Takes note of how many bytes are done; says how many that is more.
+    pub(super) fn note(&mut self, done: u64, span: Nanos) -> u64 {
+        let more = done.saturating_sub(self.done.replace(done).unwrap_or(done));
+        let seconds = span.as_secs_f64();
+        if seconds > 0.0 {
+            let weight = (seconds / SMOOTH).min(1.0);
+            self.rate += weight * (more as f64 / seconds - self.rate);
+        }
+        more
+    }
+
+    /// Bytes per second.
+    pub(super) fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// What QEMU is to be told, in its terms.
+    pub(super) fn speed(
+        &self,
+        allowance: Allowance,
+        limit: Option<u64>,
+        paused: bool,
+    ) -> u64 {
+        let allowed = if self.is_gone() { allowance.idle } else { allowance.busy };
+        match [allowed, limit, paused.then_some(0)].into_iter().flatten().min() {
+            None => 0,
+            Some(rate) => rate.max(HALT),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK: Nanos = Nanos::from_millis(100);
+
+    fn window(requests: u64) -> Window {
+        let mut window = Window { span: TICK, ..Window::default() };
+        for _ in 0..requests {
+            window.read.record(4096, TICK, Nanos(0), TICK);
+        }
+        window
+    }
+
+    #[test]
+    fn the_least_counts_and_nothing_is_not_everything() {
+        let pace = Pace::default();
+        let busy = |rate| Allowance { busy: rate, idle: None };
+        assert_eq!(pace.speed(busy(None), None, false), 0);
+        assert_eq!(pace.speed(busy(Some(0)), None, false), HALT);
+        assert_eq!(pace.speed(busy(Some(900)), Some(500), false), 500);
+        assert_eq!(pace.speed(busy(None), None, true), HALT);
+    }
+
+    #[test]
+    fn a_guest_is_gone_after_a_while_and_back_at_once() {
+        let mut pace = Pace::default();
+        let shy = Allowance { busy: Some(0), idle: None };
+        for gone in [Nanos(0), Nanos(0), TICK] {
+            assert_eq!(pace.look(&window(0)), gone);
+        }
+        assert_eq!(pace.speed(shy, None, false), 0);
+        assert_eq!(pace.look(&window(1)), Nanos(0));
+        assert_eq!(pace.speed(shy, None, false), HALT);
+    }
+
+    #[test]
+    fn a_rate_is_that_of_the_last_seconds() {
+        let mut pace = Pace::default();
+        for tick in 0..100 {
+            pace.note(tick * 1000, TICK);
+        }
+        assert!((9_000.0..=10_000.0).contains(&pace.rate()), "{}", pace.rate());
+        assert_eq!(pace.note(99_500, TICK), 500);
+    }
+}

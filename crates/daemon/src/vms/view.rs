@@ -1,0 +1,65 @@
+//! A move of a machine's disk, as the API shows migrations.
+
+use sterna_api::{Migration, MigrationState, Progress, Provision};
+
+use super::moves::Standing;
+use crate::daemon::{Daemon, lock};
+use crate::jobs::asked;
+use crate::store::{Step, VmMoveRecord};
+
+impl Daemon {
+    /// A record, and what the mover knows.
+    pub(super) fn view_vm_move(&self, record: VmMoveRecord) -> Migration {
+        let one = lock(&self.vms.moves).get(&record.id).cloned();
+        let now = one.map(|one| one.standing());
+        let state = state_of(&record, now.as_ref());
+        let moves = state != MigrationState::Paused;
+        let progress = now.as_ref().and_then(|now| now.progress);
+        let progress = progress.map(|at| Progress {
+            rate: if moves { at.rate } else { 0.0 },
+            eta_s: at.eta_s.filter(|_| moves),
+            ..at
+        });
+        let guard = now.as_ref().and_then(|now| now.guarding.clone());
+        let trouble = now.as_ref().and_then(|now| now.trouble.clone());
+        let by_hand = record.paused && state == MigrationState::Paused;
+        let reason = trouble.clone().or(record.note);
+        Migration {
+            id: record.id,
+            disk: format!("{}/{}", record.vm, record.device),
+            size: record.size,
+            from: record.from,
+            to: record.to,
+            provision: Provision::Thin,
+            rate: record.rate,
+            verify: false,
+            // It is not ours to remove.
+            keep_source: true,
+            guard: guard.or_else(|| asked(&record.guard)),
+            state,
+            reason: reason.or_else(|| by_hand.then(|| "asked for".to_owned())),
+            hint: trouble.map(|_| {
+                format!("see what keeps {} from answering; it is asked again", record.vm)
+            }),
+            started: record.started,
+            ended: record.ended,
+            progress,
+            application: now.map_or(record.application, |now| now.application),
+            report: record.report,
+        }
+    }
+}
+
+fn state_of(record: &VmMoveRecord, now: Option<&Standing>) -> MigrationState {
+    match record.step {
+        Step::Completed => MigrationState::Completed,
+        Step::Cancelled => MigrationState::Cancelled,
+        Step::Committed => MigrationState::CleaningUp,
+        Step::Created | Step::Copying if record.cancel => MigrationState::Cancelling,
+        Step::Created => MigrationState::Created,
+        _ if now.is_some_and(|now| now.trouble.is_some()) => MigrationState::Paused,
+        Step::Switching => MigrationState::SwitchingOver,
+        Step::Copying if record.paused => MigrationState::Paused,
+        Step::Copying => MigrationState::Copying,
+    }
+}

@@ -1,0 +1,60 @@
+//! The copy that moves a disk: QEMU's mirror.
+//!
+//! ```text
+//! begin ──> copying ──> ready ── complete ──> ended: the destination, or an error
+//!              └───────────┴──── give up ───> ended: the source, as before
+//! ```
+//!
+//! A copy has a name that nothing else in the machine has, from which the names of its
+//! job and of its nodes are made. So it is found again by whoever knows the name,
+//! whatever became of the process that began it.
+
+/// What a gentle copy copies at a time. QEMU takes 16 MiB unless told otherwise, and all
+/// of that before it looks at its limit: the guest feels it. With less, the limit holds
+/// as exactly as a guard needs, and the copy is slower where nothing limits it.
+pub(crate) const GENTLE: u64 = 1 << 20;
+
+/// A copy that is, or is to be, under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Copy {
+    /// Its name: letters, digits and hyphens, 24 at most (QEMU takes 31, and some of
+    /// our names have an end).
+    pub name: String,
+    /// The disk.
+    pub device: String,
+    /// The file that it is in.
+    pub source: String,
+    /// The file that it goes to.
+    pub destination: String,
+    /// How its bytes are kept, here and there.
+    pub format: String,
+    /// Whether it copies little at a time, because something must hold beside it.
+    pub gentle: bool,
+}
+
+impl Copy {
+    /// The node that is the destination's file.
+    pub(crate) fn file_node(&self) -> String {
+        format!("{}-file", self.name)
+    }
+}
+
+/// Where a copy is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CopyState {
+    /// Bytes are being copied.
+    Copying {
+        /// So many.
+        done: u64,
+        /// Of so many, as far as is known: it grows as the guest writes.
+        total: u64,
+    },
+    /// Both sides are the same, and can be switched over.
+    Ready,
+    /// QEMU is switching over.
+    Switching,
+    /// It has ended; why, if it failed. Where the disk is then has to be asked for.
+    Ended(Option<String>),
+    /// QEMU knows nothing of it.
+    Unknown,
+}

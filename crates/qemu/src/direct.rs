@@ -1,0 +1,347 @@
+//! A machine that is asked over QMP.
+//!
+//! The copy is `blockdev-mirror`, from the disk's root node to a node of our own: a
+//! format over a file, both named after the copy. When it is complete, QEMU puts our
+//! node where the old one was; the old ones are then dropped as far as they are named
+//! (those that are not, QEMU drops by itself).
+//!
+//! **Thin.** Our nodes discard (`unmap`), so that QEMU zeroes the destination by making
+//! holes, and then copies only what is allocated.
+//!
+//! **Special cases.** A job may have been given up by somebody else, or have failed:
+//! that is seen in how it has ended. One that is unknown was ended and dismissed by
+//! somebody else. In neither case it says where the disk is now; that is asked for
+//! ([`Direct::drives`]).
+
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+
+use crate::copy::GENTLE;
+use crate::drive::{Drive, Node, Unmovable, is_known};
+use crate::qmp::{
+    AddNode, Bitmap, Block, CompleteJob, CreateImage, DeleteNode, DismissJob,
+    FileOptions, FormatOptions, Inserted, Job, JobStatus, LatencyHistogram, Mirror,
+    Monitor, NewImage, NodeOptions, PATIENCE, QmpError, QueryBlock, QueryBlockStats,
+    QueryJobs, QueryNodes, QueryStatus, SetSpeed, Stats, StopJob,
+};
+use crate::{Copy, CopyState, QemuError, Run};
+
+/// How often a job that is about to end is looked at where no event says so.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A machine that is asked over QMP.
+#[derive(Clone, Debug)]
+pub struct Direct {
+    monitor: Monitor,
+}
+
+impl Direct {
+    /// Connects to its monitor.
+    pub async fn connect(socket: &Path) -> Result<Direct, QmpError> {
+        Ok(Direct { monitor: Monitor::connect(socket).await? })
+    }
+
+    /// Its monitor.
+    pub fn monitor(&self) -> &Monitor {
+        &self.monitor
+    }
+
+    pub(crate) async fn run(&self) -> Result<Run, QmpError> {
+        let state = self.monitor.call(&QueryStatus {}).await?;
+        Ok(Run { on: true, running: state.running, word: state.status })
+    }
+
+    pub(crate) async fn drives(&self) -> Result<Vec<Drive>, QmpError> {
+        let directory = self.monitor.directory();
+        let whole = |file: &str| match &directory {
+            // What is no path has a scheme, or is JSON.
+            Some(directory) if !file.contains(':') && !file.is_empty() => {
+                directory.join(file).display().to_string()
+            }
+            _ => file.to_owned(),
+        };
+        let blocks = self.monitor.call(&QueryBlock {}).await?;
+        let drive = |block: Block| {
+            let device = name_of(&block);
+            let inserted = block.inserted?;
+            Some(drive_of(device, block.qdev, whole(&inserted.file), inserted))
+        };
+        let mut drives: Vec<Drive> = blocks.into_iter().filter_map(drive).collect();
+        drives.sort_by(|one, other| one.device.cmp(&other.device));
+        Ok(drives)
+    }
+
+    pub(crate) async fn stats(&self) -> Result<Vec<(String, Stats)>, QmpError> {
+        let all = self.monitor.call(&QueryBlockStats {}).await?;
+        let named = all.into_iter().map(|one| {
+            let name = device_name(&one.device, one.qdev.as_deref(), one.node.as_deref());
+            (name, one.stats)
+        });
+        Ok(named.collect())
+    }
+
+    pub(crate) async fn count_times(&self, drive: &Drive) -> Result<bool, QmpError> {
+        let Some(qdev) = drive.node.as_ref().and_then(|node| node.qdev.clone()) else {
+            return Ok(false);
+        };
+        let stats = self.stats().await?;
+        let counts = stats
+            .iter()
+            .any(|(device, stats)| *device == drive.device && stats.has_times());
+        if counts {
+            return Ok(false);
+        }
+        self.monitor.call(&LatencyHistogram::fine(qdev)).await?;
+        Ok(true)
+    }
+
+    pub(crate) async fn stop_counting_times(
+        &self,
+        drive: &Drive,
+    ) -> Result<(), QmpError> {
+        match drive.node.as_ref().and_then(|node| node.qdev.clone()) {
+            Some(qdev) => {
+                self.monitor.call(&LatencyHistogram::none(qdev)).await.map(drop)
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) async fn begin(
+        &self,
+        copy: &Copy,
+        drive: &Drive,
+        speed: u64,
+    ) -> Result<(), QemuError> {
+        let Some(node) = &drive.node else {
+            let device = drive.device.clone();
+            return Err(QemuError::NoDrive { device, has: "no node for it".into() });
+        };
+        let options =
+            |name| NodeOptions { node_name: name, cache: node.cache, discard: "unmap" };
+        let file = FileOptions {
+            driver: "file",
+            filename: copy.destination.clone(),
+            node: options(copy.file_node()),
+        };
+        self.monitor.call(&AddNode::File(file)).await?;
+        if copy.format == "qcow2" {
+            self.create_image(copy, drive.size, node.cluster_size).await?;
+        }
+        let format = FormatOptions {
+            driver: copy.format.clone(),
+            file: copy.file_node(),
+            detect_zeroes: node.detect_zeroes.clone(),
+            node: options(copy.name.clone()),
+        };
+        self.monitor.call(&AddNode::Format(format)).await?;
+        let mirror = Mirror {
+            job_id: copy.name.clone(),
+            device: node.name.clone(),
+            target: copy.name.clone(),
+            sync: "full",
+            speed,
+            buf_size: copy.gentle.then_some(GENTLE),
+            auto_dismiss: false,
+        };
+        self.monitor.call(&mirror).await?;
+        Ok(())
+    }
+
+    async fn create_image(
+        &self,
+        copy: &Copy,
+        size: u64,
+        cluster_size: Option<u64>,
+    ) -> Result<(), QemuError> {
+        let driver = copy.format.clone();
+        let options = NewImage { driver, file: copy.file_node(), size, cluster_size };
+        let job_id = copy.name.clone();
+        self.monitor.call(&CreateImage { job_id, options }).await?;
+        let ended = self.ended(&copy.name).await?;
+        self.dismiss(&copy.name).await?;
+        match ended.and_then(|job| job.error) {
+            Some(reason) => Err(QemuError::Job { job: copy.name.clone(), reason }),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) async fn look(&self, copy: &Copy) -> Result<CopyState, QmpError> {
+        let Some(job) = self.job(&copy.name).await? else {
+            return Ok(CopyState::Unknown);
+        };
+        Ok(match job.status {
+            JobStatus::Ready | JobStatus::Standby => CopyState::Ready,
+            JobStatus::Waiting | JobStatus::Pending => CopyState::Switching,
+            JobStatus::Concluded | JobStatus::Null => CopyState::Ended(job.error),
+            _ => CopyState::Copying {
+                done: job.current_progress,
+                total: job.total_progress,
+            },
+        })
+    }
+
+    pub(crate) async fn set_speed(
+        &self,
+        copy: &Copy,
+        speed: u64,
+    ) -> Result<(), QmpError> {
+        self.monitor.call(&SetSpeed { id: copy.name.clone(), speed }).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn complete(&self, copy: &Copy) -> Result<(), QmpError> {
+        self.monitor.call(&CompleteJob { id: copy.name.clone() }).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn give_up(&self, copy: &Copy) -> Result<(), QemuError> {
+        if self.job(&copy.name).await?.is_some() {
+            // It may be ending by itself at this moment.
+            optional(self.monitor.call(&StopJob { id: copy.name.clone() }).await)?;
+            self.ended(&copy.name).await?;
+            self.dismiss(&copy.name).await?;
+        }
+        for node in [copy.name.clone(), copy.file_node()] {
+            self.delete(node).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn put_away(&self, copy: &Copy) -> Result<(), QemuError> {
+        self.dismiss(&copy.name).await?;
+        let directory = self.monitor.directory().unwrap_or_default();
+        let nodes = self.monitor.call(&QueryNodes { flat: true }).await?;
+        let old = nodes
+            .into_iter()
+            .filter(|node| directory.join(&node.file) == Path::new(&copy.source));
+        let mut old: Vec<String> = old.filter_map(|node| node.node).collect();
+        // A node goes only after those above it. There are few, so each is tried until
+        // a round drops none: what is left is in use, or is not to be dropped by us.
+        loop {
+            let before = old.len();
+            let mut left = Vec::new();
+            for name in old {
+                if !self.delete(name.clone()).await? {
+                    left.push(name);
+                }
+            }
+            if left.is_empty() || left.len() == before {
+                return Ok(());
+            }
+            old = left;
+        }
+    }
+
+    async fn job(&self, id: &str) -> Result<Option<Job>, QmpError> {
+        let jobs = self.monitor.call(&QueryJobs {}).await?;
+        Ok(jobs.into_iter().find(|job| job.id == id))
+    }
+
+    /// Waits for the end of a job that is to end soon.
+    async fn ended(&self, id: &str) -> Result<Option<Job>, QemuError> {
+        let mut events = self.monitor.events();
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            match self.job(id).await? {
+                Some(job) if job.status != JobStatus::Concluded => {}
+                job => return Ok(job),
+            }
+            // An event, or none: it is looked at again.
+            let _ = timeout(LOOK, events.recv()).await;
+        }
+        Err(QemuError::Unending { job: id.into() })
+    }
+
+    async fn dismiss(&self, id: &str) -> Result<(), QmpError> {
+        optional(self.monitor.call(&DismissJob { id: id.into() }).await).map(drop)
+    }
+
+    /// Drops a node; says whether it is dropped.
+    async fn delete(&self, node_name: String) -> Result<bool, QmpError> {
+        optional(self.monitor.call(&DeleteNode { node_name }).await)
+    }
+}
+
+/// A command that may be refused because there is nothing to do; says whether it was
+/// carried out.
+fn optional<T>(answer: Result<T, QmpError>) -> Result<bool, QmpError> {
+    match answer {
+        Ok(_) => Ok(true),
+        Err(error) if error.is_refusal() => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn name_of(block: &Block) -> String {
+    let node = block.inserted.as_ref().and_then(|inserted| inserted.node.as_deref());
+    device_name(&block.device, block.qdev.as_deref(), node)
+}
+
+/// What people call a device: the name of the guest's device if it has one, else the
+/// drive's, else the node's.
+fn device_name(device: &str, qdev: Option<&str>, node: Option<&str>) -> String {
+    let named = qdev.and_then(|path| path.strip_prefix("/machine/peripheral/"));
+    let named = named.and_then(|path| path.split('/').next());
+    match (named, device) {
+        (Some(named), _) => named.to_owned(),
+        (None, "") => node.or(qdev).unwrap_or("?").to_owned(),
+        (None, device) => device.to_owned(),
+    }
+}
+
+fn drive_of(
+    device: String,
+    qdev: Option<String>,
+    image: String,
+    inserted: Inserted,
+) -> Drive {
+    let unmovable = unmovable(&inserted);
+    let Inserted { node, driver, cache, detect_zeroes, read_only, .. } = inserted;
+    let cluster_size = inserted.image.cluster_size;
+    Drive {
+        device,
+        image,
+        format: driver,
+        size: inserted.image.virtual_size,
+        allocated: inserted.image.actual_size,
+        read_only,
+        unmovable,
+        node: node.map(|name| Node { name, qdev, cache, detect_zeroes, cluster_size }),
+    }
+}
+
+fn unmovable(inserted: &Inserted) -> Option<Unmovable> {
+    let lasts = |bitmap: &Bitmap| bitmap.persistent && !bitmap.name.is_empty();
+    if inserted.read_only {
+        Some(Unmovable::ReadOnly)
+    } else if !is_known(&inserted.driver) {
+        Some(Unmovable::Format)
+    } else if inserted.encrypted {
+        Some(Unmovable::Encrypted)
+    } else if !inserted.image.snapshots.is_empty() {
+        Some(Unmovable::Snapshots)
+    } else if inserted.bitmaps.iter().any(lasts) {
+        Some(Unmovable::Bitmaps)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_has_the_name_that_its_owner_gave_it() {
+        let named = "/machine/peripheral/vda/virtio-backend";
+        let unnamed = "/machine/peripheral-anon/device[0]/virtio-backend";
+        assert_eq!(device_name("", Some(named), Some("disk0")), "vda");
+        assert_eq!(device_name("d1", Some(named), None), "vda");
+        assert_eq!(device_name("d1", Some(unnamed), None), "d1");
+        assert_eq!(device_name("", Some(unnamed), Some("disk0")), "disk0");
+        assert_eq!(device_name("", Some(unnamed), None), unnamed);
+    }
+}

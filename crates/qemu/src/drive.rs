@@ -1,0 +1,79 @@
+//! A disk that QEMU serves.
+
+use std::fmt;
+
+use crate::qmp::Cache;
+
+/// A disk of a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drive {
+    /// What the machine's owner calls it (`vda`).
+    pub device: String,
+    /// Where its bytes are: a file's path, or what QEMU has instead.
+    pub image: String,
+    /// How they are kept: `raw`, `qcow2`, …
+    pub format: String,
+    /// The size that the guest sees.
+    pub size: u64,
+    /// What the image takes, if that is known.
+    pub allocated: Option<u64>,
+    /// Whether the guest may only read.
+    pub read_only: bool,
+    /// Why it cannot be moved, if it cannot.
+    pub unmovable: Option<Unmovable>,
+    /// What QEMU needs to be told of it; not known through libvirt.
+    pub(crate) node: Option<Node>,
+}
+
+/// A disk in QEMU's own terms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Node {
+    /// The root node.
+    pub(crate) name: String,
+    /// The path of the guest's device.
+    pub(crate) qdev: Option<String>,
+    /// How it is cached.
+    pub(crate) cache: Cache,
+    /// What becomes of zeroes that the guest writes.
+    pub(crate) detect_zeroes: String,
+    /// The clusters of a qcow2 image.
+    pub(crate) cluster_size: Option<u64>,
+}
+
+/// Why a disk cannot be moved without losing something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unmovable {
+    /// Nobody writes to it, so a plain copy does.
+    ReadOnly,
+    /// It is neither raw nor qcow2.
+    Format,
+    /// A copy would not be encrypted.
+    Encrypted,
+    /// Snapshots inside the image would be left behind.
+    Snapshots,
+    /// Bitmaps that backups go by would be left behind.
+    Bitmaps,
+}
+
+impl fmt::Display for Unmovable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Unmovable::ReadOnly => "the guest may only read it: copy the file instead",
+            Unmovable::Format => "only raw and qcow2 images are moved",
+            Unmovable::Encrypted => "it is encrypted, and the copy would not be",
+            Unmovable::Snapshots => {
+                "it has snapshots inside the image, which would be left behind: delete \
+                 them first (`qemu-img snapshot`, `virsh snapshot-delete`)"
+            }
+            Unmovable::Bitmaps => {
+                "it has bitmaps that backups go by, which would be left behind: remove \
+                 them first (the next backup is a full one)"
+            }
+        })
+    }
+}
+
+/// Whether a disk of this format can be moved at all.
+pub(crate) fn is_known(format: &str) -> bool {
+    matches!(format, "raw" | "qcow2")
+}

@@ -1,0 +1,57 @@
+//! Why a machine does not do what it is asked.
+
+use crate::qmp::QmpError;
+use crate::virsh::VirshError;
+
+/// Why something could not be had from a machine.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum QemuError {
+    /// QEMU's monitor.
+    #[error(transparent)]
+    Qmp(#[from] QmpError),
+    /// libvirt.
+    #[error(transparent)]
+    Virsh(#[from] VirshError),
+    /// There is no such disk.
+    #[error("the machine has no disk {device}; it has {has}")]
+    NoDrive {
+        /// What was asked for.
+        device: String,
+        /// What there is.
+        has: String,
+    },
+    /// A job that should not take long does.
+    #[error("QEMU's job {job} does not end")]
+    Unending {
+        /// The job.
+        job: String,
+    },
+    /// A job failed.
+    #[error("QEMU's job {job} failed: {reason}")]
+    Job {
+        /// The job.
+        job: String,
+        /// What QEMU says.
+        reason: String,
+    },
+}
+
+impl QemuError {
+    /// Whether the machine is not there any more: it was shut down, or it died.
+    pub fn is_gone(&self) -> bool {
+        match self {
+            QemuError::Qmp(QmpError::Gone | QmpError::Connect { .. }) => true,
+            QemuError::Virsh(error) => error.is_off(),
+            _ => false,
+        }
+    }
+
+    /// Whether the machine was asked and did not answer.
+    pub fn is_silent(&self) -> bool {
+        match self {
+            QemuError::Qmp(QmpError::Silent { .. } | QmpError::NoGreeting { .. }) => true,
+            QemuError::Virsh(error) => matches!(error, VirshError::Silent { .. }),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Virtual machines that exist already.
+//!
+//! QEMU serves such a machine's disks itself. This room asks it what it has and has it
+//! do things: over QMP, the protocol of QEMU's monitor (`qmp`), or where libvirt owns
+//! the machine, through `virsh` (`virsh`). A [`Machine`] is either of them, with its
+//! [`Drive`]s and the [`Copy`] that moves one. What is decided with the answers is
+//! decided elsewhere.
+//!
+//! **Rules.** Nothing here waits without a bound: a monitor that hangs is an error
+//! after [`qmp::PATIENCE`]. What others wrote is read strictly where we rely on it and
+//! leniently where we do not: a field that a newer QEMU adds is passed over, a line
+//! that is no message ends the connection. Events are hints that something may have
+//! changed; what is true is asked for.
+#![forbid(unsafe_code)]
+
+mod copy;
+mod direct;
+mod drive;
+mod error;
+mod machine;
+mod managed;
+pub mod qmp;
+pub mod virsh;
+
+pub use copy::{Copy, CopyState};
+pub use drive::{Drive, Unmovable};
+pub use error::QemuError;
+pub use machine::{Machine, Reach, Run};
+pub use qmp::Stats;

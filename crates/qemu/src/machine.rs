@@ -1,0 +1,166 @@
+//! A machine, however it is reached.
+
+use std::path::PathBuf;
+
+use crate::direct::Direct;
+use crate::managed::Managed;
+use crate::qmp::Stats;
+use crate::{Copy, CopyState, Drive, QemuError};
+
+/// How a machine is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// At a QMP socket of QEMU's.
+    Qmp(PathBuf),
+    /// Through libvirt.
+    Libvirt {
+        /// libvirt's URI.
+        uri: String,
+        /// The machine's name there.
+        domain: String,
+    },
+}
+
+/// How it goes with a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Whether it is there at all.
+    pub on: bool,
+    /// Whether its processors run.
+    pub running: bool,
+    /// In the words of QEMU or libvirt.
+    pub word: String,
+}
+
+/// A machine that can be asked. Cheap to clone.
+#[derive(Clone, Debug)]
+pub enum Machine {
+    /// QEMU itself is asked.
+    Direct(Direct),
+    /// libvirt is asked.
+    Managed(Managed),
+}
+
+/// Has one kind of machine or the other do it.
+macro_rules! either {
+    ($machine:expr, $one:ident => $do:expr) => {
+        match $machine {
+            Machine::Direct($one) => Ok($do.await?),
+            Machine::Managed($one) => Ok($do.await?),
+        }
+    };
+}
+
+impl Machine {
+    /// Reaches a machine.
+    pub async fn reach(how: &Reach) -> Result<Machine, QemuError> {
+        match how {
+            Reach::Qmp(socket) => Ok(Machine::Direct(Direct::connect(socket).await?)),
+            Reach::Libvirt { uri, domain } => {
+                Ok(Machine::Managed(Managed::find(uri, domain).await?))
+            }
+        }
+    }
+
+    /// Whether a connection to it is over, so that it must be reached anew.
+    pub fn is_over(&self) -> bool {
+        match self {
+            Machine::Direct(one) => one.monitor().is_over(),
+            Machine::Managed(_) => false,
+        }
+    }
+
+    /// QEMU's version, where it says so.
+    pub fn version(&self) -> Option<String> {
+        match self {
+            Machine::Direct(one) => {
+                let version = one.monitor().version();
+                Some(format!("{}.{}.{}", version.major, version.minor, version.micro))
+            }
+            Machine::Managed(_) => None,
+        }
+    }
+
+    /// Whether whoever owns it makes the destination's file; else we do.
+    pub fn makes_files(&self) -> bool {
+        matches!(self, Machine::Managed(_))
+    }
+
+    /// How it goes with it.
+    pub async fn run(&self) -> Result<Run, QemuError> {
+        either!(self, one => one.run())
+    }
+
+    /// Its disks.
+    pub async fn drives(&self) -> Result<Vec<Drive>, QemuError> {
+        either!(self, one => one.drives())
+    }
+
+    /// One of its disks.
+    pub async fn drive(&self, device: &str) -> Result<Drive, QemuError> {
+        let all = self.drives().await?;
+        let names: Vec<&str> = all.iter().map(|drive| drive.device.as_str()).collect();
+        let has = if names.is_empty() { "none".into() } else { names.join(", ") };
+        let found = all.into_iter().find(|drive| drive.device == device);
+        found.ok_or_else(|| QemuError::NoDrive { device: device.into(), has })
+    }
+
+    /// What its disks did so far, by device.
+    pub async fn stats(&self) -> Result<Vec<(String, Stats)>, QemuError> {
+        either!(self, one => one.stats())
+    }
+
+    /// Has a disk count how long its requests take, if it can and does not yet. Says
+    /// whether that was begun here, so that it is to be ended.
+    pub async fn count_times(&self, drive: &Drive) -> Result<bool, QemuError> {
+        match self {
+            Machine::Direct(one) => Ok(one.count_times(drive).await?),
+            Machine::Managed(_) => Ok(false),
+        }
+    }
+
+    /// Ends that.
+    pub async fn stop_counting_times(&self, drive: &Drive) -> Result<(), QemuError> {
+        match self {
+            Machine::Direct(one) => Ok(one.stop_counting_times(drive).await?),
+            Machine::Managed(_) => Ok(()),
+        }
+    }
+
+    /// Begins a copy, at so many bytes per second.
+    pub async fn begin(
+        &self,
+        copy: &Copy,
+        drive: &Drive,
+        speed: u64,
+    ) -> Result<(), QemuError> {
+        either!(self, one => one.begin(copy, drive, speed))
+    }
+
+    /// Where a copy is.
+    pub async fn look(&self, copy: &Copy) -> Result<CopyState, QemuError> {
+        either!(self, one => one.look(copy))
+    }
+
+    /// Limits a copy; 0 lifts the limit.
+    pub async fn set_speed(&self, copy: &Copy, speed: u64) -> Result<(), QemuError> {
+        either!(self, one => one.set_speed(copy, speed))
+    }
+
+    /// Has a copy that is ready switch over.
+    pub async fn complete(&self, copy: &Copy) -> Result<(), QemuError> {
+        either!(self, one => one.complete(copy))
+    }
+
+    /// Gives a copy up, and has QEMU forget all of it but the source. One that is not
+    /// there is given up already.
+    pub async fn give_up(&self, copy: &Copy) -> Result<(), QemuError> {
+        either!(self, one => one.give_up(copy))
+    }
+
+    /// After the switch-over: has QEMU forget the copy and the source, and whoever owns
+    /// the machine remember the destination.
+    pub async fn put_away(&self, copy: &Copy) -> Result<(), QemuError> {
+        either!(self, one => one.put_away(copy))
+    }
+}

@@ -1,0 +1,170 @@
+//! A machine that libvirt owns.
+//!
+//! libvirt makes the destination's file, because it alone knows as whom QEMU runs and
+//! how files must be labelled; and it changes the machine's kept XML at the pivot, so
+//! that the next start has the new disk. That is read back and not believed
+//! ([`Managed::put_away`]).
+//!
+//! A disk has one job at a time in libvirt, so a copy needs no name there: it is the
+//! mirror to the copy's destination.
+
+use crate::copy::GENTLE;
+use crate::drive::{Drive, Unmovable, is_known};
+use crate::qmp::Stats;
+use crate::virsh::{DomainDisk, Virsh, VirshError};
+use crate::{Copy, CopyState, QemuError, Run};
+
+/// A machine that libvirt owns.
+#[derive(Clone, Debug)]
+pub struct Managed {
+    virsh: Virsh,
+    domain: String,
+}
+
+impl Managed {
+    /// Finds it.
+    pub(crate) async fn find(uri: &str, domain: &str) -> Result<Managed, VirshError> {
+        let managed = Managed { virsh: Virsh::at(uri), domain: domain.into() };
+        managed.run().await?;
+        Ok(managed)
+    }
+
+    pub(crate) async fn run(&self) -> Result<Run, VirshError> {
+        let word = self.virsh.run(&["domstate", &self.domain]).await?.trim().to_owned();
+        let on = !matches!(word.as_str(), "shut off" | "crashed" | "no state");
+        Ok(Run { on, running: matches!(word.as_str(), "running" | "idle"), word })
+    }
+
+    pub(crate) async fn drives(&self) -> Result<Vec<Drive>, VirshError> {
+        let domain = self.virsh.domain(&self.domain).await?;
+        let figures = self.virsh.figures(&self.domain).await?;
+        let kept_inside = self.lists("snapshot-list", &["--internal", "--name"]).await?;
+        let bitmaps = self.lists("checkpoint-list", &["--name"]).await?;
+        let drive = |disk: DomainDisk| {
+            let image = disk.source.clone()?;
+            let figures = figures.iter().find(|one| one.target == disk.target);
+            let unmovable = if !disk.is_file {
+                Some(Unmovable::Format)
+            } else if disk.format == "qcow2" && kept_inside {
+                Some(Unmovable::Snapshots)
+            } else if bitmaps {
+                Some(Unmovable::Bitmaps)
+            } else {
+                unmovable(&disk)
+            };
+            Some(Drive {
+                device: disk.target,
+                image,
+                format: disk.format,
+                size: figures.map_or(0, |one| one.size),
+                allocated: figures.and_then(|one| one.allocated),
+                read_only: disk.read_only,
+                unmovable,
+                node: None,
+            })
+        };
+        Ok(domain.disks.into_iter().filter_map(drive).collect())
+    }
+
+    /// Whether a list of the machine's has anything in it.
+    async fn lists(&self, list: &str, which: &[&str]) -> Result<bool, VirshError> {
+        let whole = [&[list, &self.domain][..], which].concat();
+        let listed = self.virsh.run(&whole).await?;
+        Ok(listed.lines().any(|line| !line.trim().is_empty()))
+    }
+
+    pub(crate) async fn stats(&self) -> Result<Vec<(String, Stats)>, VirshError> {
+        let figures = self.virsh.figures(&self.domain).await?;
+        Ok(figures.into_iter().map(|one| (one.target, one.stats)).collect())
+    }
+
+    pub(crate) async fn begin(
+        &self,
+        copy: &Copy,
+        _drive: &Drive,
+        speed: u64,
+    ) -> Result<(), VirshError> {
+        let (domain, speed) = (self.domain.as_str(), speed.to_string());
+        let Copy { device, destination, format, .. } = copy;
+        let args =
+            ["blockcopy", domain, device, "--dest", destination, "--format", format];
+        // A machine that is to stay may be copied only by who sees to the copy's end.
+        let more = ["--transient-job", "--bytes", "--bandwidth", &speed];
+        let size = GENTLE.to_string();
+        let gentle = if copy.gentle { &["--buf-size", &size][..] } else { &[] };
+        self.virsh.run(&[&args[..], &more[..], gentle].concat()).await.map(drop)
+    }
+
+    pub(crate) async fn look(&self, copy: &Copy) -> Result<CopyState, QemuError> {
+        let job = self.virsh.job(&self.domain, &copy.device).await?;
+        if let Some(job) = job.filter(|job| job.done < job.total) {
+            return Ok(CopyState::Copying { done: job.done, total: job.total });
+        }
+        let domain = self.virsh.domain(&self.domain).await?;
+        let Some(disk) = domain.disk(&copy.device) else {
+            return Ok(CopyState::Unknown);
+        };
+        let to = Some(copy.destination.as_str());
+        Ok(match &disk.mirror {
+            Some(mirror) if mirror.file.as_deref() != to => CopyState::Unknown,
+            Some(mirror) if mirror.ready => CopyState::Ready,
+            Some(_) => {
+                let total = job.map_or(0, |job| job.total);
+                CopyState::Copying { done: total, total }
+            }
+            None if disk.source.as_deref() == to => CopyState::Ended(None),
+            None => CopyState::Unknown,
+        })
+    }
+
+    pub(crate) async fn set_speed(
+        &self,
+        copy: &Copy,
+        speed: u64,
+    ) -> Result<(), VirshError> {
+        let speed = speed.to_string();
+        let args = ["--bytes", "--bandwidth", &speed];
+        self.job(copy, &args).await
+    }
+
+    pub(crate) async fn complete(&self, copy: &Copy) -> Result<(), VirshError> {
+        self.job(copy, &["--pivot", "--async"]).await
+    }
+
+    pub(crate) async fn give_up(&self, copy: &Copy) -> Result<(), QemuError> {
+        match self.look(copy).await? {
+            CopyState::Unknown | CopyState::Ended(_) => Ok(()),
+            _ => Ok(self.job(copy, &["--abort"]).await?),
+        }
+    }
+
+    pub(crate) async fn put_away(&self, copy: &Copy) -> Result<(), VirshError> {
+        let kept = self.virsh.kept(&self.domain).await?;
+        let source = kept.disk(&copy.device).and_then(|disk| disk.source.clone());
+        // A machine that is not to stay has no kept XML but its own.
+        if source.as_deref() == Some(copy.source.as_str()) {
+            return Err(VirshError::NotUnderstood {
+                command: format!("dumpxml --inactive {}", self.domain),
+                reason: format!("the next start would still use {}", copy.source),
+            });
+        }
+        Ok(())
+    }
+
+    async fn job(&self, copy: &Copy, args: &[&str]) -> Result<(), VirshError> {
+        let whole = [&["blockjob", &self.domain, &copy.device][..], args].concat();
+        self.virsh.run(&whole).await.map(drop)
+    }
+}
+
+fn unmovable(disk: &DomainDisk) -> Option<Unmovable> {
+    if disk.read_only {
+        Some(Unmovable::ReadOnly)
+    } else if !is_known(&disk.format) {
+        Some(Unmovable::Format)
+    } else if disk.encrypted {
+        Some(Unmovable::Encrypted)
+    } else {
+        None
+    }
+}

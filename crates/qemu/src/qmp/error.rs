@@ -1,0 +1,91 @@
+//! Why a monitor does not do what it is asked.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{NotAMessage, TooLong};
+
+/// Why something could not be had from a monitor. Cheap to clone: all who wait for a
+/// connection that breaks are told the same.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum QmpError {
+    /// There is nobody at the socket.
+    #[error("cannot connect to the QMP socket {}: {reason}", .socket.display())]
+    Connect {
+        /// The socket.
+        socket: PathBuf,
+        /// What the system says.
+        reason: String,
+    },
+    /// Somebody is there and does not greet: it hangs, or talks to somebody else.
+    #[error(
+        "nothing greets on the QMP socket {} within {after:?}: QEMU hangs, or another \
+         program uses this monitor, which takes one at a time",
+        .socket.display()
+    )]
+    NoGreeting {
+        /// The socket.
+        socket: PathBuf,
+        /// How long was waited.
+        after: Duration,
+    },
+    /// A command was not answered.
+    #[error("QEMU does not answer: no answer to {command} within {after:?}")]
+    Silent {
+        /// The command.
+        command: &'static str,
+        /// How long was waited.
+        after: Duration,
+    },
+    /// The connection has ended.
+    #[error("QEMU has closed its monitor: it has ended, or was told to")]
+    Gone,
+    /// What came is not QMP.
+    #[error("this is no QEMU monitor: {0}")]
+    Garbage(String),
+    /// The command was refused, or failed.
+    #[error("QEMU refuses {command}: {description}")]
+    Refused {
+        /// The command.
+        command: &'static str,
+        /// What kind of trouble it is, for programs.
+        class: String,
+        /// What is wrong.
+        description: String,
+    },
+    /// The answer lacks what we need.
+    #[error("QEMU's answer to {command} is not understood: {reason}")]
+    NotUnderstood {
+        /// The command.
+        command: &'static str,
+        /// What is missing or wrong.
+        reason: String,
+    },
+}
+
+impl QmpError {
+    /// Whether the command came to QEMU and was turned down there.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, QmpError::Refused { .. })
+    }
+}
+
+impl From<NotAMessage> for QmpError {
+    fn from(error: NotAMessage) -> Self {
+        QmpError::Garbage(error.to_string())
+    }
+}
+
+impl From<TooLong> for QmpError {
+    fn from(error: TooLong) -> Self {
+        QmpError::Garbage(error.to_string())
+    }
+}
+
+impl From<io::Error> for QmpError {
+    /// A connection that breaks has ended, whatever the system calls it.
+    fn from(_: io::Error) -> Self {
+        QmpError::Gone
+    }
+}

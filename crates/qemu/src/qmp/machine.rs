@@ -1,0 +1,36 @@
+//! The machine itself: its name, and whether it runs.
+
+use serde::{Deserialize, Serialize};
+
+use super::command::{Nothing, command};
+
+/// Ends the negotiation: we ask for nothing special.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Capabilities {}
+command!(Capabilities, "qmp_capabilities", Nothing);
+
+/// Whether the machine runs.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct QueryStatus {}
+command!(QueryStatus, "query-status", RunState);
+
+/// How it goes with a machine.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct RunState {
+    /// Whether its processors run.
+    pub running: bool,
+    /// In one word: `running`, `paused`, `prelaunch`, `io-error`, …
+    pub status: String,
+}
+
+/// What the machine is called.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct QueryName {}
+command!(QueryName, "query-name", Named);
+
+/// The name that a machine was started with.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Named {
+    /// It, if it has one.
+    pub name: Option<String>,
+}

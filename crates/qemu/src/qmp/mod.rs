@@ -1,0 +1,36 @@
+//! QMP: QEMU's monitor, spoken by a client of our own.
+//!
+//! A message is a line of JSON. The server greets, the client agrees on capabilities,
+//! then each command is answered once, and events come in between. `lines` cuts what
+//! is received, `message` reads a line, `monitor` keeps a connection, and a file for
+//! each noun has the commands about it and what they answer.
+//!
+//! Supported and tested are QEMU 7.2 and 10.
+
+mod block;
+mod command;
+mod error;
+mod event;
+mod job;
+mod lines;
+mod machine;
+mod message;
+mod monitor;
+mod stats;
+
+pub use block::{
+    AddNode, Bitmap, Block, Cache, DeleteNode, FileOptions, FormatOptions, Image,
+    Inserted, NewImage, NodeOptions, QueryBlock, QueryNodes,
+};
+pub use command::Command;
+pub use error::QmpError;
+pub use event::Event;
+pub use job::{
+    CompleteJob, CreateImage, DismissJob, Job, JobStatus, Mirror, QueryJobs, SetSpeed,
+    StopJob,
+};
+pub use lines::{LINE_MAX, Lines, TooLong};
+pub use machine::{Capabilities, Named, QueryName, QueryStatus, RunState};
+pub use message::{Message, NotAMessage, Version};
+pub use monitor::{Monitor, PATIENCE};
+pub use stats::{BlockStats, Histogram, LatencyHistogram, QueryBlockStats, Stats};

@@ -1,0 +1,243 @@
+//! A connection to a monitor.
+//!
+//! One task has the socket. A call puts its command into the task's queue and waits
+//! for the answer with its number; several calls may be under way. All that waits has
+//! a bound: a call gives up after [`PATIENCE`], and its answer is passed over if it
+//! comes after all. The queues are bounded too; a listener that falls behind loses the
+//! oldest events, which are hints (`event`).
+//!
+//! A connection that ends, or on which something comes that is not QMP, is over for
+//! all: each call says why, then and later. The connection is closed when the last
+//! [`Monitor`] is dropped; what it had begun in QEMU goes on.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::time::timeout;
+
+use super::{Capabilities, Command, Event, Lines, Message, QmpError, Version};
+
+/// How long an answer may take. A monitor answers within milliseconds unless QEMU's
+/// main loop is stuck, and what is stuck for so long is worth being told of.
+pub const PATIENCE: Duration = Duration::from_secs(4);
+
+/// Commands that may wait to be sent: there are few callers, and each waits.
+const QUEUE: usize = 16;
+
+/// Events that a listener may be behind.
+const EVENTS: usize = 64;
+
+/// What is read at once: most messages fit.
+const READ: usize = 16 << 10;
+
+type Answer = Result<Value, QmpError>;
+
+struct Request {
+    id: u64,
+    line: Vec<u8>,
+    command: &'static str,
+    answer: oneshot::Sender<Answer>,
+}
+
+/// A connection to a monitor. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Monitor {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    requests: mpsc::Sender<Request>,
+    events: broadcast::Sender<Event>,
+    /// Why the connection is over, once it is.
+    over: Arc<OnceLock<QmpError>>,
+    ids: std::sync::atomic::AtomicU64,
+    version: Version,
+    process: Option<i32>,
+}
+
+impl Monitor {
+    /// Connects, and agrees on capabilities.
+    pub async fn connect(socket: &Path) -> Result<Monitor, QmpError> {
+        let connected = timeout(PATIENCE, UnixStream::connect(socket)).await;
+        let mut stream =
+            connected.map_err(|_| no_greeting(socket))?.map_err(|error| {
+                QmpError::Connect { socket: socket.into(), reason: error.to_string() }
+            })?;
+        let mut input = Input::default();
+        let greeting = timeout(PATIENCE, input.next(&mut stream)).await;
+        let version = match greeting.map_err(|_| no_greeting(socket))?? {
+            Message::Greeting(version) => version,
+            other => return Err(QmpError::Garbage(format!("it begins with {other:?}"))),
+        };
+        let process = stream.peer_cred().ok().and_then(|peer| peer.pid());
+        let (requests, queue) = mpsc::channel(QUEUE);
+        let (events, _) = broadcast::channel(EVENTS);
+        let over = Arc::default();
+        let keeper = Keeper {
+            queue,
+            events: events.clone(),
+            over: Arc::clone(&over),
+            pending: HashMap::new(),
+            input,
+        };
+        tokio::spawn(keeper.keep(stream));
+        let ids = std::sync::atomic::AtomicU64::new(1);
+        let shared = Shared { requests, events, over, ids, version, process };
+        let monitor = Monitor { shared: Arc::new(shared) };
+        monitor.call(&Capabilities {}).await?;
+        Ok(monitor)
+    }
+
+    /// QEMU's version.
+    pub fn version(&self) -> Version {
+        self.shared.version
+    }
+
+    /// The directory that QEMU was started in: relative file names begin there. Known
+    /// where QEMU listens itself, as a process that we may look at.
+    pub fn directory(&self) -> Option<PathBuf> {
+        std::fs::read_link(format!("/proc/{}/cwd", self.shared.process?)).ok()
+    }
+
+    /// What happens from now on.
+    pub fn events(&self) -> broadcast::Receiver<Event> {
+        self.shared.events.subscribe()
+    }
+
+    /// Whether the connection is over.
+    pub fn is_over(&self) -> bool {
+        self.shared.over.get().is_some()
+    }
+
+    /// Has a command carried out.
+    pub async fn call<C: Command + Sync>(
+        &self,
+        command: &C,
+    ) -> Result<C::Answer, QmpError> {
+        let silent = |_| QmpError::Silent { command: C::NAME, after: PATIENCE };
+        let value = timeout(PATIENCE, self.ask(command)).await.map_err(silent)??;
+        serde_json::from_value(value).map_err(|error| QmpError::NotUnderstood {
+            command: C::NAME,
+            reason: error.to_string(),
+        })
+    }
+
+    async fn ask<C: Command + Sync>(&self, command: &C) -> Answer {
+        let id = self.shared.ids.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let arguments = serde_json::to_value(command).expect("commands are plain data");
+        let line = json!({ "execute": C::NAME, "arguments": arguments, "id": id });
+        let line = format!("{line}\n").into_bytes();
+        let (answer, answered) = oneshot::channel();
+        let request = Request { id, line, command: C::NAME, answer };
+        let over = || self.shared.over.get().cloned().unwrap_or(QmpError::Gone);
+        self.shared.requests.send(request).await.map_err(|_| over())?;
+        answered.await.unwrap_or_else(|_| Err(over()))
+    }
+}
+
+fn no_greeting(socket: &Path) -> QmpError {
+    QmpError::NoGreeting { socket: socket.into(), after: PATIENCE }
+}
+
+/// Messages as they come.
+#[derive(Default)]
+struct Input {
+    lines: Lines,
+    ready: std::collections::VecDeque<Vec<u8>>,
+}
+
+impl Input {
+    /// The next message. What was received stays if this is dropped half-way.
+    async fn next(&mut self, from: &mut UnixStream) -> Result<Message, QmpError> {
+        loop {
+            if let Some(line) = self.ready.pop_front() {
+                return Ok(Message::parse(&line)?);
+            }
+            let mut buffer = [0; READ];
+            let count = from.read(&mut buffer).await?;
+            if count == 0 {
+                return Err(QmpError::Gone);
+            }
+            self.ready.extend(self.lines.push(&buffer[..count])?);
+        }
+    }
+}
+
+/// Who has the socket.
+struct Keeper {
+    queue: mpsc::Receiver<Request>,
+    events: broadcast::Sender<Event>,
+    over: Arc<OnceLock<QmpError>>,
+    pending: HashMap<u64, (&'static str, oneshot::Sender<Answer>)>,
+    input: Input,
+}
+
+impl Keeper {
+    async fn keep(mut self, mut stream: UnixStream) {
+        loop {
+            let step = tokio::select! {
+                request = self.queue.recv() => match request {
+                    Some(request) => self.send(&mut stream, request).await,
+                    None => return, // Nobody needs it any more.
+                },
+                message = self.input.next(&mut stream) => {
+                    message.map(|message| self.take(message))
+                }
+            };
+            if let Err(error) = step {
+                // In this order: who is told finds it over.
+                let _ = self.over.set(error.clone());
+                for (_, (_, answer)) in self.pending.drain() {
+                    let _ = answer.send(Err(error.clone()));
+                }
+                return;
+            }
+        }
+    }
+
+    async fn send(
+        &mut self,
+        stream: &mut UnixStream,
+        request: Request,
+    ) -> Result<(), QmpError> {
+        let Request { id, line, command, answer } = request;
+        // Those who gave up are not waited for any more.
+        self.pending.retain(|_, (_, waiting)| !waiting.is_closed());
+        self.pending.insert(id, (command, answer));
+        match timeout(PATIENCE, stream.write_all(&line)).await {
+            Ok(written) => Ok(written?),
+            // Half a command may have been sent: no other can follow it.
+            Err(_) => Err(QmpError::Silent { command, after: PATIENCE }),
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        let (id, refusal) = match message {
+            Message::Return { id, value } => (id, Ok(value)),
+            Message::Refusal { id, class, description } => {
+                (id, Err((class, description)))
+            }
+            Message::Event(event) => {
+                // Without listeners there is nobody to tell.
+                let _ = self.events.send(event);
+                return;
+            }
+            Message::Greeting(_) => return,
+        };
+        let Some((command, answer)) = id.and_then(|id| self.pending.remove(&id)) else {
+            return; // Who asked has given up.
+        };
+        let _ = answer.send(refusal.map_err(|(class, description)| QmpError::Refused {
+            command,
+            class,
+            description,
+        }));
+    }
+}

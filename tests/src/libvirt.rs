@@ -1,0 +1,113 @@
+//! A real libvirt, and a machine that it owns.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::OnceLock;
+
+use crate::programs;
+use crate::scratch::Scratch;
+use crate::wait::{seconds, until};
+
+/// The libvirt that tests use.
+pub const URI: &str = "qemu:///system";
+
+/// What a test started, because it was not there.
+static STARTED: OnceLock<Vec<Child>> = OnceLock::new();
+
+/// Whether there is a libvirt that we may use; started, if it does not run. If there is
+/// none, the test is skipped.
+#[track_caller]
+pub fn have() -> bool {
+    let needed = ["libvirtd", "virtlogd", "virsh", "qemu-system-x86_64"];
+    if !(programs::root() && programs::have(&needed)) {
+        return false;
+    }
+    STARTED.get_or_init(|| {
+        if answers() {
+            return Vec::new();
+        }
+        let start = |name: &str| {
+            let mut command = programs::command(name);
+            // It ends by itself when it is not used for two minutes.
+            command.args(["--timeout", "120"]);
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+            command.spawn().unwrap_or_else(|error| panic!("start {name}: {error}"))
+        };
+        let children = vec![start("virtlogd"), start("libvirtd")];
+        until("libvirt to answer", seconds(30), || answers().then_some(()));
+        children
+    });
+    true
+}
+
+fn answers() -> bool {
+    programs::attempt("virsh", ["-c", URI, "list"]).0
+}
+
+/// A machine of libvirt's, there until it is dropped.
+pub struct Domain {
+    name: String,
+}
+
+impl Domain {
+    /// Defines and starts one with a disk `vda`.
+    #[track_caller]
+    pub fn start(scratch: &Scratch, image: &Path, format: &str) -> Domain {
+        static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let name = format!("sterna-test-{}-{number}", std::process::id());
+        // As root, because the test's directories are ours alone.
+        let xml = format!(
+            "<domain type='qemu'><name>{name}</name><memory unit='MiB'>64</memory>
+             <os><type arch='x86_64' machine='q35'>hvm</type><boot dev='hd'/></os>
+             <devices><emulator>/usr/bin/qemu-system-x86_64</emulator>
+             <disk type='file' device='disk'><driver name='qemu' type='{format}'/>
+             <source file='{}'/><target dev='vda' bus='virtio'/></disk></devices>
+             <seclabel type='static' model='dac' relabel='no'><label>+0:+0</label>
+             </seclabel></domain>",
+            image.display()
+        );
+        let file = scratch.path("domain.xml");
+        std::fs::write(&file, xml).expect("write the domain's XML");
+        let domain = Domain { name };
+        domain.virsh(&["define", &file.display().to_string()]);
+        domain.virsh(&["start", &domain.name]);
+        domain
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How libvirt would start it the next time.
+    #[track_caller]
+    pub fn kept(&self) -> String {
+        self.virsh(&["dumpxml", "--inactive", &self.name])
+    }
+
+    /// It goes off, as if the plug was pulled.
+    #[track_caller]
+    pub fn destroy(&self) {
+        self.virsh(&["destroy", &self.name]);
+    }
+
+    /// It is started again.
+    #[track_caller]
+    pub fn start_again(&self) {
+        self.virsh(&["start", &self.name]);
+    }
+
+    #[track_caller]
+    fn virsh(&self, args: &[&str]) -> String {
+        programs::run("virsh", [&["-q", "-c", URI], args].concat())
+    }
+}
+
+impl Drop for Domain {
+    fn drop(&mut self) {
+        for what in ["destroy", "undefine"] {
+            let _ = programs::attempt("virsh", ["-q", "-c", URI, what, &self.name]);
+        }
+    }
+}

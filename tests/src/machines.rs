@@ -1,0 +1,122 @@
+//! Virtual machines of a test's own: real QEMU, and no guest system.
+//!
+//! The guest is a boot sector. It writes a number that grows to one block of its disk,
+//! again and again, through the firmware: a busy guest that starts in a second, and whose
+//! last write tells which image is the truth.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+use rustix::process::Signal;
+
+use crate::daemon::send_signal;
+use crate::images::write_image;
+use crate::programs;
+use crate::scratch::Scratch;
+use crate::wait::{seconds, until};
+
+/// Adds one to the number at 0x8000, and writes it to the block that the request at
+/// 0x7c40 names; for ever.
+const CODE: [u8; 21] = [
+    0x31, 0xc0, // xor ax, ax
+    0x8e, 0xd8, // mov ds, ax
+    0x66, 0xff, 0x06, 0x00, 0x80, // again: inc dword [0x8000]
+    0xbe, 0x40, 0x7c, // mov si, 0x7c40
+    0xb8, 0x00, 0x43, // mov ax, 0x4300 (write)
+    0xb2, 0x80, // mov dl, 0x80 (the first disk)
+    0xcd, 0x13, // int 0x13
+    0xeb, 0xef, // jmp again
+];
+
+/// Where the request is in the boot sector.
+const REQUEST_AT: u64 = 0x40;
+
+/// One block, from 0x8000, to block 2048.
+const REQUEST: [u8; 16] = [16, 0, 1, 0, 0x00, 0x80, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0];
+
+/// Where the number is on the disk.
+const NUMBER_AT: u64 = 2048 * 512;
+
+/// Makes a raw disk of `size` bytes, the first `data` of them not zero, that boots such
+/// a guest.
+#[track_caller]
+pub fn write_guest(path: &Path, size: u64, data: u64) {
+    write_image(path, size, data);
+    let disk = OpenOptions::new().write(true).open(path).expect("open the disk");
+    for (bytes, at) in [(&CODE[..], 0), (&REQUEST, REQUEST_AT), (&[0x55, 0xaa], 510)] {
+        disk.write_all_at(bytes, at).expect("write the boot sector");
+    }
+    disk.write_all_at(&[0; 4], NUMBER_AT).expect("write the number");
+}
+
+/// The number on a raw disk.
+#[track_caller]
+pub fn number_on(path: &Path) -> u32 {
+    let mut number = [0; 4];
+    let disk = std::fs::File::open(path).expect("open the disk");
+    disk.read_exact_at(&mut number, NUMBER_AT).expect("read the number");
+    u32::from_le_bytes(number)
+}
+
+/// A machine with one disk, `vda`.
+pub struct Machine {
+    socket: PathBuf,
+    child: Child,
+}
+
+impl Machine {
+    /// Starts it on an image, with more arguments.
+    #[track_caller]
+    pub fn start(
+        scratch: &Scratch,
+        name: &str,
+        image: &Path,
+        format: &str,
+        more: &[&str],
+    ) -> Machine {
+        let socket = scratch.socket(&format!("{name}.qmp"));
+        let file = format!("driver=file,node-name=low,filename={}", image.display());
+        let child = programs::command("qemu-system-x86_64")
+            .args(["-machine", "q35", "-accel", "tcg", "-m", "64", "-nodefaults"])
+            .args(["-display", "none", "-blockdev", &file, "-blockdev"])
+            .arg(format!("driver={format},node-name=top,file=low"))
+            .args(["-device", "virtio-blk-pci,drive=top,id=vda,bootindex=0", "-qmp"])
+            .arg(format!("unix:{},server=on,wait=off", socket.display()))
+            .args(more)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("start qemu-system-x86_64");
+        let machine = Machine { socket, child };
+        until("QEMU to listen", seconds(30), || machine.socket.exists().then_some(()));
+        machine
+    }
+
+    /// Its QMP socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// It is gone, as after a crash of QEMU.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// It answers nothing any more.
+    pub fn hang(&self) {
+        send_signal(&self.child, Signal::STOP);
+    }
+
+    /// It goes on where it stopped.
+    pub fn go_on(&self) {
+        send_signal(&self.child, Signal::CONT);
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

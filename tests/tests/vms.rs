@@ -1,0 +1,338 @@
+//! Virtual machines that exist already: QEMU serves their disks, and Sterna has it move
+//! them.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use sterna_tests::libvirt::{self, Domain};
+use sterna_tests::machines::{Machine, number_on, write_guest};
+use sterna_tests::wait::seconds;
+use sterna_tests::{MIB, Stage, programs, until};
+
+/// What the commands promise: something that is wrong is said within this.
+const REPORTED: Duration = seconds(5);
+
+/// A stage with a busy machine `web`, whose raw disk of 64 MiB is on `here`.
+fn stage() -> Option<(Stage, Machine, PathBuf)> {
+    let stage = Stage::given(&["qemu-system-x86_64"])?;
+    let image = stage.here.join("web.raw");
+    write_guest(&image, 64 * MIB, 32 * MIB);
+    let machine = Machine::start(&stage.scratch, "web", &image, "raw", &[]);
+    add(&stage, "web", &machine);
+    until("the guest to write", seconds(60), || (number_on(&image) > 0).then_some(()));
+    Some((stage, machine, image))
+}
+
+#[track_caller]
+fn add(stage: &Stage, name: &str, machine: &Machine) {
+    let socket = machine.socket().display();
+    stage.daemon.sterna(&format!("vm add {name} --qmp {socket}")).ok();
+}
+
+/// Starts a move that goes on by itself; gives its number.
+#[track_caller]
+fn moving(stage: &Stage, line: &str) -> u64 {
+    let started = stage.daemon.json(&format!("vm move {line} --detach"));
+    started["id"].as_u64().expect("a number")
+}
+
+fn disk(stage: &Stage) -> Value {
+    stage.daemon.json("vm show web")["disks"][0].clone()
+}
+
+fn image(stage: &Stage) -> PathBuf {
+    disk(stage)["image"].as_str().expect("a path").into()
+}
+
+/// Nothing of a move is left on the datastore `there`.
+#[track_caller]
+fn nothing_is_left(stage: &Stage) {
+    let left = std::fs::read_dir(&stage.there).expect("read a directory");
+    let left: Vec<_> = left.flatten().map(|entry| entry.file_name()).collect();
+    assert!(left.iter().all(|name| name.to_string_lossy().starts_with('.')), "{left:?}");
+}
+
+/// The guest writes to this image.
+#[track_caller]
+fn is_written(image: &Path) {
+    let before = number_on(image);
+    until("the guest to write", seconds(20), || {
+        (number_on(image) > before).then_some(())
+    });
+}
+
+#[test]
+fn a_machine_is_added_listed_shown_and_forgotten() {
+    let Some((stage, machine, _image)) = stage() else { return };
+    let daemon = &stage.daemon;
+    let shown = daemon.json("vm show web");
+    assert_eq!(
+        (&shown["state"], &shown["qmp"]),
+        (&"running".into(), &machine.socket().display().to_string().into())
+    );
+    let disk = disk(&stage);
+    assert_eq!((&disk["device"], &disk["format"]), (&"vda".into(), &"raw".into()));
+    assert_eq!((&disk["size"], &disk["datastore"]), (&(64 * MIB).into(), &"here".into()));
+    assert!(disk["now"]["iops"].as_f64() > Some(0.0), "{disk:#}");
+    assert!(disk["now"]["latency_us"].as_f64() > Some(0.0), "{disk:#}");
+    let words = daemon.sterna("vm list").ok().stdout;
+    assert!(words.contains("web") && words.contains("vda"), "{words}");
+    assert!(words.lines().all(|line| line.chars().count() <= 80), "{words}");
+    let socket = machine.socket().display();
+    daemon.sterna(&format!("vm add other --qmp {socket}")).fails_with(&["web already"]);
+    daemon.sterna("vm remove web").ok();
+    daemon.sterna("vm show web").fails_with(&["there is no vm web"]);
+}
+
+#[test]
+fn a_disk_moves_while_its_guest_writes() {
+    let Some((stage, machine, old)) = stage() else { return };
+    let answer = stage.daemon.sterna("vm move web vda --to there --rate 40M").ok();
+    assert!(answer.stdout.contains("moved from here to there"), "{}", answer.stdout);
+    let new = image(&stage);
+    assert_eq!(
+        (disk(&stage)["datastore"].as_str(), new.parent()),
+        (Some("there"), Some(stage.there.as_path()))
+    );
+    is_written(&new);
+    assert!(number_on(&new) > number_on(&old), "the old image is left as it was");
+    let moved = &stage.daemon.json("migration list")[0];
+    assert_eq!(
+        (&moved["disk"], &moved["state"]),
+        (&"web/vda".into(), &"completed".into())
+    );
+    assert!(moved["application"]["during"]["iops"].as_f64() > Some(0.0), "{moved:#}");
+    // And back: nothing of the first move is in the way.
+    stage.daemon.sterna("vm move web vda --to here").ok();
+    let back = image(&stage);
+    assert_eq!(back.parent(), Some(stage.here.as_path()));
+    is_written(&back);
+    drop(machine);
+    let (ok, text) = programs::attempt(
+        "cmp",
+        ["-n", "1048576", &back.display().to_string(), &old.display().to_string()],
+    );
+    assert!(ok, "what was not written since is the same: {text}");
+}
+
+#[test]
+fn a_qcow2_disk_stays_one() {
+    let Some(stage) = Stage::given(&["qemu-system-x86_64", "qemu-img"]) else { return };
+    let raw = stage.scratch.path("raw");
+    write_guest(&raw, 64 * MIB, 8 * MIB);
+    let old = stage.here.join("web.qcow2");
+    let [from, to] = [&raw, &old].map(|path| path.display().to_string());
+    programs::run("qemu-img", ["convert", "-O", "qcow2", &from, &to]);
+    let machine = Machine::start(&stage.scratch, "web", &old, "qcow2", &["-S"]);
+    add(&stage, "web", &machine);
+    stage.daemon.sterna("vm move web vda --to there").ok();
+    let disk = disk(&stage);
+    assert_eq!((&disk["format"], &disk["size"]), (&"qcow2".into(), &(64 * MIB).into()));
+    let new = image(&stage).display().to_string();
+    drop(machine);
+    let text = programs::run("qemu-img", ["compare", &from, &new]);
+    assert!(text.contains("identical"), "{text}");
+}
+
+#[test]
+fn a_move_is_guarded_paused_and_cancelled() {
+    let Some((stage, _machine, old)) = stage() else { return };
+    let id = moving(&stage, "web vda --to there --keep 97% --rate 2M");
+    let learns = |now: &Value| now["guard"]["state"].is_string();
+    let now = until("the guard to be at work", seconds(20), || {
+        Some(stage.daemon.migration(id)).filter(learns)
+    });
+    assert_eq!(now["guard"]["asked"]["keep"], 0.97);
+    stage.daemon.pause(id);
+    stage.daemon.resume(id);
+    stage.daemon.wait_for(id, "copying", seconds(10));
+    stage.daemon.cancel(id);
+    assert_eq!(image(&stage), old);
+    nothing_is_left(&stage);
+    is_written(&old);
+    // A cancelled move leaves nothing behind in QEMU either.
+    stage.daemon.sterna("vm move web vda --to there").ok();
+}
+
+#[test]
+fn a_copy_for_idle_moments_waits_beside_a_busy_guest() {
+    let Some((stage, _machine, _old)) = stage() else { return };
+    let id = moving(&stage, "web vda --to there --idle-only");
+    stage.daemon.wait_for(id, "copying", seconds(20));
+    let first = until("the copy to stand", seconds(20), || {
+        let guard = stage.daemon.migration(id)["guard"].clone();
+        (guard["allowance"] == 0).then(|| stage.daemon.migration(id))
+    });
+    let before = first["progress"]["copied"].as_u64().unwrap_or(0);
+    std::thread::sleep(seconds(1));
+    let copied = stage.daemon.migration(id)["progress"]["copied"].as_u64().unwrap_or(0);
+    assert!(copied - before < 8 * MIB, "{} bytes beside a busy guest", copied - before);
+    stage.daemon.sterna(&format!("migration set {id} --no-guard")).ok();
+    stage.daemon.completed(id);
+}
+
+/// A move that has just begun and takes its time.
+fn slow_move(stage: &Stage) -> u64 {
+    let id = moving(stage, "web vda --to there --rate 1M");
+    stage.daemon.wait_for(id, "copying", seconds(20));
+    id
+}
+
+#[test]
+fn a_machine_that_dies_ends_its_move() {
+    let Some((stage, mut machine, old)) = stage() else { return };
+    let id = slow_move(&stage);
+    let began = Instant::now();
+    machine.kill();
+    let ended = stage.daemon.wait_for(id, "cancelled", REPORTED);
+    assert!(began.elapsed() < REPORTED);
+    assert!(ended["reason"].as_str().expect("why").contains("has ended"), "{ended:#}");
+    nothing_is_left(&stage);
+    assert!(old.exists());
+    assert_eq!(stage.daemon.json("vm show web")["state"], "unreachable");
+}
+
+#[test]
+fn a_machine_that_hangs_ends_its_move_and_is_tidied_up_when_it_is_back() {
+    let Some((stage, machine, old)) = stage() else { return };
+    let id = slow_move(&stage);
+    machine.hang();
+    let ended = stage.daemon.wait_for(id, "cancelled", REPORTED);
+    assert!(ended["reason"].as_str().expect("why").contains("not answer"), "{ended:#}");
+    nothing_is_left(&stage);
+    machine.go_on();
+    is_written(&old);
+    until("the next move to find nothing in its way", seconds(30), || {
+        let answer = stage.daemon.sterna("vm move web vda --to there");
+        (answer.code == 0).then_some(())
+    });
+    assert_ne!(image(&stage), old);
+}
+
+#[test]
+fn a_job_that_somebody_else_gives_up_is_reported() {
+    let Some(stage) = Stage::given(&["qemu-system-x86_64", "python3"]) else {
+        return;
+    };
+    let image = stage.here.join("web.raw");
+    write_guest(&image, 64 * MIB, 32 * MIB);
+    let other = stage.scratch.socket("other.qmp");
+    let monitor = format!("unix:{},server=on,wait=off", other.display());
+    let machine =
+        Machine::start(&stage.scratch, "web", &image, "raw", &["-qmp", &monitor]);
+    add(&stage, "web", &machine);
+    let id = slow_move(&stage);
+    let script = format!(
+        "import socket, json\n\
+         s = socket.socket(socket.AF_UNIX); s.connect({:?}); f = s.makefile('rw')\n\
+         def call(command, **arguments):\n\
+         \x20   f.write(json.dumps(dict(execute=command, arguments=arguments))); f.flush()\n\
+         \x20   while True:\n\
+         \x20       answer = json.loads(f.readline())\n\
+         \x20       if 'return' in answer: return answer['return']\n\
+         f.readline(); call('qmp_capabilities')\n\
+         call('job-cancel', id=call('query-jobs')[0]['id'])\n",
+        other.display().to_string()
+    );
+    programs::run("python3", ["-c", &script]);
+    let ended = stage.daemon.wait_for(id, "cancelled", REPORTED);
+    assert!(
+        ended["reason"].as_str().expect("why").contains("somebody else"),
+        "{ended:#}"
+    );
+    nothing_is_left(&stage);
+}
+
+#[test]
+fn a_daemon_that_is_killed_goes_on_with_the_move() {
+    let Some((mut stage, _machine, old)) = stage() else { return };
+    let id = slow_move(&stage);
+    stage.daemon.kill();
+    stage.daemon.restart();
+    stage.daemon.wait_for(id, "copying", seconds(20));
+    stage.daemon.stop();
+    is_written(&old);
+    stage.daemon.restart();
+    stage.daemon.hurry(id);
+    stage.daemon.completed(id);
+    is_written(&image(&stage));
+}
+
+#[test]
+fn what_cannot_be_moved_is_refused_with_the_reason() {
+    let Some((stage, _machine, _old)) = stage() else { return };
+    let daemon = &stage.daemon;
+    daemon.sterna("vm move web vdz --to there").fails_with(&["no disk vdz", "vda"]);
+    daemon.sterna("vm move web vda --to nowhere").fails_with(&["no datastore nowhere"]);
+    daemon.sterna("vm move web vda --to here").fails_with(&["on datastore here already"]);
+    daemon.sterna("vm move other vda --to there").fails_with(&["there is no vm other"]);
+    daemon
+        .sterna("vm add x --qmp /nonexistent/socket")
+        .fails_with(&["/nonexistent/socket"]);
+    let id = slow_move(&stage);
+    daemon.sterna("vm move web vda --to there").fails_with(&["being moved"]);
+    daemon.sterna("vm remove web").fails_with(&["is moved by migration"]);
+    stage.daemon.cancel(id);
+}
+
+/// A stage with a busy machine `web` that libvirt owns.
+fn libvirt_stage() -> Option<(Stage, Domain, PathBuf)> {
+    if !libvirt::have() {
+        return None;
+    }
+    let stage = Stage::new();
+    let image = stage.here.join("web.raw");
+    write_guest(&image, 64 * MIB, 32 * MIB);
+    let domain = Domain::start(&stage.scratch, &image, "raw");
+    let line = format!("vm add web --libvirt {} {}", libvirt::URI, domain.name());
+    stage.daemon.sterna(&line).ok();
+    until("the guest to write", seconds(60), || (number_on(&image) > 0).then_some(()));
+    Some((stage, domain, image))
+}
+
+#[test]
+fn a_disk_of_libvirts_moves_and_is_there_at_the_next_start() {
+    let Some((stage, domain, old)) = libvirt_stage() else { return };
+    let shown = disk(&stage);
+    assert_eq!((&shown["format"], &shown["size"]), (&"raw".into(), &(64 * MIB).into()));
+    assert!(shown["now"]["iops"].as_f64() > Some(0.0), "{shown:#}");
+    stage.daemon.sterna("vm move web vda --to there --rate 40M").ok();
+    let new = image(&stage);
+    assert_eq!(new.parent(), Some(stage.there.as_path()));
+    is_written(&new);
+    assert!(number_on(&new) > number_on(&old), "the old image is left as it was");
+    assert!(domain.kept().contains(&new.display().to_string()), "{}", domain.kept());
+    domain.destroy();
+    assert_eq!(stage.daemon.json("vm show web")["state"], "off");
+    domain.start_again();
+    assert_eq!(image(&stage), new);
+    is_written(&new);
+}
+
+#[test]
+fn a_move_of_libvirts_is_guarded_and_cancelled() {
+    let Some((stage, domain, old)) = libvirt_stage() else { return };
+    stage.daemon.sterna("vm move web vda --to there --p99 5ms").fails_with(&["--keep"]);
+    let id = moving(&stage, "web vda --to there --keep 97% --rate 1M");
+    until("the guard to be at work", seconds(20), || {
+        let guard = stage.daemon.migration(id)["guard"]["state"].clone();
+        guard.is_string().then_some(())
+    });
+    stage.daemon.cancel(id);
+    assert_eq!(image(&stage), old);
+    nothing_is_left(&stage);
+    assert!(domain.kept().contains(&old.display().to_string()));
+    is_written(&old);
+}
+
+#[test]
+fn a_machine_of_libvirts_that_goes_off_ends_its_move() {
+    let Some((stage, domain, old)) = libvirt_stage() else { return };
+    let id = slow_move(&stage);
+    domain.destroy();
+    let ended = stage.daemon.wait_for(id, "cancelled", REPORTED);
+    assert!(ended["reason"].is_string(), "{ended:#}");
+    nothing_is_left(&stage);
+    assert!(domain.kept().contains(&old.display().to_string()));
+}
