@@ -321,6 +321,7 @@ fn show(disk: &Disk, output: Output) -> String {
     for uri in &disk.uris {
         pairs.add("uri", uri.as_str());
     }
+    pairs.maybe("vhost-user", disk.vhost_user.as_deref());
     if let Some(activity) = &disk.activity {
         add_activity(&mut pairs, activity);
     }
