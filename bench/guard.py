@@ -6,7 +6,10 @@ the same, the times are compared: that is what the guard is worth. Then Sterna i
 what the application's p99 may be, and its windows are counted.
 
 Once nobody moves anything for as long as Sterna took: what is "kept" then differs from
-one by what the machine does of itself, and no other figure is better than that.
+one by what the machine does of itself. The others are judged in times of it.
+
+An application that asks at a fixed rate loses nothing before the disk is full; what it
+keeps is what is answered within a bound.
 
 The application is fio over NBD. What it keeps is what it did during the move, against
 what the same fio did on the same server in the seconds before and after. On emulated
@@ -70,12 +73,13 @@ def once(bench, mover, settings, places, bound=None):
     bursty = "thinktime" in settings
     until = over + CYCLE if bursty else max(over, began + CYCLE)
     iops = load.iops_at_work if bursty else load.iops
-    usual = iops(found, began - BEFORE, began)
-    if not bursty:
-        usual = (usual + iops(found, over, over + CYCLE)) / 2
-    kept = iops(found, began, until) / max(0.1, usual)
     before = load.window(found, began - BEFORE, began)
     bound = bound or before["p99_ms"] * P99_FACTOR
+    good = [it for it in found if it[1] <= bound] if "rate_iops" in settings else found
+    usual = iops(good, began - BEFORE, began)
+    if not bursty:
+        usual = (usual + iops(good, over, over + CYCLE)) / 2
+    kept = iops(good, began, until) / max(0.1, usual)
     windows = [load.window(found, at, at + WINDOW) for at in steps(began, over)]
     # A bursty one asks for nothing in its gaps.
     windows = [one["p99_ms"] for one in windows if one["iops"] or not bursty]
@@ -195,13 +199,15 @@ def judge(what, runs, bursty):
             f"{middle(many, 'seconds'):.1f} s" if ended(many) else "did not end",
             f"{middle([one['during'] for one in many], 'p99_ms'):.1f} ms",
             f"{in_bound(many):.2f}"] for mover, many in runs.items()])
+    usual = max(0.1, middle(runs[Nobody.name], "kept"))
     ours = runs[GuardedMover.name]
-    line = [(middle(many, "kept"), middle(many, "seconds"))
+    kept = middle(ours, "kept") / usual
+    line = [(middle(many, "kept") / usual, middle(many, "seconds"))
             for mover, many in runs.items() if mover.startswith("mirror") and ended(many)]
     bars = Bars()
-    bars.at_least(f"{what}: kept", middle(ours, "kept"), KEEP)
+    bars.at_least(f"{what}: kept", kept, KEEP)
     if line:
-        faster = on_line(line, middle(ours, "kept")) / max(0.01, middle(ours, "seconds"))
+        faster = on_line(line, kept) / max(0.01, middle(ours, "seconds"))
         bars.at_least(f"{what}: times faster than a static speed that keeps as much",
                       faster, 1.25 if bursty else 1.0)
     bars.at_least(f"{what}: windows under the p99 asked for",

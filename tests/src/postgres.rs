@@ -148,6 +148,8 @@ impl Postgres {
             .arg("-k")
             .arg(self.dir.path())
             .args(["-c", "listen_addresses="])
+            // Shared memory of a server that is killed goes with its directory.
+            .args(["-c", "dynamic_shared_memory_type=mmap"])
             .stdout(Stdio::null())
             .stderr(log.expect("open PostgreSQL's log"))
             .spawn()
