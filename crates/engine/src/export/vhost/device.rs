@@ -4,11 +4,6 @@
 //! end of the turn `flush`. So a kick for many requests costs one system call for all of
 //! their disk operations, and one interrupt for all answers of a turn.
 //!
-//! **Where the bytes are.** A read or write whose data lies in one stretch of the guest's
-//! memory goes there and from there. Other data is copied by way of a pool of the
-//! device's own; where that is used up, the queues wait for answers. So a device never
-//! waits for memory that others hold.
-//!
 //! **The end.** The hypervisor is gone, or the disk is to go: nothing more is taken. What
 //! has started is carried out and answered, in the queue as well: the machine may live
 //! and connect again. What could not be carried out any more is left under way in the
@@ -17,25 +12,19 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::ptr::NonNull;
 use std::sync::mpsc::Sender;
 
-use vm_memory::{Bytes, GuestAddress, GuestMemoryBackend};
+use vm_memory::{Bytes, GuestAddress};
 
 use super::chain::{Segment, length};
+use super::data::{Copies, scatter};
 use super::request::{Request, What, parse};
 use super::ring::{Ring, RingSpec};
 use super::{BYTES_MAX, IN_FLIGHT_MAX, Memory};
-use crate::buffer::{Buf, Pool, Slice};
 use crate::disk::{Answer, Client, Disk, Origin};
-use crate::export::PIECE;
 use crate::image::{Cx, ImageOp};
 use crate::io::{Errno, Owner, Token};
 use crate::slab::Slab;
-
-/// Copies of what does not lie in one stretch: four of the longest pieces, for which
-/// the queues wait in turn.
-const COPIES: usize = 4 << 20;
 
 /// Statuses, as virtio has them.
 const OK: u8 = 0;
@@ -58,7 +47,7 @@ pub(crate) struct Device {
     commands: Slab<Command>,
     /// Data of the commands, in bytes.
     bytes: usize,
-    copies: Pool,
+    copies: Copies,
     /// A request that waits for room.
     waiting: Option<(u16, u16, Request)>,
     /// The queue that is looked at first.
@@ -100,7 +89,7 @@ impl Device {
             rings: BTreeMap::new(),
             commands: Slab::new(),
             bytes: 0,
-            copies: Pool::new(COPIES)?,
+            copies: Copies::new()?,
             waiting: None,
             first: 0,
             closing: None,
@@ -287,14 +276,16 @@ impl Device {
 
     /// The operations of the disk that a request comes to; none if there is no memory.
     fn operations(&self, memory: &Memory, what: &What) -> Option<Vec<ImageOp>> {
-        let fua = !self.flushes;
+        let (fua, alone) = (!self.flushes, self.commands.is_empty());
         Some(match what {
             What::Read { offset, to } => self
-                .pieces(memory, *offset, to, false)?
+                .copies
+                .pieces(memory, *offset, to, false, alone)?
                 .map(|(offset, buf)| ImageOp::Read { offset, buf })
                 .collect(),
             What::Write { offset, from } => self
-                .pieces(memory, *offset, from, true)?
+                .copies
+                .pieces(memory, *offset, from, true, alone)?
                 .map(|(offset, buf)| ImageOp::Write { offset, buf, fua })
                 .collect(),
             What::Flush => vec![ImageOp::Flush],
@@ -310,45 +301,6 @@ impl Device {
                 .collect(),
             What::Name { .. } | What::Wrong | What::Unknown => Vec::new(),
         })
-    }
-
-    /// Data in pieces, each with its place on the disk.
-    fn pieces(
-        &self,
-        memory: &Memory,
-        offset: u64,
-        data: &[Segment],
-        fill: bool,
-    ) -> Option<std::vec::IntoIter<(u64, Slice)>> {
-        let whole = match data {
-            [one] => stretch(memory, *one),
-            _ => None,
-        };
-        let mut pieces = Vec::new();
-        let (mut at, len) = (0, length(data) as usize);
-        while at < len {
-            let step = (len - at).min(PIECE);
-            let buf = match &whole {
-                Some(whole) => whole.part(at, step),
-                None => self.copy(step)?.slice(0, step),
-            };
-            pieces.push((offset + at as u64, buf));
-            at += step;
-        }
-        if whole.is_none() && fill {
-            for (from, buf) in &pieces {
-                let skip = (from - offset) as usize;
-                buf.with_mut(|bytes| gather(memory, data, skip, bytes))?;
-            }
-        }
-        Some(pieces.into_iter())
-    }
-
-    /// Memory for a copy. What is alone gets it in any case, however long it is.
-    fn copy(&self, len: usize) -> Option<Buf> {
-        let own = || Pool::new(len).ok()?.get(len);
-        let found = self.copies.get(len);
-        found.or_else(|| self.commands.is_empty().then(own).flatten())
     }
 
     fn tell_name(&self, memory: &Memory, to: &[Segment]) -> u32 {
@@ -438,51 +390,4 @@ impl Drop for Device {
             let _ = done.send(());
         }
     }
-}
-
-/// The guest's memory itself, if a segment lies in one stretch of ours.
-fn stretch(memory: &Memory, segment: Segment) -> Option<Slice> {
-    let slice = memory.get_slice(segment.at, segment.len as usize).ok()?;
-    let base = NonNull::new(slice.ptr_guard_mut().as_ptr())?;
-    let owner = memory.clone();
-    // SAFETY: the slice says that so many bytes are mapped there, and they are as long
-    // as the memory is referred to.
-    Some(unsafe { Slice::shared(base, segment.len, owner) })
-}
-
-/// Copies data from `skip` on out of its segments.
-fn gather(memory: &Memory, data: &[Segment], skip: usize, to: &mut [u8]) -> Option<()> {
-    let mut at = 0;
-    for (segment, from, len) in parts(data, skip, to.len()) {
-        let address = GuestAddress(segment.at.0 + from as u64);
-        memory.read_slice(&mut to[at..at + len], address).ok()?;
-        at += len;
-    }
-    Some(())
-}
-
-/// Copies data into its segments, from `skip` on.
-fn scatter(memory: &Memory, data: &[Segment], skip: usize, from: &[u8]) -> Option<()> {
-    let mut at = 0;
-    for (segment, to, len) in parts(data, skip, from.len()) {
-        let address = GuestAddress(segment.at.0 + to as u64);
-        memory.write_slice(&from[at..at + len], address).ok()?;
-        at += len;
-    }
-    Some(())
-}
-
-/// The parts of segments that hold so many bytes from `skip` on.
-fn parts(
-    data: &[Segment],
-    mut skip: usize,
-    mut len: usize,
-) -> impl Iterator<Item = (Segment, usize, usize)> {
-    data.iter().filter_map(move |segment| {
-        let from = skip.min(segment.len as usize);
-        skip -= from;
-        let part = (segment.len as usize - from).min(len);
-        len -= part;
-        (part > 0).then_some((*segment, from, part))
-    })
 }

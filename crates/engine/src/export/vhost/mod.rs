@@ -11,11 +11,12 @@
 //!        ◄──call──     rings · chains · requests
 //! ```
 //!
-//! - `server` speaks the control protocol, of which rust-vmm's `vhost` knows the
-//!   messages; each is carried out on the disk's reactor before it is answered.
+//! - `server` listens, and `control` is what the hypervisor says: rust-vmm's `vhost` knows
+//!   the messages; each is carried out on the disk's reactor before it is answered.
 //! - `device` is the machine's side on the reactor: it takes requests out of the `ring`s,
 //!   gives them to the disk, and puts the answers back.
-//! - `chain` walks descriptors, `request` makes sense of what they hold.
+//! - `chain` walks descriptors, `request` makes sense of what they hold, and `data` is
+//!   where its bytes are.
 //! - `inflight` remembers which requests are under way, in memory that the hypervisor
 //!   keeps while we are gone.
 //!
@@ -42,6 +43,8 @@
 
 mod chain;
 mod config;
+mod control;
+mod data;
 pub(crate) mod device;
 mod inflight;
 mod request;

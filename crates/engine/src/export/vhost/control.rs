@@ -1,0 +1,407 @@
+//! What a hypervisor says of its machine, message by message.
+//!
+//! It is gathered here, and told to the device on its reactor when a queue starts
+//! (`SET_VRING_KICK`) or stops (`GET_VRING_BASE`, which is answered when the last request
+//! is). A message that makes no sense is an error, which ends the connection.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc;
+
+use vhost::VhostUserMemoryRegionBase;
+use vhost::vhost_user::message::{
+    VhostTransferStateDirection, VhostTransferStatePhase, VhostUserConfigFlags,
+    VhostUserInflight, VhostUserLog, VhostUserMemoryRegion, VhostUserProtocolFeatures,
+    VhostUserShMemConfig, VhostUserSharedMsg, VhostUserSingleMemoryRegion,
+    VhostUserVirtioFeatures, VhostUserVringAddrFlags, VhostUserVringState,
+};
+use vhost::vhost_user::{Error, GpuBackend, Result, VhostUserBackendReqHandlerMut};
+use virtio_bindings::virtio_blk::VIRTIO_BLK_F_FLUSH;
+use virtio_bindings::virtio_ring::VIRTIO_RING_F_EVENT_IDX;
+use vm_memory::{FileOffset, GuestAddress, GuestMemoryMmap, GuestRegionMmap, MmapRegion};
+
+use super::device::Device;
+use super::inflight::Area;
+use super::ring::RingSpec;
+use super::server::Served;
+use super::{QUEUE_SIZE_MAX, QUEUES_MAX, config};
+use crate::reactor::Reactor;
+
+/// What a hypervisor has said so far.
+pub(super) struct Control {
+    disk: Served,
+    /// The device's number on the reactor.
+    device: u32,
+    features: u64,
+    /// Where the hypervisor has the guest's memory, and where the guest has it.
+    regions: Vec<VhostUserMemoryRegion>,
+    area: Option<Area>,
+    queues: Vec<Queue>,
+}
+
+/// What it has said of a queue.
+#[derive(Clone, Default)]
+struct Queue {
+    size: u16,
+    table: u64,
+    avail: u64,
+    used: u64,
+    base: u16,
+    enabled: bool,
+    call: Option<Arc<OwnedFd>>,
+}
+
+impl Control {
+    pub(super) fn new(disk: Served) -> Result<Control> {
+        let (place, name) = (disk.place, disk.name.clone());
+        let added = call(&disk, move |reactor| reactor.add_device(place.index, &name))?;
+        let device = added.map_err(Error::ReqHandlerError)?;
+        let queues = vec![Queue::default(); usize::from(QUEUES_MAX)];
+        let (features, regions, area) = (0, Vec::new(), None);
+        Ok(Control { disk, device, features, regions, area, queues })
+    }
+
+    fn queue(&mut self, index: u32) -> Result<&mut Queue> {
+        self.queues.get_mut(index as usize).ok_or(Error::InvalidParam)
+    }
+
+    /// Does something with the device on its reactor.
+    fn on_device<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&mut Device) -> T + Send + 'static,
+    ) -> Result<T> {
+        let key = self.device;
+        let found = call(&self.disk, move |reactor| {
+            reactor.device(key).map(|(device, _)| f(device))
+        })?;
+        found.ok_or(Error::BackendInternalError)
+    }
+
+    /// Where the guest has what the hypervisor has at this address.
+    fn translate(&self, address: u64) -> Result<u64> {
+        let inside = |region: &&VhostUserMemoryRegion| {
+            let (start, size) = (region.user_addr, region.memory_size);
+            (start..start + size).contains(&address)
+        };
+        let region = self.regions.iter().find(inside).ok_or(Error::InvalidParam)?;
+        Ok(address - region.user_addr + region.guest_phys_addr)
+    }
+
+    fn enables_queues(&self) -> bool {
+        self.features & VhostUserVirtioFeatures::PROTOCOL_FEATURES.bits() != 0
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        let (key, (done, gone)) = (self.device, mpsc::channel());
+        let letter = Box::new(move |reactor: &mut Reactor| {
+            reactor.remove_device(key, done);
+        });
+        self.disk.shared.mailboxes[self.disk.place.reactor].post(letter);
+        // It says so, or is dropped with its reactor.
+        let _ = gone.recv();
+    }
+}
+
+/// Does something on the disk's reactor and waits for it.
+fn call<T: Send + 'static>(
+    disk: &Served,
+    f: impl FnOnce(&mut Reactor) -> T + Send + 'static,
+) -> Result<T> {
+    let (answer, answered) = mpsc::sync_channel(1);
+    let letter = Box::new(move |reactor: &mut Reactor| drop(answer.send(f(reactor))));
+    disk.shared.mailboxes[disk.place.reactor].post(letter);
+    answered.recv().map_err(|_| Error::BackendInternalError)
+}
+
+/// An event of a queue. Whatever it really is, nobody waits for it.
+fn event(file: File) -> Result<OwnedFd> {
+    let fd = file.as_raw_fd();
+    // SAFETY: changes a flag of an open file.
+    let set = unsafe {
+        let flags = libc::fcntl(fd, libc::F_GETFL);
+        libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK)
+    };
+    if set < 0 {
+        return Err(Error::ReqHandlerError(io::Error::last_os_error()));
+    }
+    Ok(file.into())
+}
+
+/// A stretch of the guest's memory.
+fn map(region: &VhostUserMemoryRegion, file: File) -> Result<GuestRegionMmap<()>> {
+    let end = region.mmap_offset.checked_add(region.memory_size);
+    let there = file.metadata().map_err(Error::ReqHandlerError)?.len();
+    // What lies behind the end of a file cannot be touched.
+    if end.is_none_or(|end| end > there) {
+        return Err(Error::InvalidParam);
+    }
+    let size = usize::try_from(region.memory_size).map_err(|_| Error::InvalidParam)?;
+    let failed = |error| Error::ReqHandlerError(io::Error::other(error));
+    let mapped = MmapRegion::from_file(FileOffset::new(file, region.mmap_offset), size);
+    let mapped = mapped.map_err(failed)?;
+    let base = GuestAddress(region.guest_phys_addr);
+    GuestRegionMmap::new(mapped, base).ok_or(Error::InvalidParam)
+}
+
+impl VhostUserBackendReqHandlerMut for Control {
+    fn set_owner(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn reset_owner(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn reset_device(&mut self) -> Result<()> {
+        Err(unsupported("resetting the device"))
+    }
+
+    fn get_features(&mut self) -> Result<u64> {
+        Ok(config::features())
+    }
+
+    fn set_features(&mut self, features: u64) -> Result<()> {
+        if features & !config::features() != 0 {
+            return Err(Error::FeatureMismatch);
+        }
+        self.features = features;
+        let flushes = config::has(features, VIRTIO_BLK_F_FLUSH);
+        self.on_device(move |device| device.set_flushes(flushes))
+    }
+
+    fn set_mem_table(
+        &mut self,
+        regions: &[VhostUserMemoryRegion],
+        files: Vec<File>,
+        _postcopy: Option<bool>,
+    ) -> Result<Option<Vec<VhostUserMemoryRegionBase>>> {
+        let pairs = regions.iter().zip(files);
+        let mut mapped =
+            pairs.map(|(region, file)| map(region, file)).collect::<Result<Vec<_>>>()?;
+        mapped.sort_by_key(|region| vm_memory::GuestMemoryRegion::start_addr(region).0);
+        let memory = GuestMemoryMmap::from_regions(mapped)
+            .map_err(|error| Error::ReqHandlerError(io::Error::other(error)))?;
+        self.regions = regions.to_vec();
+        let memory = Arc::new(memory);
+        self.on_device(move |device| device.set_memory(memory))?;
+        Ok(None)
+    }
+
+    fn set_vring_num(&mut self, index: u32, num: u32) -> Result<()> {
+        let size = u16::try_from(num).map_err(|_| Error::InvalidParam)?;
+        if size == 0 || size > QUEUE_SIZE_MAX || !size.is_power_of_two() {
+            return Err(Error::InvalidParam);
+        }
+        self.queue(index)?.size = size;
+        Ok(())
+    }
+
+    fn set_vring_addr(
+        &mut self,
+        index: u32,
+        _flags: VhostUserVringAddrFlags,
+        descriptor: u64,
+        used: u64,
+        available: u64,
+        _log: u64,
+    ) -> Result<()> {
+        let table = self.translate(descriptor)?;
+        let (avail, used) = (self.translate(available)?, self.translate(used)?);
+        let queue = self.queue(index)?;
+        (queue.table, queue.avail, queue.used) = (table, avail, used);
+        Ok(())
+    }
+
+    fn set_vring_base(&mut self, index: u32, base: u32) -> Result<()> {
+        self.queue(index)?.base = u16::try_from(base).map_err(|_| Error::InvalidParam)?;
+        Ok(())
+    }
+
+    fn get_vring_base(&mut self, index: u32) -> Result<VhostUserVringState> {
+        let number = u16::try_from(index).map_err(|_| Error::InvalidParam)?;
+        let (key, (done, stopped)) = (self.device, mpsc::channel());
+        call(&self.disk, move |reactor| {
+            if let Some((device, cx)) = reactor.device(key) {
+                device.stop_ring(cx, number, done);
+            }
+        })?;
+        let queue = self.queue(index)?;
+        // One that does not run says nothing, and is where it was to begin.
+        if let Ok(base) = stopped.recv() {
+            queue.base = base;
+        }
+        queue.enabled = false;
+        queue.call = None;
+        Ok(VhostUserVringState::new(index, u32::from(queue.base)))
+    }
+
+    fn set_vring_kick(&mut self, index: u8, file: Option<File>) -> Result<()> {
+        let number = u16::from(index);
+        // Without an event we would have to poll.
+        let kick = event(file.ok_or(Error::InvalidParam)?)?;
+        let (features, enables) = (self.features, self.enables_queues());
+        let area = self.area.clone();
+        let queue = self.queue(u32::from(index))?;
+        queue.enabled |= !enables;
+        let tracked = match &area {
+            Some(area) => {
+                Some(area.queue(number, queue.size).ok_or(Error::InvalidParam)?)
+            }
+            None => None,
+        };
+        let call = queue.call.as_ref().map(|call| call.try_clone()).transpose();
+        let spec = RingSpec {
+            size: queue.size,
+            table: queue.table,
+            avail: queue.avail,
+            used: queue.used,
+            base: queue.base,
+            event_idx: config::has(features, VIRTIO_RING_F_EVENT_IDX),
+            enabled: queue.enabled,
+            kick,
+            call: call.map_err(Error::ReqHandlerError)?,
+            tracked,
+        };
+        let name = self.disk.name.clone();
+        match self.on_device(move |device| device.start_ring(number, spec))? {
+            Ok(0) => {}
+            Ok(repeated) => {
+                tracing::info!(disk = name, queue = number, repeated, "requests resumed");
+            }
+            Err(error) => {
+                tracing::warn!(
+                    disk = name,
+                    queue = number,
+                    error,
+                    "cannot start a queue"
+                );
+                return Err(Error::InvalidParam);
+            }
+        }
+        Ok(())
+    }
+
+    fn set_vring_call(&mut self, index: u8, file: Option<File>) -> Result<()> {
+        let event = file.map(event).transpose()?.map(Arc::new);
+        self.queue(u32::from(index))?.call.clone_from(&event);
+        let call = event.map(|event| event.try_clone()).transpose();
+        let call = call.map_err(Error::ReqHandlerError)?;
+        self.on_device(move |device| device.set_call(u16::from(index), call))
+    }
+
+    fn set_vring_err(&mut self, _index: u8, _file: Option<File>) -> Result<()> {
+        Ok(())
+    }
+
+    fn get_protocol_features(&mut self) -> Result<VhostUserProtocolFeatures> {
+        Ok(VhostUserProtocolFeatures::MQ
+            | VhostUserProtocolFeatures::CONFIG
+            | VhostUserProtocolFeatures::INFLIGHT_SHMFD)
+    }
+
+    fn set_protocol_features(&mut self, _features: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn get_queue_num(&mut self) -> Result<u64> {
+        Ok(u64::from(QUEUES_MAX))
+    }
+
+    fn set_vring_enable(&mut self, index: u32, enable: bool) -> Result<()> {
+        self.queue(index)?.enabled = enable;
+        let number = u16::try_from(index).map_err(|_| Error::InvalidParam)?;
+        self.on_device(move |device| device.enable_ring(number, enable))
+    }
+
+    fn get_config(
+        &mut self,
+        offset: u32,
+        size: u32,
+        _flags: VhostUserConfigFlags,
+    ) -> Result<Vec<u8>> {
+        // What virtio added after our time reads as zeroes.
+        let space = config::space(self.disk.size).into_iter();
+        let from = space.chain(std::iter::repeat(0)).skip(offset as usize);
+        Ok(from.take(size as usize).collect())
+    }
+
+    fn set_config(
+        &mut self,
+        _offset: u32,
+        _bytes: &[u8],
+        _flags: VhostUserConfigFlags,
+    ) -> Result<()> {
+        Err(unsupported("changing the configuration"))
+    }
+
+    fn get_inflight_fd(
+        &mut self,
+        asked: &VhostUserInflight,
+    ) -> Result<(VhostUserInflight, File)> {
+        let (queues, size) = (asked.num_queues, asked.queue_size);
+        let file = Area::create(queues, size).map_err(Error::ReqHandlerError)?;
+        let area = VhostUserInflight::new(Area::len(queues, size), 0, queues, size);
+        Ok((area, file))
+    }
+
+    fn set_inflight_fd(&mut self, area: &VhostUserInflight, file: File) -> Result<()> {
+        let opened = Area::open(file, area.mmap_offset, area.num_queues, area.queue_size);
+        self.area = Some(opened.map_err(Error::ReqHandlerError)?);
+        Ok(())
+    }
+
+    fn set_gpu_socket(&mut self, _socket: GpuBackend) -> Result<()> {
+        Err(unsupported("graphics"))
+    }
+
+    fn get_shared_object(&mut self, _object: VhostUserSharedMsg) -> Result<File> {
+        Err(unsupported("shared objects"))
+    }
+
+    fn get_max_mem_slots(&mut self) -> Result<u64> {
+        Err(unsupported("memory slots"))
+    }
+
+    fn add_mem_region(
+        &mut self,
+        _region: &VhostUserSingleMemoryRegion,
+        _file: File,
+        _postcopy: Option<bool>,
+    ) -> Result<Option<VhostUserMemoryRegionBase>> {
+        Err(unsupported("memory slots"))
+    }
+
+    fn remove_mem_region(&mut self, _region: &VhostUserSingleMemoryRegion) -> Result<()> {
+        Err(unsupported("memory slots"))
+    }
+
+    fn set_device_state_fd(
+        &mut self,
+        _direction: VhostTransferStateDirection,
+        _phase: VhostTransferStatePhase,
+        _file: File,
+    ) -> Result<Option<File>> {
+        Err(unsupported("moving the device's state"))
+    }
+
+    fn check_device_state(&mut self) -> Result<()> {
+        Err(unsupported("moving the device's state"))
+    }
+
+    fn get_shmem_config(&mut self) -> Result<VhostUserShMemConfig> {
+        Err(unsupported("shared memory"))
+    }
+
+    fn set_log_base(&mut self, _log: &VhostUserLog, _file: File) -> Result<()> {
+        Err(unsupported("logging what changes"))
+    }
+}
+
+/// Nobody has offered this.
+fn unsupported(what: &'static str) -> Error {
+    Error::InvalidOperation(what)
+}
