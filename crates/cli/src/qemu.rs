@@ -6,6 +6,9 @@ use sterna_api::Disk;
 /// How long a guest's requests wait for a daemon that is away, in seconds.
 const PATIENCE: u32 = 300;
 
+/// Characters of a node's name in QEMU, at most.
+const ID_MAX: usize = 31;
+
 /// A way in: QEMU's arguments, one after the other.
 #[derive(Debug, Serialize)]
 pub(crate) struct Way {
@@ -16,18 +19,18 @@ pub(crate) struct Way {
 
 /// The ways in to a disk.
 pub(crate) fn ways(disk: &Disk) -> Vec<Way> {
-    let name = &disk.name;
+    let (name, id) = (&disk.name, id(&disk.name));
     let nbd = disk.uris.iter().filter_map(|uri| server(uri)).map(|server| Way {
         way: "nbd",
         arguments: vec![
             "-blockdev".into(),
             format!(
-                "driver=nbd,node-name={name},{server},export={name},\
+                "driver=nbd,node-name={id},{server},export={name},\
                  reconnect-delay={PATIENCE},open-timeout=60,discard=unmap,\
                  cache.direct=on"
             ),
             "-device".into(),
-            format!("virtio-blk-pci,drive={name},werror=stop,rerror=stop"),
+            format!("virtio-blk-pci,drive={id},werror=stop,rerror=stop"),
         ],
     });
     let vhost = disk.vhost_user.iter().map(|path| Way {
@@ -38,12 +41,19 @@ pub(crate) fn ways(disk: &Disk) -> Vec<Way> {
             "-machine".into(),
             "memory-backend=mem".into(),
             "-chardev".into(),
-            format!("socket,id={name},path={},reconnect=1", escaped(path)),
+            format!("socket,id={id},path={},reconnect=1", escaped(path)),
             "-device".into(),
-            format!("vhost-user-blk-pci,chardev={name}"),
+            format!("vhost-user-blk-pci,chardev={id}"),
         ],
     });
     nbd.chain(vhost).collect()
+}
+
+/// What QEMU takes as an id: it begins with a letter and is not long.
+fn id(name: &str) -> String {
+    let letter = name.starts_with(|first: char| first.is_ascii_alphabetic());
+    let whole = if letter { name.to_owned() } else { format!("disk-{name}") };
+    whole.chars().take(ID_MAX).collect()
 }
 
 /// A URI of ours as QEMU's options have it.

@@ -24,7 +24,12 @@ impl Daemon {
             return Err(DaemonError::invalid(message).hint("give it whole"));
         }
         match record.vhost_user.as_deref() {
-            Some(there) if there == path => return self.view_disk(record),
+            Some(there) if there == path => {
+                if !lock(&self.sockets).contains_key(&record.id) {
+                    self.open_socket(&record, path)?;
+                }
+                return self.view_disk(record);
+            }
             Some(there) => {
                 let message = format!("disk {name} is attached already, to {there}");
                 return Err(DaemonError::in_use(message)
@@ -74,6 +79,20 @@ impl Daemon {
         }
     }
 
+    /// Makes sockets that could not be made.
+    pub(crate) fn attach_missing(&self) -> Result<()> {
+        for disk in self.store.disks()? {
+            let missing = !lock(&self.sockets).contains_key(&disk.id);
+            if disk.vhost_user.is_some() && missing && self.problem_of(disk.id).is_none()
+                // Whoever holds it is at it already.
+                && let Ok((_claim, record)) = self.claimed(&disk.name)
+            {
+                self.attach_again(&record);
+            }
+        }
+        Ok(())
+    }
+
     fn claimed(&self, name: &str) -> Result<(Claim, DiskRecord)> {
         let claim = self.claims.alone(claim_of(name))?;
         Ok((claim, self.disk_record(name)?))
@@ -86,6 +105,8 @@ impl Daemon {
     }
 
     fn open_socket(&self, record: &DiskRecord, path: &str) -> Result<()> {
+        // One of a disk that was brought up again removes its file when it goes.
+        lock(&self.sockets).remove(&record.id);
         let (listener, bound) = bind_unix(Path::new(path))?;
         self.engine.serve(record.id, listener).map_err(|error| {
             let message = format!("disk {} cannot be attached: {error}", record.name);

@@ -83,7 +83,7 @@ impl Daemon {
                 self.aside(move |daemon| daemon.bring_up(&disk));
             }
         }
-        Ok(())
+        self.attach_missing()
     }
 
     /// Serves a disk, and lets its migration go on.

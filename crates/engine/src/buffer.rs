@@ -232,6 +232,11 @@ impl Slice {
         self.block().is_none()
     }
 
+    /// Whether it is of this pool.
+    pub(crate) fn is_of(&self, pool: &Pool) -> bool {
+        self.block().is_some_and(|buf| Rc::ptr_eq(&buf.pool, &pool.0))
+    }
+
     /// What of the pool the slice keeps from others: its whole block.
     pub(crate) fn cost(&self) -> usize {
         self.block().map_or(0, Buf::capacity)
@@ -265,7 +270,18 @@ impl Slice {
 
     /// Copies `from` to the bytes from `at`. Panics while something uses them.
     pub(crate) fn copy_from(&self, at: usize, from: &[u8]) {
-        self.with_mut(|bytes| bytes[at..at + from.len()].copy_from_slice(from));
+        assert!(at.checked_add(from.len()).is_some_and(|end| end <= self.len()));
+        self.borrow_exclusive();
+        // SAFETY: the range is valid and long enough, and nothing of ours uses it:
+        // what is read is no part of it.
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                from.as_ptr(),
+                self.as_ptr().add(at),
+                from.len(),
+            );
+        }
+        self.release_exclusive();
     }
 
     /// Copies the bytes to another slice of the same length, which is no guest's.

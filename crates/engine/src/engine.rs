@@ -15,7 +15,7 @@ use std::time::Instant;
 use sterna_core::qos::Pool;
 
 use crate::classes::Classes;
-use crate::directory::{Directory, Taken};
+use crate::directory::{Directory, Entry, Taken};
 use crate::disk::Disk;
 use crate::export::vhost::{Served, Server};
 use crate::image::{self, Budget, Cx, ImageSpec, OpenError, Opened};
@@ -237,9 +237,16 @@ impl Engine {
         let entry = directory.entry(disk).ok_or(EngineError::NotAttached)?;
         let place = entry.place.ok_or(EngineError::NotAttached)?;
         let shared = Arc::clone(&self.0.shared);
-        let served = Served { shared, place, name: entry.name, size: entry.size };
+        let Entry { name, size, .. } = entry;
+        let served = Served { shared, place, name, size, ending: Arc::default() };
         let server = Server::start(socket, served).map_err(EngineError::Listen)?;
-        self.servers().entry(disk).or_default().push(server);
+        let mut servers = self.servers();
+        if directory.place(disk).is_none() {
+            // It was detached meanwhile.
+            drop(servers);
+            return Err(EngineError::NotAttached);
+        }
+        servers.entry(disk).or_default().push(server);
         Ok(())
     }
 
@@ -336,6 +343,8 @@ impl Engine {
 impl Drop for Inner {
     fn drop(&mut self) {
         if let Ok(servers) = self.servers.get_mut() {
+            // All at once, so that they wait for what is under way at the same time.
+            servers.values().flatten().for_each(Server::end);
             servers.clear();
         }
         for mailbox in &self.shared.mailboxes {

@@ -6,12 +6,12 @@ mod machine;
 
 use std::fs;
 use std::os::unix::fs::FileExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
 use common::{DISK, Stage, on_both};
 use machine::{DATA, Machine, Memory, Stretch};
-use sterna_engine::Engine;
+use sterna_engine::{Config, DiskSpec, Engine, ImageSpec};
 
 const MIB: usize = 1 << 20;
 const SIZE: u64 = 8 << 20;
@@ -95,6 +95,41 @@ fn data_in_pieces_and_tables_of_their_own_are_understood() {
             }
         }
     });
+}
+
+#[test]
+fn a_disk_behind_an_nbd_server_is_a_disk_as_well() {
+    on_both(|io| {
+        let far = Stage::new(io, SIZE);
+        let engine = Engine::start(&Config { io, ..Config::default() }).unwrap();
+        let image = ImageSpec::Nbd(far.uri().parse().unwrap());
+        let budget = std::sync::Arc::default();
+        let name = "near".into();
+        engine.attach(DiskSpec { id: DISK, name, size: SIZE, image, budget }).unwrap();
+        let socket = far.directory.path().join("machine.sock");
+        engine.serve(DISK, UnixListener::bind(&socket).unwrap()).unwrap();
+        let memory = Memory::new();
+        let mut machine = Machine::connect(&socket, &memory, None);
+        for len in [512, 4096, MIB] {
+            memory.put(DATA, &pattern(len, 7));
+            let from = Stretch(DATA, len as u32, false);
+            assert_eq!(machine.ask(WRITE, 8, &[from]), OK);
+            let to = Stretch(DATA + 2 * MIB as u64, len as u32, true);
+            assert_eq!(machine.ask(READ, 8, &[to]), OK);
+            assert!(memory.get(to.0, len) == pattern(len, 7), "{len} bytes");
+        }
+    });
+}
+
+#[test]
+fn a_request_that_is_longer_than_any_is_refused() {
+    let stage = Stage::new(sterna_engine::IoChoice::Auto, 64 << 20);
+    let socket = serve(&stage);
+    let memory = Memory::new();
+    let mut machine = Machine::connect(&socket, &memory, None);
+    let long = Stretch(DATA, 17 << 20, true);
+    assert_eq!(machine.ask(READ, 0, &[long]), ERROR);
+    assert_eq!(machine.ask(FLUSH, 0, &[]), OK);
 }
 
 #[test]
@@ -234,4 +269,15 @@ fn the_disk_goes_when_the_machine_is_still_there() {
         engine.detach(DISK).unwrap();
         assert!(machine.frontend_is_gone());
     });
+}
+
+#[test]
+fn machines_that_wait_do_not_hold_up_the_end() {
+    let stage = Stage::new(sterna_engine::IoChoice::Auto, SIZE);
+    let socket = serve(&stage);
+    let memory = Memory::new();
+    let mut machine = Machine::connect(&socket, &memory, None);
+    assert_eq!(machine.ask(FLUSH, 0, &[]), OK);
+    let _waiting = UnixStream::connect(&socket).unwrap();
+    stage.engine.detach(DISK).unwrap();
 }

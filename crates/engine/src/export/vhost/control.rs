@@ -8,7 +8,9 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::mpsc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
 
 use vhost::VhostUserMemoryRegionBase;
 use vhost::vhost_user::message::{
@@ -28,6 +30,13 @@ use super::ring::RingSpec;
 use super::server::Served;
 use super::{QUEUE_SIZE_MAX, QUEUES_MAX, config};
 use crate::reactor::Reactor;
+
+/// How long the end of a server waits for what is under way: as long as that of a
+/// reactor.
+const LINGER: Duration = Duration::from_secs(10);
+
+/// How often it looks whether the server is to end.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What a hypervisor has said so far.
 pub(super) struct Control {
@@ -89,6 +98,23 @@ impl Control {
         Ok(address - region.user_addr + region.guest_phys_addr)
     }
 
+    /// What the reactor says in the end; nothing, if it drops the question. Where the
+    /// server is to end, a datastore that hangs holds nobody up for ever.
+    fn wait<T>(&self, answer: &Receiver<T>) -> Option<T> {
+        let mut left = LINGER;
+        while !left.is_zero() {
+            match answer.recv_timeout(LOOK) {
+                Ok(answer) => return Some(answer),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if self.disk.ending.load(Ordering::SeqCst) {
+                left = left.saturating_sub(LOOK);
+            }
+        }
+        None
+    }
+
     fn enables_queues(&self) -> bool {
         self.features & VhostUserVirtioFeatures::PROTOCOL_FEATURES.bits() != 0
     }
@@ -101,8 +127,9 @@ impl Drop for Control {
             reactor.remove_device(key, done);
         });
         self.disk.shared.mailboxes[self.disk.place.reactor].post(letter);
-        // It says so, or is dropped with its reactor.
-        let _ = gone.recv();
+        // The next hypervisor must find nothing under way: a write that is late would undo
+        // what it has written.
+        self.wait(&gone);
     }
 }
 
@@ -229,12 +256,10 @@ impl VhostUserBackendReqHandlerMut for Control {
                 device.stop_ring(cx, number, done);
             }
         })?;
+        let base = self.wait(&stopped);
         let queue = self.queue(index)?;
         // One that does not run says nothing, and is where it was to begin.
-        if let Ok(base) = stopped.recv() {
-            queue.base = base;
-        }
-        queue.enabled = false;
+        queue.base = base.unwrap_or(queue.base);
         queue.call = None;
         Ok(VhostUserVringState::new(index, u32::from(queue.base)))
     }

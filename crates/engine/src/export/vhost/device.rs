@@ -31,6 +31,10 @@ const OK: u8 = 0;
 const ERROR: u8 = 1;
 const UNSUPPORTED: u8 = 2;
 
+/// Requests that are taken in one turn: more than can be under way. Some are answered at
+/// once, and a guest can make them faster than we take them.
+const TAKEN_MAX: usize = 2 * IN_FLIGHT_MAX;
+
 /// Bytes of a disk's name, as virtio has them.
 const NAME: usize = 20;
 
@@ -190,15 +194,20 @@ impl Device {
         if let Some((ring, head, request)) = self.waiting.take() {
             self.begin(cx, disk, &memory, ring, head, request);
         }
-        let mut empty = 0;
+        let (mut empty, mut taken) = (0, 0);
         while empty < self.rings.len() && self.has_room() {
+            if taken == TAKEN_MAX {
+                // The others on this reactor come first; then it goes on.
+                self.rings.values().for_each(Ring::kick_self);
+                return;
+            }
             let Some(number) = self.next_ring() else { return };
             let Some(ring) = self.rings.get_mut(&number) else { return };
             let Some(head) = ring.take(&memory) else {
                 empty += 1;
                 continue;
             };
-            empty = 0;
+            (empty, taken) = (0, taken + 1);
             let chain = ring.chain(&memory, head);
             match chain.and_then(|chain| parse(&memory, chain, disk.core.size)) {
                 Some(request) => {
@@ -255,8 +264,10 @@ impl Device {
             }
             _ => 0,
         };
+        let own =
+            |op: &ImageOp| matches!(op, ImageOp::Read { buf, .. } if !buf.is_shared());
         let copied = match request.what {
-            What::Read { offset, to } if to.len() > 1 => Some((offset, to)),
+            What::Read { offset, to } if ops.iter().any(own) => Some((offset, to)),
             _ => None,
         };
         let (pieces, bytes) = (ops.len() as u32, bytes as usize);
@@ -375,7 +386,13 @@ impl Device {
                 ring.flush(cx, memory, token);
             }
         }
-        self.rings.retain(|_, ring| !ring.is_over());
+        self.rings.retain(|_, ring| {
+            let over = ring.is_over();
+            if over {
+                ring.forget(cx);
+            }
+            !over
+        });
     }
 
     fn token(&self, ring: u16) -> Token {

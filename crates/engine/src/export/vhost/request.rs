@@ -10,10 +10,14 @@ use virtio_bindings::virtio_blk::{
 };
 use vm_memory::{GuestAddress, GuestMemoryMmap};
 
-use super::RANGES_MAX;
 use super::chain::{Chain, Segment, length, take_front, take_last};
 use super::config::SECTOR;
+use super::{BYTES_MAX, RANGES_MAX};
 use crate::export::MARK_PIECE;
+
+/// The longest read or write: ten times what Linux asks for, and what may be under way of
+/// a device in all.
+const REQUEST_MAX: u64 = BYTES_MAX as u64;
 
 /// A flag of a request for zeroes: the space may go.
 const UNMAP: u32 = 1;
@@ -83,7 +87,7 @@ fn what(
     let sector = u64_at(&head, 8);
     let on_disk = |data: &[Segment]| {
         let (offset, len) = (sector.checked_mul(SECTOR)?, length(data));
-        let fits = offset.checked_add(len)? <= size;
+        let fits = offset.checked_add(len)? <= size && len <= REQUEST_MAX;
         (fits && len > 0 && len.is_multiple_of(SECTOR)).then_some(offset)
     };
     match kind {

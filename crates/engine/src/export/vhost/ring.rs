@@ -87,6 +87,10 @@ impl Ring {
             // What is neither answered nor under way has not been taken.
             queue.set_next_avail(used.wrapping_add(again.len() as u16));
         }
+        // Whoever served the queue before us may have answered and not said so.
+        if let Some(call) = &spec.call {
+            signal(call);
+        }
         Ok(Ring {
             queue,
             kick: spec.kick.into(),
@@ -138,18 +142,18 @@ impl Ring {
     }
 
     fn next(&mut self, memory: &GuestMemoryMmap<()>) -> Result<Option<u16>, Error> {
-        loop {
+        // Between the look and the wish to be told there may have come one: then a second
+        // look finds it.
+        for _ in 0..2 {
             let first = self.queue.iter(memory)?.next().map(|chain| chain.head_index());
             match first {
-                Some(head) if head >= self.queue.size() => {
-                    return Err(Error::InvalidDescriptorIndex);
-                }
+                Some(head) if head >= self.queue.size() => break,
                 Some(head) => return Ok(Some(head)),
-                // Between the look and the wish to be told there may have come one.
                 None if !self.queue.enable_notification(memory)? => return Ok(None),
                 None => self.queue.disable_notification(memory)?,
             }
         }
+        Err(Error::InvalidDescriptorIndex)
     }
 
     /// What a request consists of.
@@ -201,6 +205,16 @@ impl Ring {
         if let Some(call) = &self.call {
             signal(call);
         }
+    }
+
+    /// It is looked at again in the next turn.
+    pub(super) fn kick_self(&self) {
+        signal(&self.kick);
+    }
+
+    /// It is about to be dropped.
+    pub(super) fn forget(&self, cx: &mut Cx) {
+        cx.io.forget(&self.kick);
     }
 
     /// The guest is told in another way from now on. What it was told in the old one it

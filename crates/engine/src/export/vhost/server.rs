@@ -9,8 +9,10 @@
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use vhost::vhost_user::{BackendReqHandler, Error, Result};
 
@@ -18,11 +20,15 @@ use super::control::Control;
 use crate::directory::Place;
 use crate::reactor::Shared;
 
+/// When the system has no descriptors or memory left, the next try is after this.
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// A socket on which a disk is served, until it is dropped.
 pub(crate) struct Server {
     listener: UnixListener,
     /// The connection that is being served.
     served: Arc<Mutex<Option<UnixStream>>>,
+    ending: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -33,6 +39,8 @@ pub(crate) struct Served {
     pub(crate) place: Place,
     pub(crate) name: String,
     pub(crate) size: u64,
+    /// The server is to end: nobody connects again.
+    pub(crate) ending: Arc<AtomicBool>,
 }
 
 impl Server {
@@ -41,21 +49,30 @@ impl Server {
         listener.set_nonblocking(false)?;
         let served = Arc::new(Mutex::new(None));
         let (socket, current) = (listener.try_clone()?, Arc::clone(&served));
+        let ending = Arc::clone(&disk.ending);
         let thread = std::thread::Builder::new()
             .name("sterna-vhost".into())
             .spawn(move || listen(&socket, &current, &disk))?;
-        Ok(Server { listener, served, thread: Some(thread) })
+        Ok(Server { listener, served, ending, thread: Some(thread) })
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
+impl Server {
+    /// Makes it end, without waiting for that.
+    pub(crate) fn end(&self) {
+        self.ending.store(true, Ordering::SeqCst);
         shut(&self.listener);
         if let Ok(served) = self.served.lock()
             && let Some(stream) = &*served
         {
             shut(stream);
         }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
@@ -71,10 +88,26 @@ fn shut(socket: &impl AsRawFd) {
 }
 
 fn listen(listener: &UnixListener, current: &Mutex<Option<UnixStream>>, disk: &Served) {
-    // It ends when the socket is shut.
-    while let Ok((stream, _)) = listener.accept() {
+    loop {
+        let accepted = listener.accept().and_then(|(stream, _)| {
+            let shown = stream.try_clone()?;
+            Ok((stream, shown))
+        });
         let Ok(mut served) = current.lock() else { return };
-        *served = stream.try_clone().ok();
+        // Also of those who were waiting when the socket was shut.
+        if disk.ending.load(Ordering::SeqCst) {
+            return;
+        }
+        let (stream, shown) = match accepted {
+            Ok(pair) => pair,
+            Err(error) => {
+                drop(served);
+                tracing::warn!(disk = disk.name, %error, "cannot accept a machine");
+                std::thread::sleep(PAUSE);
+                continue;
+            }
+        };
+        *served = Some(shown);
         drop(served);
         match serve(stream, disk) {
             Ok(()) => tracing::info!(disk = disk.name, "the virtual machine has left"),
