@@ -43,6 +43,7 @@ KEEP = 0.97
 LOSS_MIN = 0.01
 # The p99 that is asked for, in times of the one before.
 P99_FACTOR = 2.0
+CEILING = "sterna, --p99"
 # Windows of the response time, and the part of them that must be kept.
 WINDOW = 1.0
 WINDOWS_KEPT = 0.99
@@ -108,8 +109,8 @@ def alone(bench, mover, source, destination):
 def on_line(points, kept):
     """The time at which a line through points (kept, seconds) keeps so much. Beyond its
     slowest point what is lost is taken to be in proportion to the speed; below its
-    fastest one, that is as fast as it goes."""
-    points = sorted(points)
+    fastest one, that is as fast as it goes. Nobody keeps more than everything."""
+    points, kept = monotone(points), min(1.0, kept)
     if kept <= points[0][0]:
         return points[0][1]
     for (low, fast), (high, slow) in zip(points, points[1:]):
@@ -118,6 +119,20 @@ def on_line(points, kept):
             return fast + part * (slow - fast)
     best, slow = points[-1]
     return slow * max(1.0, (1.0 - best) / max(LOSS_MIN, 1.0 - kept))
+
+
+def monotone(points):
+    """The points (kept, seconds), the fastest first, made such that a slower one keeps
+    no less: where it seems to, chance has helped the faster one, and both are given
+    their mean (pool adjacent violators; Ayer et al., 1955)."""
+    pools = []
+    for kept, seconds in sorted(points, key=lambda point: point[1]):
+        pools.append([min(1.0, kept), [seconds]])
+        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
+            (one, those), (other, these) = pools[-2:]
+            mean = (one * len(those) + other * len(these)) / (len(those) + len(these))
+            pools[-2:] = [[mean, those + these]]
+    return [(kept, seconds) for kept, many in pools for seconds in many]
 
 
 def case(bench, contestants, speeds, settings, places):
@@ -133,7 +148,7 @@ def case(bench, contestants, speeds, settings, places):
     bound = usual * P99_FACTOR
     took = median([one["seconds"] for one in ours])
     ceiling = guarded(("--p99", f"{bound:.2f}ms"))
-    ceiling.name = "sterna, --p99"
+    ceiling.name = CEILING
     for mover in (ceiling, Nobody(guarded(), max(took, CYCLE))):
         runs[mover.name] = [once(bench, mover, settings, places, bound)
                             for _ in range(bench.repeats)]
@@ -210,8 +225,10 @@ def judge(what, runs, bursty):
         faster = on_line(line, kept) / max(0.01, middle(ours, "seconds"))
         bars.at_least(f"{what}: times faster than a static speed that keeps as much",
                       faster, 1.25 if bursty else 1.0)
+    # A machine whose windows are beyond the bound by themselves is nobody's failure.
+    alone = in_bound(runs[Nobody.name])
     bars.at_least(f"{what}: windows under the p99 asked for",
-                  in_bound(runs["sterna, --p99"]), WINDOWS_KEPT)
+                  min(1.0, in_bound(runs[CEILING]) / max(0.01, alone)), WINDOWS_KEPT)
     bars.show(f"The guard, {what}: bars")
     return {"runs": runs, "bars": bars.rows}
 
