@@ -326,8 +326,7 @@ fn pages_meet((first, end): (u64, u64), other: &ImageOp) -> bool {
 }
 
 fn is_aligned(align: u32, offset: u64, buf: &Slice) -> bool {
-    let mask = u64::from(align) - 1;
-    (offset | buf.len() as u64 | buf.as_ptr() as u64) & mask == 0
+    offset & (u64::from(align) - 1) == 0 && buf.is_aligned(align)
 }
 
 /// What is left of a transfer.

@@ -8,7 +8,8 @@ use std::fmt;
 
 use crate::buffer::Slice;
 
-/// The most parts of a message: the system takes 1024 (`IOV_MAX`) at a time.
+/// The most heads and stretches of payloads in a message: the system takes 1024
+/// (`IOV_MAX`) at a time, and the last payload may have many (`STRETCHES_MAX`).
 pub(crate) const PARTS_MAX: usize = 512;
 
 /// Bytes to send.
@@ -16,6 +17,8 @@ pub(crate) struct Message {
     head: Vec<u8>,
     parts: Vec<Part>,
     len: usize,
+    /// Heads, and stretches of payloads.
+    iovecs: usize,
     /// What the kernel is told: set up by `prepare`, stable while in flight.
     vector: Vec<libc::iovec>,
     header: libc::msghdr,
@@ -42,6 +45,7 @@ impl Default for Message {
             head: Vec::new(),
             parts: Vec::new(),
             len: 0,
+            iovecs: 0,
             vector: Vec::new(),
             header,
         }
@@ -58,7 +62,10 @@ impl Message {
         match self.parts.last_mut() {
             _ if start == end => {}
             Some(Part::Head(_, last)) => *last = end,
-            _ => self.parts.push(Part::Head(start, end)),
+            _ => {
+                self.iovecs += 1;
+                self.parts.push(Part::Head(start, end));
+            }
         }
         result
     }
@@ -67,13 +74,14 @@ impl Message {
     pub(crate) fn payload(&mut self, slice: Slice) {
         if !slice.is_empty() {
             self.len += slice.len();
+            self.iovecs += slice.vector().len();
             self.parts.push(Part::Payload(slice));
         }
     }
 
     /// Whether another header and payload have a place.
     pub(crate) fn has_room(&self) -> bool {
-        self.parts.len() + 2 <= PARTS_MAX
+        self.iovecs + 2 <= PARTS_MAX
     }
 
     /// Bytes in all.
@@ -92,7 +100,7 @@ impl Message {
         self.head.shrink_to(kept);
         self.parts.clear();
         self.vector.clear();
-        self.len = 0;
+        (self.len, self.iovecs) = (0, 0);
     }
 
     /// Borrows the payloads for reading, until `release`.
@@ -116,15 +124,15 @@ impl Message {
     /// out of its box or changed.
     pub(super) fn prepare(&mut self) -> *const libc::msghdr {
         self.vector.clear();
-        self.vector.extend(self.parts.iter().map(|part| match part {
-            Part::Head(start, end) => libc::iovec {
-                iov_base: self.head[*start..*end].as_ptr().cast_mut().cast(),
-                iov_len: end - start,
-            },
-            Part::Payload(slice) => {
-                libc::iovec { iov_base: slice.as_ptr().cast(), iov_len: slice.len() }
+        for part in &self.parts {
+            match part {
+                Part::Head(start, end) => self.vector.push(libc::iovec {
+                    iov_base: self.head[*start..*end].as_ptr().cast_mut().cast(),
+                    iov_len: end - start,
+                }),
+                Part::Payload(slice) => self.vector.extend(&*slice.vector()),
             }
-        }));
+        }
         self.point(0)
     }
 

@@ -173,7 +173,8 @@ pub(crate) enum Op {
     Sync { fd: Fd },
     /// Changes how a range is allocated. Result 0.
     Allocate { fd: Fd, mode: Allocate, offset: u64, len: u64 },
-    /// Receives what there is, at least one byte; 0 when the peer has closed.
+    /// Receives what there is, at least one byte, into the first stretch; 0 when the
+    /// peer has closed.
     Recv { fd: Fd, buf: Slice },
     /// Sends the whole message, or fails.
     Send { fd: Fd, message: Box<Message> },

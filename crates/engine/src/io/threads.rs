@@ -71,9 +71,7 @@ impl Threads {
     fn attempt(&mut self, slot: u32) {
         let Some(op) = self.slots.get_mut(slot) else { return };
         let (fd, write, result) = match op {
-            Op::Recv { fd, buf } => {
-                (fd.clone(), false, receive(fd, buf.as_ptr(), buf.len()))
-            }
+            Op::Recv { fd, buf } => (fd.clone(), false, receive(fd, buf.vector()[0])),
             Op::Send { fd, message } => (fd.clone(), true, send(fd, message)),
             Op::Readable { fd } => (fd.clone(), false, readable(fd)),
             _ => return,
@@ -224,8 +222,8 @@ impl Drop for Threads {
 
 /// What a worker does. The addresses belong to the operation in its slot.
 enum Task {
-    Read { fd: RawFd, offset: u64, buf: *mut u8, len: usize },
-    Write { fd: RawFd, offset: u64, buf: *mut u8, len: usize, dsync: bool },
+    Read { fd: RawFd, offset: u64, to: Vec<libc::iovec> },
+    Write { fd: RawFd, offset: u64, from: Vec<libc::iovec>, dsync: bool },
     Sync { fd: RawFd },
     Allocate { fd: RawFd, mode: Allocate, offset: u64, len: u64 },
 }
@@ -241,14 +239,12 @@ impl Task {
             Op::Read { fd, offset, buf } => Task::Read {
                 fd: fd.as_raw_fd(),
                 offset: *offset,
-                buf: buf.as_ptr(),
-                len: buf.len(),
+                to: buf.vector().to_vec(),
             },
             Op::Write { fd, offset, buf, dsync } => Task::Write {
                 fd: fd.as_raw_fd(),
                 offset: *offset,
-                buf: buf.as_ptr(),
-                len: buf.len(),
+                from: buf.vector().to_vec(),
                 dsync: *dsync,
             },
             Op::Sync { fd } => Task::Sync { fd: fd.as_raw_fd() },
@@ -269,20 +265,16 @@ impl Task {
 impl Work for Task {
     fn run(self) -> Result<u64, Errno> {
         match self {
-            Task::Read { fd, offset, buf, len } => {
-                let iov = libc::iovec { iov_base: buf.cast(), iov_len: len };
+            Task::Read { fd, offset, to } => {
+                let (at, count) = (to.as_ptr(), count(&to));
                 // SAFETY: the buffer is borrowed exclusively for this read.
-                retry(|| unsafe {
-                    libc::preadv2(fd, &raw const iov, 1, signed(offset), 0)
-                })
+                retry(|| unsafe { libc::preadv2(fd, at, count, signed(offset), 0) })
             }
-            Task::Write { fd, offset, buf, len, dsync } => {
-                let iov = libc::iovec { iov_base: buf.cast(), iov_len: len };
+            Task::Write { fd, offset, from, dsync } => {
+                let (at, count) = (from.as_ptr(), count(&from));
                 let flags = if dsync { libc::RWF_DSYNC } else { 0 };
                 // SAFETY: the buffer is borrowed for reading.
-                retry(|| unsafe {
-                    libc::pwritev2(fd, &raw const iov, 1, signed(offset), flags)
-                })
+                retry(|| unsafe { libc::pwritev2(fd, at, count, signed(offset), flags) })
             }
             // SAFETY: no pointers are involved.
             Task::Sync { fd } => retry(|| unsafe { libc::fdatasync(fd) } as isize),
@@ -295,6 +287,11 @@ impl Work for Task {
             }),
         }
     }
+}
+
+/// A number of stretches as the system calls take it. There are never so many.
+fn count(vector: &[libc::iovec]) -> i32 {
+    i32::try_from(vector.len()).unwrap_or(i32::MAX)
 }
 
 /// An offset as the system calls take it. Images are never larger.
@@ -316,10 +313,10 @@ fn retry(mut call: impl FnMut() -> isize) -> Result<u64, Errno> {
     }
 }
 
-fn receive(fd: &Fd, buf: *mut u8, len: usize) -> Result<u64, Errno> {
+fn receive(fd: &Fd, to: libc::iovec) -> Result<u64, Errno> {
     let flags = libc::MSG_DONTWAIT;
     // SAFETY: the buffer is borrowed exclusively for this receive.
-    retry(|| unsafe { libc::recv(fd.as_raw_fd(), buf.cast(), len, flags) })
+    retry(|| unsafe { libc::recv(fd.as_raw_fd(), to.iov_base, to.iov_len, flags) })
 }
 
 /// Sends until everything is out or it would block.

@@ -22,6 +22,7 @@ use super::helpers::Helpers;
 use super::slots::Slots;
 use super::workers::{Finished, Outcome};
 use super::{Completion, Errno, Io, Op, Token};
+use crate::buffer::Vector;
 
 /// Submissions in one system call. More than a turn of the loop usually makes:
 /// a full ring only costs one more call.
@@ -286,15 +287,38 @@ fn build() -> io::Result<IoUring> {
 fn entry(op: &mut Op) -> squeue::Entry {
     match op {
         Op::Read { fd, offset, buf } => {
-            opcode::Read::new(Raw(fd.as_raw_fd()), buf.as_ptr(), buf.len() as u32)
-                .offset(*offset)
-                .build()
+            let fd = Raw(fd.as_raw_fd());
+            match buf.vector() {
+                Vector::One(one) => {
+                    opcode::Read::new(fd, one.iov_base.cast(), one.iov_len as u32)
+                        .offset(*offset)
+                        .build()
+                }
+                Vector::Many(many) => {
+                    opcode::Readv::new(fd, many.as_ptr(), many.len() as u32)
+                        .offset(*offset)
+                        .build()
+                }
+            }
         }
         Op::Write { fd, offset, buf, dsync } => {
-            opcode::Write::new(Raw(fd.as_raw_fd()), buf.as_ptr(), buf.len() as u32)
-                .offset(*offset)
-                .rw_flags(if *dsync { libc::RWF_DSYNC } else { 0 })
-                .build()
+            let fd = Raw(fd.as_raw_fd());
+            let flags = if *dsync { libc::RWF_DSYNC } else { 0 };
+            match buf.vector() {
+                Vector::One(one) => {
+                    let (start, len) = (one.iov_base.cast::<u8>(), one.iov_len as u32);
+                    opcode::Write::new(fd, start, len)
+                        .offset(*offset)
+                        .rw_flags(flags)
+                        .build()
+                }
+                Vector::Many(many) => {
+                    opcode::Writev::new(fd, many.as_ptr(), many.len() as u32)
+                        .offset(*offset)
+                        .rw_flags(flags)
+                        .build()
+                }
+            }
         }
         Op::Sync { fd } => {
             opcode::Fsync::new(Raw(fd.as_raw_fd())).flags(FsyncFlags::DATASYNC).build()
@@ -306,7 +330,9 @@ fn entry(op: &mut Op) -> squeue::Entry {
                 .build()
         }
         Op::Recv { fd, buf } => {
-            opcode::Recv::new(Raw(fd.as_raw_fd()), buf.as_ptr(), buf.len() as u32).build()
+            let first = buf.vector()[0];
+            let (start, len) = (first.iov_base.cast(), first.iov_len as u32);
+            opcode::Recv::new(Raw(fd.as_raw_fd()), start, len).build()
         }
         Op::Send { fd, message } => send(fd.as_raw_fd(), message.prepare()),
         Op::Readable { fd } => {

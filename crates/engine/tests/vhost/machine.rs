@@ -184,7 +184,7 @@ impl<'a> Machine<'a> {
         let first = slot * 8;
         match self.indirect {
             true => {
-                let table = INDIRECT + u64::from(slot) * 0x400;
+                let table = INDIRECT + u64::from(slot) * 0x1000;
                 self.write_chain(table, 0, &chain);
                 let len = chain.len() as u32 * 16;
                 self.write_descriptor(TABLE, first, table, len, TABLED, 0);

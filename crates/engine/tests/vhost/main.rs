@@ -62,6 +62,47 @@ fn what_the_guest_writes_it_reads_again() {
     });
 }
 
+/// Writes from stretches of the guest's memory, reads into them, and compares.
+fn write_and_read(machine: &mut Machine, memory: &Memory, places: &[(u64, usize)]) {
+    let bytes = pattern(places.iter().map(|(_, len)| len).sum(), places.len() as u8);
+    let mut rest = &bytes[..];
+    for (place, len) in places {
+        let (these, others) = rest.split_at(*len);
+        memory.put(*place, these);
+        rest = others;
+    }
+    let stretches = |write| {
+        let all = places.iter().map(|(at, len)| Stretch(*at, *len as u32, write));
+        all.collect::<Vec<_>>()
+    };
+    assert_eq!(machine.ask(WRITE, 8, &stretches(false)), OK);
+    for (place, len) in places {
+        memory.put(*place, &vec![0; *len]);
+    }
+    assert_eq!(machine.ask(READ, 8, &stretches(true)), OK);
+    let mut rest = &bytes[..];
+    for (place, len) in places {
+        let (these, others) = rest.split_at(*len);
+        assert!(memory.get(*place, *len) == these, "{len} bytes at {place}");
+        rest = others;
+    }
+}
+
+/// Of whole sectors, of whole pages, so many that they come to more than one piece, and
+/// in parts of sectors.
+fn places() -> [Vec<(u64, usize)>; 4] {
+    let pages = |count: u64, len: usize| {
+        let at = |number: u64| DATA + (count - number) * 2 * len as u64;
+        (0..count).map(|number| (at(number), len)).collect()
+    };
+    [
+        vec![(DATA + 512, 512), (DATA + 102_400, 7168), (DATA + 51_200, 4608)],
+        pages(64, 4096),
+        pages(100, 16384),
+        vec![(DATA + 4, 5000), (DATA + 100_000, 7000), (DATA + 50_001, 288)],
+    ]
+}
+
 #[test]
 fn data_in_pieces_and_tables_of_their_own_are_understood() {
     on_both(|io| {
@@ -69,30 +110,12 @@ fn data_in_pieces_and_tables_of_their_own_are_understood() {
         let socket = serve(&stage);
         let memory = Memory::new();
         let mut machine = Machine::connect(&socket, &memory, None);
-        for indirect in [false, true] {
-            machine.indirect = indirect;
-            let bytes = pattern(12288, u8::from(indirect));
-            let places = [DATA + 4, DATA + 100_000, DATA + 50_001];
-            let lengths = [5000, 7000, 288];
-            let mut at = 0;
-            for (place, len) in places.iter().zip(lengths) {
-                memory.put(*place, &bytes[at..at + len]);
-                at += len;
-            }
-            let pieces = |write| {
-                let pairs = places.into_iter().zip(lengths);
-                pairs.map(|(at, len)| Stretch(at, len as u32, write)).collect::<Vec<_>>()
-            };
-            assert_eq!(machine.ask(WRITE, 8, &pieces(false)), OK);
-            for (place, len) in places.iter().zip(lengths) {
-                memory.put(*place, &vec![0; len]);
-            }
-            assert_eq!(machine.ask(READ, 8, &pieces(true)), OK);
-            let mut at = 0;
-            for (place, len) in places.iter().zip(lengths) {
-                assert!(memory.get(*place, len) == bytes[at..at + len], "{place}");
-                at += len;
-            }
+        for places in places() {
+            machine.indirect = true;
+            write_and_read(&mut machine, &memory, &places);
+            // The queue itself has room for few.
+            machine.indirect = places.len() > 3;
+            write_and_read(&mut machine, &memory, &places);
         }
     });
 }
@@ -117,6 +140,10 @@ fn a_disk_behind_an_nbd_server_is_a_disk_as_well() {
             let to = Stretch(DATA + 2 * MIB as u64, len as u32, true);
             assert_eq!(machine.ask(READ, 8, &[to]), OK);
             assert!(memory.get(to.0, len) == pattern(len, 7), "{len} bytes");
+        }
+        machine.indirect = true;
+        for places in places() {
+            write_and_read(&mut machine, &memory, &places);
         }
     });
 }

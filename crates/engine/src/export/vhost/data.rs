@@ -1,20 +1,23 @@
 //! Where the bytes of a request are.
 //!
-//! Data that lies in one stretch of the guest's memory is read and written there. Other
-//! data goes by way of a copy, in memory that is the device's own: where that is used
-//! up, its queues wait for answers. So a device never waits for memory that others hold.
+//! Data is read and written in the guest's own memory, however many stretches it lies
+//! in. Only where they are not whole sectors (some firmware, and guests that mean harm)
+//! does it go by way of a copy: part of a sector in one place and part in another no
+//! device takes, and the page cache would put old bytes around it (see `image::file`).
+//! Copies are made in memory that is the device's own: where that is used up, its queues
+//! wait for answers. So a device never waits for memory that others hold.
 
 use std::io;
-use std::ptr::NonNull;
 
 use vm_memory::{Bytes, GuestAddress, GuestMemoryBackend};
 
 use super::Memory;
 use super::chain::{Segment, length};
+use super::config::SECTOR;
 use crate::buffer::{Buf, Pool, Slice};
 use crate::export::PIECE;
 
-/// Copies of what does not lie in one stretch: four of the longest pieces.
+/// Copies of what does not lie in whole sectors: four of the longest pieces.
 const COPIES: usize = 4 << 20;
 
 /// A device's memory for copies.
@@ -35,10 +38,7 @@ impl Copies {
         fill: bool,
         alone: bool,
     ) -> Option<std::vec::IntoIter<(u64, Slice)>> {
-        let whole = match data {
-            [one] => stretch(memory, *one),
-            _ => None,
-        };
+        let whole = in_place(memory, data);
         let mut pieces = Vec::new();
         let (mut at, len) = (0, length(data) as usize);
         while at < len {
@@ -65,14 +65,20 @@ impl Copies {
     }
 }
 
-/// The guest's memory itself, if a segment lies in one stretch of ours.
-fn stretch(memory: &Memory, segment: Segment) -> Option<Slice> {
-    let slice = memory.get_slice(segment.at, segment.len as usize).ok()?;
-    let base = NonNull::new(slice.ptr_guard_mut().as_ptr())?;
+/// The guest's memory itself, if each segment lies in one stretch of ours, of whole
+/// sectors.
+fn in_place(memory: &Memory, data: &[Segment]) -> Option<Slice> {
+    let mut vector = Vec::with_capacity(data.len());
+    for segment in data {
+        let stretch = memory.get_slice(segment.at, segment.len as usize).ok()?;
+        let start = stretch.ptr_guard_mut().as_ptr();
+        vector.push(libc::iovec { iov_base: start.cast(), iov_len: stretch.len() });
+    }
     let owner = memory.clone();
-    // SAFETY: the slice says that so many bytes are mapped there, and they are as long
-    // as the memory is referred to.
-    Some(unsafe { Slice::shared(base, segment.len, owner) })
+    // SAFETY: so many bytes are mapped at each, and they are as long as the memory is
+    // referred to.
+    let slice = unsafe { Slice::shared(vector, owner) };
+    slice.is_aligned(SECTOR as u32).then_some(slice)
 }
 
 /// Copies data from `skip` on out of its segments.

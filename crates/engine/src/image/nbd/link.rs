@@ -218,7 +218,7 @@ impl Inbox {
     /// beginning of a head.
     fn target(&mut self, buf: &Buf) -> Slice {
         if let Want::Data { rest, .. } = &self.want
-            && rest.len() >= DIRECT_MIN
+            && rest.vector()[0].iov_len >= DIRECT_MIN
         {
             self.direct = true;
             return rest.clone();
