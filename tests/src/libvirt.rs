@@ -28,8 +28,9 @@ pub fn have() -> bool {
         }
         let start = |name: &str| {
             let mut command = programs::command(name);
-            // It ends by itself when it is not used for two minutes.
-            command.args(["--timeout", "120"]);
+            // It ends by itself when it is not used for so long. (libvirt may look at QEMU
+            // for minutes before it starts a machine, and needs both then.)
+            command.args(["--timeout", "600"]);
             command.stdout(Stdio::null()).stderr(Stdio::null());
             command.spawn().unwrap_or_else(|error| panic!("start {name}: {error}"))
         };
