@@ -15,6 +15,7 @@
 //! - What is random prints its seed. `STERNA_TEST_SEED` sets it.
 //! - A failing test shows the end of its daemon's log.
 
+pub mod between;
 pub mod checker;
 pub mod cli;
 pub mod clients;

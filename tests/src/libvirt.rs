@@ -28,8 +28,9 @@ pub fn have() -> bool {
         }
         let start = |name: &str| {
             let mut command = programs::command(name);
-            // It ends by itself when it is not used for two minutes.
-            command.args(["--timeout", "120"]);
+            // It ends by itself when it is not used for so long. (libvirt may look at QEMU
+            // for minutes before it starts a machine, and needs both then.)
+            command.args(["--timeout", "600"]);
             command.stdout(Stdio::null()).stderr(Stdio::null());
             command.spawn().unwrap_or_else(|error| panic!("start {name}: {error}"))
         };
@@ -53,6 +54,18 @@ impl Domain {
     /// Defines and starts one with a disk `vda`.
     #[track_caller]
     pub fn start(scratch: &Scratch, image: &Path, format: &str) -> Domain {
+        let source = format!("<source file='{}'/>", image.display());
+        Domain::start_with(scratch, "file", &source, format)
+    }
+
+    /// Defines and starts one whose disk `vda` is of this kind and has this source.
+    #[track_caller]
+    pub fn start_with(
+        scratch: &Scratch,
+        kind: &str,
+        source: &str,
+        format: &str,
+    ) -> Domain {
         static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let name = format!("sterna-test-{}-{number}", std::process::id());
@@ -61,11 +74,10 @@ impl Domain {
             "<domain type='qemu'><name>{name}</name><memory unit='MiB'>64</memory>
              <os><type arch='x86_64' machine='q35'>hvm</type><boot dev='hd'/></os>
              <devices><emulator>/usr/bin/qemu-system-x86_64</emulator>
-             <disk type='file' device='disk'><driver name='qemu' type='{format}'/>
-             <source file='{}'/><target dev='vda' bus='virtio'/></disk></devices>
+             <disk type='{kind}' device='disk'><driver name='qemu' type='{format}'/>
+             {source}<target dev='vda' bus='virtio'/></disk></devices>
              <seclabel type='static' model='dac' relabel='no'><label>+0:+0</label>
-             </seclabel></domain>",
-            image.display()
+             </seclabel></domain>"
         );
         let file = scratch.path("domain.xml");
         std::fs::write(&file, xml).expect("write the domain's XML");

@@ -60,6 +60,24 @@ pub fn number_on(path: &Path) -> u32 {
     u32::from_le_bytes(number)
 }
 
+/// The guest writes to this raw image.
+#[track_caller]
+pub fn is_written(image: &Path) {
+    let before = number_on(image);
+    until("the guest to write", seconds(30), || {
+        (number_on(image) > before).then_some(())
+    });
+}
+
+/// Two raw images of the guest are the same but for the number that it writes.
+#[track_caller]
+pub fn same_but_the_number(a: &Path, b: &Path) {
+    let [a, b] = [a, b].map(|path| path.display().to_string());
+    let (before, after) = (NUMBER_AT.to_string(), (NUMBER_AT + 512).to_string());
+    programs::run("cmp", ["-n", &before, &a, &b]);
+    programs::run("cmp", ["-i", &after, &a, &b]);
+}
+
 /// A machine with one disk, `vda`.
 pub struct Machine {
     socket: PathBuf,

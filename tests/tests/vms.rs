@@ -1,12 +1,12 @@
 //! Virtual machines that exist already: QEMU serves their disks, and Sterna has it move
 //! them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use sterna_tests::libvirt::{self, Domain};
-use sterna_tests::machines::{Machine, number_on, write_guest};
+use sterna_tests::machines::{Machine, is_written, number_on, write_guest};
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, programs, until};
 
@@ -51,15 +51,6 @@ fn nothing_is_left(stage: &Stage) {
     let left = std::fs::read_dir(&stage.there).expect("read a directory");
     let left: Vec<_> = left.flatten().map(|entry| entry.file_name()).collect();
     assert!(left.iter().all(|name| name.to_string_lossy().starts_with('.')), "{left:?}");
-}
-
-/// The guest writes to this image.
-#[track_caller]
-fn is_written(image: &Path) {
-    let before = number_on(image);
-    until("the guest to write", seconds(20), || {
-        (number_on(image) > before).then_some(())
-    });
 }
 
 #[test]

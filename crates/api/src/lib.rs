@@ -51,4 +51,6 @@ pub use recovery::{FoundImage, ImageRole, RecoverDisks, Recovery, Sidecar};
 pub use stats::{Bucket, DiskStats, Pattern, RequestStats, Times};
 pub use status::{Counts, Io, Status, Warning};
 pub use top::{Device, Load, SideLoad, Top, TopBy, TopRow};
-pub use vm::{AddVm, MoveVmDisk, Vm, VmDisk, VmFigures, VmState};
+pub use vm::{
+    AddVm, AdoptVmDisk, MoveVmDisk, ReleaseVmDisk, Vm, VmDisk, VmFigures, VmState,
+};

@@ -58,6 +58,8 @@ pub struct VmDisk {
     pub size: u64,
     /// What the image takes, if that is known.
     pub allocated: Option<u64>,
+    /// The disk of Sterna's that it is, if it is one.
+    pub disk: Option<String>,
     /// The datastore that the image is on, if it is on one that is known here.
     pub datastore: Option<String>,
     /// Whether the guest may only read.
@@ -115,6 +117,42 @@ pub struct MoveVmDisk {
     /// The disk (`vda`).
     pub device: String,
     /// The datastore to move it to: a directory.
+    pub to: String,
+    /// The limit of the copy in bytes per second.
+    #[serde(default)]
+    pub rate: Option<u64>,
+    /// What must hold for the application meanwhile.
+    #[serde(default)]
+    pub guard: AskGuard,
+}
+
+/// Asks for a machine's disk to become a disk of Sterna's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AdoptVmDisk {
+    /// The disk (`vda`).
+    pub device: String,
+    /// The datastore to make Sterna's disk on.
+    pub on: String,
+    /// What to call it: the machine's name and the device's if left out (`web-vda`).
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The limit of the copy in bytes per second.
+    #[serde(default)]
+    pub rate: Option<u64>,
+    /// What must hold for the application meanwhile.
+    #[serde(default)]
+    pub guard: AskGuard,
+}
+
+/// Asks for a disk of Sterna's to become a file that QEMU serves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReleaseVmDisk {
+    /// The disk (`vda`).
+    pub device: String,
+    /// The absolute path of a file that is not there yet: its name ends in `.raw` or
+    /// `.img`, or in `.qcow2`.
     pub to: String,
     /// The limit of the copy in bytes per second.
     #[serde(default)]

@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Subcommand};
-use sterna_api::{AddVm, MoveVmDisk, Vm, VmDisk, VmFigures, VmState};
+use clap::{ArgGroup, Args, Subcommand};
+use sterna_api::{
+    AddVm, AdoptVmDisk, Client, Migration, MoveVmDisk, ReleaseVmDisk, Vm, VmDisk,
+    VmFigures, VmState,
+};
 use sterna_core::Bytes;
 
 use crate::args::NameArg;
@@ -44,22 +47,64 @@ pub(crate) enum VmCommand {
     ///
     /// QEMU's mirror copies, and Sterna guards it. The old image is kept: it is yours.
     Move {
-        /// The virtual machine
-        name: String,
-        /// The disk, as `sterna vm show` calls it (vda)
-        device: String,
+        #[command(flatten)]
+        which: WhichArgs,
         /// The datastore to move it to: a directory
         #[arg(long, value_name = "DATASTORE")]
         to: String,
-        /// Copy no more than so many bytes per second (200M)
-        #[arg(long, value_name = "BYTES", value_parser = parse_rate)]
-        rate: Option<Bytes>,
         #[command(flatten)]
-        guard: GuardArgs,
-        /// Do not wait for the end
-        #[arg(long)]
-        detach: bool,
+        how: HowArgs,
     },
+    /// Make a disk that QEMU serves a disk of Sterna's while it is in use
+    ///
+    /// QEMU's mirror copies to a new disk that Sterna serves, and the machine goes on
+    /// with that: no reboot. The old image is kept: it is yours.
+    Adopt {
+        #[command(flatten)]
+        which: WhichArgs,
+        /// The datastore to make Sterna's disk on
+        #[arg(long, value_name = "DATASTORE")]
+        on: String,
+        /// What to call Sterna's disk [default: NAME-DEVICE]
+        #[arg(long = "name", value_name = "DISK")]
+        disk: Option<String>,
+        #[command(flatten)]
+        how: HowArgs,
+    },
+    /// Make a disk of Sterna's a file that QEMU serves while it is in use
+    ///
+    /// The opposite of `adopt`. Sterna's disk is kept, and the machine uses it no more.
+    Release {
+        #[command(flatten)]
+        which: WhichArgs,
+        /// The new file: NAME.raw (or .img), or NAME.qcow2
+        #[arg(long, value_name = "FILE")]
+        to: PathBuf,
+        #[command(flatten)]
+        how: HowArgs,
+    },
+}
+
+/// A disk of a machine.
+#[derive(Debug, Args)]
+pub(crate) struct WhichArgs {
+    /// The virtual machine
+    name: String,
+    /// The disk, as `sterna vm show` calls it (vda)
+    device: String,
+}
+
+/// How QEMU is to copy it.
+#[derive(Debug, Args)]
+pub(crate) struct HowArgs {
+    /// Copy no more than so many bytes per second (200M)
+    #[arg(long, value_name = "BYTES", value_parser = parse_rate)]
+    rate: Option<Bytes>,
+    #[command(flatten)]
+    guard: GuardArgs,
+    /// Do not wait for the end
+    #[arg(long)]
+    detach: bool,
 }
 
 /// Carries out a command.
@@ -86,16 +131,48 @@ pub(crate) fn run(command: VmCommand, link: &Link, output: Output) -> anyhow::Re
                 format!("VM {} is forgotten. It goes on as it is.", gone.name)
             })
         }
-        VmCommand::Move { name, device, to, rate, guard, detach } => {
-            let rate = rate.map(|rate| rate.0);
-            let request = MoveVmDisk { device, to, rate, guard: guard.request() };
+        VmCommand::Move { which: WhichArgs { name, device }, to, how } => {
+            let (rate, guard) = (how.rate(), how.guard.request());
+            let request = MoveVmDisk { device, to, rate, guard };
             link.ask(async |client| {
                 let started = client.move_vm_disk(&name, &request).await?;
-                if detach {
-                    return output.answer(&started, detached);
-                }
-                watch::to_the_end(client, started, output, watch::Show::End).await
+                how.see(client, started, output).await
             })
+        }
+        VmCommand::Adopt { which: WhichArgs { name: vm, device }, on, disk, how } => {
+            let (rate, guard) = (how.rate(), how.guard.request());
+            let request = AdoptVmDisk { device, on, name: disk, rate, guard };
+            link.ask(async |client| {
+                let started = client.adopt_vm_disk(&vm, &request).await?;
+                how.see(client, started, output).await
+            })
+        }
+        VmCommand::Release { which: WhichArgs { name, device }, to, how } => {
+            let (rate, guard) = (how.rate(), how.guard.request());
+            let request = ReleaseVmDisk { device, to: absolute(to), rate, guard };
+            link.ask(async |client| {
+                let started = client.release_vm_disk(&name, &request).await?;
+                how.see(client, started, output).await
+            })
+        }
+    }
+}
+
+impl HowArgs {
+    fn rate(&self) -> Option<u64> {
+        self.rate.map(|rate| rate.0)
+    }
+
+    /// Follows what was started, unless that is not wanted.
+    async fn see(
+        &self,
+        client: &Client,
+        started: Migration,
+        output: Output,
+    ) -> anyhow::Result<()> {
+        match self.detach {
+            true => output.answer(&started, detached),
+            false => watch::to_the_end(client, started, output, watch::Show::End).await,
         }
     }
 }
@@ -192,6 +269,8 @@ fn show(vm: &Vm, output: Output) -> String {
         let what = format!("{} ({}{taken}{only})", bytes(disk.size), disk.format);
         pairs.add(&format!("disk {}", disk.device), what);
         pairs.add("  image", disk.image.as_str());
+        let served = disk.disk.as_deref().map(|disk| format!("Sterna, as disk {disk}"));
+        pairs.maybe("  served by", served);
         pairs.maybe("  datastore", disk.datastore.as_deref());
         if let Some(now) = disk.now {
             let (ios, latency) = doing(Some(now));
@@ -214,6 +293,7 @@ mod tests {
             device: "vda".into(),
             image: "/var/lib/libvirt/images/a-machine-with-a-long-name.qcow2".into(),
             format: "qcow2".into(),
+            disk: None,
             size: 100 << 30,
             allocated: Some(31 << 30),
             datastore: None,

@@ -19,6 +19,7 @@ impl Daemon {
     /// Makes a socket on which a hypervisor finds a disk.
     pub(crate) fn attach_disk(&self, name: &str, path: &str) -> Result<Disk> {
         let (_claim, mut record) = self.claimed(name)?;
+        self.check_settled(&record)?;
         if !Path::new(path).is_absolute() {
             let message = format!("the socket's path {path} does not begin with `/`");
             return Err(DaemonError::invalid(message).hint("give it whole"));

@@ -11,8 +11,6 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sterna_engine::sidecar::Role;
-
 use crate::daemon::{Daemon, lock};
 use crate::disks::{claim_of, identity};
 use crate::error::{DaemonError, Result};
@@ -121,7 +119,8 @@ impl Daemon {
         let migration = migration.map(|record| self.fence(&record)).transpose()?;
         // Fencing raises it.
         let disk = self.disk_record(&disk.name)?;
-        let expected = identity(&disk, disk.generation, Role::Active);
+        let role = self.role_of(&disk, &shelf)?;
+        let expected = identity(&disk, disk.generation, role);
         let image = shelf.expect(&disk.image, &expected)?;
         if let Some(record) = migration.as_ref().filter(|it| it.step == Step::Copying) {
             self.gate.serve_bare(record, &self.map_path(record.id))?;

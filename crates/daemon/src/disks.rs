@@ -69,15 +69,20 @@ impl Daemon {
         check_name("disk", name)?;
         check_size(*size)?;
         let _claims = self.claim_new(name, datastore)?;
-        let shelf = self.shelf(datastore)?;
-        let mut record = new_record(name, *size, datastore, *wanted)?;
+        self.make_disk(new_record(name, *size, datastore, *wanted)?, Role::Active)
+    }
+
+    /// Makes a new disk's image, which calls itself so, and serves the disk.
+    pub(crate) fn make_disk(&self, mut record: DiskRecord, role: Role) -> Result<Disk> {
+        let DiskRecord { size, provision: wanted, .. } = record;
+        let shelf = self.shelf(&record.datastore)?;
         let store = shelf.open()?;
         let created = store
-            .create_image(&identity(&record, 1, Role::Active), provision(*wanted))
+            .create_image(&identity(&record, 1, role), provision(wanted))
             .map_err(|error| shelf.refused(&error))?;
         let image = &created.image;
         let zeroed = match wanted {
-            Provision::ThickZeroed => store.fill_zeroes(image, *size, &mut |_| true),
+            Provision::ThickZeroed => store.fill_zeroes(image, size, &mut |_| true),
             _ => Ok(()),
         };
         let finished = zeroed.map_err(|error| shelf.refused(&error)).and_then(|()| {
@@ -85,10 +90,11 @@ impl Daemon {
             self.begin(&record, image, &shelf)
         });
         if let Err(error) = finished {
-            remove_leftover(&store, image, *size);
+            remove_leftover(&store, image, size);
             return Err(error);
         }
-        tracing::info!(disk = name, id = %record.id, size, datastore, "disk created");
+        let (disk, datastore) = (&record.name, &record.datastore);
+        tracing::info!(disk, id = %record.id, size, datastore, "disk created");
         self.view_disk(record)
     }
 
@@ -106,6 +112,7 @@ impl Daemon {
             image: image.clone(),
             budget: shelf.budget(),
         };
+        let adopted = self.is_adopted(record.id)?;
         let attached = self.engine.attach(disk).map_err(|error| {
             DaemonError::unavailable(format!(
                 "disk {} cannot be served: {error}",
@@ -113,6 +120,7 @@ impl Daemon {
             ))
             .hint(format!("see `sterna datastore show {}`", record.datastore))
         });
+        self.engine.set_unnamed(record.id, adopted);
         let served = attached.as_ref().copied().map_err(ToString::to_string);
         self.join_classes(&[record.id]);
         lock(&self.served).insert(record.id, served);
@@ -165,6 +173,10 @@ impl Daemon {
             None => self.engine.stats(record.id).ok(),
             Some(_) => None,
         };
+        let moved = match self.migration_of(record.id)? {
+            Some(migration) => Some(migration.id),
+            None => self.vm_move_of(record.id)?.map(|one| one.id),
+        };
         let recent = || summarized(&self.samples.of_disk(record.id, RECENT));
         let activity = stats.map(|stats| DiskActivity {
             connections: u64::from(stats.connections),
@@ -175,7 +187,8 @@ impl Daemon {
             written_bytes: stats.write.bytes,
             recent: recent(),
         });
-        let places = self.places.nbd.iter().filter(|_| problem.is_none());
+        let named = problem.is_none() && !self.is_adopted(record.id)?;
+        let places = self.places.nbd.iter().filter(|_| named);
         Ok(Disk {
             vhost_user: record.vhost_user,
             uris: places.map(|place| place.uri(&record.name)).collect(),
@@ -188,7 +201,7 @@ impl Daemon {
             generation: record.generation,
             served: problem.is_none(),
             problem,
-            migration: self.migration_of(record.id)?.map(|migration| migration.id),
+            migration: moved,
             class: self.book().class_of(record.id).map(|entry| entry.record.name.clone()),
             activity,
             name: record.name,
@@ -197,7 +210,7 @@ impl Daemon {
     }
 }
 
-fn check_size(size: u64) -> Result<()> {
+pub(crate) fn check_size(size: u64) -> Result<()> {
     let message = match size {
         0 => "a disk of size 0 holds nothing".to_owned(),
         size if !size.is_multiple_of(SECTOR) => {

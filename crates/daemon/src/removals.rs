@@ -23,7 +23,18 @@ impl Daemon {
     pub(crate) fn remove_disk(&self, name: &str, wish: ImageFate) -> Result<RemovedDisk> {
         let _claim = self.claims.alone(claim_of(name))?;
         let record = self.disk_record(name)?;
-        self.check_idle(&record)?;
+        self.check_still(&record)?;
+        self.take_away(&record, wish)
+    }
+
+    /// Removes a disk that the caller has claimed, if no client uses it.
+    pub(crate) fn take_away(
+        &self,
+        record: &DiskRecord,
+        wish: ImageFate,
+    ) -> Result<RemovedDisk> {
+        let name = &record.name;
+        self.check_no_clients(record)?;
         let keep = match wish {
             ImageFate::Auto => record.imported,
             ImageFate::Keep => true,
@@ -45,7 +56,7 @@ impl Daemon {
         lock(&self.served).remove(&record.id);
         lock(&self.sockets).remove(&record.id);
         tracing::info!(disk = name, id = %record.id, keep, "disk removed");
-        let put_away = self.put_image_away(&record, keep, gone.served);
+        let put_away = self.put_image_away(record, keep, gone.served);
         let image_kept = put_away.map_err(|error| {
             let message = format!("disk {name} is removed, but its image is as it was");
             DaemonError::unavailable(format!("{message}: {error}"))
@@ -54,15 +65,21 @@ impl Daemon {
         Ok(RemovedDisk { disk: gone, image_kept })
     }
 
-    /// Refuses a disk that is being moved or used.
-    fn check_idle(&self, record: &DiskRecord) -> Result<()> {
+    /// Refuses a disk that is being moved, adopted or released.
+    pub(crate) fn check_still(&self, record: &DiskRecord) -> Result<()> {
         let name = &record.name;
+        self.check_settled(record)?;
         if let Some(migration) = self.migration_of(record.id)? {
             let id = migration.id;
             let message = format!("disk {name} is being moved by migration {id}");
             let hint = format!("wait for it, or `sterna migration cancel {id}`");
             return Err(DaemonError::in_use(message).hint(hint));
         }
+        Ok(())
+    }
+
+    fn check_no_clients(&self, record: &DiskRecord) -> Result<()> {
+        let name = &record.name;
         let stats = self.engine.stats(record.id);
         match stats.map_or((0, 0), |stats| (stats.connections, stats.in_flight)) {
             (0, 0) => Ok(()),

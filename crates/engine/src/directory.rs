@@ -26,6 +26,8 @@ pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) size: u64,
     pub(crate) fast_zero: bool,
+    /// Clients find it by its id alone.
+    pub(crate) unnamed: bool,
     /// Where it is; `None` while it is being attached.
     pub(crate) place: Option<Place>,
 }
@@ -57,7 +59,8 @@ impl Directory {
         if entries.values().any(|entry| entry.name == name) {
             return Err(Taken::Name);
         }
-        let entry = Entry { name: name.to_owned(), size, fast_zero: false, place: None };
+        let (name, place) = (name.to_owned(), None);
+        let entry = Entry { name, size, fast_zero: false, unnamed: false, place };
         entries.insert(id, entry);
         Ok(())
     }
@@ -67,6 +70,13 @@ impl Directory {
         if let Some(entry) = self.entries().get_mut(&id) {
             entry.place = Some(place);
             entry.fast_zero = fast_zero;
+        }
+    }
+
+    /// Whether clients find it by its id alone, or by its name as well.
+    pub(crate) fn set_unnamed(&self, id: DiskId, unnamed: bool) {
+        if let Some(entry) = self.entries().get_mut(&id) {
+            entry.unnamed = unnamed;
         }
     }
 
@@ -88,13 +98,17 @@ impl Directory {
         self.entries().get(&id)?.place
     }
 
-    /// The disk that a client means: by name, or without a name the only one.
+    /// The disk that a client means: by name or id, or without a name the only one.
     pub(crate) fn find(&self, name: &str) -> Option<(Entry, Place)> {
         let entries = self.entries();
+        let is_it = |id: &DiskId, entry: &Entry| {
+            let named = name.is_empty() || entry.name == name;
+            (named && !entry.unnamed) || id.to_string() == name
+        };
         let mut found = entries
-            .values()
-            .filter(|entry| name.is_empty() || entry.name == name)
-            .filter_map(|entry| Some((entry, entry.place?)));
+            .iter()
+            .filter(|(id, entry)| is_it(id, entry))
+            .filter_map(|(_, entry)| Some((entry, entry.place?)));
         let first = found.next()?;
         found.next().is_none().then(|| (first.0.clone(), first.1))
     }
@@ -127,7 +141,7 @@ impl Directory {
         let mut names: Vec<_> = self
             .entries()
             .values()
-            .filter(|entry| entry.place.is_some())
+            .filter(|entry| entry.place.is_some() && !entry.unnamed)
             .map(|entry| entry.name.clone())
             .collect();
         names.sort_unstable();

@@ -257,6 +257,12 @@ impl Engine {
         drop(servers);
     }
 
+    /// Has clients find a disk by its id alone (32 hexadecimal digits), or by its name
+    /// as well. Those that are there stay.
+    pub fn set_unnamed(&self, disk: DiskId, unnamed: bool) {
+        self.0.shared.directory.set_unnamed(disk, unnamed);
+    }
+
     fn servers(&self) -> MutexGuard<'_, HashMap<DiskId, Vec<Server>>> {
         self.0.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -9,6 +9,8 @@
 //! job and of its nodes are made. So it is found again by whoever knows the name,
 //! whatever became of the process that began it.
 
+use crate::Export;
+
 /// What a gentle copy copies at a time. QEMU takes 16 MiB unless told otherwise, and all
 /// of that before it looks at its limit: the guest feels it. With less, the limit holds
 /// as exactly as a guard needs, and the copy is slower where nothing limits it.
@@ -22,20 +24,42 @@ pub struct Copy {
     pub name: String,
     /// The disk.
     pub device: String,
-    /// The file that it is in.
+    /// Where it is, in the words of [`Drive::image`](crate::Drive::image).
     pub source: String,
-    /// The file that it goes to.
-    pub destination: String,
-    /// How its bytes are kept, here and there.
-    pub format: String,
+    /// Where it goes.
+    pub to: Place,
     /// Whether it copies little at a time, because something must hold beside it.
     pub gentle: bool,
 }
 
 impl Copy {
-    /// The node that is the destination's file.
+    /// The node below the destination's format, where that is a file.
     pub(crate) fn file_node(&self) -> String {
         format!("{}-file", self.name)
+    }
+}
+
+/// Where a copy goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// To a file.
+    File {
+        /// Its path.
+        path: String,
+        /// How its bytes are to be kept.
+        format: String,
+    },
+    /// To an export of a server that is there.
+    Export(Export),
+}
+
+impl Place {
+    /// As the machine names the image, once the disk is there.
+    pub fn image(&self) -> String {
+        match self {
+            Place::File { path, .. } => path.clone(),
+            Place::Export(export) => export.to_string(),
+        }
     }
 }
 

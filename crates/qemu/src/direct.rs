@@ -1,8 +1,8 @@
 //! A machine that is asked over QMP.
 //!
 //! The copy is `blockdev-mirror`, from the disk's root node to a node of our own: a
-//! format over a file, both named after the copy. When it is complete, QEMU puts our
-//! node where the old one was; the old ones are then dropped as far as they are named
+//! format over a file, or an export of an NBD server, named after the copy. When it is
+//! complete, QEMU puts our node where the old one was; the old ones are then dropped as far as they are named
 //! (those that are not, QEMU drops by itself).
 //!
 //! **Thin.** Our nodes discard (`unmap`), so that QEMU zeroes the destination by making
@@ -18,15 +18,16 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use crate::copy::GENTLE;
+use crate::copy::{GENTLE, Place};
 use crate::drive::{Drive, Node, Unmovable, is_known};
 use crate::qmp::{
     AddNode, Bitmap, Block, CompleteJob, CreateImage, DeleteNode, DismissJob,
-    FileOptions, FormatOptions, Inserted, Job, JobStatus, LatencyHistogram, Mirror,
-    Monitor, NewImage, NodeOptions, PATIENCE, QmpError, QueryBlock, QueryBlockStats,
-    QueryJobs, QueryNodes, QueryStatus, SetSpeed, Stats, StopJob,
+    ExportOptions, FileOptions, FormatOptions, Inserted, Job, JobStatus,
+    LatencyHistogram, Mirror, Monitor, NewImage, NodeOptions, PATIENCE, QmpError,
+    QueryBlock, QueryBlockStats, QueryJobs, QueryNodes, QueryStatus, SetSpeed, Stats,
+    StopJob, UnixServer,
 };
-use crate::{Copy, CopyState, QemuError, Run};
+use crate::{Copy, CopyState, Export, QemuError, RECONNECT, Run};
 
 /// How often a job that is about to end is looked at where no event says so.
 const LOOK: Duration = Duration::from_millis(100);
@@ -55,18 +56,16 @@ impl Direct {
 
     pub(crate) async fn drives(&self) -> Result<Vec<Drive>, QmpError> {
         let directory = self.monitor.directory();
-        let whole = |file: &str| match &directory {
-            // What is no path has a scheme, or is JSON.
-            Some(directory) if !file.contains(':') && !file.is_empty() => {
-                directory.join(file).display().to_string()
-            }
-            _ => file.to_owned(),
-        };
         let blocks = self.monitor.call(&QueryBlock {}).await?;
         let drive = |block: Block| {
             let device = name_of(&block);
             let inserted = block.inserted?;
-            Some(drive_of(device, block.qdev, whole(&inserted.file), inserted))
+            Some(drive_of(
+                device,
+                block.qdev,
+                whole(directory.as_deref(), &inserted.file),
+                inserted,
+            ))
         };
         let mut drives: Vec<Drive> = blocks.into_iter().filter_map(drive).collect();
         drives.sort_by(|one, other| one.device.cmp(&other.device));
@@ -119,24 +118,12 @@ impl Direct {
             let device = drive.device.clone();
             return Err(QemuError::NoDrive { device, has: "no node for it".into() });
         };
-        let options =
-            |name| NodeOptions { node_name: name, cache: node.cache, discard: "unmap" };
-        let file = FileOptions {
-            driver: "file",
-            filename: copy.destination.clone(),
-            node: options(copy.file_node()),
-        };
-        self.monitor.call(&AddNode::File(file)).await?;
-        if copy.format == "qcow2" {
-            self.create_image(copy, drive.size, node.cluster_size).await?;
+        match &copy.to {
+            Place::File { path, format } => {
+                self.add_file(copy, path, format, drive.size, node).await?;
+            }
+            Place::Export(export) => self.add_export(copy, export, node).await?,
         }
-        let format = FormatOptions {
-            driver: copy.format.clone(),
-            file: copy.file_node(),
-            detect_zeroes: node.detect_zeroes.clone(),
-            node: options(copy.name.clone()),
-        };
-        self.monitor.call(&AddNode::Format(format)).await?;
         let mirror = Mirror {
             job_id: copy.name.clone(),
             device: node.name.clone(),
@@ -150,13 +137,61 @@ impl Direct {
         Ok(())
     }
 
+    /// Adds the nodes of a destination that is a file.
+    async fn add_file(
+        &self,
+        copy: &Copy,
+        path: &str,
+        format: &str,
+        size: u64,
+        like: &Node,
+    ) -> Result<(), QemuError> {
+        let file = FileOptions {
+            driver: "file",
+            filename: path.into(),
+            node: options(copy.file_node(), like),
+        };
+        self.monitor.call(&AddNode::File(file)).await?;
+        if format == "qcow2" {
+            self.create_image(copy, size, like.cluster_size).await?;
+        }
+        let format = FormatOptions {
+            driver: format.into(),
+            file: copy.file_node(),
+            detect_zeroes: like.detect_zeroes.clone(),
+            node: options(copy.name.clone(), like),
+        };
+        self.monitor.call(&AddNode::Format(format)).await?;
+        Ok(())
+    }
+
+    /// Adds the node of a destination that is an export.
+    async fn add_export(
+        &self,
+        copy: &Copy,
+        export: &Export,
+        like: &Node,
+    ) -> Result<(), QemuError> {
+        let export = ExportOptions {
+            driver: "nbd",
+            server: UnixServer { r#type: "unix", path: export.socket.clone() },
+            export: export.name.clone(),
+            reconnect_delay: RECONNECT,
+            detect_zeroes: like.detect_zeroes.clone(),
+            node: options(copy.name.clone(), like),
+        };
+        self.monitor.call(&AddNode::Export(export)).await?;
+        Ok(())
+    }
+
+    /// Makes a qcow2 image in the destination's file.
     async fn create_image(
         &self,
         copy: &Copy,
         size: u64,
         cluster_size: Option<u64>,
     ) -> Result<(), QemuError> {
-        let driver = copy.format.clone();
+        let driver = "qcow2".into();
         let options = NewImage { driver, file: copy.file_node(), size, cluster_size };
         let job_id = copy.name.clone();
         self.monitor.call(&CreateImage { job_id, options }).await?;
@@ -212,11 +247,11 @@ impl Direct {
 
     pub(crate) async fn put_away(&self, copy: &Copy) -> Result<(), QemuError> {
         self.dismiss(&copy.name).await?;
-        let directory = self.monitor.directory().unwrap_or_default();
+        let directory = self.monitor.directory();
         let nodes = self.monitor.call(&QueryNodes { flat: true }).await?;
         let old = nodes
             .into_iter()
-            .filter(|node| directory.join(&node.file) == Path::new(&copy.source));
+            .filter(|node| whole(directory.as_deref(), &node.file) == copy.source);
         let mut old: Vec<String> = old.filter_map(|node| node.node).collect();
         // A node goes only after those above it. There are few, so each is tried until
         // a round drops none: what is left is in use, or is not to be dropped by us.
@@ -262,6 +297,22 @@ impl Direct {
     /// Drops a node; says whether it is dropped.
     async fn delete(&self, node_name: String) -> Result<bool, QmpError> {
         optional(self.monitor.call(&DeleteNode { node_name }).await)
+    }
+}
+
+/// What a node of ours has, to be as another is.
+fn options(node_name: String, like: &Node) -> NodeOptions {
+    NodeOptions { node_name, cache: like.cache, discard: "unmap" }
+}
+
+/// A node's file; one that is relative to QEMU's directory as a whole path.
+fn whole(directory: Option<&Path>, file: &str) -> String {
+    match directory {
+        // What is no path has a scheme, or is JSON.
+        Some(directory) if !file.contains(':') && !file.is_empty() => {
+            directory.join(file).display().to_string()
+        }
+        _ => file.to_owned(),
     }
 }
 

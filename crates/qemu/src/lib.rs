@@ -17,13 +17,15 @@ mod copy;
 mod direct;
 mod drive;
 mod error;
+mod export;
 mod machine;
 mod managed;
 pub mod qmp;
 pub mod virsh;
 
-pub use copy::{Copy, CopyState};
+pub use copy::{Copy, CopyState, Place};
 pub use drive::{Drive, Unmovable};
 pub use error::QemuError;
+pub use export::{Export, RECONNECT};
 pub use machine::{Machine, Reach, Run};
 pub use qmp::Stats;

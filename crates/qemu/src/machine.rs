@@ -81,6 +81,23 @@ impl Machine {
         }
     }
 
+    /// As whom QEMU runs, and so opens files, where that can be seen.
+    pub fn owner(&self) -> Option<(u32, u32)> {
+        match self {
+            Machine::Direct(one) => one.monitor().owner(),
+            Machine::Managed(_) => None,
+        }
+    }
+
+    /// Whether it would stay connected to an NBD server that is restarted. QEMU can, if
+    /// it is told to.
+    pub async fn reconnects(&self) -> Result<bool, QemuError> {
+        match self {
+            Machine::Direct(_) => Ok(true),
+            Machine::Managed(one) => Ok(one.reconnects().await?),
+        }
+    }
+
     /// Whether whoever owns it makes the destination's file; else we do.
     pub fn makes_files(&self) -> bool {
         matches!(self, Machine::Managed(_))

@@ -8,11 +8,17 @@
 //! A disk has one job at a time in libvirt, so a copy needs no name there: it is the
 //! mirror to the copy's destination.
 
-use crate::copy::GENTLE;
+use std::time::Duration;
+
+use crate::copy::{GENTLE, Place};
 use crate::drive::{Drive, Unmovable, is_known};
-use crate::qmp::Stats;
-use crate::virsh::{DomainDisk, Virsh, VirshError};
+use crate::qmp::{PATIENCE, Stats};
+use crate::virsh::{DomainDisk, Virsh, VirshError, nbd_disk, probe};
 use crate::{Copy, CopyState, QemuError, Run};
+
+/// How long libvirt may take to say what it would tell QEMU: it looks at QEMU anew if that
+/// has changed, which on a busy machine is a minute.
+const LOOK_ANEW: Duration = Duration::from_secs(120);
 
 /// A machine that libvirt owns.
 #[derive(Clone, Debug)]
@@ -66,6 +72,15 @@ impl Managed {
         Ok(domain.disks.into_iter().filter_map(drive).collect())
     }
 
+    /// Whether QEMU would look again for an NBD server that was away: older versions of
+    /// libvirt pass over what says so. It is asked what QEMU would be told, which
+    /// starts nothing.
+    pub(crate) async fn reconnects(&self) -> Result<bool, VirshError> {
+        let args = ["domxml-to-native", "qemu-argv", "--xml", "/dev/stdin"];
+        let told = self.virsh.run_with(&args, probe(), LOOK_ANEW).await?;
+        Ok(told.contains("reconnect-delay"))
+    }
+
     /// Whether a list of the machine's has anything in it.
     async fn lists(&self, list: &str, which: &[&str]) -> Result<bool, VirshError> {
         let whole = [&[list, &self.domain][..], which].concat();
@@ -85,14 +100,23 @@ impl Managed {
         speed: u64,
     ) -> Result<(), VirshError> {
         let (domain, speed) = (self.domain.as_str(), speed.to_string());
-        let Copy { device, destination, format, .. } = copy;
-        let args =
-            ["blockcopy", domain, device, "--dest", destination, "--format", format];
+        let (to, xml) = match &copy.to {
+            Place::File { path, format } => {
+                (&["--dest", path, "--format", format][..], String::new())
+            }
+            // What is there is not to be made.
+            Place::Export(export) => {
+                let xml = nbd_disk(export, &copy.device);
+                (&["--xml", "/dev/stdin", "--reuse-external"][..], xml)
+            }
+        };
+        let args = [&["blockcopy", domain, &copy.device][..], to].concat();
         // A machine that is to stay may be copied only by who sees to the copy's end.
         let more = ["--transient-job", "--bytes", "--bandwidth", &speed];
         let size = GENTLE.to_string();
         let gentle = if copy.gentle { &["--buf-size", &size][..] } else { &[] };
-        self.virsh.run(&[&args[..], &more[..], gentle].concat()).await.map(drop)
+        let whole = [&args[..], &more[..], gentle].concat();
+        self.virsh.run_with(&whole, xml, PATIENCE).await.map(drop)
     }
 
     pub(crate) async fn look(&self, copy: &Copy) -> Result<CopyState, QemuError> {
@@ -104,9 +128,10 @@ impl Managed {
         let Some(disk) = domain.disk(&copy.device) else {
             return Ok(CopyState::Unknown);
         };
-        let to = Some(copy.destination.as_str());
+        let to = copy.to.image();
+        let to = Some(to.as_str());
         Ok(match &disk.mirror {
-            Some(mirror) if mirror.file.as_deref() != to => CopyState::Unknown,
+            Some(mirror) if mirror.place.as_deref() != to => CopyState::Unknown,
             Some(mirror) if mirror.ready => CopyState::Ready,
             Some(_) => {
                 let total = job.map_or(0, |job| job.total);
@@ -141,11 +166,13 @@ impl Managed {
     pub(crate) async fn put_away(&self, copy: &Copy) -> Result<(), VirshError> {
         let kept = self.virsh.kept(&self.domain).await?;
         let source = kept.disk(&copy.device).and_then(|disk| disk.source.clone());
+        let to = copy.to.image();
         // A machine that is not to stay has no kept XML but its own.
-        if source.as_deref() == Some(copy.source.as_str()) {
+        if source.as_deref() != Some(to.as_str()) {
+            let source = source.unwrap_or_else(|| "nothing".into());
             return Err(VirshError::NotUnderstood {
                 command: format!("dumpxml --inactive {}", self.domain),
-                reason: format!("the next start would still use {}", copy.source),
+                reason: format!("the next start would use {source}, and not {to}"),
             });
         }
         Ok(())

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use hyper::Method;
 
 use crate::{
-    AddDatastore, AddVm, AskGuard, AttachDisk, ChangeClass, Class, CreateClass,
-    CreateDisk, CreatePolicy, Datastore, Disk, DiskStats, Explanation, ImageFate,
-    ImportDisk, Migration, MoveVmDisk, Policy, RecoverDisks, Recovery, RemovedDisk,
-    SetRate, StartMigration, Status, Top, TopBy, Vm,
+    AddDatastore, AddVm, AdoptVmDisk, AskGuard, AttachDisk, ChangeClass, Class,
+    CreateClass, CreateDisk, CreatePolicy, Datastore, Disk, DiskStats, Explanation,
+    ImageFate, ImportDisk, Migration, MoveVmDisk, Policy, RecoverDisks, Recovery,
+    ReleaseVmDisk, RemovedDisk, SetRate, StartMigration, Status, Top, TopBy, Vm,
 };
 
 pub use call::ClientError;
@@ -211,6 +211,26 @@ impl Client {
         request: &MoveVmDisk,
     ) -> Result<Migration, ClientError> {
         let path = format!("{}/moves", path("vms", name));
+        self.call(Method::POST, &path, request).await
+    }
+
+    /// Makes a disk that QEMU serves a disk of Sterna's.
+    pub async fn adopt_vm_disk(
+        &self,
+        name: &str,
+        request: &AdoptVmDisk,
+    ) -> Result<Migration, ClientError> {
+        let path = format!("{}/adoptions", path("vms", name));
+        self.call(Method::POST, &path, request).await
+    }
+
+    /// Makes a disk of Sterna's that a machine has a file, which QEMU serves.
+    pub async fn release_vm_disk(
+        &self,
+        name: &str,
+        request: &ReleaseVmDisk,
+    ) -> Result<Migration, ClientError> {
+        let path = format!("{}/releases", path("vms", name));
         self.call(Method::POST, &path, request).await
     }
 

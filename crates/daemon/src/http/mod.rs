@@ -76,6 +76,8 @@ fn routes() -> OpenApiRouter<Arc<Daemon>> {
         .routes(routes!(vms::list, vms::add))
         .routes(routes!(vms::show, vms::remove))
         .routes(routes!(vms::start_move))
+        .routes(routes!(vms::adopt))
+        .routes(routes!(vms::release))
 }
 
 /// The OpenAPI document, as it is kept in `openapi/sterna.json`.

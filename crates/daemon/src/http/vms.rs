@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use sterna_api::{AddVm, ErrorBody, Migration, MoveVmDisk, Vm};
+use sterna_api::{
+    AddVm, AdoptVmDisk, ErrorBody, Migration, MoveVmDisk, ReleaseVmDisk, Vm,
+};
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
@@ -70,4 +72,35 @@ pub(super) async fn start_move(
     Body(request): Body<MoveVmDisk>,
 ) -> Answer<Migration> {
     blocking(daemon, move |daemon| daemon.move_vm_disk(&name, &request)).await
+}
+
+/// Makes a disk that QEMU serves a disk of Sterna's: a migration, too.
+#[utoipa::path(
+    post, path = "/v1/vms/{name}/adoptions", tag = "vms", operation_id = "adopt_vm_disk",
+    params(("name" = String, Path, description = "The machine's name")),
+    request_body = AdoptVmDisk,
+    responses((status = 200, body = Migration), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn adopt(
+    State(daemon): State<Arc<Daemon>>,
+    Which(name): Which<String>,
+    Body(request): Body<AdoptVmDisk>,
+) -> Answer<Migration> {
+    blocking(daemon, move |daemon| daemon.adopt_vm_disk(&name, &request)).await
+}
+
+/// Makes a disk of Sterna's that a machine has a file, which QEMU serves: a migration, too.
+#[utoipa::path(
+    post, path = "/v1/vms/{name}/releases", tag = "vms",
+    operation_id = "release_vm_disk",
+    params(("name" = String, Path, description = "The machine's name")),
+    request_body = ReleaseVmDisk,
+    responses((status = 200, body = Migration), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn release(
+    State(daemon): State<Arc<Daemon>>,
+    Which(name): Which<String>,
+    Body(request): Body<ReleaseVmDisk>,
+) -> Answer<Migration> {
+    blocking(daemon, move |daemon| daemon.release_vm_disk(&name, &request)).await
 }

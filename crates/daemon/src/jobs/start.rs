@@ -104,6 +104,7 @@ impl Daemon {
             let message = format!("disk {name} is on datastore {} already", request.to);
             return Err(DaemonError::invalid(message).hint("choose another datastore"));
         }
+        self.check_settled(disk)?;
         if let Some(other) = self.migration_of(disk.id)? {
             let id = other.id;
             let message = format!("disk {name} is being moved by migration {id}");

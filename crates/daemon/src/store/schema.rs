@@ -18,10 +18,10 @@ use super::{StoreError, cannot};
 const APPLICATION_ID: i64 = 0x5354_524E;
 
 /// The schema that this Sterna writes: the number of steps to it.
-pub(super) const VERSION: i64 = 4;
+pub(super) const VERSION: i64 = 5;
 
 /// What brings a database from each version to the next.
-pub(super) const STEPS: [&str; 4] = [FIRST, SECOND, THIRD, FOURTH];
+pub(super) const STEPS: [&str; 5] = [FIRST, SECOND, THIRD, FOURTH, FIFTH];
 
 const _: () = assert!(STEPS.len() as u64 == VERSION.unsigned_abs());
 
@@ -166,6 +166,11 @@ const FOURTH: &str = "
     CREATE UNIQUE INDEX one_move_per_vm_disk ON vm_moves (vm, device)
         WHERE step NOT IN ('completed', 'cancelled');
 ";
+
+const FIFTH: &str = r#"
+    -- What a move makes of a machine's disk.
+    ALTER TABLE vm_moves ADD COLUMN kind TEXT NOT NULL DEFAULT '"move"';   -- JSON
+"#;
 
 /// How long to wait for someone who looks inside with the sqlite3 tool.
 const BUSY: Duration = Duration::from_secs(5);

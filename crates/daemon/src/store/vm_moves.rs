@@ -9,25 +9,28 @@ use sterna_api::{Application, Guard, Report};
 
 use super::{Ending, Step};
 use super::{Store, StoreError, cannot, from_json, from_sql, parsed, to_json, to_sql};
+use crate::vms::Kind;
 
 /// A move, as the state knows it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct VmMoveRecord {
     /// Its number; given by the store.
     pub(crate) id: u64,
+    /// What it makes of the disk.
+    pub(crate) kind: Kind,
     /// The machine's name.
     pub(crate) vm: String,
     /// The disk.
     pub(crate) device: String,
     /// Its size.
     pub(crate) size: u64,
-    /// How its bytes are kept.
+    /// How its bytes are kept where it goes.
     pub(crate) format: String,
     /// Where it was: a datastore, or a directory that is none.
     pub(crate) from: String,
     /// Its image there.
     pub(crate) source: String,
-    /// The datastore that it goes to.
+    /// Where it goes: a datastore, or a directory that is none.
     pub(crate) to: String,
     /// Its image there; known once the move has its number.
     pub(crate) destination: String,
@@ -59,6 +62,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<VmMoveRecord> {
     };
     Ok(VmMoveRecord {
         id: from_sql(row.get("id")?),
+        kind: from_json(row, "kind")?,
         vm: row.get("vm")?,
         device: row.get("device")?,
         size: from_sql(row.get("size")?),
@@ -98,8 +102,9 @@ fn insert(connection: &Connection, one: &VmMoveRecord) -> rusqlite::Result<u64> 
     let id = next_number(connection)?;
     connection.execute(
         "INSERT INTO vm_moves (id, vm, device, size, format, from_place, from_image,
-         to_datastore, to_image, rate, guard, step, paused, cancel, started, application)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+         to_datastore, to_image, rate, guard, step, paused, cancel, started, application,
+         kind)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         params![
             id,
             one.vm,
@@ -117,6 +122,7 @@ fn insert(connection: &Connection, one: &VmMoveRecord) -> rusqlite::Result<u64> 
             one.cancel,
             to_sql(one.started),
             to_json(&one.application),
+            to_json(&one.kind),
         ],
     )?;
     Ok(from_sql(id))

@@ -112,16 +112,22 @@ impl Daemon {
         };
         vm.detail = Some(run.word);
         vm.qemu = version;
-        let disk = |(drive, now): (Drive, Option<VmFigures>)| VmDisk {
-            datastore: datastore_of(datastores, &drive.image),
-            migration: self.vms.mover_of(&vm.name, &drive.device),
-            device: drive.device,
-            image: drive.image,
-            format: drive.format,
-            size: drive.size,
-            allocated: drive.allocated,
-            read_only: drive.read_only,
-            now,
+        let disk = |(drive, now): (Drive, Option<VmFigures>)| {
+            // A state that cannot be read is said elsewhere.
+            let ours = self.disk_behind(&drive.image).unwrap_or_default();
+            let (disk, on) = ours.map(|disk| (disk.name, disk.datastore)).unzip();
+            VmDisk {
+                disk,
+                datastore: on.or_else(|| datastore_of(datastores, &drive.image)),
+                migration: self.vms.mover_of(&vm.name, &drive.device),
+                device: drive.device,
+                image: drive.image,
+                format: drive.format,
+                size: drive.size,
+                allocated: drive.allocated,
+                read_only: drive.read_only,
+                now,
+            }
         };
         vm.disks = drives.into_iter().map(disk).collect();
         vm

@@ -5,8 +5,11 @@
 //! switch over, and puts away what is left, in whatever way it ends. Such a move is a
 //! migration like any other to whoever looks at it, with a number among theirs.
 //!
+//! A machine's disk can also become a disk of ours, and a file again: then one end of the
+//! copy is an export of this daemon, and the rest is the same.
+//!
 //! `book` has the machines, `link` the connections, `moves` what may be asked of a move,
-//! and `mover` is the move itself.
+//! `adoptions` of those to and from disks of ours (`ours`), and `mover` is the move itself.
 //!
 //! **Who decides where the disk is.** QEMU does, from the moment it is told to switch
 //! over; so it is asked, and never guessed. Until that moment (the step `switching`) the
@@ -17,11 +20,15 @@
 //! behind; the next one finds it by its name and goes on. One that stops in good order
 //! has the jobs stand still until it is back, as nobody would hold what was promised.
 
+mod adoptions;
 mod book;
+mod checks;
+mod kind;
 mod link;
 mod look;
 mod mover;
 mod moves;
+mod ours;
 mod pace;
 mod reach;
 mod view;
@@ -32,6 +39,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::runtime::Handle;
 
+pub(crate) use self::kind::Kind;
 use self::link::Link;
 use self::moves::Move;
 pub(crate) use self::reach::Reach;

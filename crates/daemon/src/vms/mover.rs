@@ -7,7 +7,11 @@
 //!
 //! `switching` is made durable before QEMU is told to switch over: from then on only
 //! QEMU can say where the disk is. Whatever ends the copy, that is asked
-//! ([`Mover::judge`]): also where somebody else has given the job up, or completed it.
+//! ([`Mover::judge`]): also where somebody else has given the job up, or completed it. A
+//! daemon that was killed right after `switching` may not have told QEMU, so the next one
+//! tells it (again) if both sides are still the same.
+//!
+//! The destination is a file, or a disk of ours (`destination`).
 //!
 //! **Failures.** Before `switching`, a machine that has died or does not answer ends the
 //! move: the source is the truth, and the destination goes. What such a machine still has
@@ -24,7 +28,7 @@ use sterna_api::{Guarding, Progress};
 use sterna_core::guard::Observation;
 use sterna_core::mirror::Allowance;
 use sterna_core::{Nanos, measure};
-use sterna_qemu::{Copy, CopyState, Drive, Machine, QemuError, Stats};
+use sterna_qemu::{Copy, CopyState, Drive, Export, Machine, Place, QemuError, Stats};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Reach;
@@ -37,6 +41,7 @@ use crate::figures::Watch;
 use crate::jobs::{Post, first_allowance};
 use crate::store::{Step, VmMoveRecord};
 
+mod destination;
 mod end;
 mod files;
 
@@ -100,6 +105,8 @@ struct Mover {
     told: Option<u64>,
     /// Bytes that QEMU has copied.
     done: u64,
+    /// Whether QEMU was told to switch over, by this daemon.
+    switches: bool,
     /// Whether the destination's file is this move's.
     may_remove: bool,
     began: Instant,
@@ -117,8 +124,13 @@ pub(super) fn start(
         name: format!("sterna-{}-{:x}", record.id, record.started),
         device: record.device.clone(),
         source: record.source.clone(),
-        destination: record.destination.clone(),
-        format: record.format.clone(),
+        to: match Export::parse(&record.destination) {
+            Some(export) => Place::Export(export),
+            None => Place::File {
+                path: record.destination.clone(),
+                format: record.format.clone(),
+            },
+        },
         gentle: !record.guard.is_none(),
     };
     let record_has_file = record.step != Step::Created;
@@ -135,6 +147,7 @@ pub(super) fn start(
         last: None,
         told: None,
         done: 0,
+        switches: false,
         may_remove: record_has_file,
         began: Instant::now(),
     };
@@ -178,24 +191,13 @@ impl Mover {
         }
         let before = self.watch.application().during;
         self.watch = Watch::new(sterna_api::Application { before, ..Default::default() });
-        self.make_file(&machine)?;
+        self.make_destination(&machine)?;
         let speed = self.speed(first_allowance(&self.record.guard));
         machine.begin(&self.copy, &drive, speed).await?;
         self.told = Some(speed);
         self.advance(Step::Copying)?;
         self.began = Instant::now();
         self.follow().await
-    }
-
-    /// Makes the destination's file, unless whoever owns the machine does. One that is
-    /// there already is somebody else's.
-    fn make_file(&mut self, machine: &Machine) -> Result<(), DaemonError> {
-        let made = match machine.makes_files() {
-            true => files::is_free(&self.record),
-            false => files::make(&self.record),
-        };
-        self.may_remove = made.is_ok();
-        made
     }
 
     /// Has the disk count how long its requests take. That may be refused: then
@@ -229,7 +231,7 @@ impl Mover {
                 CopyState::Copying { done, total } => {
                     self.watch_over(&machine, done, total).await?;
                 }
-                CopyState::Ready if self.record.step == Step::Copying => {
+                CopyState::Ready if !self.switches => {
                     self.switch_over(&machine).await?;
                 }
                 CopyState::Ready | CopyState::Switching => {}
@@ -315,9 +317,11 @@ impl Mover {
     /// Both sides are the same: has QEMU switch over.
     async fn switch_over(&mut self, machine: &Machine) -> Result<(), Halt> {
         self.advance(Step::Switching)?;
+        self.seal()?;
         // What is written meanwhile is all that is left, and it is not to take long.
         machine.set_speed(&self.copy, 0).await?;
         machine.complete(&self.copy).await?;
+        self.switches = true;
         Ok(())
     }
 

@@ -2,25 +2,23 @@
 //!
 //! A wish is made durable first, and then the mover is woken: it looks at the record.
 
-use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use sterna_api::{
     Application, AskGuard, Guard, Guarding, Migration, MoveVmDisk, Progress,
 };
-use sterna_engine::datastore::Location;
 use sterna_qemu::Drive;
 use tokio::sync::Notify;
 
 use super::book::claim_of;
+use super::checks::{check_guard, check_room, directory_of, place_of, plain};
 use super::look::datastore_of;
-use super::{Reach, mover};
+use super::{Kind, Reach, mover};
 use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
 use crate::jobs::{check_rate, wanted};
-use crate::shelf::Shelf;
 use crate::store::{Step, VmMoveRecord, VmRecord};
 
 /// A move that has not ended.
@@ -84,6 +82,7 @@ impl Daemon {
         let directory = directory_of(&shelf)?;
         let drive = self.movable(&known, &request.device)?;
         check_guard(&known.reach, &guard)?;
+        let (device, format) = (plain(&drive.device), drive.format.clone());
         let from = datastore_of(&self.store.datastores()?, &drive.image);
         if from.as_ref() == Some(&request.to) {
             let message = format!(
@@ -94,31 +93,25 @@ impl Daemon {
         }
         check_room(&shelf, &drive)?;
         let record = VmMoveRecord {
-            id: 0,
-            vm: vm.into(),
-            device: drive.device.clone(),
-            size: drive.size,
-            format: drive.format.clone(),
             from: from.unwrap_or_else(|| place_of(&drive.image)),
-            source: drive.image,
             to: request.to.clone(),
-            destination: String::new(),
-            rate: request.rate,
-            guard,
-            step: Step::Created,
-            paused: false,
-            cancel: false,
-            started: clock::now(),
-            ended: None,
-            note: None,
-            application: Application::default(),
-            report: None,
+            ..new_move(vm, drive, request.rate, guard)
         };
-        let stem = format!("{vm}-{}", plain(&drive.device));
+        let stem = format!("{vm}-{device}");
         let name = move |id: u64| {
-            let file = format!("{stem}-{id}.{}", drive.format);
+            let file = format!("{stem}-{id}.{format}");
             directory.join(file).display().to_string()
         };
+        self.begin_vm_move(&known, record, name)
+    }
+
+    /// Records a move, whose destination is named by its number, and starts it.
+    pub(super) fn begin_vm_move(
+        self: &Arc<Self>,
+        known: &VmRecord,
+        record: VmMoveRecord,
+        name: impl FnOnce(u64) -> String + Send + 'static,
+    ) -> Result<Migration> {
         let id = self.add_vm_move(record, name)?;
         self.start_mover(id, &known.reach)?;
         self.show_migration(id)
@@ -144,8 +137,26 @@ impl Daemon {
         Ok(self.store.add_vm_move(record, name)?)
     }
 
-    /// The disk, if it can be moved.
-    fn movable(&self, known: &VmRecord, device: &str) -> Result<Drive> {
+    /// The disk, if it is QEMU's and can be moved.
+    pub(super) fn movable(&self, known: &VmRecord, device: &str) -> Result<Drive> {
+        let drive = self.drive_of(known, device)?;
+        let name = &known.name;
+        if let Some(disk) = self.disk_behind(&drive.image)? {
+            let disk = disk.name;
+            let message = format!("disk {device} of {name} is Sterna's disk {disk}");
+            return Err(DaemonError::invalid(message).hint(format!(
+                "it is moved with `sterna migrate {disk} --to DATASTORE`"
+            )));
+        }
+        if let Some(why) = drive.unmovable {
+            let message = format!("disk {device} of {name} cannot be moved: {why}");
+            return Err(DaemonError::invalid(message));
+        }
+        Ok(drive)
+    }
+
+    /// A disk of a machine that is on.
+    pub(super) fn drive_of(&self, known: &VmRecord, device: &str) -> Result<Drive> {
         let link = self.vms.link(&known.name, &known.reach);
         let found = self.vms.runtime.block_on(async {
             let machine = link.machine().await?;
@@ -160,10 +171,6 @@ impl Daemon {
             let message = format!("{name} is off: QEMU is not there to copy its disks");
             return Err(DaemonError::unavailable(message)
                 .hint("start it, or copy the image with `qemu-img convert`"));
-        }
-        if let Some(why) = drive.unmovable {
-            let message = format!("disk {device} of {name} cannot be moved: {why}");
-            return Err(DaemonError::invalid(message));
         }
         Ok(drive)
     }
@@ -286,61 +293,33 @@ impl Daemon {
     }
 }
 
-/// The directory of a datastore that QEMU can open.
-fn directory_of(shelf: &Shelf) -> Result<PathBuf> {
-    match &shelf.record().location {
-        Location::Directory(directory) => Ok(directory.clone()),
-        _ => {
-            let message = format!("datastore {} is no directory", shelf.name());
-            Err(DaemonError::invalid(message)
-                .hint("QEMU itself writes the new image, so it has to be a plain file"))
-        }
+/// A move of this disk from file to file, to places that are yet to be said.
+pub(super) fn new_move(
+    vm: &str,
+    drive: Drive,
+    rate: Option<u64>,
+    guard: Guard,
+) -> VmMoveRecord {
+    VmMoveRecord {
+        id: 0,
+        kind: Kind::Move,
+        vm: vm.into(),
+        device: drive.device,
+        size: drive.size,
+        format: drive.format,
+        from: String::new(),
+        source: drive.image,
+        to: String::new(),
+        destination: String::new(),
+        rate,
+        guard,
+        step: Step::Created,
+        paused: false,
+        cancel: false,
+        started: clock::now(),
+        ended: None,
+        note: None,
+        application: Application::default(),
+        report: None,
     }
-}
-
-/// libvirt does not say how long single requests take.
-fn check_guard(reach: &Reach, guard: &Guard) -> Result<()> {
-    match (reach, guard.p99_us) {
-        (Reach::Libvirt { .. }, Some(_)) => {
-            let message = "libvirt does not say how long single requests take";
-            Err(DaemonError::invalid(message).hint("use --keep instead of --p99"))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// The new image is thin: it needs what the old one takes.
-fn check_room(shelf: &Shelf, drive: &Drive) -> Result<()> {
-    let name = shelf.name();
-    let space = shelf.look().map_err(|problem| {
-        DaemonError::unavailable(format!("datastore {name} cannot be used: {problem}"))
-            .hint("put that right; it is tried again every few seconds")
-    })?;
-    let needs = drive.allocated.unwrap_or(drive.size).min(drive.size);
-    if space.free >= needs {
-        return Ok(());
-    }
-    let missing = sterna_core::Bytes(needs - space.free);
-    let message = format!(
-        "disk {} takes {}, and datastore {name} has {} free: {missing} are missing",
-        drive.device,
-        sterna_core::Bytes(needs),
-        sterna_core::Bytes(space.free)
-    );
-    let code = sterna_api::ErrorCode::NoSpace;
-    Err(DaemonError::new(code, message).hint(format!("make room on datastore {name}")))
-}
-
-/// Where an image is that is on no datastore: its directory, if it has one.
-fn place_of(image: &str) -> String {
-    match Path::new(image).parent().filter(|_| image.starts_with('/')) {
-        Some(directory) => directory.display().to_string(),
-        None => image.to_owned(),
-    }
-}
-
-/// A device's name as a part of a file's.
-fn plain(device: &str) -> String {
-    let keep = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    device.chars().map(|c| if keep(c) { c } else { '-' }).collect()
 }

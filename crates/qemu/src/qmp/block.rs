@@ -111,6 +111,8 @@ pub enum AddNode {
     File(FileOptions),
     /// A format over a node.
     Format(FormatOptions),
+    /// An export of an NBD server.
+    Export(ExportOptions),
 }
 command!(AddNode, "blockdev-add", Nothing);
 
@@ -151,6 +153,34 @@ pub struct FormatOptions {
     /// What all nodes have.
     #[serde(flatten)]
     pub node: NodeOptions,
+}
+
+/// A node that is an export of an NBD server.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ExportOptions {
+    /// `nbd`.
+    pub driver: &'static str,
+    /// Where the server is.
+    pub server: UnixServer,
+    /// The export's name.
+    pub export: String,
+    /// How long requests wait for a server that is away, in seconds.
+    pub reconnect_delay: u32,
+    /// What becomes of zeroes that the guest writes.
+    pub detect_zeroes: String,
+    /// What all nodes have.
+    #[serde(flatten)]
+    pub node: NodeOptions,
+}
+
+/// A server on this machine.
+#[derive(Clone, Debug, Serialize)]
+pub struct UnixServer {
+    /// `unix`.
+    pub r#type: &'static str,
+    /// The path of its socket.
+    pub path: String,
 }
 
 /// Drops a node that nothing uses.

@@ -19,8 +19,8 @@ mod monitor;
 mod stats;
 
 pub use block::{
-    AddNode, Bitmap, Block, Cache, DeleteNode, FileOptions, FormatOptions, Image,
-    Inserted, NewImage, NodeOptions, QueryBlock, QueryNodes,
+    AddNode, Bitmap, Block, Cache, DeleteNode, ExportOptions, FileOptions, FormatOptions,
+    Image, Inserted, NewImage, NodeOptions, QueryBlock, QueryNodes, UnixServer,
 };
 pub use command::Command;
 pub use error::QmpError;

@@ -11,6 +11,7 @@
 //! [`Monitor`] is dropped; what it had begun in QEMU goes on.
 
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -104,6 +105,13 @@ impl Monitor {
     /// where QEMU listens itself, as a process that we may look at.
     pub fn directory(&self) -> Option<PathBuf> {
         std::fs::read_link(format!("/proc/{}/cwd", self.shared.process?)).ok()
+    }
+
+    /// As whom QEMU runs: its user and group, where that can be seen.
+    pub fn owner(&self) -> Option<(u32, u32)> {
+        let process =
+            std::fs::metadata(format!("/proc/{}", self.shared.process?)).ok()?;
+        Some((process.uid(), process.gid()))
     }
 
     /// What happens from now on.

@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 use roxmltree::{Document, Error, Node};
 
+use crate::Export;
+
 /// A machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domain {
@@ -33,8 +35,8 @@ pub struct DomainDisk {
 /// What a disk is being copied to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MirrorElement {
-    /// Its file, if it is one.
-    pub file: Option<String>,
+    /// Where that is, as with the disk itself.
+    pub place: Option<String>,
     /// Whether both sides are the same.
     pub ready: bool,
 }
@@ -63,15 +65,23 @@ fn child<'a, 'i>(node: Node<'a, 'i>, tag: &str) -> Option<Node<'a, 'i>> {
     node.children().find(|child| child.has_tag_name(tag))
 }
 
+/// A file, a block device, or something on a network: an export of a server on this
+/// machine as QEMU names it, of anything else the name.
+fn place(source: Node<'_, '_>) -> Option<String> {
+    let of = |name| source.attribute(name).map(str::to_owned);
+    let export = || {
+        let socket = child(source, "host")?.attribute("socket")?.to_owned();
+        let is_nbd = source.attribute("protocol") == Some("nbd");
+        let name = source.attribute("name").unwrap_or_default().to_owned();
+        is_nbd.then(|| Export { name, socket }.to_string())
+    };
+    of("file").or_else(|| of("dev")).or_else(export).or_else(|| of("name"))
+}
+
 fn disk(node: Node<'_, '_>) -> Option<DomainDisk> {
     let target = child(node, "target")?.attribute("dev")?.to_owned();
     let driver = child(node, "driver").and_then(|driver| driver.attribute("type"));
     let source = child(node, "source");
-    // A file, a block device, or the name of something on a network.
-    let place = |source: Node<'_, '_>| {
-        let of = |name| source.attribute(name).map(str::to_owned);
-        of("file").or_else(|| of("dev")).or_else(|| of("name"))
-    };
     let encrypted = child(node, "encryption").is_some()
         || source.is_some_and(|source| child(source, "encryption").is_some());
     Some(DomainDisk {
@@ -82,7 +92,7 @@ fn disk(node: Node<'_, '_>) -> Option<DomainDisk> {
         encrypted,
         is_file: node.attribute("type") == Some("file"),
         mirror: child(node, "mirror").map(|mirror| MirrorElement {
-            file: child(mirror, "source").and_then(place),
+            place: child(mirror, "source").and_then(place),
             ready: mirror.attribute("ready") == Some("yes"),
         }),
     })
@@ -125,7 +135,10 @@ mod tests {
         assert_eq!(disk.source.as_deref(), Some("/vm/a.raw"));
         assert_eq!((disk.format.as_str(), disk.is_file), ("raw", true));
         let mirror = disk.mirror.as_ref().unwrap();
-        assert_eq!((mirror.file.as_deref(), mirror.ready), (Some("/vm/new/x.raw"), true));
+        assert_eq!(
+            (mirror.place.as_deref(), mirror.ready),
+            (Some("/vm/new/x.raw"), true)
+        );
         let empty = domain.disk("sda").unwrap();
         assert!(empty.source.is_none() && empty.read_only && empty.mirror.is_none());
     }

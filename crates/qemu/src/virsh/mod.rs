@@ -3,20 +3,25 @@
 //! A call is a process. It costs 20 ms and spares us libvirt's C library, and `virsh`
 //! speaks with every version of libvirt that it comes with. What it prints for people
 //! is not read: `domain` reads the machine's XML, `figures` what `domstats` and
-//! `blockjob --raw` print, which are `key=value` lines.
+//! `blockjob --raw` print, which are `key=value` lines. `network` has the XML that we
+//! write.
 
 mod domain;
 mod error;
 mod figures;
+mod network;
 
 use std::process::Stdio;
+use std::time::Duration;
 
+use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::time::timeout;
 
 pub use domain::{Domain, DomainDisk, MirrorElement};
 pub use error::VirshError;
 pub use figures::{BlockFigures, JobFigures};
+pub(crate) use network::{nbd_disk, probe};
 
 use crate::qmp::PATIENCE;
 
@@ -34,17 +39,36 @@ impl Virsh {
 
     /// Runs one command and gives what it printed.
     pub async fn run(&self, args: &[&str]) -> Result<String, VirshError> {
+        self.run_with(args, String::new(), PATIENCE).await
+    }
+
+    /// Runs one command that reads `input`, and gives what it printed.
+    pub async fn run_with(
+        &self,
+        args: &[&str],
+        input: String,
+        patience: Duration,
+    ) -> Result<String, VirshError> {
         let command = || args.join(" ");
-        let output = Command::new("virsh")
+        let started = Command::new("virsh")
             .args(["--quiet", "--connect", &self.uri])
             .args(args)
             // Messages are compared; they must not be translated.
             .env("LC_ALL", "C")
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .kill_on_drop(true)
-            .output();
-        let silent = |_| VirshError::Silent { command: command(), after: PATIENCE };
-        let output = timeout(PATIENCE, output).await.map_err(silent)?;
+            .spawn();
+        let mut virsh =
+            started.map_err(|error| VirshError::NoVirsh(error.to_string()))?;
+        if let Some(mut stdin) = virsh.stdin.take() {
+            // A few hundred bytes, which the pipe takes; a program that has ended says
+            // why.
+            let _ = stdin.write_all(input.as_bytes()).await;
+        }
+        let silent = |_| VirshError::Silent { command: command(), after: patience };
+        let output = timeout(patience, virsh.wait_with_output()).await.map_err(silent)?;
         let output = output.map_err(|error| VirshError::NoVirsh(error.to_string()))?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());

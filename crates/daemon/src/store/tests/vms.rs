@@ -1,7 +1,7 @@
 //! Machines, and moves of their disks.
 
 use super::*;
-use crate::vms::Reach;
+use crate::vms::{Kind, Reach};
 
 fn vm(name: &str) -> VmRecord {
     VmRecord {
@@ -14,6 +14,7 @@ fn vm(name: &str) -> VmRecord {
 fn a_move(device: &str) -> VmMoveRecord {
     VmMoveRecord {
         id: 0,
+        kind: Kind::Move,
         vm: "web".into(),
         device: device.into(),
         size: 10 << 30,

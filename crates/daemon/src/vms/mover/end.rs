@@ -5,10 +5,12 @@ use std::time::Duration;
 use sterna_api::Report;
 use tokio::time::sleep;
 
-use super::{AGAIN, Halt, Mover, Outcome, files};
+use super::destination::{allocated, both, left_behind};
+use super::{AGAIN, Halt, Mover, Outcome};
 use crate::clock;
 use crate::daemon::lock;
 use crate::store::{Ending, Step, StoreError};
+use crate::vms::Kind;
 
 impl Mover {
     /// Ends the move as it turned out; or says after which time to try again.
@@ -51,12 +53,14 @@ impl Mover {
             }
             Err(error) => Err(error),
         };
-        let kept = format!("kept: {}", self.record.source);
+        let kept = left_behind(&self.record);
         let note = match put_away {
             Ok(()) => kept,
             Err(error) => format!("{kept}; {error}"),
         };
-        self.close(Step::Completed, Some(note))
+        self.close(Step::Completed, Some(note))?;
+        self.open();
+        Ok(())
     }
 
     /// The disk is where it was.
@@ -69,7 +73,7 @@ impl Mover {
             Err(error) => Err(error),
         };
         let left = given_up.err().map(|error| format!("QEMU may still have it: {error}"));
-        self.cancelled(why, left)
+        self.cancelled(why, left).await
     }
 
     /// Something is wrong. Ends the move, or says after which time to try again.
@@ -94,7 +98,7 @@ impl Mover {
             }
             (_, Halt::Machine(error)) if error.is_gone() || error.is_silent() => {
                 let silent = error.is_silent();
-                let ended = self.cancelled(Some(why), None);
+                let ended = self.cancelled(Some(why), None).await;
                 if silent && ended.is_ok() {
                     self.tidy().await;
                 }
@@ -120,17 +124,26 @@ impl Mover {
                 false => self.stayed(Some("the machine went off".into())).await,
             };
         }
-        let (source, destination) = (&self.record.source, &self.record.destination);
+        let (source, destination) = both(&self.record);
         let note = format!(
             "QEMU ended while it switched over, so its last writes may be in either \
              image; both are kept: {source} and {destination}"
         );
         self.daemon.store.vm_move_advances(self.record.id, Step::Copying)?;
-        self.close(Step::Cancelled, Some(note))
+        self.close(Step::Cancelled, Some(note))?;
+        self.open();
+        Ok(())
+    }
+
+    /// A disk of ours that was adopted, or may have been, is one like any other.
+    fn open(&self) {
+        if let Kind::Adopt(disk) = &self.record.kind {
+            self.daemon.open_adopted(disk);
+        }
     }
 
     /// Records that the disk is where it was; the destination goes.
-    fn cancelled(
+    async fn cancelled(
         &mut self,
         why: Option<String>,
         left: Option<String>,
@@ -139,7 +152,7 @@ impl Mover {
             self.daemon.store.vm_move_advances(self.record.id, Step::Copying)?;
             self.record.step = Step::Copying;
         }
-        let kept = self.may_remove.then(|| files::remove(&self.record)).flatten();
+        let kept = self.remove_destination().await;
         let parts = [why, left, kept];
         let note: Vec<String> = parts.into_iter().flatten().collect();
         let note = (!note.is_empty()).then(|| note.join("; "));
@@ -153,7 +166,7 @@ impl Mover {
             duration_s: clock::now().saturating_sub(record.started) as f64,
             copied: self.done,
             average_rate: self.done as f64 / copying.max(1e-3),
-            allocated: files::allocated(record),
+            allocated: allocated(&self.daemon, record),
             ..Report::default()
         };
         let application = self.watch.application();
@@ -188,7 +201,12 @@ impl Mover {
             };
             match given_up {
                 Err(error) if error.is_silent() => {}
-                _ => return,
+                _ => {
+                    if let Some(why) = self.remove_destination().await {
+                        tracing::warn!(migration = self.record.id, why, "left behind");
+                    }
+                    return;
+                }
             }
         }
     }

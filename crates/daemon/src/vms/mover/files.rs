@@ -1,4 +1,5 @@
 //! The destination's file, where we make it: as the source's, to the one who opens it.
+//! Where there is no file to go by, it is whose QEMU is.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, chown};
@@ -8,7 +9,10 @@ use crate::store::VmMoveRecord;
 
 /// Makes the file, which must not be there: raw images have their size, others are to
 /// be filled.
-pub(super) fn make(record: &VmMoveRecord) -> Result<(), DaemonError> {
+pub(super) fn make(
+    record: &VmMoveRecord,
+    qemu: Option<(u32, u32)>,
+) -> Result<(), DaemonError> {
     let path = &record.destination;
     let failed = |error: std::io::Error| {
         DaemonError::unavailable(format!("cannot make {path}: {error}"))
@@ -21,9 +25,10 @@ pub(super) fn make(record: &VmMoveRecord) -> Result<(), DaemonError> {
     if record.format == "raw" {
         file.set_len(record.size).map_err(failed)?;
     }
-    if let Some(source) = source {
+    let owner = source.map(|source| (source.uid(), source.gid())).or(qemu);
+    if let Some((user, group)) = owner {
         // Without the right to do so, QEMU must be able to open it as it is.
-        let _ = chown(path, Some(source.uid()), Some(source.gid()));
+        let _ = chown(path, Some(user), Some(group));
     }
     Ok(())
 }

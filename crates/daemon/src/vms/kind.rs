@@ -1,0 +1,44 @@
+//! What a move of a machine's disk makes of it, as the state keeps it.
+
+use serde::{Deserialize, Serialize};
+use sterna_engine::DiskId;
+
+/// What a move makes of a machine's disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    /// QEMU serves it before and after: from file to file.
+    Move,
+    /// It becomes a disk of ours, which is made for it.
+    Adopt(OurDisk),
+    /// It has been a disk of ours, and becomes a file that QEMU serves.
+    Release(OurDisk),
+}
+
+/// A disk of ours that a machine's disk becomes, or was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct OurDisk {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its id: by the name alone it could be another one by now.
+    #[serde(serialize_with = "as_text", deserialize_with = "from_text")]
+    pub(crate) id: DiskId,
+}
+
+impl Kind {
+    /// The disk of ours that it has to do with.
+    pub(crate) fn disk(&self) -> Option<&OurDisk> {
+        match self {
+            Kind::Move => None,
+            Kind::Adopt(disk) | Kind::Release(disk) => Some(disk),
+        }
+    }
+}
+
+fn as_text<S: serde::Serializer>(id: &DiskId, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(id)
+}
+
+fn from_text<'de, D: serde::Deserializer<'de>>(from: D) -> Result<DiskId, D::Error> {
+    String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+}

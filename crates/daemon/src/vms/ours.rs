@@ -1,0 +1,145 @@
+//! Disks of ours that a machine has: found by what QEMU calls their images, made for an
+//! adoption, and taken away again where that comes to nothing.
+//!
+//! While QEMU copies to a disk, that disk is nobody's truth. Its image calls itself
+//! partial, so that a recovery does not take it; it cannot be moved, removed or attached
+//! elsewhere; and clients do not find it by its name: QEMU knows it by its id, now and
+//! later. (So nobody takes it for a disk while QEMU is disconnected because the daemon was
+//! killed, and writes into the copy.) Right before the switch-over its
+//! image is *sealed* ([`Daemon::seal_adopted`]): it calls itself active from then on, as
+//! QEMU may make it the truth at any moment.
+
+use std::path::Path;
+use std::time::Duration;
+
+use sterna_api::{ImageFate, Provision};
+use sterna_engine::DiskId;
+use sterna_engine::sidecar::{Identity, Role};
+use sterna_qemu::Export;
+use tokio::time::{Instant, sleep};
+
+use super::kind::{Kind, OurDisk};
+use crate::daemon::{Daemon, NbdPlace};
+use crate::disks::{claim_of, identity, new_record};
+use crate::error::{DaemonError, Result};
+use crate::shelf::Shelf;
+use crate::store::{DiskRecord, VmMoveRecord};
+
+/// How long QEMU's connection may take to end after QEMU has dropped its node: both are
+/// on this machine.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// How often it is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+impl Daemon {
+    /// The disk of ours that an image is, in QEMU's words.
+    pub(super) fn disk_behind(&self, image: &str) -> Result<Option<DiskRecord>> {
+        let here = |place: &NbdPlace| match place {
+            NbdPlace::Unix(path) => {
+                let export = Export::parse(image)?;
+                (Path::new(&export.socket) == path).then_some(export.name)
+            }
+            NbdPlace::Tcp(_) => image.strip_prefix(&place.uri("")).map(str::to_owned),
+        };
+        let Some(name) = self.places.nbd.iter().find_map(here) else { return Ok(None) };
+        let is_it = |disk: &DiskRecord| disk.name == name || disk.id.to_string() == name;
+        Ok(self.store.disks()?.into_iter().find(is_it))
+    }
+
+    /// Where QEMU finds a disk of ours, also while others do not.
+    pub(super) fn export_of(&self, disk: DiskId) -> Result<Export> {
+        let socket = self.places.nbd.iter().find_map(|place| match place {
+            NbdPlace::Unix(path) => Some(path.display().to_string()),
+            NbdPlace::Tcp(_) => None,
+        });
+        let name = disk.to_string();
+        socket.map(|socket| Export { name, socket }).ok_or_else(|| {
+            DaemonError::unavailable("this daemon serves NBD on no unix socket")
+                .hint("give it one: `sterna serve --nbd-socket PATH`, or from systemd")
+        })
+    }
+
+    /// The adoption or release under way that has to do with a disk of ours.
+    pub(crate) fn vm_move_of(&self, disk: DiskId) -> Result<Option<VmMoveRecord>> {
+        let of_it = |one: &VmMoveRecord| one.kind.disk().is_some_and(|it| it.id == disk);
+        let mut open = self.store.vm_moves()?.into_iter().filter(|it| !it.step.ended());
+        Ok(open.find(of_it))
+    }
+
+    /// Refuses a disk that is being adopted or released.
+    pub(crate) fn check_settled(&self, disk: &DiskRecord) -> Result<()> {
+        let Some(one) = self.vm_move_of(disk.id)? else { return Ok(()) };
+        let what = match one.kind {
+            Kind::Adopt(_) => "becomes",
+            _ => "is leaving for QEMU as",
+        };
+        let (id, device, vm) = (one.id, one.device, one.vm);
+        let message =
+            format!("disk {} {what} disk {device} of {vm}: migration {id}", disk.name);
+        let hint = format!("wait for it, or `sterna migration cancel {id}`");
+        Err(DaemonError::in_use(message).hint(hint))
+    }
+
+    /// Whether QEMU copies to a disk that is to be adopted.
+    pub(crate) fn is_adopted(&self, disk: DiskId) -> Result<bool> {
+        let adopts = |one: VmMoveRecord| matches!(one.kind, Kind::Adopt(_));
+        Ok(self.vm_move_of(disk)?.is_some_and(adopts))
+    }
+
+    /// What the image of a disk must call itself.
+    pub(crate) fn role_of(&self, disk: &DiskRecord, shelf: &Shelf) -> Result<Role> {
+        if !self.is_adopted(disk.id)? {
+            return Ok(Role::Active);
+        }
+        // Before the seal, or after it.
+        let found = shelf.says(&disk.image, disk.size)?;
+        Ok(found.map_or(Role::Active, |found: Identity| match found.role {
+            Role::Partial => Role::Partial,
+            _ => Role::Active,
+        }))
+    }
+
+    /// Makes the disk that a machine's disk is to become, unless a daemon that was killed
+    /// has made it.
+    pub(super) fn make_adopted(&self, one: &VmMoveRecord, disk: &OurDisk) -> Result<()> {
+        if self.adopted(disk)?.is_some() {
+            return Ok(());
+        }
+        let _claims = self.claim_new(&disk.name, &one.to)?;
+        let new = new_record(&disk.name, one.size, &one.to, Provision::Thin)?;
+        self.make_disk(DiskRecord { id: disk.id, ..new }, Role::Partial)?;
+        Ok(())
+    }
+
+    /// From now on QEMU may make the disk the truth.
+    pub(super) fn seal_adopted(&self, disk: &OurDisk) -> Result<()> {
+        let Some(record) = self.adopted(disk)? else {
+            return Err(DaemonError::not_found("disk", &disk.name));
+        };
+        let active = identity(&record, record.generation, Role::Active);
+        self.shelf(&record.datastore)?.identify(&record.image, &active)
+    }
+
+    /// The disk is like any other from now on.
+    pub(super) fn open_adopted(&self, disk: &OurDisk) {
+        self.engine.set_unnamed(disk.id, false);
+    }
+
+    /// Removes the disk of an adoption that came to nothing, once QEMU has left it.
+    pub(super) async fn remove_adopted(&self, disk: &OurDisk) -> Result<()> {
+        let Some(record) = self.adopted(disk)? else { return Ok(()) };
+        let until = Instant::now() + GOODBYE;
+        let is_used = || self.engine.stats(disk.id).is_ok_and(|it| it.connections > 0);
+        while is_used() && Instant::now() < until {
+            sleep(LOOK).await;
+        }
+        let _claim = self.claims.alone(claim_of(&record.name))?;
+        self.take_away(&record, ImageFate::Delete)?;
+        Ok(())
+    }
+
+    fn adopted(&self, disk: &OurDisk) -> Result<Option<DiskRecord>> {
+        Ok(self.store.disks()?.into_iter().find(|known| known.id == disk.id))
+    }
+}

@@ -1,0 +1,390 @@
+//! A disk that QEMU serves becomes a disk of Sterna's while its guest runs, and a file
+//! again.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use sterna_tests::between::{Between, Stop};
+use sterna_tests::libvirt::{self, Domain};
+use sterna_tests::machines::{
+    Machine, is_written, number_on, same_but_the_number, write_guest,
+};
+use sterna_tests::wait::seconds;
+use sterna_tests::{MIB, Stage, images, programs, until};
+
+/// A stage with a busy machine `web`, whose raw disk of 64 MiB is on no datastore.
+fn stage() -> Option<(Stage, Machine, PathBuf)> {
+    let (stage, machine, image) = stage_without()?;
+    add(&stage, machine.socket());
+    Some((stage, machine, image))
+}
+
+/// The same, and Sterna does not know the machine.
+fn stage_without() -> Option<(Stage, Machine, PathBuf)> {
+    let stage = Stage::given(&["qemu-system-x86_64", "qemu-img", "qemu-io"])?;
+    let image = stage.scratch.path("web.raw");
+    write_guest(&image, 64 * MIB, 32 * MIB);
+    let machine = Machine::start(&stage.scratch, "web", &image, "raw", &[]);
+    until("the guest to write", seconds(60), || (number_on(&image) > 0).then_some(()));
+    Some((stage, machine, image))
+}
+
+#[track_caller]
+fn add(stage: &Stage, socket: &Path) {
+    stage.daemon.sterna(&format!("vm add web --qmp {}", socket.display())).ok();
+}
+
+/// The machine's disk, as the daemon says.
+fn disk(stage: &Stage) -> Value {
+    stage.daemon.json("vm show web")["disks"][0].clone()
+}
+
+fn image(stage: &Stage) -> PathBuf {
+    disk(stage)["image"].as_str().expect("an image").into()
+}
+
+/// The names of Sterna's disks.
+fn disks(stage: &Stage) -> Vec<String> {
+    let all = stage.daemon.json("disk list");
+    let name = |disk: &Value| disk["name"].as_str().expect("a name").to_owned();
+    all.as_array().expect("a list").iter().map(name).collect()
+}
+
+/// Nothing of a disk is left on the datastore `there`.
+#[track_caller]
+fn nothing_is_left(stage: &Stage) {
+    assert_eq!(disks(stage), Vec::<String>::new());
+    let left = std::fs::read_dir(&stage.there).expect("read a directory");
+    let left: Vec<_> = left.flatten().map(|entry| entry.file_name()).collect();
+    assert!(left.iter().all(|name| name.to_string_lossy().starts_with('.')), "{left:?}");
+}
+
+/// An adoption that has begun and takes its time.
+#[track_caller]
+fn slow_adoption(stage: &Stage) -> u64 {
+    let line = "vm adopt web vda --on there --rate 1M --detach";
+    let id = stage.daemon.json(line)["id"].as_u64().expect("a number");
+    stage.daemon.wait_for(id, "copying", seconds(20));
+    id
+}
+
+#[test]
+fn a_disk_is_adopted_moved_and_released_while_its_guest_writes() {
+    let Some((mut stage, machine, old)) = stage() else { return };
+    let answer = stage.daemon.sterna("vm adopt web vda --on there --rate 40M").ok();
+    let said = answer.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains(&format!("kept: {}", old.display())), "{said}");
+    assert!(said.contains("Sterna's disk web-vda now"), "{said}");
+    let shown = disk(&stage);
+    assert_eq!(
+        (&shown["disk"], &shown["datastore"]),
+        (&"web-vda".into(), &"there".into())
+    );
+    let words = stage.daemon.sterna("vm show web").ok().stdout;
+    assert!(words.contains("Sterna, as disk web-vda"), "{words}");
+    assert_eq!(disks(&stage), ["web-vda"]);
+    let ours = stage.daemon.image("web-vda");
+    is_written(&ours);
+    let left_at = number_on(&old);
+    assert!(number_on(&ours) > left_at);
+    // It is a disk like any other: it moves, also while the daemon is away for a moment.
+    stage.daemon.sterna("migrate web-vda --to here").ok();
+    let ours = stage.daemon.image("web-vda");
+    assert_eq!(ours.parent(), Some(stage.here.as_path()));
+    is_written(&ours);
+    stage.daemon.stop();
+    stage.daemon.restart();
+    is_written(&ours);
+    // And back to QEMU.
+    let file = stage.scratch.path("back.raw");
+    let answer =
+        stage.daemon.sterna(&format!("vm release web vda --to {}", file.display())).ok();
+    let said = answer.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("kept: disk web-vda"), "{said}");
+    assert_eq!(
+        (image(&stage), disk(&stage)["disk"].clone()),
+        (file.clone(), Value::Null)
+    );
+    is_written(&file);
+    assert_eq!(number_on(&old), left_at, "the old image is left as it was");
+    stage.daemon.sterna("disk remove web-vda").ok();
+    drop(machine);
+    same_but_the_number(&old, &file);
+}
+
+#[test]
+fn a_qcow2_disk_is_adopted_and_released_as_one() {
+    let Some(stage) = Stage::given(&["qemu-system-x86_64", "qemu-img"]) else { return };
+    let raw = stage.scratch.path("raw");
+    write_guest(&raw, 64 * MIB, 8 * MIB);
+    let (old, back) = (stage.scratch.path("web.qcow2"), stage.scratch.path("back.qcow2"));
+    let [raw, from, to] = [&raw, &old, &back].map(|path| path.display().to_string());
+    programs::run("qemu-img", ["convert", "-O", "qcow2", &raw, &from]);
+    let machine = Machine::start(&stage.scratch, "web", &old, "qcow2", &["-S"]);
+    add(&stage, machine.socket());
+    let line = "vm adopt web vda --on there --name db --keep 90%";
+    stage.daemon.sterna(line).ok();
+    let ours = stage.daemon.image("db");
+    assert!(images::allocated(&ours) < 16 * MIB, "thin stays thin");
+    images::identical(&raw, &stage.daemon.uri("db"));
+    stage.daemon.sterna(&format!("vm release web vda --to {to}")).ok();
+    let shown = disk(&stage);
+    assert_eq!((&shown["format"], &shown["size"]), (&"qcow2".into(), &(64 * MIB).into()));
+    drop(machine);
+    let text = programs::run("qemu-img", ["compare", &from, &to]);
+    assert!(text.contains("identical"), "{text}");
+}
+
+#[test]
+fn a_disk_that_is_being_adopted_is_for_nobody_else_and_goes_with_a_cancel() {
+    let Some((stage, _machine, old)) = stage() else { return };
+    let id = slow_adoption(&stage);
+    let daemon = &stage.daemon;
+    assert_eq!(daemon.disk("web-vda")["migration"], id);
+    let becomes = ["becomes disk vda of web"];
+    daemon.sterna("migrate web-vda --to here").fails_with(&becomes);
+    daemon.sterna("disk remove web-vda").fails_with(&becomes);
+    let socket = stage.scratch.socket("v.sock");
+    let attach = format!("disk attach web-vda --vhost-user {}", socket.display());
+    daemon.sterna(&attach).fails_with(&becomes);
+    let write = ["-f", "raw", "-c", "write 0 512", &daemon.uri("web-vda")];
+    let (ok, text) = programs::attempt("qemu-io", write);
+    assert!(!ok, "a second client must be turned away: {text}");
+    daemon.cancel(id);
+    assert_eq!(image(&stage), old);
+    nothing_is_left(&stage);
+    is_written(&old);
+    // Nothing of it is in the way, and afterwards the disk is for all again.
+    stage.daemon.sterna("vm adopt web vda --on there").ok();
+    programs::run("qemu-io", ["-r", "-f", "raw", "-c", "read 0 512", write[4]]);
+}
+
+#[test]
+fn a_daemon_that_is_killed_goes_on_with_the_adoption() {
+    let Some((mut stage, machine, old)) = stage() else { return };
+    let id = slow_adoption(&stage);
+    stage.daemon.kill();
+    is_written(&old);
+    stage.daemon.restart();
+    stage.daemon.wait_for(id, "copying", seconds(20));
+    let (ok, text) = programs::attempt(
+        "qemu-io",
+        ["-f", "raw", "-c", "write 0 512", &stage.daemon.uri("web-vda")],
+    );
+    assert!(!ok, "a second client must be turned away: {text}");
+    stage.daemon.hurry(id);
+    stage.daemon.completed(id);
+    let ours = stage.daemon.image("web-vda");
+    is_written(&ours);
+    // The disk's own crash is one like any other's.
+    stage.daemon.kill();
+    stage.daemon.restart();
+    is_written(&ours);
+    drop(machine);
+    same_but_the_number(&old, &ours);
+}
+
+/// Kills the daemon at the moment in which it tells QEMU to switch over.
+fn die_at_the_switch_over(when: Stop) {
+    let Some((mut stage, machine, old)) = stage_without() else { return };
+    let between = Between::start(&stage.scratch, "web", machine.socket());
+    add(&stage, between.socket());
+    between.stop_at("job-complete", when);
+    let started = stage.daemon.json("vm adopt web vda --on there --detach");
+    let id = started["id"].as_u64().expect("a number");
+    between.reached();
+    let ours = stage.there.join("web-vda.raw");
+    if when == Stop::After {
+        // The mirror writes to the old image first.
+        until("QEMU to have switched over", seconds(20), || {
+            (number_on(&ours) > number_on(&old)).then_some(())
+        });
+    }
+    stage.daemon.kill();
+    stage.daemon.restart();
+    let ended = stage.daemon.completed(id);
+    assert_eq!(disk(&stage)["disk"], "web-vda", "{ended:#}");
+    is_written(&ours);
+    assert!(number_on(&ours) > number_on(&old));
+    drop(machine);
+    same_but_the_number(&old, &ours);
+}
+
+#[test]
+fn a_daemon_that_dies_before_it_tells_qemu_to_switch_over_tells_it_again() {
+    die_at_the_switch_over(Stop::Before);
+}
+
+#[test]
+fn a_daemon_that_dies_while_qemu_switches_over_asks_where_the_disk_is() {
+    die_at_the_switch_over(Stop::After);
+}
+
+#[test]
+fn a_machine_that_dies_or_hangs_ends_its_adoption() {
+    let Some((stage, mut machine, old)) = stage() else { return };
+    let id = slow_adoption(&stage);
+    machine.hang();
+    let ended = stage.daemon.wait_for(id, "cancelled", seconds(15));
+    let why = ended["reason"].as_str().expect("why");
+    assert!(why.contains("not answer") && why.contains("disk remove web-vda"), "{why}");
+    machine.go_on();
+    until("the disk to be removed", seconds(30), || {
+        disks(&stage).is_empty().then_some(())
+    });
+    nothing_is_left(&stage);
+    is_written(&old);
+    let id = slow_adoption(&stage);
+    machine.kill();
+    stage.daemon.wait_for(id, "cancelled", seconds(10));
+    nothing_is_left(&stage);
+    assert!(old.exists());
+}
+
+#[test]
+fn what_cannot_be_adopted_or_released_is_refused_with_the_reason() {
+    let Some((stage, _machine, _old)) = stage() else { return };
+    let daemon = &stage.daemon;
+    let refused = |line: &str, words: &[&str]| {
+        daemon.sterna(line).fails_with(words);
+    };
+    refused("vm adopt other vda --on there", &["there is no vm other"]);
+    refused("vm adopt web vdz --on there", &["no disk vdz", "vda"]);
+    refused("vm adopt web vda --on nowhere", &["no datastore nowhere"]);
+    refused("vm adopt web vda --on there --name a/b", &["cannot be the name"]);
+    let file = stage.scratch.path("new.raw").display().to_string();
+    refused(&format!("vm release web vda --to {file}"), &["no disk of Sterna's"]);
+    if programs::root() && programs::have(&["losetup", "mkfs.ext4"]) {
+        let _tiny = stage.tiny_fs("tiny", 16 * MIB);
+        refused("vm adopt web vda --on tiny", &["tiny", "are missing"]);
+        let _device = stage.block_device("device", 48 * MIB);
+        refused("vm adopt web vda --on device", &["device", "are missing"]);
+    }
+    stage.disk("taken", MIB);
+    refused("vm adopt web vda --on there --name taken", &["a disk taken already"]);
+    daemon.sterna("vm adopt web vda --on there").ok();
+    refused("vm adopt web vda --on here", &["is Sterna's disk web-vda"]);
+    refused("vm move web vda --to here", &["is Sterna's disk", "sterna migrate"]);
+    refused("vm release web vda --to /nonexistent/a.raw", &["no directory"]);
+    refused("vm release web vda --to /tmp/a.vmdk", &[".qcow2"]);
+    std::fs::write(&file, "mine").expect("write a file");
+    refused(&format!("vm release web vda --to {file}"), &["exists already"]);
+    assert_eq!(std::fs::read(&file).expect("read a file"), b"mine");
+}
+
+#[test]
+fn a_release_that_is_cancelled_leaves_the_disk_with_sterna() {
+    let Some((stage, _machine, _old)) = stage() else { return };
+    stage.daemon.sterna("vm adopt web vda --on there").ok();
+    let file = stage.scratch.path("back.raw");
+    let line = format!("vm release web vda --to {} --rate 1M --detach", file.display());
+    let id = stage.daemon.json(&line)["id"].as_u64().expect("a number");
+    stage.daemon.wait_for(id, "copying", seconds(20));
+    stage.daemon.sterna("migrate web-vda --to here").fails_with(&["is leaving"]);
+    stage.daemon.cancel(id);
+    assert_eq!(disk(&stage)["disk"], "web-vda");
+    assert!(!file.exists());
+    is_written(&stage.daemon.image("web-vda"));
+    stage.daemon.sterna("migrate web-vda --to here").ok();
+}
+
+/// A stage with a busy machine `web` that libvirt owns.
+fn libvirt_stage() -> Option<(Stage, Domain, PathBuf)> {
+    if !libvirt::have() {
+        return None;
+    }
+    let stage = Stage::new();
+    let old = stage.scratch.path("web.raw");
+    write_guest(&old, 64 * MIB, 32 * MIB);
+    let domain = Domain::start(&stage.scratch, &old, "raw");
+    let line = format!("vm add web --libvirt {} {}", libvirt::URI, domain.name());
+    stage.daemon.sterna(&line).ok();
+    until("the guest to write", seconds(60), || (number_on(&old) > 0).then_some(()));
+    Some((stage, domain, old))
+}
+
+#[test]
+fn a_disk_of_libvirts_is_adopted_only_if_qemu_would_look_for_sterna_again() {
+    let Some((stage, domain, old)) = libvirt_stage() else { return };
+    let answer = stage.daemon.sterna("vm adopt web vda --on there");
+    if answer.code == 0 {
+        assert!(domain.kept().contains("<reconnect"), "{}", domain.kept());
+        return;
+    }
+    answer.fails_with(&["<reconnect>", "a newer libvirt"]);
+    assert_eq!(image(&stage), old);
+    nothing_is_left(&stage);
+}
+
+/// All of an adoption but what older versions of libvirt lack: here it says that it would
+/// have QEMU look for the server again, and the daemon is not restarted.
+#[test]
+fn a_disk_of_libvirts_is_adopted_and_is_there_at_the_next_start() {
+    let Some((mut stage, domain, old)) = libvirt_stage() else { return };
+    let real = programs::find("virsh").expect("it is there");
+    let says = format!(
+        "#!/bin/sh\ncase \"$*\" in *domxml-to-native*) echo reconnect-delay;;\n\
+         *) exec {} \"$@\";; esac\n",
+        real.display()
+    );
+    let programs = stage.scratch.dir("programs");
+    let virsh = programs.join("virsh");
+    std::fs::write(&virsh, says).expect("write a program");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&virsh, mode).expect("make it one");
+    let path = std::env::var("PATH").expect("a path");
+    stage.daemon.stop();
+    stage.daemon.variable("PATH", &format!("{}:{path}", programs.display()));
+    stage.daemon.restart();
+    let line = "vm adopt web vda --on there --rate 1M --detach";
+    let id = stage.daemon.json(line)["id"].as_u64().expect("a number");
+    stage.daemon.wait_for(id, "copying", seconds(30));
+    stage.daemon.cancel(id);
+    assert_eq!(image(&stage), old);
+    nothing_is_left(&stage);
+    stage.daemon.sterna("vm adopt web vda --on there").ok();
+    assert_eq!(disk(&stage)["disk"], "web-vda");
+    let id = stage.daemon.disk("web-vda")["id"].as_str().expect("an id").to_owned();
+    assert!(domain.kept().contains(&format!("name='{id}'")), "{}", domain.kept());
+    let ours = stage.daemon.image("web-vda");
+    is_written(&ours);
+    domain.destroy();
+    domain.start_again();
+    assert_eq!(disk(&stage)["disk"], "web-vda");
+    is_written(&ours);
+    domain.destroy();
+    same_but_the_number(&old, &ours);
+}
+
+#[test]
+fn a_disk_of_ours_that_libvirt_has_is_released_and_is_a_file_at_the_next_start() {
+    if !libvirt::have() {
+        return;
+    }
+    let stage = Stage::new();
+    let first = stage.here.join("web.raw");
+    write_guest(&first, 64 * MIB, 32 * MIB);
+    let import = format!("disk import web --on here {}", first.display());
+    stage.daemon.sterna(&import).ok();
+    let source = format!(
+        "<source protocol='nbd' name='web'><host transport='unix' socket='{}'/></source>",
+        stage.daemon.nbd_socket().display()
+    );
+    let domain = Domain::start_with(&stage.scratch, "network", &source, "raw");
+    let line = format!("vm add web --libvirt {} {}", libvirt::URI, domain.name());
+    stage.daemon.sterna(&line).ok();
+    until("the guest to write", seconds(60), || (number_on(&first) > 0).then_some(()));
+    assert_eq!(disk(&stage)["disk"], "web");
+    let file = stage.scratch.path("back.raw");
+    stage.daemon.sterna(&format!("vm release web vda --to {}", file.display())).ok();
+    assert_eq!(
+        (image(&stage), disk(&stage)["disk"].clone()),
+        (file.clone(), Value::Null)
+    );
+    is_written(&file);
+    assert!(domain.kept().contains(&file.display().to_string()), "{}", domain.kept());
+    domain.destroy();
+    domain.start_again();
+    is_written(&file);
+    stage.daemon.sterna("disk remove web").ok();
+}
