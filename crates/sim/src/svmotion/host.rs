@@ -1,8 +1,10 @@
 //! The host: cores that the database's work and the copier's share.
 //!
 //! The database's bursts wait in one queue for the next core that is free. The copier's
-//! work for a chunk is done at once, in the middle of whatever a core is at, which ends
-//! later by as much; the cores take turns at that.
+//! work for a chunk is done at once, by one core in the middle of whatever it is at. The
+//! virtual machine has as many processors as there are cores, and they go on together
+//! only (co-scheduling): so while one core works for the copier, the others' bursts wait
+//! for it, and end later by as much. What they wait is not counted as work.
 
 use std::collections::VecDeque;
 
@@ -31,7 +33,6 @@ pub(super) struct Host {
     clock: f64,
     /// Core seconds that were worked.
     busy: f64,
-    turn: usize,
 }
 
 /// A core begins with something; it is to be asked again then.
@@ -59,7 +60,6 @@ impl Host {
             waiting: VecDeque::new(),
             clock: clock - background / cores as f64,
             busy: 0.0,
-            turn: 0,
         }
     }
 
@@ -80,9 +80,7 @@ impl Host {
     pub(super) fn interrupt(&mut self, cycles: f64) {
         let takes = self.span(cycles);
         self.busy += takes.as_secs_f64();
-        self.turn = (self.turn + 1) % self.cores.len();
-        let core = &mut self.cores[self.turn];
-        if core.user.is_some() {
+        for core in self.cores.iter_mut().filter(|core| core.user.is_some()) {
             core.late = core.late.plus(takes);
         }
     }

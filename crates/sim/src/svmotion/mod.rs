@@ -17,10 +17,11 @@
 //! `parameters` says what was fitted to what.
 //!
 //! **Known gaps.** Orders read and write their log, and nothing else: what the database
-//! writes to its data and index disks at leisure is not there. During an index disk's
-//! move at high load fewer orders are lost than was published: what else slows them
-//! there is not known. That the old array takes long for a read may as well be
-//! the published copier's doing; the database's reads would then be quicker than here.
+//! writes to its data and index disks at leisure is not there. That the old array takes
+//! long for a read may as well be the published copier's doing; the database's reads
+//! would then be quicker than here. That the virtual machine's processors go on together
+//! only is what explains the orders that an index disk's move costs; how hard the
+//! published hypervisor was about that is not known.
 //! Each pool has its array's caches to itself.
 
 mod course;

@@ -1,5 +1,7 @@
 //! What is moved, from where to where, beside what.
 
+use std::fmt;
+
 use sterna_core::array::Model;
 
 use super::parameters::OLD_READ;
@@ -156,5 +158,13 @@ impl Scene {
     #[must_use]
     pub fn alone(self) -> Scene {
         Scene { disk: None, ..self }
+    }
+}
+
+impl fmt::Display for Scene {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let way = if self.from == Side::New { "back: " } else { "" };
+        let disk = self.disk.map(|disk| format!(", {}", disk.name()));
+        f.pad(&format!("{way}{}{}", self.load.name(), disk.unwrap_or_default()))
     }
 }
