@@ -106,10 +106,10 @@ pub const FITTED: [Fitted; 14] = [
     fitted("ageing in a spindle's queue", "24 ms", "data, high load: -56 %"),
     fitted("reads of the data disk, an order", "1.07", "data, low load: 2250 s"),
     fitted("reads of an index disk, an order", "0.63", "index, high load: 318 s"),
-    fitted("processor, a chunk", "110 kcycles", "cost of the migration"),
-    fitted("processor, an order", "22.34 Mcycles", "33.68 and 24.57 Mcycles"),
-    fitted("processor, beside orders", "1.01 Gcycles/s", "33.68 and 24.57 Mcycles"),
-    fitted("processor, clock of a core", "3.01 GHz", "25 % of 4 cores at low load"),
+    fitted("CPU, a chunk", "110 kcycles", "cost of the migration"),
+    fitted("CPU, an order", "22.34 Mcycles", "33.68 and 24.57 Mcycles"),
+    fitted("CPU, beside orders", "1.01 Gcycles/s", "33.68 and 24.57 Mcycles"),
+    fitted("CPU, clock of a core", "3.01 GHz", "25 % of 4 cores at low load"),
     fitted("users", "120", "data, high load: 427 orders/s"),
     fitted("pause of a user, low load", "1299 ms", "89.41 orders/s"),
     fitted("pause of a user, high load", "206 ms", "455.27 orders/s"),
@@ -143,13 +143,10 @@ mod tests {
         assert_eq!(value("old array, fixed time of a read"), OLD_READ.as_millis_f64());
         assert_eq!(value("reads of the data disk, an order"), it.data_reads);
         assert_eq!(value("reads of an index disk, an order"), it.index_reads);
-        assert_eq!(value("processor, a chunk") * 1e3, it.chunk_cycles);
-        assert_eq!(value("processor, an order"), it.order_cycles / 1e6);
-        assert_eq!(
-            value("processor, beside orders"),
-            (it.background / 1e7).floor() / 100.0
-        );
-        assert_eq!(value("processor, clock of a core"), it.clock / 1e9);
+        assert_eq!(value("CPU, a chunk") * 1e3, it.chunk_cycles);
+        assert_eq!(value("CPU, an order"), it.order_cycles / 1e6);
+        assert_eq!(value("CPU, beside orders"), (it.background / 1e7).floor() / 100.0);
+        assert_eq!(value("CPU, clock of a core"), it.clock / 1e9);
         assert_eq!(value("users"), it.users as f64);
         assert_eq!(value("pause of a user, low load"), it.low_pause.as_millis_f64());
         assert_eq!(value("pause of a user, high load"), it.high_pause.as_millis_f64());

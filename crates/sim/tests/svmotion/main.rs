@@ -41,9 +41,9 @@ fn what_nothing_was_fitted_to_is_told_apart() {
         [
             "VM off, log: time",
             "high load, data: time",
-            "low load, data: orders per second",
-            "high load, index: orders per second",
-            "high load: processor",
+            "low load, data: orders/s",
+            "high load, index: orders/s",
+            "high load: CPU",
         ]
     );
 }
