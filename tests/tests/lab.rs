@@ -162,3 +162,37 @@ fn an_experiment_that_cannot_begin_says_why_at_once() {
         assert!(entries(&place).is_empty(), "left behind: {:?}", entries(&place));
     }
 }
+
+#[test]
+fn the_published_storage_migration_comes_out_in_virtual_time() {
+    let scratch = Scratch::new();
+    let (place, out) = (place(&scratch), scratch.path("report"));
+    let out_text = out.display().to_string();
+    let arguments = ["svmotion", "--virtual", "--quick", "--out", &out_text];
+    let done = end(lab(&place, &arguments));
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(0), "{said}");
+    let told = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");
+    for part in ["1843 s", "fitted", "checked", "PREDICTED", "FITTED NUMBER", "Assumed"] {
+        assert!(told.contains(part), "no `{part}`: {told}");
+    }
+    // What was published of a move is not told as a prediction of it.
+    let row = |name: &str| told.lines().rfind(|line| line.starts_with(name));
+    assert_eq!(row("low load, data ").expect("its row").matches('=').count(), 3);
+    assert_eq!(row("back: high load, data ").expect("its row").matches('=').count(), 0);
+    let kept = std::fs::read(out.join("svmotion.json")).expect("the figures");
+    let report: Value = serde_json::from_slice(&kept).expect("JSON");
+    assert_eq!(report["passed"], true);
+    assert_eq!(report["verdicts"].as_array().map(Vec::len), Some(20));
+    for chart in report["charts"].as_array().expect("charts") {
+        let points = chart["at_s"].as_array().map(Vec::len);
+        assert!(points > Some(100), "{points:?} points");
+        for line in chart["lines"].as_array().expect("lines") {
+            assert_eq!(line["values"].as_array().map(Vec::len), points);
+        }
+    }
+    let page = std::fs::read_to_string(out.join("svmotion.html")).expect("the page");
+    assert!(page.starts_with("<!doctype html>") && page.contains("uPlot"));
+    assert!(entries(&place).is_empty(), "left behind: {:?}", entries(&place));
+}

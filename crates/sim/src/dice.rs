@@ -17,8 +17,13 @@ pub(crate) fn part(random: &mut Random) -> f64 {
 /// The time to the next of events that come independently, so many a second on
 /// average (a Poisson process). At least a nanosecond, so that time goes on.
 pub(crate) fn interval(random: &mut Random, per_second: f64) -> Nanos {
-    let seconds = -(1.0 - part(random)).ln() / per_second;
+    let seconds = exponential(random) / per_second;
     Nanos(((seconds * SECOND) as u64).max(1))
+}
+
+/// A number above zero with a mean of one, exponentially distributed.
+pub(crate) fn exponential(random: &mut Random) -> f64 {
+    -(1.0 - part(random)).ln()
 }
 
 /// Where a wave of this period is, from -1 to 1.

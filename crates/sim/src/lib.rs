@@ -17,6 +17,7 @@ mod dice;
 mod fault;
 mod gate;
 mod series;
+pub mod svmotion;
 mod world;
 
 pub use client::{Access, Client, Load};

@@ -1,5 +1,6 @@
 //! What a migration is told at its start, and the limits it keeps.
 
+use super::ladder::Rung;
 use crate::Nanos;
 
 /// How long a mirrored write may take over the source's time before the guest
@@ -62,6 +63,9 @@ pub struct Config {
     pub reads_zero: bool,
     /// Compare both sides before the switch-over.
     pub verify: bool,
+    /// What the copier keeps in flight, if it is not to find that out: a model of
+    /// somebody else's copier.
+    pub rung: Option<Rung>,
     /// The copier's limit in bytes per second.
     pub rate: Option<u64>,
     /// What the copier may take while the guest is served.
@@ -85,6 +89,7 @@ impl Config {
             scan: true,
             reads_zero: false,
             verify: false,
+            rung: None,
             rate: None,
             allowance: Allowance::default(),
             patience: PATIENCE,

@@ -6,14 +6,23 @@
 //! steps back when it does not, then rests for a while before it tries again, since
 //! devices change.
 
-/// The rungs: bytes in a chunk, chunks in flight.
-const LADDER: [(u64, usize); 6] = [
-    (256 << 10, 4),
-    (512 << 10, 4),
-    (1 << 20, 4),
-    (1 << 20, 8),
-    (1 << 20, 12),
-    (2 << 20, 6),
+/// What the copier keeps in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rung {
+    /// Bytes in a chunk: a region's, times a power of two.
+    pub chunk: u64,
+    /// Chunks in flight, above zero.
+    pub depth: usize,
+}
+
+/// The rungs.
+const LADDER: [Rung; 6] = [
+    Rung { chunk: 256 << 10, depth: 4 },
+    Rung { chunk: 512 << 10, depth: 4 },
+    Rung { chunk: 1 << 20, depth: 4 },
+    Rung { chunk: 1 << 20, depth: 8 },
+    Rung { chunk: 1 << 20, depth: 12 },
+    Rung { chunk: 2 << 20, depth: 6 },
 ];
 
 /// The rung to begin with: as fast as the greedier ones on most devices. Where they
@@ -39,24 +48,31 @@ enum Search {
 /// Where on the ladder the copier is.
 #[derive(Debug)]
 pub(super) struct Ladder {
+    /// The one rung there is, if it was told.
+    only: Option<Rung>,
     rung: usize,
     search: Search,
     upwards: bool,
 }
 
 impl Ladder {
-    pub(super) fn new() -> Self {
-        Ladder { rung: FIRST_RUNG, search: Search::Measuring, upwards: true }
+    /// A ladder to search, or one that has `only` this rung.
+    pub(super) fn new(only: Option<Rung>) -> Self {
+        Ladder { only, rung: FIRST_RUNG, search: Search::Measuring, upwards: true }
+    }
+
+    fn at(&self) -> Rung {
+        self.only.unwrap_or(LADDER[self.rung])
     }
 
     /// Bytes in a chunk.
     pub(super) fn chunk(&self) -> u64 {
-        LADDER[self.rung].0
+        self.at().chunk
     }
 
     /// Chunks in flight.
     pub(super) fn depth(&self) -> usize {
-        LADDER[self.rung].1
+        self.at().depth
     }
 
     /// What was being measured does not count.
@@ -111,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_device_that_rewards_depth_is_given_depth_within_five_windows() {
-        let mut ladder = Ladder::new();
+        let mut ladder = Ladder::new(None);
         for _ in 0..5 {
             let in_flight = ladder.chunk() * ladder.depth() as u64;
             ladder.measured(in_flight as f64 * 100.0);
@@ -121,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_device_that_does_not_care_is_not_given_more() {
-        let mut ladder = Ladder::new();
+        let mut ladder = Ladder::new(None);
         let before = (ladder.chunk(), ladder.depth());
         for _ in 0..10 {
             ladder.measured(5e8);
@@ -130,8 +146,18 @@ mod tests {
     }
 
     #[test]
+    fn a_copier_that_was_told_its_rung_stays_on_it() {
+        let only = Rung { chunk: 64 << 10, depth: 30 };
+        let mut ladder = Ladder::new(Some(only));
+        for window in 1..10 {
+            ladder.measured(f64::from(window) * 1e8);
+            assert_eq!((ladder.chunk(), ladder.depth()), (only.chunk, only.depth));
+        }
+    }
+
+    #[test]
     fn a_trial_that_was_interrupted_is_not_where_the_copier_stays() {
-        let mut ladder = Ladder::new();
+        let mut ladder = Ladder::new(None);
         let before = (ladder.chunk(), ladder.depth());
         ladder.measured(5e8);
         ladder.restart();

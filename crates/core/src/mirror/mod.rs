@@ -81,6 +81,7 @@ pub use event::{
     Action, Commit, Control, End, Event, Fault, Job, JobId, JobKind, Notice, Outcome,
     Request, RequestId, RequestKind,
 };
+pub use ladder::Rung;
 pub use map::{MemoryMap, RegionMap, Stored};
 pub use progress::{PauseReason, Phase, Progress};
 
@@ -138,7 +139,7 @@ impl<M: RegionMap> Mirror<M> {
             flights: Flights::default(),
             jobs: Jobs::default(),
             copier: Copier::new(&config),
-            pace: Pace::new(now, config.rate, config.allowance),
+            pace: Pace::new(now, config.rung, config.rate, config.allowance),
             converge: Converge::new(config.patience),
             switch: Switch::default(),
             out_of_reach: None,

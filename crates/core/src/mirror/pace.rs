@@ -26,7 +26,7 @@
 
 use super::Allowance;
 use super::drain::Drain;
-use super::ladder::Ladder;
+use super::ladder::{Ladder, Rung};
 use super::presence::Presence;
 use super::tokens::Tokens;
 use crate::Nanos;
@@ -85,9 +85,14 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    pub(super) fn new(now: Nanos, limit: Option<u64>, allowance: Allowance) -> Self {
+    pub(super) fn new(
+        now: Nanos,
+        rung: Option<Rung>,
+        limit: Option<u64>,
+        allowance: Allowance,
+    ) -> Self {
         let mut pace = Pace {
-            ladder: Ladder::new(),
+            ladder: Ladder::new(rung),
             limit: Tokens::open(now, BURST),
             guarded: false,
             busy: Tokens::open(now, BURST_BUSY),
@@ -277,12 +282,12 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn pace(busy: Option<u64>, idle: Option<u64>) -> Pace {
-        Pace::new(Nanos(0), None, Allowance { busy, idle })
+        Pace::new(Nanos(0), None, None, Allowance { busy, idle })
     }
 
     #[test]
     fn a_low_limit_makes_chunks_small() {
-        let pace = Pace::new(Nanos(0), Some(MIB), Allowance::default());
+        let pace = Pace::new(Nanos(0), None, Some(MIB), Allowance::default());
         assert_eq!(pace.chunk(), 128 << 10);
     }
 
@@ -354,6 +359,7 @@ mod tests {
     fn of_the_limit_and_the_allowance_the_smaller_counts() {
         let mut pace = Pace::new(
             Nanos(0),
+            None,
             Some(MIB),
             Allowance { busy: Some(50 * MIB), idle: None },
         );
@@ -373,6 +379,7 @@ mod tests {
             assert!((flowed as f64 / (10.0 * MIB as f64)) < 1.05, "{flowed}");
             pace = Pace::new(
                 Nanos(0),
+                None,
                 Some(MIB),
                 Allowance { busy: Some(50 * MIB), idle: None },
             );
