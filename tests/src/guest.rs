@@ -11,7 +11,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -39,13 +39,11 @@ impl Guest {
     /// installed; else the test is skipped.
     #[track_caller]
     pub fn given(scratch: &Scratch, disks: &[String]) -> Option<Guest> {
-        let needs = ["qemu-system-x86_64", "qemu-img", "mmdebstrap", "mkfs.ext4"];
-        programs::have(&needs).then(|| Guest::boot(scratch, disks))
+        image().map(|image| Guest::boot(&image, scratch, disks))
     }
 
     #[track_caller]
-    fn boot(scratch: &Scratch, disks: &[String]) -> Guest {
-        let image = image();
+    fn boot(image: &Path, scratch: &Scratch, disks: &[String]) -> Guest {
         let (console, socket) = (scratch.path("console.log"), scratch.socket("control"));
         // QEMU comes to us, so that no word of the guest's is lost.
         let listener = UnixListener::bind(&socket).expect("listen for the guest");
@@ -124,15 +122,20 @@ impl Drop for Guest {
     }
 }
 
-/// Where the guest is, as `tests/guest` says today. A test that cannot have it fails.
+/// Where the guest is, as `tests/guest` says today, if all that it takes is installed;
+/// else the test is skipped. A test that cannot have it all the same fails.
 #[track_caller]
-fn image() -> PathBuf {
+pub fn image() -> Option<PathBuf> {
+    let needs = ["qemu-system-x86_64", "qemu-img", "mmdebstrap", "mkfs.ext4"];
+    if !programs::have(&needs) {
+        return None;
+    }
     let dir = target_dir().join("guest");
     let build = concat!(env!("CARGO_MANIFEST_DIR"), "/guest/build");
     let output = Command::new(build).arg(&dir).stdin(Stdio::null()).output();
     let output = output.expect("start tests/guest/build");
     assert!(output.status.success(), "no guest to boot:\n{}", programs::both(&output));
-    dir
+    Some(dir)
 }
 
 /// A port that nobody listens on.

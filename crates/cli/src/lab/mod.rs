@@ -7,6 +7,7 @@
 //!
 //! An experiment whose requirements are not met fails, like any command.
 
+mod files;
 mod judge;
 mod machine;
 mod qos;
@@ -14,20 +15,37 @@ mod record;
 mod report;
 mod screen;
 mod site;
+mod svmotion;
 
 use clap::Subcommand;
+use sterna_api::ErrorCode;
 
+use crate::connect::Failure;
 use crate::output::Output;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
     /// A database, a backup and a load generator share an array
     Qos(qos::QosArgs),
+    /// The disks of a guest with a database move between arrays while it works
+    Svmotion(svmotion::SvmotionArgs),
 }
 
 /// Runs an experiment.
 pub(crate) fn run(command: LabCommand, output: Output) -> anyhow::Result<()> {
     match command {
         LabCommand::Qos(args) => qos::run(&args, output),
+        LabCommand::Svmotion(args) => svmotion::run(&args, output),
+    }
+}
+
+fn interrupted() -> Failure {
+    Failure {
+        code: ErrorCode::Interrupted,
+        message:
+            "the experiment was interrupted; its daemon and its disks are gone, and \
+                  no report was written"
+                .into(),
+        hint: String::new(),
     }
 }

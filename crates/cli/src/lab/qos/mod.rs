@@ -20,21 +20,19 @@ mod stage;
 mod verdicts;
 mod wish;
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::Args;
-use sterna_api::ErrorCode;
 
 use self::account::Facing;
 use self::plan::{Length, MINUTES, Phase, plan};
 use self::run::Run;
 use self::stage::{Ground, Stage};
-use super::report::{Report, verdicts_table};
+use super::files::Files;
+use super::report::Report;
 use super::screen::Screen;
 use super::site::Site;
-use crate::connect::{Failure, block_on};
+use crate::connect::block_on;
 use crate::output::Output;
 
 /// The array unless told otherwise: the paper's, emulated. Its caches are as small
@@ -92,14 +90,14 @@ impl QosArgs {
 /// Runs the experiment.
 pub(crate) fn run(args: &QosArgs, output: Output) -> anyhow::Result<()> {
     // Nobody wants to learn after twenty minutes that there is no place for it.
-    let files = Files::prepare(&args.out)?;
+    let files = Files::prepare(&args.out, "qos")?;
     let phases = plan(args.length());
     let report = match args.modelled {
         true => model::run(&phases, args.seed)?,
         false => real(args, &phases, output)?,
     };
     files.write(&report)?;
-    tell(&report, &files, args.modelled, output)
+    files.tell(&report, args.modelled, output)
 }
 
 /// The experiment with a daemon, on a real clock.
@@ -116,73 +114,7 @@ fn real(args: &QosArgs, phases: &[Phase], output: Output) -> anyhow::Result<Repo
         };
         tokio::select! {
             report = experiment => report,
-            _ = tokio::signal::ctrl_c() => Err(interrupted().into()),
+            _ = tokio::signal::ctrl_c() => Err(super::interrupted().into()),
         }
     })
-}
-
-fn interrupted() -> Failure {
-    Failure {
-        code: ErrorCode::Interrupted,
-        message:
-            "the experiment was interrupted; its daemon and its disks are gone, and \
-                  no report was written"
-                .into(),
-        hint: String::new(),
-    }
-}
-
-/// Where the report goes.
-struct Files {
-    html: PathBuf,
-    json: PathBuf,
-}
-
-impl Files {
-    /// Finds out whether reports can be written there. Reports that are there stay
-    /// until there are new ones.
-    fn prepare(dir: &Path) -> anyhow::Result<Files> {
-        fs::create_dir_all(dir).with_context(|| format!("make {}", dir.display()))?;
-        tempfile::tempfile_in(dir)
-            .with_context(|| format!("write into {}", dir.display()))?;
-        Ok(Files { html: dir.join("qos.html"), json: dir.join("qos.json") })
-    }
-
-    fn write(&self, report: &Report) -> anyhow::Result<()> {
-        for (path, text) in [(&self.html, report.html()?), (&self.json, report.json()?)] {
-            fs::write(path, text).with_context(|| format!("write {}", path.display()))?;
-        }
-        Ok(())
-    }
-}
-
-/// Shows the verdicts, and fails if one of them did.
-fn tell(
-    report: &Report,
-    files: &Files,
-    modelled: bool,
-    output: Output,
-) -> anyhow::Result<()> {
-    output.answer(report, |report| {
-        let table = output.table(&verdicts_table(&report.verdicts));
-        let (html, json) = (files.html.display(), files.json.display());
-        format!("{table}\nReport: {html}\nFigures: {json}")
-    })?;
-    if report.passed {
-        return Ok(());
-    }
-    let failed = report.verdicts.iter().filter(|verdict| !verdict.passed).count();
-    let but = match modelled {
-        true => "",
-        false => "; figures of a machine that has other work to do mean little",
-    };
-    Err(Failure {
-        code: ErrorCode::Unmet,
-        message: format!(
-            "{failed} of {} requirements are not met",
-            report.verdicts.len()
-        ),
-        hint: format!("{} shows how it went{but}", files.html.display()),
-    }
-    .into())
 }

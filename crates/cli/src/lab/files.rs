@@ -1,0 +1,68 @@
+//! Where an experiment's report goes: one page, and everything as JSON.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use sterna_api::ErrorCode;
+
+use super::report::{Report, verdicts_table};
+use crate::connect::Failure;
+use crate::output::Output;
+
+/// The files of a report.
+pub(crate) struct Files {
+    html: PathBuf,
+    json: PathBuf,
+}
+
+impl Files {
+    /// Finds out whether reports of this name can be written there. Reports that are
+    /// there stay until there are new ones.
+    pub(crate) fn prepare(dir: &Path, name: &str) -> anyhow::Result<Files> {
+        fs::create_dir_all(dir).with_context(|| format!("make {}", dir.display()))?;
+        tempfile::tempfile_in(dir)
+            .with_context(|| format!("write into {}", dir.display()))?;
+        let file = |ending: &str| dir.join(format!("{name}.{ending}"));
+        Ok(Files { html: file("html"), json: file("json") })
+    }
+
+    /// Writes a report.
+    pub(crate) fn write(&self, report: &Report) -> anyhow::Result<()> {
+        for (path, text) in [(&self.html, report.html()?), (&self.json, report.json()?)] {
+            fs::write(path, text).with_context(|| format!("write {}", path.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Shows the verdicts of a report that is written, and fails if one of them did.
+    pub(crate) fn tell(
+        &self,
+        report: &Report,
+        modelled: bool,
+        output: Output,
+    ) -> anyhow::Result<()> {
+        output.answer(report, |report| {
+            let table = output.table(&verdicts_table(&report.verdicts));
+            let (html, json) = (self.html.display(), self.json.display());
+            format!("{table}\nReport: {html}\nFigures: {json}")
+        })?;
+        if report.passed {
+            return Ok(());
+        }
+        let failed = report.verdicts.iter().filter(|verdict| !verdict.passed).count();
+        let but = match modelled {
+            true => "",
+            false => "; figures of a machine that has other work to do mean little",
+        };
+        Err(Failure {
+            code: ErrorCode::Unmet,
+            message: format!(
+                "{failed} of {} requirements are not met",
+                report.verdicts.len()
+            ),
+            hint: format!("{} shows how it went{but}", self.html.display()),
+        }
+        .into())
+    }
+}
