@@ -192,13 +192,23 @@ mod tests {
             "sterna top",
             "sterna top --by datastore --interval 100ms",
             "sterna top --by class --batch --count 3 --json",
+            "sterna completion bash",
+            "sterna man /tmp/man",
+        ] {
+            if let Err(error) = parse(line) {
+                panic!("{line}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn experiments_are_understood() {
+        for line in [
             "sterna lab qos",
             "sterna lab qos --quick --out /tmp/lab --seed 7",
             "sterna lab qos --minutes 60 --datastore /mnt/array --shape mbps=80",
             "sterna lab svmotion --guest /tmp/guest",
             "sterna lab svmotion --guest g --scale 1200 --memory 512M --out o --seed 7",
-            "sterna completion bash",
-            "sterna man /tmp/man",
         ] {
             if let Err(error) = parse(line) {
                 panic!("{line}: {error}");

@@ -121,8 +121,9 @@ fn migrations(outcome: &Outcome) -> Sheet {
     ];
     sheet("Migration time", &head, outcome.trials.iter(), |trial| {
         let idle = outcome.idle(trial).map(|idle| trial.seconds() / idle.seconds());
-        let published = published::migration(trial.disk, trial.state).seconds;
-        let published = published.filter(|_| trial.forth);
+        let told = published::migration(trial.disk, trial.state);
+        let published = told.seconds.filter(|_| trial.forth);
+        let least = if told.unfinished { "more than " } else { "" };
         let off = published::migration(trial.disk, State::Off).seconds;
         let size = published::size(trial.disk);
         vec![
@@ -130,7 +131,7 @@ fn migrations(outcome: &Outcome) -> Sheet {
             more(idle),
             number(trial.rate() / 1e6),
             figure(trial.held_ms()),
-            published.map_or(NONE.into(), |seconds| format!("{seconds:.0} s")),
+            published.map_or(NONE.into(), |seconds| format!("{least}{seconds:.0} s")),
             more(published.zip(off).map(|(seconds, off)| seconds / off)),
             figure(published.map(|seconds| size / seconds / 1e6)),
         ]

@@ -21,7 +21,7 @@ use crate::connect::Failure;
 const START: Duration = Duration::from_secs(40);
 /// How long a guest may be silent while it boots or does one thing: an emulated one on
 /// a machine that has other work. A file system with a large store takes its time.
-const SILENCE: Duration = Duration::from_secs(300);
+const SILENCE: Duration = Duration::from_secs(1800);
 /// How long it may take to power off.
 const END: Duration = Duration::from_secs(60);
 /// What the image's directory has.

@@ -9,8 +9,10 @@ use super::plan::{Disk, State};
 /// The published figures of one migration.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Published {
-    /// How long it took, in seconds; of the data disk at high load, at least.
+    /// How long it took, in seconds.
     pub(super) seconds: Option<f64>,
+    /// Whether it had not ended by then.
+    pub(super) unfinished: bool,
     /// Orders a second meanwhile.
     pub(super) orders_per_s: Option<f64>,
 }
@@ -36,7 +38,8 @@ pub(super) fn migration(disk: Disk, state: State) -> Published {
         (Disk::Wal, State::Off) => (Some(155.0), None),
         _ => (None, None),
     };
-    Published { seconds, orders_per_s }
+    let unfinished = (disk, state) == (Disk::Data, State::High);
+    Published { seconds, unfinished, orders_per_s }
 }
 
 /// Orders a second without a migration.
