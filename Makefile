@@ -9,13 +9,14 @@ PYTHON ?= /usr/bin/python3
 
 export PATH := $(PATH):/usr/sbin:/sbin:$(HOME)/.cargo/bin
 
-.PHONY: help deps build lint test demo bench bench-quick fuzz clean
+.PHONY: help deps build lint test demo lab guest bench bench-quick fuzz clean
 
 help:
 	@echo 'Sterna moves the disks of running virtual machines between storage.'
 	@echo
 	@echo '  make demo         a disk moves while an application uses it (2 minutes)'
 	@echo '  make test         everything a machine can test (10 minutes on 2 cores)'
+	@echo '  make lab          the disks of a guest with a database move, in all its states'
 	@echo '  make build        the binary: $(TARGET)/release/sterna'
 	@echo '  make lint         formatting and lints, as errors'
 	@echo '  make bench        against qemu-nbd, qemu-storage-daemon and nbdkit (an hour)'
@@ -24,7 +25,7 @@ help:
 	@echo '  make deps         only install what the tests need'
 	@echo '  make clean        remove what was built'
 	@echo
-	@echo 'demo, test and bench first install the packages that they need and that are'
+	@echo 'demo, test, lab and bench first install the packages that they need and that are'
 	@echo 'missing (Debian or Ubuntu; they say which and why).'
 
 deps:
@@ -48,6 +49,16 @@ demo:
 	@STERNA='$(abspath $(TARGET))/release/sterna' WORK='$(abspath $(TARGET))/demo' \
 		$(PYTHON) -u demo/run
 
+# A small Debian with PostgreSQL, made once.
+guest:
+	@scripts/deps lab
+	@tests/guest/build '$(abspath $(TARGET))/guest'
+
+lab: guest
+	$(CARGO) build --release --locked --bin sterna
+	'$(abspath $(TARGET))/release/sterna' lab svmotion \
+		--guest '$(abspath $(TARGET))/guest' --out '$(abspath $(TARGET))/lab' $(LAB)
+
 bench:
 	@scripts/deps bench
 	$(CARGO) build --release --locked --bin sterna
@@ -68,4 +79,4 @@ fuzz:
 
 clean:
 	$(CARGO) clean
-	rm -rf '$(TARGET)/demo' '$(TARGET)/bench' '$(TARGET)/qemu10'
+	rm -rf '$(TARGET)/demo' '$(TARGET)/bench' '$(TARGET)/qemu10' '$(TARGET)/guest' '$(TARGET)/lab'

@@ -5,10 +5,10 @@ use std::process::{Child, Command, Output, Stdio};
 
 use rustix::process::Signal;
 use serde_json::Value;
-use sterna_tests::Scratch;
 use sterna_tests::daemon::send_signal;
 use sterna_tests::programs::sterna;
 use sterna_tests::wait::{seconds, until};
+use sterna_tests::{Scratch, guest};
 
 /// Starts `sterna lab` with these arguments; what it makes for itself is in `place`.
 fn lab(place: &Path, arguments: &[&str]) -> Child {
@@ -121,6 +121,44 @@ fn in_virtual_time_every_requirement_is_met_at_the_published_size() {
 }
 
 #[test]
+fn the_quick_svmotion_moves_a_disk_under_a_database_and_reports() {
+    let Some(guest) = guest::image() else { return };
+    let guest = guest.display().to_string();
+    let scratch = Scratch::new();
+    let (place, out) = (place(&scratch), scratch.path("report"));
+    let out_text = out.display().to_string();
+    let arguments =
+        ["svmotion", "--quick", "--json", "--guest", &guest, "--out", &out_text];
+    let done = end(lab(&place, &arguments));
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    let report: Value = serde_json::from_slice(&done.stdout)
+        .unwrap_or_else(|error| panic!("no JSON ({error}): {said}"));
+    let verdicts = report["verdicts"].as_array().expect("verdicts");
+    let of = |about: &str| {
+        let mut all = verdicts.iter();
+        let found = all.find(|one| one["what"].as_str().expect("words").contains(about));
+        found.unwrap_or_else(|| panic!("no verdict on `{about}`: {verdicts:#?}"))
+    };
+    // What an emulated guest keeps on a machine under test means little; that nothing
+    // is lost holds on any machine.
+    for about in ["old → new: orders kept", "new → old: orders kept"] {
+        assert!(of(about)["value"].as_f64() > Some(0.0), "{verdicts:#?}");
+    }
+    for about in ["switch-over", "missing", "failed", "complain"] {
+        assert_eq!(of(about)["passed"], true, "{verdicts:#?}");
+    }
+    let passed = verdicts.iter().all(|verdict| verdict["passed"] == true);
+    assert_eq!(done.status.code(), Some(if passed { 0 } else { 1 }), "{said}");
+    // Two states, there and back.
+    let times = &report["sheets"][0];
+    assert_eq!(times["rows"].as_array().map(Vec::len), Some(4), "{times}");
+    let page = std::fs::read_to_string(out.join("svmotion.html")).expect("the page");
+    assert!(page.starts_with("<!doctype html>") && page.contains("uPlot"));
+    assert!(out.join("svmotion.json").is_file());
+    assert!(entries(&place).is_empty(), "left behind: {:?}", entries(&place));
+}
+
+#[test]
 fn an_experiment_that_is_interrupted_leaves_nothing_behind() {
     let scratch = Scratch::new();
     let (place, out) = (place(&scratch), scratch.path("report"));
@@ -153,6 +191,10 @@ fn an_experiment_that_cannot_begin_says_why_at_once() {
         (
             &["qos", "--quick", "--out", &out_text, "--datastore", "/nonexistent"],
             "/nonexistent",
+        ),
+        (
+            &["svmotion", "--quick", "--out", &out_text, "--guest", "/nonexistent"],
+            "no guest in /nonexistent",
         ),
     ] {
         let done = end(lab(&place, arguments));

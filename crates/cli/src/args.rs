@@ -192,11 +192,23 @@ mod tests {
             "sterna top",
             "sterna top --by datastore --interval 100ms",
             "sterna top --by class --batch --count 3 --json",
+            "sterna completion bash",
+            "sterna man /tmp/man",
+        ] {
+            if let Err(error) = parse(line) {
+                panic!("{line}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn experiments_are_understood() {
+        for line in [
             "sterna lab qos",
             "sterna lab qos --quick --out /tmp/lab --seed 7",
             "sterna lab qos --minutes 60 --datastore /mnt/array --shape mbps=80",
-            "sterna completion bash",
-            "sterna man /tmp/man",
+            "sterna lab svmotion --guest /tmp/guest",
+            "sterna lab svmotion --guest g --scale 1200 --memory 512M --out o --seed 7",
         ] {
             if let Err(error) = parse(line) {
                 panic!("{line}: {error}");
@@ -308,6 +320,8 @@ mod tests {
             "sterna vm add web --qmp /q domain",
             "sterna vm move web vda",
             "sterna vm move web --to slow",
+            "sterna lab svmotion",
+            "sterna lab svmotion --guest g --quick --scale 100",
             "sterna lab qos --minutes 1",
             "sterna lab qos --quick --minutes 20",
             "sterna lab qos --shape fast",

@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -83,6 +84,16 @@ impl Site {
         let lines: Vec<&str> = log.lines().rev().take(LOG_LINES).collect();
         let lines: Vec<&str> = lines.into_iter().rev().collect();
         format!("{what}; its log ends with: {}", lines.join(" | "))
+    }
+
+    /// Its directory. What an experiment puts there goes with it.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The daemon's process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// The way to it.

@@ -1,28 +1,64 @@
-//! `sterna lab svmotion`: a database's disks move to another array, one after the other.
+//! `sterna lab svmotion`: the disks of a guest with a database move while it works.
 //!
-//! This is the experiment of VMware's study on Storage vMotion of a virtualized SQL
-//! Server database (2012), in virtual time: `virtual_run` runs it and compares, and
-//! `virtual_report` makes the report.
+//! This is the experiment of VMware's study of storage migration under a database
+//! (2012): one guest with a store that sells DVDs, with data, indexes and log on arrays
+//! of their own. Each disk moves from an old array to a new one and back, in four states
+//! of the guest: off, idle, under a low load and under a high one. What is asked is how
+//! long a migration takes, what the customers notice of it, and what it costs.
+//!
+//! With `--virtual` the same happens in virtual time, at the study's size: `virtual_run`
+//! runs it and compares, and `virtual_report` makes the report. For real, `plan` has the states and the sizes, `stage` the arrays, and the guest that a
+//! `machine` runs; `run` goes through the states, with `customers` in the store and a
+//! `watch` on all of it. `outcome` says what follows, `verdicts` judges it, and
+//! `account` makes the report, with what was `published` beside it.
 
+mod account;
+mod customers;
+mod machine;
+mod outcome;
+mod plan;
+mod published;
+mod run;
+mod stage;
+mod verdicts;
 mod virtual_report;
 mod virtual_run;
+mod watch;
 
 use std::path::PathBuf;
 
 use clap::Args;
 
+use self::machine::Image;
+use self::plan::Plan;
+use self::run::Run;
+use self::stage::{Ground, Stage};
 use super::files::Files;
+use super::screen::Screen;
+use super::site::Site;
+use crate::connect::block_on;
 use crate::output::Output;
 
 /// What the experiment can be told.
 #[derive(Debug, Args)]
 pub(crate) struct SvmotionArgs {
     /// In virtual time, at the study's size: takes minutes, and loads only processors
-    #[arg(long = "virtual", required = true)]
+    #[arg(long = "virtual", conflicts_with_all = ["guest", "scale", "memory"])]
     modelled: bool,
-    /// Move only the first 4 GiB of each disk, which takes seconds
-    #[arg(long)]
+    /// Where the guest is: a directory that tests/guest/build has made
+    #[arg(long, value_name = "DIR", required_unless_present = "modelled")]
+    guest: Option<PathBuf>,
+    /// Only see that it works: one disk, two states, and small; with --virtual, the first
+    /// 4 GiB of each disk
+    #[arg(long, conflicts_with = "scale")]
     quick: bool,
+    /// How small the disks are: one N-th of the published 600, 320 and 50 GB
+    #[arg(long, value_name = "N", default_value_t = SCALE,
+        value_parser = clap::value_parser!(u32).range(1..))]
+    scale: u32,
+    /// The guest's memory: the less it has, the more it asks its disks
+    #[arg(long, value_name = "SIZE", default_value = "256M")]
+    memory: String,
     /// Where svmotion.html and svmotion.json are written
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
@@ -31,8 +67,39 @@ pub(crate) struct SvmotionArgs {
     seed: u64,
 }
 
+/// A data disk of 1 GiB: more than the guest's memory, and moved in seconds.
+const SCALE: u32 = 600;
+/// One that is moved in a second.
+const QUICK_SCALE: u32 = 3200;
+
 /// Runs the experiment.
 pub(crate) fn run(args: &SvmotionArgs, output: Output) -> anyhow::Result<()> {
+    // Nobody wants to learn after an hour that there is no place for it.
     let files = Files::prepare(&args.out, "svmotion")?;
-    virtual_run::run(args, &files, output)
+    let Some(guest) = args.guest.as_ref().filter(|_| !args.modelled) else {
+        return virtual_run::run(args, &files, output);
+    };
+    let image = Image::in_dir(guest)?;
+    let plan = match args.quick {
+        true => Plan::quick(QUICK_SCALE),
+        false => Plan::full(args.scale),
+    };
+    let ground = Ground { image, memory: args.memory.clone(), seed: args.seed };
+    let screen = Screen::new(output, plan.seconds());
+    let report = block_on(async {
+        let experiment = async {
+            let (site, status) = Site::start().await?;
+            let stage = Stage::prepare(&site, &ground, &plan).await?;
+            let run = Run::new(stage, site.pid(), &screen, &plan, args.seed);
+            let outcome = run.go().await?;
+            anyhow::Ok(account::report(&outcome, &plan, &ground, &status))
+        };
+        tokio::select! {
+            report = experiment => report,
+            _ = tokio::signal::ctrl_c() => Err(super::interrupted().into()),
+        }
+    })?;
+    drop(screen);
+    files.write(&report)?;
+    files.tell(&report, false, output)
 }

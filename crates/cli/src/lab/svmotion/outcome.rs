@@ -1,0 +1,357 @@
+//! The experiment as it went, and what follows from it. Pure: moments are seconds from
+//! the experiment's start.
+
+use sterna_api::Migration;
+use sterna_workload::dvdstore;
+
+use super::plan::{Disk, State};
+use super::watch::{Flow, Tick, together};
+use crate::lab::record::Mark;
+
+/// The bytes of the study's copies.
+const CHUNK: f64 = 65536.0;
+
+/// One migration.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Trial {
+    pub(super) disk: Disk,
+    pub(super) state: State,
+    /// From the old array to the new one, or back.
+    pub(super) forth: bool,
+    /// When it was asked for.
+    pub(super) from: f64,
+    /// When it was seen to have ended.
+    pub(super) until: f64,
+    /// Without a migration, before it and after it.
+    pub(super) calm: [(f64, f64); 2],
+    /// What the daemon says of it.
+    pub(super) migration: Migration,
+}
+
+impl Trial {
+    /// The trial in words: `data, high, old → new`.
+    pub(super) fn words(&self) -> String {
+        let way = if self.forth { "old → new" } else { "new → old" };
+        format!("{}, {}, {way}", self.disk, self.state)
+    }
+
+    /// How long it took, in seconds.
+    pub(super) fn seconds(&self) -> f64 {
+        self.migration.report.map_or(self.until - self.from, |report| report.duration_s)
+    }
+
+    /// Bytes that were moved in a second.
+    pub(super) fn rate(&self) -> f64 {
+        self.migration.size as f64 / self.seconds().max(1e-3)
+    }
+
+    /// How long the guest was held at the switch-over, in milliseconds.
+    pub(super) fn held_ms(&self) -> Option<f64> {
+        self.migration.report?.switch_over_ms
+    }
+}
+
+/// Orders of one second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Second {
+    /// When it ended.
+    pub(super) at: f64,
+    /// Orders a second.
+    pub(super) orders: f64,
+    /// Of the response times of orders, the 99th percentile, in milliseconds; nothing
+    /// of no orders.
+    pub(super) p99_ms: Option<f64>,
+    /// The longest that somebody has waited for an order by then, in milliseconds.
+    pub(super) slowest_ms: f64,
+}
+
+impl Second {
+    /// What a window of the store's report says; its clock began at `from`.
+    pub(super) fn of(from: f64, window: &dvdstore::Window) -> Second {
+        let ms = |us: u64| us as f64 / 1e3;
+        Second {
+            at: from + window.at_s,
+            orders: window.orders_per_s,
+            p99_ms: (window.orders > 0).then(|| ms(window.p99_us)),
+            slowest_ms: ms(window.max_us.max(window.waiting_us)),
+        }
+    }
+}
+
+/// A mean, and what chance makes of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Mean {
+    pub(super) value: f64,
+    /// Its standard error.
+    pub(super) error: f64,
+}
+
+/// The experiment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Outcome {
+    pub(super) ticks: Vec<Tick>,
+    pub(super) seconds: Vec<Second>,
+    pub(super) trials: Vec<Trial>,
+    pub(super) marks: Vec<Mark>,
+    /// Orders that were acknowledged, and how many of them are missing.
+    pub(super) orders: (u64, u64),
+    /// Orders that failed.
+    pub(super) failed: u64,
+    /// What the guest found wrong.
+    pub(super) complaints: Option<String>,
+    /// The processors' clock, if it is known.
+    pub(super) clock: Option<f64>,
+}
+
+impl Outcome {
+    fn seconds(&self, from: f64, until: f64) -> impl Iterator<Item = &Second> {
+        self.seconds.iter().filter(move |it| it.at - 1.0 >= from && it.at <= until)
+    }
+
+    fn orders_between(&self, spans: &[(f64, f64)]) -> Option<Mean> {
+        let orders: Vec<f64> = spans
+            .iter()
+            .flat_map(|&(from, until)| self.seconds(from, until))
+            .map(|second| second.orders)
+            .collect();
+        mean(&orders)
+    }
+
+    /// Orders a second without the migration.
+    pub(super) fn without(&self, trial: &Trial) -> Option<Mean> {
+        self.orders_between(&trial.calm)
+    }
+
+    /// Orders a second during the migration.
+    pub(super) fn during(&self, trial: &Trial) -> Option<Mean> {
+        self.orders_between(&[(trial.from, trial.until)])
+    }
+
+    /// The part of the orders that was kept.
+    pub(super) fn kept(&self, trial: &Trial) -> Option<Mean> {
+        let (without, during) = (self.without(trial)?, self.during(trial)?);
+        let value = during.value / without.value;
+        let part = |mean: Mean| (mean.error / mean.value.max(1e-9)).powi(2);
+        let error = value * (part(without) + part(during)).sqrt();
+        (without.value > 0.0).then_some(Mean { value, error })
+    }
+
+    /// The worst second's 99th percentile of orders, without the migration and during
+    /// it, in milliseconds.
+    pub(super) fn p99_ms(&self, trial: &Trial) -> [Option<f64>; 2] {
+        let worst = |spans: &[(f64, f64)]| {
+            let seconds =
+                spans.iter().flat_map(|&(from, until)| self.seconds(from, until));
+            seconds.filter_map(|second| second.p99_ms).reduce(f64::max)
+        };
+        [worst(&trial.calm), worst(&[(trial.from, trial.until)])]
+    }
+
+    /// The longest that a customer waited for an order during the migration, in
+    /// milliseconds.
+    pub(super) fn order_stall_ms(&self, trial: &Trial) -> Option<f64> {
+        let seconds = self.seconds(trial.from, trial.until);
+        seconds.map(|second| second.slowest_ms).reduce(f64::max)
+    }
+
+    fn ticks(&self, from: f64, until: f64) -> impl Iterator<Item = &Tick> {
+        self.ticks.iter().filter(move |tick| tick.at >= from && tick.at <= until)
+    }
+
+    /// The longest that the guest waited for a disk during the migration, in
+    /// milliseconds.
+    pub(super) fn disk_stall_ms(&self, trial: &Trial) -> Option<f64> {
+        let ticks = self.ticks(trial.from, trial.until);
+        ticks.filter_map(|tick| tick.slowest_ms).reduce(f64::max)
+    }
+
+    /// The source's reads and the destination's writes of the disk that moved: the copy's
+    /// and the guest's.
+    pub(super) fn sides(&self, trial: &Trial) -> [Flow; 2] {
+        let at = trial.disk as usize;
+        let ticks = || self.ticks(trial.from, trial.until);
+        let (old, new) = (|tick: &Tick| tick.old[at], |tick: &Tick| tick.new[at]);
+        match trial.forth {
+            true => [
+                together(ticks().map(|tick| old(tick)[0])),
+                together(ticks().map(|tick| new(tick)[1])),
+            ],
+            false => [
+                together(ticks().map(|tick| new(tick)[0])),
+                together(ticks().map(|tick| old(tick)[1])),
+            ],
+        }
+    }
+
+    /// Processors that were busy in these spans, on average: QEMU's and the daemon's
+    /// part.
+    fn busy(&self, spans: &[(f64, f64)]) -> Option<[f64; 2]> {
+        let (mut length, mut used) = (0.0, [0.0; 2]);
+        for &(from, until) in spans {
+            let mut ticks = self.ticks(from, until);
+            let Some((first, last)) =
+                ticks.next().and_then(|first| ticks.last().map(|last| (first, last)))
+            else {
+                continue;
+            };
+            length += last.at - first.at;
+            // A machine that is off uses nothing.
+            let guest = |tick: &Tick| tick.guest_cpu.unwrap_or_default();
+            used[0] += guest(last) - guest(first);
+            used[1] += last.daemon_cpu? - first.daemon_cpu?;
+        }
+        (length > 0.0).then(|| used.map(|seconds| seconds / length))
+    }
+
+    /// Seconds of processors for an order, without the migration and during it.
+    pub(super) fn cpu_per_order(&self, trial: &Trial) -> [Option<f64>; 2] {
+        let cost = |spans: &[(f64, f64)]| {
+            let [guest, daemon] = self.busy(spans)?;
+            let orders = self.orders_between(spans)?.value;
+            (orders > 0.0).then(|| (guest + daemon) / orders)
+        };
+        [cost(&trial.calm), cost(&[(trial.from, trial.until)])]
+    }
+
+    /// Seconds of processors that the daemon used for each 64 KiB that it moved: what it
+    /// used more than without the migration.
+    pub(super) fn cpu_per_chunk(&self, trial: &Trial) -> Option<f64> {
+        let [_, during] = self.busy(&[(trial.from, trial.until)])?;
+        let [_, without] = self.busy(&trial.calm)?;
+        let seconds = (during - without).max(0.0) * trial.seconds();
+        Some(seconds / (trial.migration.size as f64 / CHUNK))
+    }
+
+    /// The same migration of the same disk with nothing going on.
+    pub(super) fn idle(&self, trial: &Trial) -> Option<&Trial> {
+        self.trials.iter().find(|one| {
+            one.disk == trial.disk && one.forth == trial.forth && one.state == State::Idle
+        })
+    }
+}
+
+fn mean(values: &[f64]) -> Option<Mean> {
+    let count = values.len() as f64;
+    if values.is_empty() {
+        return None;
+    }
+    let value = values.iter().sum::<f64>() / count;
+    let squares = values.iter().map(|one| (one - value).powi(2)).sum::<f64>();
+    let error = (squares / (count - 1.0).max(1.0) / count).sqrt();
+    Some(Mean { value, error })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use sterna_api::{Application, MigrationState, Provision, Report};
+
+    use super::*;
+
+    /// A migration at high load, from 20 s to 40 s, of 640 chunks.
+    pub(in super::super) fn trial() -> Trial {
+        let report =
+            Report { duration_s: 20.0, switch_over_ms: Some(3.0), ..Report::default() };
+        Trial {
+            disk: Disk::Data,
+            state: State::High,
+            forth: true,
+            from: 20.0,
+            until: 40.0,
+            calm: [(0.0, 20.0), (40.0, 60.0)],
+            migration: Migration {
+                id: 1,
+                disk: "data".into(),
+                size: 640 << 16,
+                from: "old-data".into(),
+                to: "new-data".into(),
+                provision: Provision::Thin,
+                rate: None,
+                verify: false,
+                keep_source: false,
+                guard: None,
+                state: MigrationState::Completed,
+                reason: None,
+                hint: None,
+                started: 0,
+                ended: Some(20),
+                progress: None,
+                application: Application::default(),
+                report: Some(report),
+            },
+        }
+    }
+
+    /// A minute with so many orders a second without the migration and during it.
+    pub(in super::super) fn outcome(without: f64, during: f64) -> Outcome {
+        let is_during = |at: f64| at > 20.0 && at <= 40.0;
+        let seconds = (1..=60).map(f64::from).map(|at| Second {
+            at,
+            orders: if is_during(at) { during } else { without },
+            p99_ms: Some(if is_during(at) { 80.0 } else { 50.0 }),
+            slowest_ms: at,
+        });
+        let flow = |bytes: f64, ms: f64| Flow {
+            bytes,
+            requests: bytes / 65536.0,
+            response_ms: Some(ms),
+        };
+        let mut daemon = 0.0;
+        let ticks = (0..=120).map(|half| {
+            let at = f64::from(half) / 2.0;
+            daemon += if is_during(at) { 0.15 } else { 0.05 };
+            Tick {
+                at,
+                old: vec![[flow(1e6, 4.0), Flow::default()]; 3],
+                new: vec![[Flow::default(), flow(1e6, 1.0)]; 3],
+                slowest_ms: Some(at),
+                guest_cpu: Some(at),
+                daemon_cpu: Some(daemon),
+            }
+        });
+        Outcome {
+            ticks: ticks.collect(),
+            seconds: seconds.collect(),
+            trials: vec![trial()],
+            orders: (100, 0),
+            clock: Some(1e9),
+            ..Outcome::default()
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_orders_during_against_orders_without() {
+        let outcome = outcome(100.0, 90.0);
+        let kept = outcome.kept(&trial()).unwrap();
+        assert!((kept.value - 0.9).abs() < 1e-9 && kept.error < 1e-9, "{kept:?}");
+        assert_eq!(outcome.p99_ms(&trial()), [Some(50.0), Some(80.0)]);
+        assert_eq!(outcome.order_stall_ms(&trial()), Some(40.0));
+        assert_eq!(outcome.disk_stall_ms(&trial()), Some(40.0));
+    }
+
+    #[test]
+    fn the_migration_costs_what_the_daemon_uses_more() {
+        let outcome = outcome(100.0, 100.0);
+        // 0.2 processors more for 20 s, for 640 chunks.
+        let cost = outcome.cpu_per_chunk(&trial()).unwrap();
+        assert!((cost - 4.0 / 640.0).abs() < 2e-4, "{cost}");
+        let [without, during] = outcome.cpu_per_order(&trial()).map(Option::unwrap);
+        assert!((without - 0.011).abs() < 1e-4, "{without}");
+        assert!((during - 0.013).abs() < 1e-4, "{during}");
+    }
+
+    #[test]
+    fn of_no_orders_nothing_is_kept() {
+        assert_eq!(outcome(0.0, 0.0).kept(&trial()), None);
+        assert_eq!(Outcome::default().kept(&trial()), None);
+        assert_eq!(Outcome::default().cpu_per_chunk(&trial()), None);
+    }
+
+    #[test]
+    fn chance_is_said_with_a_mean() {
+        let found = mean(&[8.0, 12.0, 8.0, 12.0]).unwrap();
+        assert_eq!(found.value, 10.0);
+        assert!((found.error - (16.0f64 / 3.0 / 4.0).sqrt()).abs() < 1e-9, "{found:?}");
+        assert_eq!(mean(&[7.0]), Some(Mean { value: 7.0, error: 0.0 }));
+        assert_eq!(mean(&[]), None);
+    }
+}

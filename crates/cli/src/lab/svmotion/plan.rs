@@ -1,0 +1,200 @@
+//! Which disks move, in which state of the guest, and how large all of it is.
+
+use std::fmt;
+
+/// A disk of the guest. Its name is its serial number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Disk {
+    /// The tables.
+    Data,
+    /// The indexes.
+    Index,
+    /// The log.
+    Wal,
+}
+
+impl Disk {
+    pub(super) const ALL: [Disk; 3] = [Disk::Data, Disk::Index, Disk::Wal];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Disk::Data => "data",
+            Disk::Index => "index",
+            Disk::Wal => "wal",
+        }
+    }
+
+    /// The emulated array that it leaves, and the one that it goes to, as the study has
+    /// their spindles. Caches are as small against the disks as they were there.
+    pub(super) fn arrays(self) -> [&'static str; 2] {
+        match self {
+            Disk::Data => [
+                "old-fc?spindles=7&cache=4M&write-cache=16M",
+                "new-fc?spindles=6&cache=8M&write-cache=48M",
+            ],
+            Disk::Index => ["old-fc?spindles=8&cache=4M&write-cache=16M", "sata-ssd"],
+            Disk::Wal => [
+                "old-fc?spindles=4&cache=4M&write-cache=16M",
+                "new-fc?spindles=4&cache=8M&write-cache=48M",
+            ],
+        }
+    }
+
+    /// Its published size. (There were four index disks of 80 GB, striped: here they are
+    /// one.)
+    fn published(self) -> u64 {
+        match self {
+            Disk::Data => 600 << 30,
+            Disk::Index => 320 << 30,
+            Disk::Wal => 50 << 30,
+        }
+    }
+
+    /// What its contents need: the database's log does not shrink with its data.
+    fn least(self) -> u64 {
+        match self {
+            Disk::Data => 160 << 20,
+            Disk::Index => 64 << 20,
+            Disk::Wal => 128 << 20,
+        }
+    }
+}
+
+impl fmt::Display for Disk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What the guest does while a disk moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// The machine is off.
+    Off,
+    /// The server runs, and nobody asks it for anything.
+    Idle,
+    /// A fifth of the orders of the high load come, at their own pace.
+    Low,
+    /// As many orders as the guest can take.
+    High,
+}
+
+impl State {
+    pub(super) const ALL: [State; 4] = [State::Off, State::Idle, State::Low, State::High];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            State::Off => "off",
+            State::Idle => "idle",
+            State::Low => "low",
+            State::High => "high",
+        }
+    }
+
+    /// Whether customers shop in it.
+    pub(super) fn is_busy(self) -> bool {
+        matches!(self, State::Low | State::High)
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// How long it is looked at a guest that does nothing, in seconds.
+const QUIET: f64 = 3.0;
+
+/// What is done, and how large it is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Plan {
+    /// The disks that move.
+    pub(super) disks: Vec<Disk>,
+    /// The states in which they do, in their order.
+    pub(super) states: Vec<State>,
+    /// Of the published sizes, one so many-th.
+    pub(super) scale: u32,
+    /// Seconds of orders without a migration, before and after each of them.
+    calm: f64,
+    /// Seconds of orders before anything is measured.
+    pub(super) warm_up: f64,
+}
+
+impl Plan {
+    /// Everything, at this scale.
+    pub(super) fn full(scale: u32) -> Plan {
+        Plan {
+            disks: Disk::ALL.into(),
+            states: State::ALL.into(),
+            scale,
+            calm: 20.0,
+            warm_up: 10.0,
+        }
+    }
+
+    /// As little as shows that it works.
+    pub(super) fn quick(scale: u32) -> Plan {
+        Plan {
+            disks: vec![Disk::Data],
+            states: vec![State::Idle, State::High],
+            scale,
+            calm: 6.0,
+            warm_up: 3.0,
+        }
+    }
+
+    /// About how long it takes, in seconds: a guard may make it longer.
+    pub(super) fn seconds(&self) -> f64 {
+        // To make the database, boot twice, and look for what is lost.
+        const AROUND: f64 = 150.0;
+        // What a guest under load leaves of an array.
+        const RATE: f64 = 30e6;
+        let moves = |disk: &Disk| 2.0 * self.size(*disk) as f64 / RATE;
+        let moves: f64 = self.disks.iter().map(moves).sum();
+        let calm = |state: &State| 3.0 * self.disks.len() as f64 * self.calm(*state);
+        let states = self.states.iter().map(|state| calm(state) + moves + self.warm_up);
+        AROUND + states.sum::<f64>()
+    }
+
+    /// Seconds without a migration, before and after each of them. Where there are no
+    /// orders only processors are measured.
+    pub(super) fn calm(&self, state: State) -> f64 {
+        if state.is_busy() { self.calm } else { QUIET }
+    }
+
+    /// How large a disk is.
+    pub(super) fn size(&self, disk: Disk) -> u64 {
+        let mib = (disk.published() / u64::from(self.scale)) >> 20;
+        (mib << 20).max(disk.least())
+    }
+
+    /// How large the store is. Its tables and their growth take a part of the data disk,
+    /// and its indexes, about half as large, fit theirs.
+    pub(super) fn store(&self) -> u64 {
+        (self.size(Disk::Data) / 5).min(self.size(Disk::Index) / 3)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_published_sizes_are_those_of_scale_one() {
+        let plan = Plan::full(1);
+        assert_eq!(Disk::ALL.map(|disk| plan.size(disk) >> 30), [600, 320, 50]);
+    }
+
+    #[test]
+    fn what_must_be_there_fits_at_every_scale() {
+        for scale in [1, 600, 1000, 100_000] {
+            let plan = Plan::full(scale);
+            for disk in Disk::ALL {
+                assert!(plan.size(disk) >= disk.least(), "{disk} at {scale}");
+                assert_eq!(plan.size(disk) % 512, 0);
+            }
+            assert!(plan.store() >= 8 << 20, "{scale}");
+        }
+    }
+}

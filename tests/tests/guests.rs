@@ -1,0 +1,188 @@
+//! A guest with a database under load, whose disks move: nothing is lost, and nobody
+//! complains.
+//!
+//! The database's data, indexes and log are on a disk each. While customers shop, the
+//! disks go to another datastore and back. At the end every order that was acknowledged
+//! must be there, and neither the guest's kernel nor its file systems nor PostgreSQL may
+//! have anything to say.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::Signal;
+use serde_json::Value;
+use sterna_tests::daemon::send_signal;
+use sterna_tests::guest::DISKS;
+use sterna_tests::programs::sterna;
+use sterna_tests::wait::{seconds, until};
+use sterna_tests::{Answer, Guest, MIB, Stage};
+
+/// How large the disks are, in the order of [`DISKS`].
+const SIZES: [u64; 3] = [160 * MIB, 64 * MIB, 128 * MIB];
+
+/// How the guest reaches its disks.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Nbd,
+    VhostUser,
+}
+
+/// A store in a guest, with customers.
+struct Shop {
+    /// Before the guest and the daemon under it.
+    customers: Child,
+    orders: PathBuf,
+    guest: Guest,
+    stage: Stage,
+}
+
+impl Shop {
+    /// Opens one on three disks.
+    #[track_caller]
+    fn open(way: Way) -> Option<Shop> {
+        let stage = Stage::new();
+        let mut disks = Vec::new();
+        for (name, size) in DISKS.into_iter().zip(SIZES) {
+            stage.disk(name, size);
+            disks.extend(attached(&stage, name, way));
+        }
+        let mut guest = Guest::given(&stage.scratch, &disks)?;
+        guest.run("database make");
+        let uri = guest.uri();
+        let spaces = "--data-tablespace data --index-tablespace idx";
+        bench(&uri, &format!("--size 1M --minutes 0 {spaces}"));
+        let orders = stage.scratch.path("orders");
+        let customers = Command::new(sterna())
+            .args(["bench", "dvdstore", "--json", "--uri", &uri, "--size", "1M"])
+            .args("--users 2 --warm-up 0 --minutes 60".split(' '))
+            .args(spaces.split(' '))
+            .arg("--acknowledged")
+            .arg(&orders)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("start sterna");
+        let mut shop = Shop { customers, orders, guest, stage };
+        shop.sells();
+        Some(shop)
+    }
+
+    /// Moves these disks side by side, and sees that the store still sells.
+    #[track_caller]
+    fn move_to(&mut self, disks: &[&str], to: &str) {
+        let daemon = &self.stage.daemon;
+        let begin = |disk: &&str| daemon.migrate(&format!("{disk} --to {to}"));
+        let moves: Vec<u64> = disks.iter().map(begin).collect();
+        for (disk, id) in disks.iter().zip(moves) {
+            daemon.completed(id);
+            assert_eq!(daemon.disk(disk)["datastore"], to);
+        }
+        self.sells();
+    }
+
+    /// Waits until some more orders are acknowledged.
+    #[track_caller]
+    fn sells(&mut self) {
+        let before = acknowledged(&self.orders);
+        until("orders to be acknowledged", seconds(60), || {
+            let ended = self.customers.try_wait().expect("ask for sterna");
+            assert!(ended.is_none(), "sterna ended: {ended:?}");
+            (acknowledged(&self.orders) >= before + 5).then_some(())
+        });
+    }
+
+    /// The customers leave; all that they bought must be there, and nothing wrong.
+    #[track_caller]
+    fn close(mut self) {
+        send_signal(&self.customers, Signal::INT);
+        let output = self.customers.wait_with_output().expect("wait for sterna");
+        let report = Answer::new("sterna bench dvdstore".into(), &output).ok().json();
+        println!("{} orders, {} a second", report["orders"], report["orders_per_s"]);
+        assert_eq!(report["errors"], Value::Array(Vec::new()));
+        assert_eq!(report["server"]["durable"], true);
+        bench(&self.guest.uri(), &format!("--check {}", self.orders.display()));
+        self.guest.run("database verdict");
+    }
+}
+
+/// QEMU's arguments for a disk, with its name for a serial number.
+#[track_caller]
+fn attached(stage: &Stage, disk: &str, way: Way) -> Vec<String> {
+    let name = match way {
+        Way::Nbd => "nbd",
+        Way::VhostUser => {
+            let socket = stage.scratch.socket(disk);
+            let socket = socket.display();
+            stage
+                .daemon
+                .sterna(&format!("disk attach {disk} --vhost-user {socket}"))
+                .ok();
+            "vhost-user"
+        }
+    };
+    let ways = stage.daemon.json(&format!("disk qemu-args {disk}"));
+    let mut ways = ways.as_array().expect("ways in").iter();
+    let found = ways.find(|way| way["way"] == name).expect("the way asked for");
+    let words = found["arguments"].as_array().expect("arguments");
+    let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+    // The guest's memory is shared once for all of its disks.
+    let of_disk = |pair: &&[&str]| !["-object", "-machine"].contains(&pair[0]);
+    let word = |word: &&str| match word.starts_with("virtio-blk-pci") {
+        // What the daemon says itself on the other way.
+        true => format!("{word},serial={disk}"),
+        false => (*word).to_owned(),
+    };
+    words.chunks(2).filter(of_disk).flatten().map(word).collect()
+}
+
+/// How many orders are in a file of them.
+fn acknowledged(file: &Path) -> usize {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    text.lines().filter(|line| !line.starts_with('#')).count()
+}
+
+/// Runs `sterna bench dvdstore` to its end.
+#[track_caller]
+fn bench(uri: &str, arguments: &str) {
+    let output = Command::new(sterna())
+        .args(["bench", "dvdstore", "--uri", uri])
+        .args(arguments.split(' '))
+        .stdin(Stdio::null())
+        .output()
+        .expect("start sterna");
+    Answer::new(format!("sterna bench dvdstore {arguments}"), &output).ok();
+}
+
+#[test]
+fn a_database_under_load_survives_moves_of_its_disks() {
+    let Some(mut shop) = Shop::open(Way::VhostUser) else { return };
+    for disk in DISKS {
+        shop.move_to(&[disk], "there");
+    }
+    shop.move_to(&DISKS, "here");
+    for round in 0..10 {
+        let to = if round % 2 == 0 { "there" } else { "here" };
+        shop.move_to(&["data"], to);
+    }
+    shop.close();
+}
+
+#[test]
+fn a_database_under_load_survives_a_daemon_that_is_killed_in_the_middle_of_a_move() {
+    for way in [Way::VhostUser, Way::Nbd] {
+        let Some(mut shop) = Shop::open(way) else { return };
+        let slow = |disk: &&str| format!("{disk} --to there --rate 20M --verify");
+        let begin = |disk| shop.stage.daemon.migrate(&slow(disk));
+        let moves: Vec<u64> = DISKS.iter().map(begin).collect();
+        shop.stage.daemon.wait_for_bytes(moves[0], 8 * MIB);
+        shop.stage.daemon.kill();
+        shop.stage.daemon.restart();
+        for id in moves {
+            shop.stage.daemon.hurry(id);
+            shop.stage.daemon.completed(id);
+        }
+        shop.sells();
+        shop.close();
+    }
+}
