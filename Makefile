@@ -15,7 +15,7 @@ help:
 	@echo 'Sterna moves the disks of running virtual machines between storage.'
 	@echo
 	@echo '  make demo         a disk moves while an application uses it (2 minutes)'
-	@echo '  make test         everything a machine can test (10 minutes on 2 cores)'
+	@echo '  make test         everything a machine can test (half an hour on 2 cores)'
 	@echo '  make lab          the disks of a guest with a database move, in all its states'
 	@echo '  make build        the binary: $(TARGET)/release/sterna'
 	@echo '  make lint         formatting and lints, as errors'
