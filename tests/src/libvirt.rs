@@ -1,5 +1,6 @@
 //! A real libvirt, and a machine that it owns.
 
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::OnceLock;
@@ -11,8 +12,13 @@ use crate::wait::{seconds, until};
 /// The libvirt that tests use.
 pub const URI: &str = "qemu:///system";
 
-/// What a test started, because it was not there.
-static STARTED: OnceLock<Vec<Child>> = OnceLock::new();
+/// Where libvirt's helper for the output of machines listens.
+const LOG_SOCKET: &str = "/run/libvirt/virtlogd-sock";
+
+/// What we started, because it was not there, and a connection to libvirt's helper: it
+/// ends by itself when nobody is connected, and libvirt, which may look at QEMU for
+/// minutes before it starts a machine, does not start it again.
+static KEPT: OnceLock<(Vec<Child>, UnixStream)> = OnceLock::new();
 
 /// Whether there is a libvirt that we may use; started, if it does not run. If there is
 /// none, the test is skipped.
@@ -22,23 +28,28 @@ pub fn have() -> bool {
     if !(programs::root() && programs::have(&needed)) {
         return false;
     }
-    STARTED.get_or_init(|| {
-        if answers() {
-            return Vec::new();
+    KEPT.get_or_init(|| {
+        let mut children = Vec::new();
+        let helper = || UnixStream::connect(LOG_SOCKET).ok();
+        let helper = helper().unwrap_or_else(|| {
+            children.push(start("virtlogd"));
+            until("libvirt's helper to answer", seconds(30), helper)
+        });
+        if !answers() {
+            children.push(start("libvirtd"));
+            until("libvirt to answer", seconds(30), || answers().then_some(()));
         }
-        let start = |name: &str| {
-            let mut command = programs::command(name);
-            // It ends by itself when it is not used for so long. (libvirt may look at QEMU
-            // for minutes before it starts a machine, and needs both then.)
-            command.args(["--timeout", "600"]);
-            command.stdout(Stdio::null()).stderr(Stdio::null());
-            command.spawn().unwrap_or_else(|error| panic!("start {name}: {error}"))
-        };
-        let children = vec![start("virtlogd"), start("libvirtd")];
-        until("libvirt to answer", seconds(30), || answers().then_some(()));
-        children
+        (children, helper)
     });
     true
+}
+
+/// Starts one of libvirt's daemons. It ends by itself when it is not used for a while.
+#[track_caller]
+fn start(name: &str) -> Child {
+    let mut command = programs::command(name);
+    command.args(["--timeout", "120"]).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().unwrap_or_else(|error| panic!("start {name}: {error}"))
 }
 
 fn answers() -> bool {
