@@ -59,11 +59,11 @@ lab: guest
 	'$(abspath $(TARGET))/release/sterna' lab svmotion \
 		--guest '$(abspath $(TARGET))/guest' --out '$(abspath $(TARGET))/lab' $(LAB)
 
-bench:
+bench: guest
 	@scripts/deps bench
 	$(CARGO) build --release --locked --bin sterna
 	@$(PYTHON) -u bench/run --sterna '$(abspath $(TARGET))/release/sterna' \
-		--work '$(abspath $(TARGET))/bench' \
+		--work '$(abspath $(TARGET))/bench' --guest '$(abspath $(TARGET))/guest' \
 		--qemu "$$(scripts/qemu10 '$(abspath $(TARGET))/qemu10' || true)" $(BENCH)
 
 bench-quick:
