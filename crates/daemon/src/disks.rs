@@ -173,9 +173,10 @@ impl Daemon {
             None => self.engine.stats(record.id).ok(),
             Some(_) => None,
         };
+        let vm_move = self.vm_move_of(record.id)?;
         let moved = match self.migration_of(record.id)? {
             Some(migration) => Some(migration.id),
-            None => self.vm_move_of(record.id)?.map(|one| one.id),
+            None => vm_move.as_ref().map(|one| one.id),
         };
         let recent = || summarized(&self.samples.of_disk(record.id, RECENT));
         let activity = stats.map(|stats| DiskActivity {
@@ -187,7 +188,8 @@ impl Daemon {
             written_bytes: stats.write.bytes,
             recent: recent(),
         });
-        let named = problem.is_none() && !self.is_adopted(record.id)?;
+        let adopted = vm_move.is_some_and(|one| one.kind.adopts());
+        let named = problem.is_none() && !adopted;
         let places = self.places.nbd.iter().filter(|_| named);
         Ok(Disk {
             vhost_user: record.vhost_user,

@@ -147,8 +147,19 @@ fn advance(connection: &Connection, id: u64, next: Step) -> Result<(), StoreErro
 impl Store {
     /// All moves of machines' disks, oldest first.
     pub(crate) fn vm_moves(&self) -> Result<Vec<VmMoveRecord>, StoreError> {
-        self.run(|connection| {
-            let sql = "SELECT * FROM vm_moves ORDER BY id";
+        self.list_vm_moves("SELECT * FROM vm_moves ORDER BY id")
+    }
+
+    /// Those that have not ended, which are few, however many there were.
+    pub(crate) fn open_vm_moves(&self) -> Result<Vec<VmMoveRecord>, StoreError> {
+        self.list_vm_moves(
+            "SELECT * FROM vm_moves WHERE step NOT IN ('completed', 'cancelled')
+             ORDER BY id",
+        )
+    }
+
+    fn list_vm_moves(&self, sql: &'static str) -> Result<Vec<VmMoveRecord>, StoreError> {
+        self.run(move |connection| {
             let mut statement = connection.prepare_cached(sql)?;
             statement.query_map([], read)?.collect::<rusqlite::Result<_>>()
         })?

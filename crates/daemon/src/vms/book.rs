@@ -71,8 +71,8 @@ impl Daemon {
     pub(crate) fn remove_vm(&self, name: &str) -> Result<Vm> {
         let _claim = self.claims.alone(claim_of(name))?;
         self.vm_record(name)?;
-        for one in self.store.vm_moves()? {
-            if one.vm == name && !one.step.ended() {
+        for one in self.store.open_vm_moves()? {
+            if one.vm == name {
                 let (id, device) = (one.id, one.device);
                 let message =
                     format!("disk {device} of {name} is moved by migration {id}");

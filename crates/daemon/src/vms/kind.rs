@@ -26,6 +26,11 @@ pub(crate) struct OurDisk {
 }
 
 impl Kind {
+    /// Whether a disk of ours is made for it.
+    pub(crate) fn adopts(&self) -> bool {
+        matches!(self, Kind::Adopt(_))
+    }
+
     /// The disk of ours that it has to do with.
     pub(crate) fn disk(&self) -> Option<&OurDisk> {
         match self {

@@ -125,9 +125,9 @@ impl Daemon {
         let (vm, device) = (record.vm.clone(), record.device.clone());
         let moved = self
             .store
-            .vm_moves()?
+            .open_vm_moves()?
             .into_iter()
-            .find(|one| one.vm == vm && one.device == device && !one.step.ended());
+            .find(|one| one.vm == vm && one.device == device);
         if let Some(one) = moved {
             let message =
                 format!("disk {device} of {vm} is being moved by migration {}", one.id);
@@ -206,9 +206,8 @@ impl Daemon {
     /// Goes on with the moves that the last daemon has left.
     pub(crate) fn resume_vm_moves(self: &Arc<Self>) -> Result<()> {
         let known = self.store.vms()?;
-        for record in self.store.vm_moves()? {
-            let vm = known.iter().find(|vm| vm.name == record.vm);
-            if let Some(vm) = vm.filter(|_| !record.step.ended()) {
+        for record in self.store.open_vm_moves()? {
+            if let Some(vm) = known.iter().find(|vm| vm.name == record.vm) {
                 self.start_mover(record.id, &vm.reach)?;
             }
         }

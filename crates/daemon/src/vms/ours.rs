@@ -63,8 +63,7 @@ impl Daemon {
     /// The adoption or release under way that has to do with a disk of ours.
     pub(crate) fn vm_move_of(&self, disk: DiskId) -> Result<Option<VmMoveRecord>> {
         let of_it = |one: &VmMoveRecord| one.kind.disk().is_some_and(|it| it.id == disk);
-        let mut open = self.store.vm_moves()?.into_iter().filter(|it| !it.step.ended());
-        Ok(open.find(of_it))
+        Ok(self.store.open_vm_moves()?.into_iter().find(of_it))
     }
 
     /// Refuses a disk that is being adopted or released.
@@ -83,8 +82,7 @@ impl Daemon {
 
     /// Whether QEMU copies to a disk that is to be adopted.
     pub(crate) fn is_adopted(&self, disk: DiskId) -> Result<bool> {
-        let adopts = |one: VmMoveRecord| matches!(one.kind, Kind::Adopt(_));
-        Ok(self.vm_move_of(disk)?.is_some_and(adopts))
+        Ok(self.vm_move_of(disk)?.is_some_and(|one| one.kind.adopts()))
     }
 
     /// What the image of a disk must call itself.
