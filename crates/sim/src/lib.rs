@@ -16,6 +16,7 @@ mod cruise;
 mod dice;
 mod fault;
 mod gate;
+pub mod guarded;
 mod series;
 pub mod svmotion;
 mod world;

@@ -13,6 +13,8 @@
 //! allowed over measured), with the filter of the price in the place of its smoothing;
 //! the bounds of a step are what makes a wrong price cost little.
 //!
+//! How long the chunks are is found by the price, too ([`Chunks`]).
+//!
 //! # Special cases
 //!
 //! - Where copying as fast as it can is hardly felt, it has more of the time,
@@ -35,6 +37,7 @@
 //! the copy goes on only while the guest is gone. It is tried again after a while. If
 //! mirrored writes alone cost more, the copy goes on slowly: only its end helps.
 
+use super::chunks::Chunks;
 use super::price::Price;
 use super::turns::{Pair, Turns};
 use super::{LEAST, MOST, Observation, START, Standing, Unreachable};
@@ -51,7 +54,7 @@ const AIM: f64 = 0.92;
 
 /// What is aimed at is less by so many errors of the price: an error makes a rate that
 /// is too high more often than it makes one too low by as much.
-const CAUTION: f64 = 1.0;
+const CAUTION: f64 = 0.75;
 
 /// At least this part of the budget is aimed at, however little is known.
 const AIM_MIN: f64 = 0.3;
@@ -127,6 +130,7 @@ pub(super) struct Keep {
     /// What it costs in response time: 1 where that is twice as long.
     slowing: Price,
     turns: Turns,
+    chunks: Chunks,
     pairs: u32,
     /// Busy samples since the last comparison.
     since: u32,
@@ -152,6 +156,7 @@ impl Keep {
             price: Price::new(0.5 / START),
             slowing: Price::new(0.5 / START),
             turns: Turns::new(PART_FIRST),
+            chunks: Chunks::new(),
             pairs: 0,
             since: 0,
             iops: 0.0,
@@ -205,6 +210,11 @@ impl Keep {
         self.turns.part()
     }
 
+    /// Bytes in a chunk beside the guest.
+    pub(super) fn chunk(&self) -> u64 {
+        self.chunks.length()
+    }
+
     /// How it stands.
     pub(super) fn standing(&self) -> Standing {
         if self.given_up.is_some() {
@@ -252,17 +262,19 @@ impl Keep {
         self.pairs = self.pairs.saturating_add(1);
         self.since = 0;
         let part = SMOOTHING.max(1.0 / f64::from(self.pairs));
-        let copying = self.part();
+        let copying = self.time(pair);
         let jump = (pair.iops / self.iops.max(1.0) - 1.0).abs();
         if self.pairs > 1 && jump > JUMP.max(4.0 * self.price.noise()) {
             // Another load, or another device: the prices may be others, too.
             self.price.doubt();
             self.slowing.doubt();
+            self.chunks.doubt();
             self.iops = pair.iops;
         }
         self.iops += part.max(RECENT) * (pair.iops - self.iops);
         self.loss += part * (pair.loss * copying - self.loss);
         self.price.learn(pair.rate, pair.loss, HURT_MIN / self.rate);
+        self.chunks.learn(pair.rate, pair.loss, self.price.noise());
         let slower = (pair.growth - 1.0) / (GROWTH_MAX - 1.0);
         self.slowing.learn(pair.rate, slower, 1.0 / self.rate);
         let overspent = (self.loss - AIM * self.budget).max(0.0);
@@ -274,6 +286,12 @@ impl Keep {
         if self.hopeless > PATIENCE {
             self.given_up = Some(AGAIN);
         }
+    }
+
+    /// The part of the time that turns like this one have.
+    fn time(&self, pair: &Pair) -> f64 {
+        let on = self.part() * pair.stretch;
+        on / (on + 1.0 - self.part())
     }
 
     /// How fast the next turns are, and how much of the time they have, to lose so much
@@ -291,7 +309,7 @@ impl Keep {
         let wanted = (hurt / price).min(most).max(SLOWEST);
         self.turns.set_part((aim / (price * wanted)).min(PART_MAX));
         // Turns are whole windows; the rate makes up for it.
-        let exact = aim / (price * self.part());
+        let exact = aim / (price * self.time(pair));
         self.rate = exact.min(most).clamp(SLOWEST, MOST);
     }
 }

@@ -39,7 +39,7 @@ pub struct Guard {
 
 impl Guard {
     /// What the copier may take before anything was seen: nothing beside the guest.
-    pub const FIRST: Allowance = Allowance { busy: Some(0), idle: None };
+    pub const FIRST: Allowance = Allowance { busy: Some(0), idle: None, chunk: None };
 
     /// A guard that has seen nothing yet.
     pub fn new(aim: Aim) -> Self {
@@ -65,7 +65,7 @@ impl Guard {
             if let Some(keep) = &mut self.keep {
                 keep.interrupt();
             }
-            return Allowance { busy: Some(0), idle: None };
+            return Allowance { busy: Some(0), idle: None, chunk: None };
         }
         if let Some(ceiling) = &mut self.ceiling {
             ceiling.step(seen);
@@ -75,7 +75,9 @@ impl Guard {
         // What is needed over all the time has only the turns.
         let needs = self.needs.map(|rate| (rate as f64 / part) as u64);
         let busy = [turn, needs, self.bound()].into_iter().flatten().min();
-        Allowance { busy, idle: None }
+        // Long chunks are for the mean: who waits behind one waits longer.
+        let keeps = self.keep.as_ref().filter(|_| self.ceiling.is_none());
+        Allowance { busy, idle: None, chunk: keeps.map(Keep::chunk) }
     }
 
     /// What the copier may take beside the guest over time, bytes per second; nothing

@@ -11,10 +11,11 @@
 //!
 //! `migration` is the guard of a migration, with the `aim` it was given and how it is
 //! `standing`. `keep` holds a part of the guest's IO/s by the `price` of copying, which
-//! it finds by copying in `turns`; `p99` holds a response time; `deadline` sees to the
+//! it finds by copying in `turns`, with `chunks` of the length that costs least; `p99` holds a response time; `deadline` sees to the
 //! time. `cruise` gives one class what it was promised by slowing the others.
 
 mod aim;
+mod chunks;
 pub mod cruise;
 mod deadline;
 mod keep;

@@ -6,8 +6,8 @@
 //! after it:
 //!
 //! ```text
-//!   off off | on | off off                   loss = 1 - IO/s(on) / IO/s(off)
-//!   on on on on | off off | on on on on
+//!   off off | on tail | off off              loss = 1 - IO/s(on) / IO/s(off)
+//!   on on on on | tail off off | on on on on
 //! ```
 //!
 //! The first where copying has less of the time than the guest alone, the second where
@@ -31,12 +31,23 @@ use crate::Nanos;
 /// Answers that a window needs: samples are put together until there are so many.
 const ANSWERS: u64 = 8;
 
+/// And until they are so many times as long as a request takes: what is begun in a turn
+/// then ends in it, or in its tail.
+const RESPONSES: f64 = 2.0;
+
 /// Or until they are so long.
 const LONG: Nanos = Nanos::from_secs(1);
 
-/// Windows without a copy between two turns, at least. One is less than what a disk
-/// does between two of its own hiccups.
-const OFF_MIN: usize = 2;
+/// The windows after a turn in which requests are still answered that met it. What
+/// they lost is the turn's.
+const TAIL: usize = 1;
+
+/// Windows without a copy to compare with, on each side of a turn. One is less than
+/// what a disk does between two of its own hiccups.
+const CLEAN: usize = 2;
+
+/// Windows without a copy between two turns, at least.
+const OFF_MIN: usize = TAIL + CLEAN;
 
 /// At most: a turn every 2 s, so that the loop learns of changes.
 const OFF_MAX: usize = 19;
@@ -63,11 +74,15 @@ pub(super) struct Pair {
     pub(super) growth: f64,
     /// The guest's IO/s without the copy.
     pub(super) iops: f64,
+    /// How much longer a window with the copy was than one without it: there are as many
+    /// answers in both.
+    pub(super) stretch: f64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     off: bool,
+    windows: u32,
     operations: u64,
     span: Nanos,
     response: Nanos,
@@ -78,6 +93,7 @@ struct Seen {
 fn sum<'a>(windows: impl Iterator<Item = &'a Seen>) -> Seen {
     windows.fold(Seen::default(), |sum, window| Seen {
         off: window.off,
+        windows: sum.windows + window.windows,
         operations: sum.operations + window.operations,
         span: sum.span.plus(window.span),
         response: sum.response.plus(window.response),
@@ -92,6 +108,17 @@ impl Seen {
 
     fn latency(&self) -> f64 {
         self.response.0 as f64 / (self.operations as f64).max(1.0)
+    }
+
+    /// Of a window, in seconds.
+    fn length(&self) -> f64 {
+        self.span.as_secs_f64() / f64::from(self.windows.max(1))
+    }
+
+    /// Whether there is enough to count.
+    fn tells(&self) -> bool {
+        let long = self.span.0 as f64 >= RESPONSES * self.latency();
+        self.operations >= ANSWERS && long
     }
 }
 
@@ -156,16 +183,18 @@ impl Turns {
         let total = seen.guest.total();
         let sample = Seen {
             off,
+            windows: 0,
             operations: total.operations,
             span: seen.guest.span,
             response: total.response,
             copied: seen.copied,
         };
         self.here = sum([self.here, sample].iter());
-        if self.here.operations < ANSWERS && self.here.span < LONG {
+        if !self.here.tells() && self.here.span < LONG {
             return None;
         }
-        self.recent.push_front(std::mem::take(&mut self.here));
+        let window = Seen { windows: 1, ..std::mem::take(&mut self.here) };
+        self.recent.push_front(window);
         self.recent.truncate(OFF_MAX + ON_MAX + OFF_MAX);
         match off {
             true if self.run(0, true) == OFF_MIN => self.turn(),
@@ -178,7 +207,7 @@ impl Turns {
     pub(super) fn glimpse(&self) -> Option<f64> {
         let long = self.run(0, true) == OFF_MIN && self.run(OFF_MIN, false) >= NEAR;
         let on = || sum(self.recent.range(OFF_MIN..OFF_MIN + NEAR));
-        let off = || sum(self.recent.range(..OFF_MIN));
+        let off = || sum(self.recent.range(..CLEAN));
         long.then(|| 1.0 - on().iops() / off().iops().max(1e-9))
     }
 
@@ -191,27 +220,32 @@ impl Turns {
     fn turn(&self) -> Option<Pair> {
         let on = self.run(OFF_MIN, false);
         let before = OFF_MIN + on;
-        if on == 0 || on >= NEAR || self.run(before, true) < OFF_MIN {
+        if on == 0 || on >= NEAR || self.run(before, true) < CLEAN {
             return None;
         }
-        // Its last chunks end after it.
-        let copied = sum(self.recent.range(OFF_MIN - 1..before)).copied;
+        let tail = sum(self.recent.range(CLEAN..OFF_MIN));
         let on = sum(self.recent.range(OFF_MIN..before));
-        let after = sum(self.recent.range(..OFF_MIN));
-        let before = sum(self.recent.range(before..before + OFF_MIN));
+        let after = sum(self.recent.range(..CLEAN));
+        let before = sum(self.recent.range(before..before + CLEAN));
         steady(&before, &after)?;
-        pair(&Seen { copied, ..on }, &sum([before, after].iter()))
+        let off = sum([before, after].iter());
+        // Its last chunks end after it, and so do the requests that waited for them.
+        let missing = off.iops() * tail.span.as_secs_f64() - tail.operations as f64;
+        let lost = (missing / on.span.as_secs_f64().max(1e-9)) / off.iops().max(1e-9);
+        let copied = on.copied + tail.copied;
+        let pair = pair(&Seen { copied, ..on }, &off)?;
+        Some(Pair { loss: pair.loss + lost, ..pair })
     }
 
     /// A pause with what is around it.
     fn pause(&self) -> Option<Pair> {
         let off = self.run(NEAR, true);
         let before = NEAR + off;
-        if off == 0 || self.run(before, false) < NEAR {
+        if off <= TAIL || self.run(before, false) < NEAR {
             return None;
         }
         let after = sum(self.recent.range(..NEAR));
-        let off = sum(self.recent.range(NEAR..before));
+        let off = sum(self.recent.range(NEAR..before - TAIL));
         let before = sum(self.recent.range(before..before + NEAR));
         steady(&before, &after)?;
         pair(&sum([before, after].iter()), &off)
@@ -230,5 +264,6 @@ fn pair(on: &Seen, off: &Seen) -> Option<Pair> {
         loss: 1.0 - on.iops() / off.iops().max(1e-9),
         growth: on.latency() / off.latency().max(1.0),
         iops: off.iops(),
+        stretch: on.length() / off.length().max(1e-9),
     })
 }

@@ -48,6 +48,9 @@ pub struct Allowance {
     pub busy: Option<u64>,
     /// While it is gone: zero for nothing, `None` for no limit.
     pub idle: Option<u64>,
+    /// Bytes in a chunk while the guest is there, if the rate allows them; `None` for
+    /// what suits its response times.
+    pub chunk: Option<u64>,
 }
 
 /// What a migration is told at its start.

@@ -11,7 +11,8 @@
 //!   chunks are small, because a guest's request waits behind whole chunks: no more
 //!   than the rate brings while the guest waits for one request, so that it finds one
 //!   chunk and not many. Nor smaller: where a head has to move, a chunk costs the guest
-//!   what a request does, however short it is. What is in flight is no more than the
+//!   what a request does, however short it is. A loop that knows what length costs
+//!   the guest least says that. What is in flight is no more than the
 //!   rate brings in a few ms.
 //! - While the guest is gone the copier has the idle rate, which is usually none, and
 //!   what is at the source is done within a stated time ([`Drain`]): so long the
@@ -39,11 +40,20 @@ const CHUNK_MIN: u64 = 64 << 10;
 /// gains little from longer ones.
 const CHUNK_BUSY: u64 = 1 << 20;
 
+/// A chunk whose length was told is no more than the rate brings in this time, a
+/// guard's shortest turn: there is one in each.
+const CHUNK_SPAN: Nanos = Nanos::from_millis(100);
+
 /// What may be in flight while the guest is there: what the rate brings in this time.
 /// Twice what a chunk takes on a disk array (5 ms to read, 1 ms to write), so that a
 /// healthy device makes use of the rate; a device that takes longer is overloaded,
 /// and then the rate is not.
 const FLIGHT_BUSY: Nanos = Nanos::from_millis(12);
+
+/// The same where a loop compares what the guest gets beside it and without it, in
+/// turns: so long a loaded array takes to answer a long chunk. What that costs the
+/// guest, the loop sees.
+const FLIGHT_TURN: Nanos = Nanos::from_millis(60);
 
 /// How long throughput is measured. Long enough for some hundred chunks on a fast
 /// device and a handful on a slow one.
@@ -68,6 +78,8 @@ pub(super) struct Pace {
     guarded: bool,
     busy: Tokens,
     idle: Tokens,
+    /// Bytes in a chunk while the guest is there, if that was told.
+    told: Option<u64>,
     presence: Presence,
     /// Whether the guest was there when it was last looked at.
     there: bool,
@@ -97,6 +109,7 @@ impl Pace {
             guarded: false,
             busy: Tokens::open(now, BURST_BUSY),
             idle: Tokens::open(now, BURST_BUSY),
+            told: None,
             presence: Presence::new(now),
             there: true,
             response: Nanos(0),
@@ -122,6 +135,7 @@ impl Pace {
         self.guarded = allowance != Allowance::default();
         self.busy.set_rate(now, allowance.busy);
         self.idle.set_rate(now, allowance.idle);
+        self.told = allowance.chunk;
     }
 
     /// What a guest's request takes, of late.
@@ -147,8 +161,14 @@ impl Pace {
     pub(super) fn chunk(&self) -> u64 {
         let mut chunk = self.ladder.chunk();
         if let Some(rate) = self.busy_rate() {
-            let brings = rate as f64 * self.response.as_secs_f64();
-            chunk = (brings.min(CHUNK_BUSY as f64) as u64).next_power_of_two();
+            let brings = |span: Nanos| {
+                let bytes = rate as f64 * span.as_secs_f64();
+                (bytes.min(CHUNK_BUSY as f64) as u64).next_power_of_two()
+            };
+            chunk = match self.told {
+                Some(told) => told.min(brings(CHUNK_SPAN)),
+                None => brings(self.response),
+            };
         } else if self.guarded && !self.there {
             chunk = chunk.min(self.drain.chunk());
         }
@@ -194,7 +214,8 @@ impl Pace {
             return if room(at_source, self.drain.window()) { Ok(()) } else { Err(None) };
         }
         let Some(rate) = self.busy.rate() else { return Ok(()) };
-        let most = rate as f64 * FLIGHT_BUSY.as_secs_f64();
+        let flight = if self.told.is_some() { FLIGHT_TURN } else { FLIGHT_BUSY };
+        let most = rate as f64 * flight.as_secs_f64();
         let fits = room(in_flight, most as u64);
         let ready = self.busy.ready(now).and(if fits { Ok(()) } else { Err(None) });
         // The guest may be gone before that.
@@ -282,7 +303,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn pace(busy: Option<u64>, idle: Option<u64>) -> Pace {
-        Pace::new(Nanos(0), None, None, Allowance { busy, idle })
+        Pace::new(Nanos(0), None, None, Allowance { busy, idle, chunk: None })
     }
 
     #[test]
@@ -303,7 +324,10 @@ mod tests {
         let mut pace = pace(Some(20 * MIB), None);
         pace.done(Nanos::from_secs(1), MIB, MIB);
         assert!(pace.rate() > 0.0);
-        pace.allow(Nanos::from_secs(1), Allowance { busy: Some(0), idle: None });
+        pace.allow(
+            Nanos::from_secs(1),
+            Allowance { busy: Some(0), idle: None, chunk: None },
+        );
         for second in 2..30 {
             pace.look(Nanos::from_secs(second), true, true);
         }
@@ -344,6 +368,16 @@ mod tests {
     }
 
     #[test]
+    fn a_chunk_of_a_told_length_is_no_more_than_a_turn_brings() {
+        let told = |busy| Allowance { busy: Some(busy), idle: None, chunk: Some(MIB) };
+        let mut pace = Pace::new(Nanos(0), None, None, told(20 * MIB));
+        pace.look(Nanos(0), true, true);
+        assert_eq!(pace.chunk(), MIB);
+        pace.allow(Nanos(0), told(2 * MIB));
+        assert_eq!(pace.chunk(), 256 << 10);
+    }
+
+    #[test]
     fn what_is_in_flight_is_bounded_in_both_modes() {
         let mut pace = pace(Some(20 * MIB), None);
         pace.look(Nanos(0), true, true);
@@ -361,7 +395,7 @@ mod tests {
             Nanos(0),
             None,
             Some(MIB),
-            Allowance { busy: Some(50 * MIB), idle: None },
+            Allowance { busy: Some(50 * MIB), idle: None, chunk: None },
         );
         for guest in [true, false] {
             pace.look(Nanos::from_secs(1), guest, guest);
@@ -381,7 +415,7 @@ mod tests {
                 Nanos(0),
                 None,
                 Some(MIB),
-                Allowance { busy: Some(50 * MIB), idle: None },
+                Allowance { busy: Some(50 * MIB), idle: None, chunk: None },
             );
         }
     }

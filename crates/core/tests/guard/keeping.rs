@@ -4,7 +4,7 @@ use sterna_core::guard::Standing;
 
 use crate::plant::{Course, Device, Load, Setup};
 use crate::random::Random;
-use crate::run::{Record, any, cases, keep_97, run};
+use crate::run::{Record, any_length, cases, keep_97, run};
 
 /// Of a hundred random cases so many may miss by chance: a guest with few hundred
 /// requests per second varies by more than what it may lose.
@@ -39,7 +39,7 @@ fn settled(record: &Record) -> Result<(), String> {
 #[test]
 fn a_steady_guest_keeps_its_part() {
     cases("steady", 150, BY_CHANCE, |random, seed| {
-        let record = run(any(random), keep_97(), 60, seed);
+        let record = run(any_length(random), keep_97(), 60, seed);
         kept(&record)?;
         no_overshoot(&record)
     });
@@ -50,7 +50,7 @@ fn a_guest_whose_load_jumps_keeps_its_part() {
     cases("step", 150, BY_CHANCE, |random, seed| {
         let factor = if random.unit() < 0.5 { 0.3 } else { 1.8 };
         let course = Course::Step { at: 30.0, factor };
-        let record = run(Setup { course, ..any(random) }, keep_97(), 90, seed);
+        let record = run(Setup { course, ..any_length(random) }, keep_97(), 90, seed);
         kept(&record)?;
         no_overshoot(&record)?;
         settled(&record)
@@ -64,7 +64,7 @@ fn a_guest_whose_load_swings_keeps_its_part() {
             part: 0.1 + 0.4 * random.unit(),
             period: random.between(3.0, 60.0),
         };
-        let record = run(Setup { course, ..any(random) }, keep_97(), 60, seed);
+        let record = run(Setup { course, ..any_length(random) }, keep_97(), 60, seed);
         kept(&record)?;
         no_overshoot(&record)
     });
@@ -74,7 +74,7 @@ fn a_guest_whose_load_swings_keeps_its_part() {
 fn a_guest_on_a_device_that_becomes_slower_keeps_its_part() {
     cases("slow-down", 150, BY_CHANCE, |random, seed| {
         let course = Course::SlowDown { at: 30.0, factor: random.between(1.3, 4.0) };
-        let record = run(Setup { course, ..any(random) }, keep_97(), 90, seed);
+        let record = run(Setup { course, ..any_length(random) }, keep_97(), 90, seed);
         settled(&record)
     });
 }
@@ -83,7 +83,7 @@ fn a_guest_on_a_device_that_becomes_slower_keeps_its_part() {
 fn a_bursty_guest_keeps_its_part_and_its_gaps_are_used() {
     cases("bursts", 150, BY_CHANCE, |random, seed| {
         let course = Course::Bursts { on: 2.0, off: 3.0 };
-        let record = run(Setup { course, ..any(random) }, keep_97(), 60, seed);
+        let record = run(Setup { course, ..any_length(random) }, keep_97(), 60, seed);
         kept(&record)
     });
 }
@@ -92,7 +92,7 @@ fn a_bursty_guest_keeps_its_part_and_its_gaps_are_used() {
 fn what_the_budget_buys_is_used() {
     let (mut sum, mut count) = (0.0, 0.0);
     for seed in 0..60 {
-        let setup = Setup { wander: 0.01, ..any(&mut Random::new(seed)) };
+        let setup = Setup { wander: 0.01, ..any_length(&mut Random::new(seed)) };
         let record = run(setup, keep_97(), 60, seed);
         // Where counts say enough, and it is the IO/s that are the limit.
         let done: f64 = record.truth.iter().map(|it| it.done).sum();
@@ -109,7 +109,7 @@ fn what_the_budget_buys_is_used() {
 /// The old array of the published study, with a guest that reads at random.
 fn old_array() -> Setup {
     Setup {
-        device: Device { own: 0.0045, peak: 1300.0, weight: 0.5 },
+        device: Device { own: 0.0045, peak: 1300.0, weight: 0.5, each: 0.8 },
         load: Load::Closed { depth: 8.0, pause: 0.004 },
         course: Course::Steady,
         wander: 0.02,
@@ -139,7 +139,7 @@ fn turns(series: &[f64], by: f64) -> usize {
 #[test]
 fn nothing_oscillates_for_five_minutes() {
     cases("oscillation", 30, 0.0, |random, seed| {
-        let setup = if seed == 0 { old_array() } else { any(random) };
+        let setup = if seed == 0 { old_array() } else { any_length(random) };
         let record = run(setup, keep_97(), 310, seed);
         let kept: Vec<f64> =
             (10..310).step_by(5).map(|at| record.kept(at..at + 5)).collect();
@@ -161,7 +161,7 @@ fn an_idle_guest_leaves_everything_to_the_copier_until_it_comes() {
     cases("comes and goes", 50, BY_CHANCE, |random, seed| {
         // Gone for the first half of each minute.
         let course = Course::Bursts { on: 30.0, off: 30.0 };
-        let record = run(Setup { course, ..any(random) }, keep_97(), 120, seed);
+        let record = run(Setup { course, ..any_length(random) }, keep_97(), 120, seed);
         if matches!(record.standings[59], Standing::Unreachable(_)) {
             return Err(format!("{} at the end of a pause", record.standings[59]));
         }
@@ -172,7 +172,7 @@ fn an_idle_guest_leaves_everything_to_the_copier_until_it_comes() {
 
 #[test]
 fn where_the_least_copying_costs_too_much_it_is_said_within_thirty_seconds() {
-    let device = Device { own: 0.01, peak: 100.0, weight: 6.0 };
+    let device = Device { own: 0.01, peak: 100.0, weight: 6.0, each: 0.0 };
     let load = Load::Closed { depth: 16.0, pause: 0.1 };
     let setup = Setup { device, load, course: Course::Steady, wander: 0.0 };
     let record = run(setup, keep_97(), 35, 1);

@@ -19,8 +19,11 @@ pub(crate) const WINDOW: Nanos = Nanos::from_millis(100);
 /// Parts of a window in which everything stands still.
 const PARTS: u32 = 10;
 
-/// Bytes in a chunk beside a guest.
+/// Bytes in the shortest chunk.
 const CHUNK: f64 = 65536.0;
+
+/// Bytes in the longest that a guard asks for.
+const CHUNK_MAX: f64 = 1048576.0;
 
 /// What the copier lets itself have in flight, as a time of its busy rate, and at least
 /// a chunk.
@@ -35,8 +38,18 @@ pub(crate) struct Device {
     pub(crate) own: f64,
     /// Requests per second at most.
     pub(crate) peak: f64,
-    /// Requests that a chunk of the copy weighs.
+    /// Requests that the shortest chunk of the copy weighs.
     pub(crate) weight: f64,
+    /// The part of that which a longer chunk weighs no more than once.
+    pub(crate) each: f64,
+}
+
+impl Device {
+    /// Requests that a byte weighs in chunks of this length.
+    fn weigh(&self, chunk: f64) -> f64 {
+        let part = 1.0 - self.each + self.each * CHUNK / chunk;
+        self.weight * part / CHUNK
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -154,8 +167,8 @@ pub(crate) fn share(device: Device, load: Load, copy: f64) -> (f64, f64) {
 
 /// What a copier gets that may have so much in flight, of the most that it is allowed,
 /// where a rate has this latency.
-fn in_flight(most: f64, latency: impl Fn(f64) -> f64) -> f64 {
-    let in_flight = (FLIGHT * most).max(CHUNK);
+fn in_flight(most: f64, chunk: f64, latency: impl Fn(f64) -> f64) -> f64 {
+    let in_flight = (FLIGHT * most).max(chunk);
     let fits = |rate: f64| rate * latency(rate) <= in_flight;
     if fits(most) {
         return most;
@@ -214,7 +227,7 @@ impl Plant {
             let kept = share(device, load, copy).0 / alone;
             if kept > 1.0 - part { low = copy } else { high = copy }
         }
-        low / device.weight * CHUNK
+        low / device.weigh(CHUNK_MAX)
     }
 
     /// One window under an allowance.
@@ -228,7 +241,8 @@ impl Plant {
                     * (1.0_f64 - 0.99 * 0.99).sqrt()
                     * self.random.normal();
             let (device, load) = self.at(self.now);
-            let full = 0.9 * device.peak / device.weight * CHUNK;
+            let chunk = allowance.chunk.map_or(CHUNK, |it| it as f64);
+            let full = 0.9 * device.peak / device.weigh(chunk);
             match load {
                 None => {
                     let gone = self.now - self.quiet_since >= QUIET;
@@ -239,8 +253,9 @@ impl Plant {
                 Some(load) => {
                     self.quiet_since = self.now + step;
                     let most = allowance.busy.map_or(full, |it| it as f64).min(full);
-                    let weigh = |rate: f64| rate / CHUNK * device.weight;
-                    let rate = in_flight(most, |rate| share(device, load, weigh(rate)).1);
+                    let weigh = |rate: f64| rate * device.weigh(chunk);
+                    let rate =
+                        in_flight(most, chunk, |rate| share(device, load, weigh(rate)).1);
                     let (done, latency) = share(device, load, weigh(rate));
                     truth.copied += rate * step;
                     truth.done += done * step;

@@ -73,7 +73,7 @@ impl Record {
 pub(crate) fn any(random: &mut Random) -> Setup {
     let own = random.between(0.0001, 0.006);
     let peak = random.between(1.2, 30.0) / own;
-    let device = Device { own, peak, weight: random.between(0.3, 4.0) };
+    let device = Device { own, peak, weight: random.between(0.3, 4.0), each: 0.0 };
     let load = if random.unit() < 0.6 {
         let pause =
             if random.unit() < 0.4 { 0.0 } else { own * random.between(0.2, 10.0) };
@@ -83,6 +83,13 @@ pub(crate) fn any(random: &mut Random) -> Setup {
     };
     let wander = random.between(0.001, 0.05);
     Setup { device, load, course: Course::Steady, wander }
+}
+
+/// The same on a device to which a chunk's length may make a difference.
+pub(crate) fn any_length(random: &mut Random) -> Setup {
+    let mut setup = any(random);
+    setup.device.each = random.unit();
+    setup
 }
 
 /// Runs so many cases, prints the seed of each that fails, and fails if those are more

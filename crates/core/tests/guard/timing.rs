@@ -42,7 +42,7 @@ fn migrate(setup: Setup, aim: Aim, bytes: f64, time: f64, seed: u64) -> End {
 /// A disk of 400 MB/s with a guest that uses half of it.
 fn setup(course: Course) -> Setup {
     Setup {
-        device: Device { own: 0.0005, peak: 10_000.0, weight: 1.5 },
+        device: Device { own: 0.0005, peak: 10_000.0, weight: 1.5, each: 0.0 },
         load: Load::Closed { depth: 5.0, pause: 0.0002 },
         course,
         wander: 0.01,

@@ -127,7 +127,7 @@ fn a_bound_that_comes_into_reach_is_held_again() {
 fn a_guest_with_few_requests_does_not_hold_the_copy_up() {
     cases("few requests", 50, BY_CHANCE, |random, seed| {
         let own = random.between(0.001, 0.006);
-        let device = Device { own, peak: 8.0 / own, weight: 1.0 };
+        let device = Device { own, peak: 8.0 / own, weight: 1.0, each: 0.0 };
         let load = Load::Open { rate: random.between(5.0, 60.0) };
         let setup = Setup { device, load, course: Course::Steady, wander: 0.01 };
         let target = own_p99(&setup) * 4.0;

@@ -108,6 +108,7 @@ fn a_copier_that_yields_ends_and_loses_nothing() {
         allowance: Allowance {
             busy: Some([1 << 20, 8 << 20][random.below(2) as usize]),
             idle: random.one_in(3).then_some(16 << 20),
+            chunk: random.one_in(2).then_some(256 << 10),
         },
         controls: if random.one_in(2) { 50 } else { 0 },
         destination_fails: 200,

@@ -7,7 +7,7 @@ use sterna_core::mirror::{
 
 use crate::bench::{Bench, REGION, REGIONS};
 
-const IDLE_ONLY: Allowance = Allowance { busy: Some(0), idle: None };
+const IDLE_ONLY: Allowance = Allowance { busy: Some(0), idle: None, chunk: None };
 
 /// Longer than any guest with few requests is waited for.
 const GONE: Nanos = Nanos::from_millis(300);
@@ -45,7 +45,7 @@ fn the_first_request_of_the_guest_stops_the_next_chunk() {
 #[test]
 fn a_busy_rate_is_kept_while_the_guest_is_there() {
     let rate = 10 * REGION;
-    let mut bench = guarded(Allowance { busy: Some(rate), idle: None });
+    let mut bench = guarded(Allowance { busy: Some(rate), idle: None, chunk: None });
     bench.write(1, REGIONS - 1);
     let [chunk] = bench.jobs()[..] else { panic!("one chunk of debt") };
     assert_eq!(chunk.range.len, REGION, "a small one");

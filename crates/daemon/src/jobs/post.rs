@@ -12,7 +12,7 @@ use crate::clock;
 use crate::local::Local;
 
 /// Nothing is copied: the schedule is closed.
-const CLOSED: Allowance = Allowance { busy: Some(0), idle: Some(0) };
+const CLOSED: Allowance = Allowance { busy: Some(0), idle: Some(0), chunk: None };
 
 /// What is known of one guard.
 #[derive(Debug)]

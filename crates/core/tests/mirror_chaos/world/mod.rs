@@ -94,7 +94,11 @@ impl World {
             // Whatever was allowed last: this much lets it end, beside a guest that is
             // never gone for long.
             let busy = Some(4 << 20);
-            self.tell(Event::Control(Control::Allow(Allowance { busy, idle: None })));
+            self.tell(Event::Control(Control::Allow(Allowance {
+                busy,
+                idle: None,
+                chunk: None,
+            })));
         }
         // Enough for a hang of half a minute to end: a step takes 0.2 ms or so.
         let end = self.steps + 500_000;
@@ -172,7 +176,7 @@ impl World {
     fn any_allowance(&mut self) -> Allowance {
         let rates = [None, Some(0), Some(1 << 20), Some(16 << 20)];
         let mut any = || rates[self.random.below(4) as usize];
-        Allowance { busy: any(), idle: any() }
+        Allowance { busy: any(), idle: any(), chunk: None }
     }
 
     fn guest_request(&mut self) {

@@ -1,0 +1,152 @@
+//! The two arrays and the application.
+
+use std::collections::HashMap;
+
+use sterna_core::array::{Array, Completion, Kind, Request};
+use sterna_core::measure::Window;
+use sterna_core::{ByteRange, Nanos};
+use sterna_workload::random::Random;
+
+use super::{Fared, Scene};
+
+/// Who asked an array for something.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    /// The application, by a name for it, at this moment.
+    Guest(u64, Nanos),
+    /// A mover, for bytes of the source or of the destination, by its own number.
+    Read(u64),
+    Write(u64),
+}
+
+/// What has been answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Answered {
+    /// A read of the application's. It asks for more.
+    Guest(u64),
+    /// A mover's read of the source.
+    Read(u64),
+    /// A mover's write to the destination.
+    Write(u64),
+}
+
+/// Two arrays, and an application.
+pub(super) struct Stage {
+    scene: Scene,
+    now: Nanos,
+    source: Array,
+    destination: Array,
+    asked: HashMap<u64, Asked>,
+    /// The next name of a request.
+    next: u64,
+    random: Random,
+    window: Window,
+    /// All windows before.
+    past: Window,
+}
+
+impl Stage {
+    pub(super) fn new(scene: &Scene) -> Stage {
+        let model = scene.array.model();
+        Stage {
+            scene: *scene,
+            now: Nanos(0),
+            source: Array::new(model.clone(), scene.seed),
+            destination: Array::new(model, scene.seed),
+            asked: HashMap::new(),
+            next: 0,
+            random: Random::new(scene.seed),
+            window: Window::default(),
+            past: Window::default(),
+        }
+    }
+
+    pub(super) fn now(&self) -> Nanos {
+        self.now
+    }
+
+    pub(super) fn outstanding(&self) -> u32 {
+        self.scene.outstanding
+    }
+
+    /// Where the application reads next.
+    pub(super) fn next_range(&mut self) -> ByteRange {
+        let Scene { size, bytes, .. } = self.scene;
+        ByteRange::new(self.random.below(size / bytes) * bytes, bytes)
+    }
+
+    /// The application reads these bytes of the source.
+    pub(super) fn ask(&mut self, name: u64, range: ByteRange) {
+        self.window.in_flight += 1;
+        self.submit(Asked::Guest(name, self.now), Kind::Read, range);
+    }
+
+    /// A mover reads these bytes of the source.
+    pub(super) fn read(&mut self, number: u64, range: ByteRange) {
+        self.submit(Asked::Read(number), Kind::Read, range);
+    }
+
+    /// A mover writes these bytes to the destination.
+    pub(super) fn write(&mut self, number: u64, range: ByteRange) {
+        self.submit(Asked::Write(number), Kind::Write, range);
+    }
+
+    fn submit(&mut self, asked: Asked, kind: Kind, range: ByteRange) {
+        let id = self.next;
+        self.next += 1;
+        let (offset, bytes) = (range.offset, range.len);
+        let request = Request { id, lun: 0, kind, offset, bytes };
+        self.asked.insert(id, asked);
+        match asked {
+            Asked::Write(_) => self.destination.submit(self.now, request),
+            _ => self.source.submit(self.now, request),
+        }
+    }
+
+    /// Goes on to what happens next, but not beyond `until`; gives what was answered.
+    pub(super) fn advance(&mut self, until: Nanos) -> Vec<Answered> {
+        let next = [self.source.next_event(), self.destination.next_event()];
+        let next = next.into_iter().flatten().min();
+        self.now = next.map_or(until, |next| next.min(until)).max(self.now);
+        let mut completions: Vec<Completion> = Vec::new();
+        self.source.advance(self.now, &mut completions);
+        self.destination.advance(self.now, &mut completions);
+        completions.iter().filter_map(|it| self.answer(it.id)).collect()
+    }
+
+    fn answer(&mut self, id: u64) -> Option<Answered> {
+        Some(match self.asked.remove(&id)? {
+            Asked::Read(number) => Answered::Read(number),
+            Asked::Write(number) => Answered::Write(number),
+            Asked::Guest(name, since) => {
+                let took = self.now.since(since);
+                let window = &mut self.window;
+                window.in_flight -= 1;
+                window.read.record(self.scene.bytes, took, Nanos(0), took);
+                window.response.record(took);
+                Answered::Guest(name)
+            }
+        })
+    }
+
+    /// Ends a window of this length, and gives it.
+    pub(super) fn window(&mut self, span: Nanos) -> Window {
+        let in_flight = self.window.in_flight;
+        let next = Window { in_flight, ..Window::default() };
+        let mut window = std::mem::replace(&mut self.window, next);
+        window.span = span;
+        self.past.extend(&window);
+        window
+    }
+
+    /// How the application fared until now.
+    pub(super) fn fared(&mut self) -> Fared {
+        self.window(Nanos(0));
+        let seconds = self.now.as_secs_f64().max(1e-9);
+        Fared {
+            iops: self.past.read.operations as f64 / seconds,
+            p99: self.past.response.quantile(0.99).unwrap_or_default(),
+            took: self.now,
+        }
+    }
+}

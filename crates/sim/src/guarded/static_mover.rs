@@ -1,0 +1,91 @@
+//! A copier with a static speed, as hypervisors have.
+//!
+//! It has [`DEPTH`] chunks of [`CHUNK`] in flight; in each slice of time it starts as
+//! many as its speed allows in one, as fast as the arrays take them, and one that is too
+//! many is made up for by the next slices (QEMU's mirror and its rate limit).
+
+use std::collections::HashMap;
+
+use sterna_core::{ByteRange, Nanos};
+
+use super::stage::{Answered, Stage};
+
+/// Bytes of a chunk.
+const CHUNK: u64 = 1 << 20;
+
+/// Chunks in flight.
+const DEPTH: usize = 16;
+
+/// The time in which so many bytes may start.
+const SLICE: Nanos = Nanos::from_millis(100);
+
+pub(super) struct StaticMover {
+    size: u64,
+    /// Bytes in a slice.
+    quota: u64,
+    begun: u64,
+    /// Bytes that have started in the slice that ends then.
+    started: u64,
+    slice: Nanos,
+    in_flight: HashMap<u64, ByteRange>,
+}
+
+impl StaticMover {
+    pub(super) fn new(size: u64, speed: u64) -> Self {
+        let quota = (speed as f64 * SLICE.as_secs_f64()) as u64;
+        StaticMover {
+            size,
+            quota: quota.max(1),
+            begun: 0,
+            started: 0,
+            slice: SLICE,
+            in_flight: HashMap::new(),
+        }
+    }
+
+    pub(super) fn run(mut self, stage: &mut Stage, until: Nanos) {
+        for _ in 0..stage.outstanding() {
+            let range = stage.next_range();
+            stage.ask(0, range);
+        }
+        while stage.now() < until && !self.is_done() {
+            if stage.now() >= self.slice {
+                // What was too much is made up for.
+                self.started = self.started.saturating_sub(self.quota);
+                self.slice = self.slice.plus(SLICE);
+            }
+            self.start(stage);
+            for answered in stage.advance(self.slice.min(until)) {
+                match answered {
+                    Answered::Guest(_) => {
+                        let range = stage.next_range();
+                        stage.ask(0, range);
+                    }
+                    Answered::Read(number) => {
+                        stage.write(number, self.in_flight[&number]);
+                    }
+                    Answered::Write(number) => {
+                        self.in_flight.remove(&number);
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.size > 0 && self.begun >= self.size && self.in_flight.is_empty()
+    }
+
+    fn start(&mut self, stage: &mut Stage) {
+        while self.begun < self.size
+            && self.in_flight.len() < DEPTH
+            && self.started < self.quota
+        {
+            let range = ByteRange::new(self.begun, CHUNK.min(self.size - self.begun));
+            self.in_flight.insert(self.begun, range);
+            stage.read(self.begun, range);
+            self.begun += range.len;
+            self.started += range.len;
+        }
+    }
+}
