@@ -15,8 +15,10 @@
 //! noticed, because then the outer windows differ among themselves; such a comparison
 //! does not count, nor does one in which the guest was gone for a while.
 //!
-//! A window is a sample, of a tenth of a second; of a guest with few requests it is
-//! several, so that there is something to count.
+//! A window is a sample, of a tenth of a second; of a guest with few requests, or with
+//! slow ones, it is several, so that there is something to count, and what begins in one
+//! ends in it or in the next. So the window after a turn, its tail, is the turn's: what
+//! its requests lost is added.
 //!
 //! A part of the time at a higher rate costs the guest as much as all of the time at a
 //! lower one, as far as the cost is in proportion. But it can be seen: a loss of a

@@ -45,11 +45,11 @@ impl GuardedMover {
     }
 
     pub(super) fn run(mut self, stage: &mut Stage, until: Nanos) {
-        for _ in 0..stage.outstanding() {
-            self.arrive(stage);
-        }
         let mut window = WINDOW;
         while !self.ended && stage.now() < until {
+            while let Some(range) = stage.next_read() {
+                self.arrive(range);
+            }
             self.tell(stage);
             let deadline = self.mirror.deadline().unwrap_or(window);
             for answered in stage.advance(deadline.min(window)) {
@@ -64,8 +64,8 @@ impl GuardedMover {
     }
 
     /// The application asks for something.
-    fn arrive(&mut self, stage: &mut Stage) {
-        let (id, range) = (self.next, stage.next_range());
+    fn arrive(&mut self, range: ByteRange) {
+        let id = self.next;
         self.next += 1;
         self.reads.insert(id, range);
         let id = RequestId(id);
@@ -108,7 +108,6 @@ impl GuardedMover {
                     stage.ask(id.0, range);
                 }
             }
-            Action::Answer(_) => self.arrive(stage),
             Action::Start(job) if job.kind == JobKind::Scan => {
                 let outcome = Outcome::Scanned(Vec::new());
                 self.events.push(Event::JobDone { job: job.id, outcome });

@@ -34,6 +34,9 @@ pub struct Scene {
     pub outstanding: u32,
     /// Bytes of each, above zero; it reads anywhere.
     pub bytes: u64,
+    /// It reads for so long and is quiet for so long, both above zero; or it reads all
+    /// the time.
+    pub bursts: Option<(Nanos, Nanos)>,
     /// Where it reads follows from this.
     pub seed: u64,
 }
@@ -41,7 +44,7 @@ pub struct Scene {
 /// How the application fared, and the move.
 #[derive(Clone, Copy, Debug)]
 pub struct Fared {
-    /// Requests that the application was answered, per second.
+    /// Requests that the application was answered, per second in which it asked.
     pub iops: f64,
     /// The 99th percentile of its response times.
     pub p99: Nanos,

@@ -22,7 +22,7 @@ enum Asked {
 /// What has been answered.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answered {
-    /// A read of the application's. It asks for more.
+    /// A read of the application's.
     Guest(u64),
     /// A mover's read of the source.
     Read(u64),
@@ -40,6 +40,8 @@ pub(super) struct Stage {
     /// The next name of a request.
     next: u64,
     random: Random,
+    /// Requests that the application has not in flight, and would.
+    eager: u32,
     window: Window,
     /// All windows before.
     past: Window,
@@ -56,6 +58,7 @@ impl Stage {
             asked: HashMap::new(),
             next: 0,
             random: Random::new(scene.seed),
+            eager: scene.outstanding,
             window: Window::default(),
             past: Window::default(),
         }
@@ -65,14 +68,30 @@ impl Stage {
         self.now
     }
 
-    pub(super) fn outstanding(&self) -> u32 {
-        self.scene.outstanding
+    /// What the application asks for now, if it asks for anything.
+    pub(super) fn next_read(&mut self) -> Option<ByteRange> {
+        if self.eager == 0 || self.quiet_until().is_some() {
+            return None;
+        }
+        self.eager -= 1;
+        let Scene { size, bytes, .. } = self.scene;
+        Some(ByteRange::new(self.random.below(size / bytes) * bytes, bytes))
     }
 
-    /// Where the application reads next.
-    pub(super) fn next_range(&mut self) -> ByteRange {
-        let Scene { size, bytes, .. } = self.scene;
-        ByteRange::new(self.random.below(size / bytes) * bytes, bytes)
+    /// The end of the pause that the application makes now.
+    fn quiet_until(&self) -> Option<Nanos> {
+        let (on, off) = self.scene.bursts?;
+        let cycle = on.plus(off).0;
+        let begun = self.now.0 / cycle * cycle;
+        (self.now.0 - begun >= on.0).then_some(Nanos(begun + cycle))
+    }
+
+    /// The seconds in which it asked.
+    fn asking(&self) -> f64 {
+        let now = self.now.as_secs_f64();
+        let Some((on, off)) = self.scene.bursts else { return now };
+        let (on, cycle) = (on.as_secs_f64(), on.plus(off).as_secs_f64());
+        (now / cycle).floor() * on + (now % cycle).min(on)
     }
 
     /// The application reads these bytes of the source.
@@ -105,7 +124,8 @@ impl Stage {
 
     /// Goes on to what happens next, but not beyond `until`; gives what was answered.
     pub(super) fn advance(&mut self, until: Nanos) -> Vec<Answered> {
-        let next = [self.source.next_event(), self.destination.next_event()];
+        let begins = if self.eager > 0 { self.quiet_until() } else { None };
+        let next = [self.source.next_event(), self.destination.next_event(), begins];
         let next = next.into_iter().flatten().min();
         self.now = next.map_or(until, |next| next.min(until)).max(self.now);
         let mut completions: Vec<Completion> = Vec::new();
@@ -122,6 +142,7 @@ impl Stage {
                 let took = self.now.since(since);
                 let window = &mut self.window;
                 window.in_flight -= 1;
+                self.eager += 1;
                 window.read.record(self.scene.bytes, took, Nanos(0), took);
                 window.response.record(took);
                 Answered::Guest(name)
@@ -142,7 +163,7 @@ impl Stage {
     /// How the application fared until now.
     pub(super) fn fared(&mut self) -> Fared {
         self.window(Nanos(0));
-        let seconds = self.now.as_secs_f64().max(1e-9);
+        let seconds = self.asking().max(1e-9);
         Fared {
             iops: self.past.read.operations as f64 / seconds,
             p99: self.past.response.quantile(0.99).unwrap_or_default(),

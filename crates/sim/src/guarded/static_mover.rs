@@ -44,23 +44,19 @@ impl StaticMover {
     }
 
     pub(super) fn run(mut self, stage: &mut Stage, until: Nanos) {
-        for _ in 0..stage.outstanding() {
-            let range = stage.next_range();
-            stage.ask(0, range);
-        }
         while stage.now() < until && !self.is_done() {
             if stage.now() >= self.slice {
                 // What was too much is made up for.
                 self.started = self.started.saturating_sub(self.quota);
                 self.slice = self.slice.plus(SLICE);
             }
+            while let Some(range) = stage.next_read() {
+                stage.ask(0, range);
+            }
             self.start(stage);
             for answered in stage.advance(self.slice.min(until)) {
                 match answered {
-                    Answered::Guest(_) => {
-                        let range = stage.next_range();
-                        stage.ask(0, range);
-                    }
+                    Answered::Guest(_) => {}
                     Answered::Read(number) => {
                         stage.write(number, self.in_flight[&number]);
                     }
