@@ -112,6 +112,20 @@ fn a_limit_that_is_set_or_lifted_holds_at_once() {
 }
 
 #[test]
+fn a_class_at_its_limit_goes_on_at_once_under_a_lower_one() {
+    for (high, low) in [
+        (Goal::Requests(7000), Goal::Requests(50)),
+        (Goal::Bytes(4096 * 7000), Goal::Bytes(4096 * 50)),
+    ] {
+        let mut world = alone(limited(high));
+        world.run(Nanos::from_secs(1));
+        world.set_terms(1, &limited(low));
+        let rate = world.run(Nanos::from_secs(1))[0].0;
+        assert!((rate - 50.0).abs() < 10.0, "50, and what was at the device: {rate}");
+    }
+}
+
+#[test]
 fn a_class_that_its_reservation_carried_is_not_put_off_afterwards() {
     // 300 per second, of which the first class has 200 by its reservation, though by
     // its shares it would have 3.
