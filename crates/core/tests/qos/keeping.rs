@@ -143,6 +143,30 @@ fn a_class_that_its_reservation_carried_is_not_put_off_afterwards() {
     assert!((rates[0].0 - 150.0).abs() < 15.0, "{rates:?}");
 }
 
+#[test]
+fn a_reservation_that_is_changed_holds_at_once() {
+    // 1000 per second, and next to nothing by shares. What the class had is owed under
+    // no other unit, and under a lower rate for no longer.
+    let reserved =
+        |rate| Terms { reservation: Some(rate), shares: 1, ..Terms::default() };
+    let first = reserved(Rate::Bytes(100_000_000));
+    let classes = [(1, first), (2, Terms::default())];
+    let mut world =
+        World::new(Some(8), Nanos(8 * MS.0), 1, &classes, &[busy(1), busy(2)]);
+    for (rate, expected) in [
+        (Rate::Bytes(4096 * 900), 900.0),
+        (Rate::Requests(100), 100.0),
+        (Rate::Bytes(4096 * 300), 300.0),
+        (Rate::Requests(800), 800.0),
+        (Rate::Requests(10), 10.0),
+    ] {
+        world.set_terms(1, &reserved(rate));
+        let got = world.run(Nanos::from_secs(2))[0].0;
+        let [least, most] = [expected * 0.9 - 2.0, expected * 1.1 + 10.0];
+        assert!((least..most).contains(&got), "{rate:?}: {got}");
+    }
+}
+
 /// Terms of any kind that leave a class at least some requests.
 fn terms() -> impl Strategy<Value = Terms> {
     let rate = prop::option::weighted(0.3, 50u64..2000);
