@@ -28,6 +28,11 @@
 //! that such a write was done, so its bytes may be the old ones, as after a loss of
 //! power; what has started is carried out.
 //!
+//! **Requests that a whole machine waits for.** A machine that stops, or starts anew,
+//! stands still until nothing of it is under way any more, and its hypervisor with it.
+//! What it asked for and still waits is started at once then, and counts for no limit:
+//! the machine that comes back is not held up by it either.
+//!
 //! **The end.** A disk that is being detached takes no more connections; its
 //! connections close; when no request is left its images close; when they are
 //! idle it is gone.
@@ -63,8 +68,8 @@ pub(crate) struct Request {
 enum Progress {
     /// It waits for its turn.
     Waiting,
-    /// It is on its way, without a turn if it needed none.
-    Started(Option<Turn>),
+    /// It is on its way since then, without a turn if it needed none.
+    Started(Nanos, Option<Turn>),
 }
 
 /// Who waits for a request.
@@ -206,7 +211,7 @@ impl Disk {
         let Some(request) = requests.get_mut(id) else {
             return turn.map_or((), |turn| cx.qos.done(cx.now, turn));
         };
-        request.progress = Progress::Started(turn);
+        request.progress = Progress::Started(cx.now, turn);
         *waiting -= request.op.memory();
         match &mut self.route {
             Route::Direct => {
@@ -219,6 +224,13 @@ impl Disk {
                 driver.arrived(&mut self.core, cx, id);
                 self.settle();
             }
+        }
+    }
+
+    /// What waits for its turn and is asked for by this client starts without one.
+    pub(crate) fn hasten(&mut self, cx: &mut Cx, client: Client) {
+        for id in self.core.take_waiting(cx, client) {
+            self.start(cx, id, None);
         }
     }
 
@@ -327,7 +339,7 @@ impl Core {
     /// The numbers of the requests that have started.
     pub(crate) fn started(&self) -> Vec<u32> {
         let started =
-            |request: &Request| matches!(request.progress, Progress::Started(_));
+            |request: &Request| matches!(request.progress, Progress::Started(..));
         let all = self.requests.iter();
         all.filter(|(_, request)| started(request)).map(|(id, _)| id).collect()
     }
@@ -372,11 +384,12 @@ impl Core {
         let Some(request) = self.requests.remove(id) else { return };
         let mut started = request.arrived;
         match request.progress {
-            Progress::Started(Some(turn)) => {
-                started = turn.at;
-                cx.qos.done(cx.now, turn);
+            Progress::Started(at, turn) => {
+                started = at;
+                if let Some(turn) = turn {
+                    cx.qos.done(cx.now, turn);
+                }
             }
-            Progress::Started(None) => {}
             Progress::Waiting => self.waiting -= request.op.memory(),
         }
         let queue = started.since(request.arrived);
@@ -387,21 +400,29 @@ impl Core {
 
     /// Drops what waits for its turn and is asked for by a client that has gone.
     pub(crate) fn abandon(&mut self, cx: &mut Cx, client: Client) {
-        let Some(flow) = &self.flow else { return };
-        let requests = &self.requests;
-        let gone = cx.qos.give_up(cx.now, flow, |item| match item {
-            Item::Guest { request, .. } => requests
-                .get(*request)
-                .is_some_and(|request| request.origin.client == client),
-            Item::Copy { .. } => false,
-        });
-        for item in gone {
-            let Item::Guest { request, .. } = item else { continue };
-            let Some(request) = self.requests.remove(request) else { continue };
+        for id in self.take_waiting(cx, client) {
+            let Some(request) = self.requests.remove(id) else { continue };
             self.waiting -= request.op.memory();
             let result = Err(Errno(libc::ECANCELED));
             self.answers.push(Answer { origin: request.origin, op: request.op, result });
         }
+    }
+
+    /// Takes what waits for its turn and is asked for by a client out of its flow.
+    fn take_waiting(&self, cx: &mut Cx, client: Client) -> Vec<u32> {
+        let Some(flow) = &self.flow else { return Vec::new() };
+        let taken = cx.qos.give_up(cx.now, flow, |item| match item {
+            Item::Guest { request, .. } => self
+                .requests
+                .get(*request)
+                .is_some_and(|request| request.origin.client == client),
+            Item::Copy { .. } => false,
+        });
+        let number = |item| match item {
+            Item::Guest { request, .. } => Some(request),
+            Item::Copy { .. } => None,
+        };
+        taken.into_iter().filter_map(number).collect()
     }
 
     /// One more step towards the end of a disk that is closing; true at the end.

@@ -52,10 +52,14 @@ impl Reactor {
             home.core.abandon(&mut self.cx, Client::Device(key));
         }
         device.work(&mut self.cx, home);
+        let stopping = device.is_stopping();
+        if stopping {
+            home.hasten(&mut self.cx, Client::Device(key));
+        }
         self.drained.push(key);
         // A driver may have answered at once.
         self.deliver_disk(disk);
-        if left {
+        if left || stopping {
             self.follow(disk);
         }
     }
