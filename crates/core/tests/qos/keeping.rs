@@ -51,6 +51,20 @@ fn a_response_time_is_held_at_the_mean() {
 }
 
 #[test]
+fn a_disk_with_few_requests_holds_up_no_other_of_its_class_for_a_response_time() {
+    // 16 in flight at 20 ms are 800 per second, whatever else there is: here a disk that
+    // has less than its part of the class, and whose request has always come last.
+    let classes = [(1, limited(Goal::Response(Nanos::from_millis(20))))];
+    let greedy = Client { outstanding: 16, ..busy(1) };
+    let modest = Client { outstanding: 1, ..greedy };
+    let mut world = World::new(None, MS, 1, &classes, &[greedy, modest]);
+    world.run(Nanos::from_secs(1));
+    let rates = world.run(Nanos::from_secs(10));
+    assert!((rates[0].0 - 800.0).abs() < 20.0, "{rates:?}");
+    assert!((rates[1].0 - 50.0).abs() < 2.0, "{rates:?}");
+}
+
+#[test]
 fn a_depth_is_never_exceeded_over_all_schedulers() {
     let classes = [(1, Terms { depth: Some(3), ..Terms::default() })];
     let other = Client { scheduler: 1, ..busy(1) };
