@@ -8,9 +8,13 @@
 //! Claims go in order of shares, as classes do at a datastore (`pool`): a claim weighs
 //! as much as the flows that wait there. So whoever gives a place back and wants it
 //! again comes after those who have had less.
+//!
+//! A class may have more claims than there are numbers in the line: many datastores, on
+//! many threads each. Then several share a number. They are not told apart in the line,
+//! and are woken together; the number is free again when the last of them is gone.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::class::Class;
 use super::line::{Head, Line};
@@ -25,8 +29,14 @@ pub(super) struct Depth {
     /// The tag of the place that was taken last.
     time: AtomicU64,
     /// Who is woken for each claim: a bit for each number of a scheduler.
-    wakes: [AtomicU64; SCHEDULERS_MAX as usize],
+    wakes: [AtomicU64; NUMBERS],
+    /// How many claims have each number. Asked when a class comes to a scheduler or
+    /// leaves it, never for a request.
+    holders: Mutex<[u32; NUMBERS]>,
 }
+
+/// Numbers of claims.
+const NUMBERS: usize = SCHEDULERS_MAX as usize;
 
 impl Default for Depth {
     fn default() -> Self {
@@ -34,7 +44,8 @@ impl Default for Depth {
             slots: Slots::new(None),
             line: Line::default(),
             time: AtomicU64::new(0),
-            wakes: [const { AtomicU64::new(0) }; SCHEDULERS_MAX as usize],
+            wakes: [const { AtomicU64::new(0) }; NUMBERS],
+            holders: Mutex::new([0; NUMBERS]),
         }
     }
 }
@@ -49,6 +60,34 @@ impl Depth {
     /// Gives a place back; who has to look again.
     pub(super) fn give(&self) -> u64 {
         self.who(self.slots.give())
+    }
+
+    /// The number for a claim of this scheduler: one that nobody has, or else one that
+    /// the fewest have.
+    fn join(&self, scheduler: u32) -> u32 {
+        let mut holders = self.holders();
+        let fewest = (0..).zip(holders.iter_mut()).min_by_key(|(_, count)| **count);
+        let (number, count) = fewest.expect("there are numbers");
+        if *count == 0 {
+            self.wakes[number as usize].store(0, SeqCst);
+            self.line.join(number);
+        }
+        *count += 1;
+        self.wakes[number as usize].fetch_or(1 << scheduler, SeqCst);
+        number
+    }
+
+    fn leave(&self, number: u32) {
+        let mut holders = self.holders();
+        let count = &mut holders[number as usize];
+        *count -= 1;
+        if *count == 0 {
+            self.line.leave(number);
+        }
+    }
+
+    fn holders(&self) -> MutexGuard<'_, [u32; NUMBERS]> {
+        self.holders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn who(&self, mut claims: u64) -> u64 {
@@ -82,14 +121,7 @@ pub(super) struct Claim {
 impl Claim {
     /// Of the scheduler that is called by this number.
     pub(super) fn new(class: &Arc<Class>, scheduler: u32) -> Claim {
-        let Depth { line, wakes, .. } = &class.depth;
-        // One too many shares a number with another: then they are not told apart in
-        // the line, and both are woken.
-        let alone = line.join_anywhere();
-        let number = alone.unwrap_or(scheduler);
-        let others =
-            if alone.is_some() { 0 } else { wakes[number as usize].load(SeqCst) };
-        wakes[number as usize].store(1 << scheduler | others, SeqCst);
+        let number = class.depth.join(scheduler);
         let (finish, stands, has_place) = (0, false, false);
         Claim { class: Arc::clone(class), number, finish, stands, has_place }
     }
@@ -150,6 +182,6 @@ impl Drop for Claim {
     fn drop(&mut self) {
         // It rests: a class is let go of when nothing of it waits.
         self.rest();
-        self.class.depth.line.leave(self.number);
+        self.class.depth.leave(self.number);
     }
 }

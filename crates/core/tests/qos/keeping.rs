@@ -94,6 +94,30 @@ fn the_places_of_a_class_go_round_whoever_gives_them_back() {
 }
 
 #[test]
+fn a_class_that_leaves_a_datastore_takes_its_turns_at_no_other_one() {
+    // A disk of a class on each of 80 datastores, of which three want its only place.
+    // Whichever of the others leaves, they go on to have a third each.
+    const DATASTORES: usize = 80;
+    let client = |scheduler| Client { scheduler, outstanding: 0, ..busy(1) };
+    let clients: Vec<_> = (0..DATASTORES).map(client).collect();
+    let classes = [(1, Terms { depth: Some(1), ..Terms::default() })];
+    for [a, b, c] in [[0, 1, 2], [14, 15, 16], [62, 63, 64], [64, 70, 79]] {
+        let mut world = World::on(&[None; DATASTORES], MS, 1, &classes, &clients);
+        for other in (0..DATASTORES).filter(|other| ![a, b, c].contains(other)) {
+            world.leave(other);
+        }
+        for client in [a, b, c] {
+            world.set_outstanding(client, 4);
+        }
+        let rates = world.run(Nanos::from_secs(3));
+        for client in [a, b, c] {
+            let rate = rates[client].0;
+            assert!((rate - 333.0).abs() < 10.0, "{client} of {a}, {b}, {c}: {rate}");
+        }
+    }
+}
+
+#[test]
 fn reservations_that_are_too_much_together_are_kept_in_equal_parts() {
     // 1000 per second, and 800 are reserved on each of two threads: by two classes,
     // or by one with a disk on each.
