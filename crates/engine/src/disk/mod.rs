@@ -15,7 +15,8 @@
 //!
 //! **Turns.** Before that, a request waits for its turn at the datastore of the
 //! current image (`qos`). What waits is in the table and not yet on any route; a
-//! driver hears of it when it starts. The operations of a driver's copier wait in
+//! driver hears of it when it starts, and before that only that something waits: a guest
+//! that does is there. The operations of a driver's copier wait in
 //! the same way, at the datastore of the image they are for.
 //!
 //! **Two images, the same bytes.** A guest may change its memory while a write out of it
@@ -40,6 +41,7 @@
 mod copies;
 mod images;
 mod private;
+mod waiting;
 
 use std::collections::{HashMap, VecDeque};
 
@@ -49,6 +51,7 @@ use sterna_core::qos::Cost;
 use self::copies::Copying;
 use self::images::Held;
 use self::private::Private;
+use self::waiting::Waiting;
 use crate::image::{Cx, Done, ImageOp, ImageResult, Ticket};
 use crate::io::Errno;
 use crate::qos::{self, Flow, Item, Membership, Turn};
@@ -110,6 +113,9 @@ pub(crate) trait Driver {
     /// A guest request has come; it is in the table under this number.
     fn arrived(&mut self, core: &mut Core, cx: &mut Cx, request: u32);
 
+    /// Whether the guest waits for a turn may have changed.
+    fn look_who_waits(&mut self, core: &mut Core, cx: &mut Cx);
+
     /// An image has answered the ticket with this id, or has news
     /// ([`Ticket::NEWS`]).
     fn finished(&mut self, core: &mut Core, cx: &mut Cx, id: u64, result: ImageResult);
@@ -146,9 +152,9 @@ pub(crate) struct Core {
     pub(crate) closing: bool,
     pub(crate) counters: Counters,
     requests: Slab<Request>,
-    /// What those of them that wait for their turn hold of the reactor's memory.
-    waiting: usize,
-    /// Connections that wait until that is less, in order of their coming.
+    /// Those of them that wait for their turn.
+    waiting: Waiting,
+    /// Connections that wait until those hold less memory, in order of their coming.
     pub(crate) behind: VecDeque<u32>,
     answers: Vec<Answer>,
     images: Vec<Held>,
@@ -172,7 +178,7 @@ impl Disk {
             closing: false,
             counters: Counters::default(),
             requests: Slab::new(),
-            waiting: 0,
+            waiting: Waiting::default(),
             behind: VecDeque::new(),
             answers: Vec::new(),
             images: Vec::new(),
@@ -190,15 +196,16 @@ impl Disk {
     pub(crate) fn submit(&mut self, cx: &mut Cx, origin: Origin, op: ImageOp) {
         let cost = self.core.cost(self.core.current, &op);
         let progress = Progress::Waiting;
-        self.core.waiting += op.memory();
+        self.core.waiting.begin(&op);
         let request = Request { origin, op, arrived: cx.now, progress };
         let id = self.core.requests.insert(request);
         self.core.count_arrival(cx.now, id);
         match (cost, &self.core.flow) {
             (Some(cost), Some(flow)) => {
                 let item = Item::Guest { disk: self.core.index, request: id };
-                if let Some(turn) = cx.qos.arrive(cx.now, flow, cost, item) {
-                    self.start(cx, id, Some(turn));
+                match cx.qos.arrive(cx.now, flow, cost, item) {
+                    Some(turn) => self.start(cx, id, Some(turn)),
+                    None => self.look_who_waits(cx),
                 }
             }
             _ => self.start(cx, id, None),
@@ -212,7 +219,7 @@ impl Disk {
             return turn.map_or((), |turn| cx.qos.done(cx.now, turn));
         };
         request.progress = Progress::Started(cx.now, turn);
-        *waiting -= request.op.memory();
+        waiting.end(&request.op);
         match &mut self.route {
             Route::Direct => {
                 self.core.carry_out(cx, id, self.core.current, u64::from(id));
@@ -231,6 +238,20 @@ impl Disk {
     pub(crate) fn hasten(&mut self, cx: &mut Cx, client: Client) {
         for id in self.core.take_waiting(cx, client) {
             self.start(cx, id, None);
+        }
+    }
+
+    /// Drops what waits for its turn and is asked for by a client that has gone.
+    pub(crate) fn abandon(&mut self, cx: &mut Cx, client: Client) {
+        self.core.abandon(cx, client);
+        self.look_who_waits(cx);
+    }
+
+    /// A guest's request waits for its turn, or has been dropped while it did.
+    fn look_who_waits(&mut self, cx: &mut Cx) {
+        if let Route::Mirrored(driver) = &mut self.route {
+            driver.look_who_waits(&mut self.core, cx);
+            self.settle();
         }
     }
 
@@ -326,7 +347,12 @@ impl Core {
 
     /// What waits for its turn holds so much of the reactor's memory.
     pub(crate) fn waiting(&self) -> usize {
-        self.waiting
+        self.waiting.memory()
+    }
+
+    /// Whether the guest waits for a turn.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
     }
 
     fn count_arrival(&mut self, now: Nanos, id: u32) {
@@ -390,7 +416,7 @@ impl Core {
                     cx.qos.done(cx.now, turn);
                 }
             }
-            Progress::Waiting => self.waiting -= request.op.memory(),
+            Progress::Waiting => self.waiting.end(&request.op),
         }
         let queue = started.since(request.arrived);
         let took = Took { queue, service: cx.now.since(started) };
@@ -398,11 +424,10 @@ impl Core {
         self.answers.push(Answer { origin: request.origin, op: request.op, result });
     }
 
-    /// Drops what waits for its turn and is asked for by a client that has gone.
-    pub(crate) fn abandon(&mut self, cx: &mut Cx, client: Client) {
+    fn abandon(&mut self, cx: &mut Cx, client: Client) {
         for id in self.take_waiting(cx, client) {
             let Some(request) = self.requests.remove(id) else { continue };
-            self.waiting -= request.op.memory();
+            self.waiting.end(&request.op);
             let result = Err(Errno(libc::ECANCELED));
             self.answers.push(Answer { origin: request.origin, op: request.op, result });
         }

@@ -49,7 +49,7 @@ impl Reactor {
         let Some(home) = self.disks.get_mut(disk) else { return };
         let left = device.has_left();
         if left {
-            home.core.abandon(&mut self.cx, Client::Device(key));
+            home.abandon(&mut self.cx, Client::Device(key));
         }
         device.work(&mut self.cx, home);
         let stopping = device.is_stopping();
