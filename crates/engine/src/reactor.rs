@@ -336,7 +336,7 @@ impl Reactor {
         let refusal = connection.work(&mut self.cx, disk);
         let left = connection.has_left();
         if left {
-            disk.core.abandon(&mut self.cx, Client::Connection(key));
+            disk.abandon(&mut self.cx, Client::Connection(key));
         }
         let disk = connection.disk;
         self.worked.push(key);

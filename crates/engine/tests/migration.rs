@@ -1,17 +1,22 @@
 //! Migrations through the engine's own interface, on real files.
 
+mod common;
+
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
+use common::Client;
 use sterna_core::mirror::{Allowance, Commit, Control, End, Phase, Progress};
 use sterna_core::qos::{ClassId, Limit, Terms};
 use sterna_engine::boot::BootId;
 use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options, Start};
-use sterna_engine::{Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice};
+use sterna_engine::{Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice, Listener};
+use sterna_nbd::Command;
 
 const DISK: DiskId = DiskId(7);
 const MIB: usize = 1 << 20;
@@ -291,6 +296,38 @@ fn a_limit_on_copies_slows_them_until_it_is_lifted() {
     engine.set_terms(ClassId::MIGRATION, None).unwrap();
     assert_eq!(run(&engine, &events).0, End::Completed);
     assert!(fs::read(folder.path().join("destination")).unwrap() == content);
+}
+
+#[test]
+fn a_guest_that_waits_for_its_turn_is_not_copied_beside() {
+    let folder = folder();
+    let source = folder.path().join("source");
+    let size = 64 * MIB;
+    write_sparse(&source, &content(size));
+    let engine = engine(IoChoice::Auto);
+    attach(&engine, &source, size);
+    let socket = folder.path().join("nbd.sock");
+    engine.listen(Listener::Unix(UnixListener::bind(&socket).unwrap())).unwrap();
+    let limit = Limit { requests: Some(1), ..Limit::default() };
+    let terms = Terms { limit, ..Terms::default() };
+    engine.set_terms(ClassId(7), Some(terms)).unwrap();
+    engine.set_class(DISK, Some(ClassId(7))).unwrap();
+    // The first one has its turn at once, the others after a second each.
+    let mut client = Client::connect(&socket, true);
+    for _ in 0..6 {
+        client.send(Command::Read { offset: 0, len: 4096, df: true }, &[]);
+    }
+    client.receive_all(1);
+    let mut spec = spec(folder.path(), size);
+    spec.options.allowance = Allowance { busy: Some(0), idle: None };
+    let (sender, events) = mpsc::channel();
+    engine.migrate(&spec, sender).expect("starts");
+    client.receive_all(1);
+    let progress = engine.progress(spec.id).unwrap();
+    assert_eq!(progress.copied.0, 0, "others still wait: {progress:?}");
+    // Gone with its requests: that ends the wait as well.
+    drop(client);
+    assert_eq!(run(&engine, &events).0, End::Completed);
 }
 
 #[test]

@@ -132,6 +132,10 @@ pub enum Control {
 pub enum Event {
     /// A guest request has come.
     Arrived(Request),
+    /// The guest waits for what has not come to the mirror, as requests that have to wait
+    /// for their turn at the source do; or it does not any more. A request that comes
+    /// meanwhile is taken for one of those.
+    GuestWaits(bool),
     /// The source is done with a request.
     SourceDone {
         /// Which.

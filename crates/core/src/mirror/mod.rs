@@ -119,6 +119,8 @@ pub struct Mirror<M> {
     pace: Pace,
     converge: Converge,
     switch: Switch,
+    /// The guest waits for requests that have not come here yet.
+    guest_waits: bool,
     /// Since when the destination is out of reach, as far as that counts.
     out_of_reach: Option<Nanos>,
 }
@@ -142,6 +144,7 @@ impl<M: RegionMap> Mirror<M> {
             pace: Pace::new(now, config.rung, config.rate, config.allowance),
             converge: Converge::new(config.patience),
             switch: Switch::default(),
+            guest_waits: false,
             out_of_reach: None,
         }
     }
@@ -161,9 +164,14 @@ impl<M: RegionMap> Mirror<M> {
     /// Applies `event` at `now` and adds what is to be done to `out`. Actions
     /// are to be carried out in their order. Time never goes backwards.
     pub fn handle(&mut self, now: Nanos, event: Event, out: &mut Vec<Action>) {
-        let came = matches!(event, Event::Arrived(_));
+        let came = match event {
+            Event::Arrived(_) => !self.guest_waits,
+            Event::GuestWaits(is) => is && !self.guest_waits,
+            _ => false,
+        };
         match event {
             Event::Arrived(request) => self.arrived(now, request, out),
+            Event::GuestWaits(is) => self.guest_waits = is,
             Event::SourceDone { id, ok } => self.source_done(now, id, ok, out),
             Event::DestinationDone { id, result } => {
                 self.destination_done(now, id, result, out);
@@ -187,7 +195,8 @@ impl<M: RegionMap> Mirror<M> {
         self.start_waiting(now, out);
         self.advance_switch(now, out);
         self.pace.set_response(self.flights.response());
-        self.pace.look(now, came, self.flights.unanswered() > 0);
+        let waiting = self.guest_waits || self.flights.unanswered() > 0;
+        self.pace.look(now, came, waiting);
         self.copy_more(now, out);
         self.begin_switch(now, out);
     }

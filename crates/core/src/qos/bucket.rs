@@ -34,6 +34,10 @@
 //! rate is put where the old one is not, and then one step changes both, what is
 //! owed and which rate holds. Who takes meanwhile sees that the number is another
 //! one, and reckons again.
+//!
+//! What a bucket holds, too, is so many units, and no more than fits it at its rate. A
+//! slower one is full with what filled a faster one by a part; one that is empty is
+//! empty at any rate, and who takes from it next waits no longer for that.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -111,8 +115,8 @@ impl Bucket {
         self.rate_of(self.state())
     }
 
-    /// Fills with another rate from now on, or holds nobody back. What is owed is
-    /// owed still, and paid at the new rate.
+    /// Fills with another rate from now on, or holds nobody back. What is in it stays,
+    /// as far as it fits; what is owed is owed still, and paid at the new rate.
     pub fn set_rate(&self, now: Nanos, rate: Option<u64>) {
         let _alone = self.change.lock().unwrap_or_else(PoisonError::into_inner);
         let State { rate: number, .. } = self.state();
@@ -125,13 +129,11 @@ impl Bucket {
         self.step(|State { full_at, .. }| {
             let left = match (old, new) {
                 (Some(old), Some(new)) => {
-                    let left = u128::from(full_at.saturating_sub(now.0));
-                    left * u128::from(old) / u128::from(new)
+                    self.left(full_at.saturating_sub(now.0), old, new)
                 }
                 // Full: what was taken while nothing was held back was for nothing.
                 _ => 0,
             };
-            let left = u64::try_from(left).unwrap_or(u64::MAX);
             Some(State { full_at: now.0.saturating_add(left), rate: other })
         });
     }
@@ -155,6 +157,19 @@ impl Bucket {
             Some(State { full_at, ..state })
         });
         found.map_or(now, |State { full_at, .. }| now.max(self.start(full_at)))
+    }
+
+    /// How long it takes until it is full, if that took `left` at the old rate.
+    fn left(&self, left: u64, old: u64, new: u64) -> u64 {
+        let at_new = |span: u64| {
+            let span = u128::from(span) * u128::from(old) / u128::from(new);
+            u64::try_from(span).unwrap_or(u64::MAX)
+        };
+        let Nanos(burst) = self.burst;
+        match left.checked_sub(burst) {
+            Some(owed) => burst.saturating_add(at_new(owed)),
+            None => burst.saturating_sub(at_new(burst - left)),
+        }
     }
 
     fn state(&self) -> State {
@@ -265,18 +280,44 @@ mod tests {
 
     #[test]
     fn a_new_rate_holds_for_what_is_owed_already() {
-        // One per second, and two taken: the second is owed, but for the burst.
+        // One per second, and two taken, which are owed but for the burst.
         let bucket = Bucket::new(1);
         assert_eq!([(); 2].map(|()| bucket.take(Nanos(0), 1).0), [0, SECOND - BURST.0]);
-        // Half of it is paid; what is left takes a hundredth of its time.
-        let now = Nanos(SECOND);
+        // Half of it is paid by then; what is left takes a hundredth of its time.
+        let now = Nanos(SECOND - BURST.0 / 2);
         bucket.set_rate(now, Some(100));
-        assert!(bucket.tag() <= now);
-        assert_eq!(bucket.take(now, 1), now);
+        assert_eq!(bucket.take(now, 1), now.plus(Nanos(now.0 / 100)));
         bucket.set_rate(now, None);
         assert_eq!(bucket.take(now, 1 << 40), now);
         bucket.set_rate(now, Some(1));
         assert_eq!(bucket.take(now, 1), now, "what was free is not owed");
+    }
+
+    #[test]
+    fn an_empty_bucket_is_empty_at_any_rate_and_owes_nothing() {
+        let now = Nanos(SECOND);
+        for (old, new) in [(50_000, 50), (100, 50_000), (1_000_000_000, 65_536)] {
+            let bucket = Bucket::new(old);
+            assert_eq!(bucket.take(now, old / 100), now, "all that there is");
+            bucket.set_rate(now, Some(new));
+            assert_eq!(
+                [(); 2].map(|()| bucket.take(now, new)),
+                [now, now.plus(Nanos(SECOND))]
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_in_a_bucket_stays_as_far_as_it_fits() {
+        // Half full: 50 of 100. That is more than fits at 1000 per second, and half of
+        // what fits again at 2000.
+        let now = Nanos(SECOND);
+        let bucket = Bucket::new(10_000);
+        bucket.take(now, 50);
+        bucket.set_rate(now, Some(1000));
+        bucket.set_rate(now, Some(2000));
+        let starts = [10, 1, 0].map(|units| bucket.take(now, units));
+        assert_eq!(starts, [now, now, now.plus(Nanos(SECOND / 2000))]);
     }
 
     proptest! {

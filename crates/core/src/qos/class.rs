@@ -55,8 +55,9 @@ pub struct Class {
     requests: Bucket,
     /// The response time at least, in nanoseconds.
     response: AtomicU64,
-    reservation: Bucket,
-    reserves_bytes: AtomicBool,
+    /// One of them has a rate, if there is a reservation.
+    reserved_bytes: Bucket,
+    reserved_requests: Bucket,
     shares: AtomicU32,
     pub(super) depth: Depth,
 }
@@ -75,8 +76,8 @@ impl Class {
             bytes: Bucket::default(),
             requests: Bucket::default(),
             response: AtomicU64::new(0),
-            reservation: Bucket::open(BEHIND_MAX),
-            reserves_bytes: AtomicBool::new(false),
+            reserved_bytes: Bucket::open(BEHIND_MAX),
+            reserved_requests: Bucket::open(BEHIND_MAX),
             shares: AtomicU32::new(1),
             depth: Depth::default(),
         };
@@ -91,13 +92,13 @@ impl Class {
         self.bytes.set_rate(now, limit.bytes);
         self.requests.set_rate(now, limit.requests);
         self.response.store(limit.response.map_or(0, |span| span.0), Relaxed);
-        let (reserved, in_bytes) = match reservation {
-            None => (None, false),
-            Some(Rate::Bytes(rate)) => (Some(rate), true),
-            Some(Rate::Requests(rate)) => (Some(rate), false),
+        let (bytes, requests) = match reservation {
+            None => (None, None),
+            Some(Rate::Bytes(rate)) => (Some(rate), None),
+            Some(Rate::Requests(rate)) => (None, Some(rate)),
         };
-        self.reserves_bytes.store(in_bytes, Relaxed);
-        self.reservation.set_rate(now, reserved);
+        self.reserved_bytes.set_rate(now, bytes);
+        self.reserved_requests.set_rate(now, requests);
         self.shares.store(shares.max(1), Relaxed);
         self.depth.set(depth);
         let bound = !limit.is_none() || reservation.is_some() || depth.is_some();
@@ -131,14 +132,14 @@ impl Class {
 
     /// Since when it is behind its reservation, if it is.
     pub(super) fn is_due(&self, now: Nanos) -> Option<Nanos> {
-        self.reservation.rate()?;
-        let turn = self.reservation.tag();
-        (turn <= now).then_some(turn)
+        let reserved = [&self.reserved_bytes, &self.reserved_requests];
+        let held = reserved.into_iter().find(|bucket| bucket.rate().is_some())?;
+        Some(held.tag()).filter(|turn| *turn <= now)
     }
 
     /// Counts a request against the reservation.
     pub(super) fn take_reservation(&self, now: Nanos, cost: Cost) {
-        let units = if self.reserves_bytes.load(Relaxed) { cost.bytes } else { 1 };
-        self.reservation.take(now, units);
+        self.reserved_bytes.take(now, cost.bytes);
+        self.reserved_requests.take(now, 1);
     }
 }

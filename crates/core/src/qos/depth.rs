@@ -8,9 +8,14 @@
 //! Claims go in order of shares, as classes do at a datastore (`pool`): a claim weighs
 //! as much as the flows that wait there. So whoever gives a place back and wants it
 //! again comes after those who have had less.
+//!
+//! A thread has a scheduler for each of its datastores, all with one number, and that is
+//! the number of all its claims: in the line it stands with the one that had least. Which
+//! one that is, is kept under a lock that only the thread itself takes, so nobody ever
+//! waits for it.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::class::Class;
 use super::line::{Head, Line};
@@ -24,8 +29,31 @@ pub(super) struct Depth {
     line: Line,
     /// The tag of the place that was taken last.
     time: AtomicU64,
-    /// Who is woken for each claim: a bit for each number of a scheduler.
-    wakes: [AtomicU64; SCHEDULERS_MAX as usize],
+    /// The claims of each thread, by the number of its schedulers.
+    threads: [Mutex<Claims>; SCHEDULERS_MAX as usize],
+}
+
+/// The claims of a thread.
+#[derive(Debug)]
+struct Claims {
+    count: u32,
+    /// The name of the next one.
+    next: u64,
+    /// Those that stand in the line.
+    standing: Vec<Standing>,
+}
+
+/// A claim that stands in the line; the smallest goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Standing {
+    tag: u64,
+    claim: u64,
+}
+
+impl Standing {
+    fn head(self) -> Head {
+        Head { class: self.tag, member: 0 }
+    }
 }
 
 impl Default for Depth {
@@ -34,9 +62,13 @@ impl Default for Depth {
             slots: Slots::new(None),
             line: Line::default(),
             time: AtomicU64::new(0),
-            wakes: [const { AtomicU64::new(0) }; SCHEDULERS_MAX as usize],
+            threads: [const { Mutex::new(Claims::NONE) }; SCHEDULERS_MAX as usize],
         }
     }
+}
+
+impl Claims {
+    const NONE: Claims = Claims { count: 0, next: 0, standing: Vec::new() };
 }
 
 impl Depth {
@@ -48,21 +80,36 @@ impl Depth {
 
     /// Gives a place back; who has to look again.
     pub(super) fn give(&self) -> u64 {
-        self.who(self.slots.give())
+        self.slots.give()
     }
 
-    fn who(&self, mut claims: u64) -> u64 {
-        let mut who = 0;
-        while claims != 0 {
-            who |= self.wakes[claims.trailing_zeros() as usize].load(SeqCst);
-            claims &= claims - 1;
+    fn claims(&self, thread: u32) -> MutexGuard<'_, Claims> {
+        self.threads[thread as usize].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A claim of a thread stands in the line from now on; the first of that thread.
+    fn stand(&self, thread: u32, claim: Standing) -> Standing {
+        let mut claims = self.claims(thread);
+        claims.standing.retain(|other| other.claim != claim.claim);
+        claims.standing.push(claim);
+        let first = claims.standing.iter().min().copied().unwrap_or(claim);
+        self.line.say(thread, first.head());
+        first
+    }
+
+    /// A claim of a thread stands there no more.
+    fn step_out(&self, thread: u32, claim: u64) {
+        let mut claims = self.claims(thread);
+        claims.standing.retain(|other| other.claim != claim);
+        match claims.standing.iter().min() {
+            Some(first) => self.line.say(thread, first.head()),
+            None => self.line.rest(thread),
         }
-        who
     }
 
     /// Who waits though there is room: for somebody who does not want it any more.
     fn passed_on(&self) -> u64 {
-        if self.slots.has_room() { self.who(self.slots.waiters()) } else { 0 }
+        if self.slots.has_room() { self.slots.waiters() } else { 0 }
     }
 }
 
@@ -70,7 +117,9 @@ impl Depth {
 #[derive(Debug)]
 pub(super) struct Claim {
     class: Arc<Class>,
-    number: u32,
+    /// The number of its scheduler, and its own among the claims of that thread.
+    thread: u32,
+    name: u64,
     /// Where its next request begins.
     finish: u64,
     /// It stands in the line.
@@ -82,42 +131,44 @@ pub(super) struct Claim {
 impl Claim {
     /// Of the scheduler that is called by this number.
     pub(super) fn new(class: &Arc<Class>, scheduler: u32) -> Claim {
-        let Depth { line, wakes, .. } = &class.depth;
-        // One too many shares a number with another: then they are not told apart in
-        // the line, and both are woken.
-        let alone = line.join_anywhere();
-        let number = alone.unwrap_or(scheduler);
-        let others =
-            if alone.is_some() { 0 } else { wakes[number as usize].load(SeqCst) };
-        wakes[number as usize].store(1 << scheduler | others, SeqCst);
+        let mut claims = class.depth.claims(scheduler);
+        claims.count += 1;
+        claims.next += 1;
+        class.depth.line.join(scheduler);
+        let (thread, name) = (scheduler, claims.next);
         let (finish, stands, has_place) = (0, false, false);
-        Claim { class: Arc::clone(class), number, finish, stands, has_place }
+        Claim { class: Arc::clone(class), thread, name, finish, stands, has_place }
     }
 
     /// Whether the next request has a place, or needs none; takes one if it is this
     /// claim's turn. So many shares wait here. Who has to look again is added to
     /// `wakes`.
     pub(super) fn take(&mut self, shares: u64, wakes: &mut u64) -> bool {
-        let Depth { slots, line, time, .. } = &self.class.depth;
+        let depth = &self.class.depth;
+        let Depth { slots, line, time, .. } = depth;
         if self.has_place || slots.max().is_none() {
             return true;
         }
-        let tag = self.finish.max(time.load(Relaxed));
-        let head = Head { class: tag.min(Head::LAST), member: 0 };
-        line.say(self.number, head);
+        let tag = self.finish.max(time.load(Relaxed)).min(Head::LAST);
+        let first = depth.stand(self.thread, Standing { tag, claim: self.name });
         self.stands = true;
-        if slots.has_room() && line.goes_before(self.number, head).is_some() {
-            slots.wait(self.number);
+        // Who goes first of all, if it is not this one.
+        let goes_before = || {
+            let own = (first.claim != self.name).then_some(self.thread);
+            line.goes_before(self.thread, first.head()).or(own)
+        };
+        if slots.has_room() && goes_before().is_some() {
+            slots.wait(self.thread);
             // Who leaves the line wakes those who wait; it may have left just now.
-            if let Some(other) = line.goes_before(self.number, head) {
-                *wakes |= self.class.depth.who(1 << other);
+            if let Some(other) = goes_before() {
+                *wakes |= 1 << other;
                 return false;
             }
         }
-        if !slots.take(self.number) {
+        if !slots.take(self.thread) {
             return false;
         }
-        line.took(self.number);
+        line.took(self.thread);
         time.fetch_max(tag, Relaxed);
         self.finish = tag.saturating_add((UNIT / shares.max(1)).max(1));
         self.has_place = true;
@@ -141,7 +192,7 @@ impl Claim {
         if !std::mem::take(&mut self.stands) {
             return 0;
         }
-        self.class.depth.line.rest(self.number);
+        self.class.depth.step_out(self.thread, self.name);
         self.class.depth.passed_on()
     }
 }
@@ -150,6 +201,11 @@ impl Drop for Claim {
     fn drop(&mut self) {
         // It rests: a class is let go of when nothing of it waits.
         self.rest();
-        self.class.depth.line.leave(self.number);
+        let depth = &self.class.depth;
+        let mut claims = depth.claims(self.thread);
+        claims.count -= 1;
+        if claims.count == 0 {
+            depth.line.leave(self.thread);
+        }
     }
 }

@@ -3,9 +3,10 @@
 //!
 //! A class is here while it has a flow or a request at the device. Of its flows, the
 //! one with the smallest tag is next (where other threads have brought the class's time
-//! past several of them, the one that had the least); it takes from the class's limits once, and keeps
-//! its turn until its request starts, or is taken out: then what it has taken has cost
-//! what it cost.
+//! past several of them, the one that had the least); it takes from the class's limits
+//! once, and keeps its turn until its request starts, or is taken out: then what it has
+//! taken has cost what it cost. A request that has not taken as long as the class's
+//! requests must has no turn yet: those of other flows that have go before it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -193,24 +194,30 @@ impl<T> Flows<T> {
         let flow_of = |id: u32| flows[id as usize].as_ref();
         let head_of = |id: u32| flow_of(id).and_then(|flow| flow.queue.front());
         let class = &member.stake.class;
+        let held = class.response().since(member.service);
         let (flow, turn) = match member.turn {
             Some(turn) => turn,
             None => {
-                let tag = |id: &u32| {
-                    let finish = flow_of(*id).map_or(u64::MAX, |flow| flow.finish);
+                let rank = |id: &u32| {
                     let arrived = head_of(*id).map_or(Nanos::MAX, |head| head.arrived);
-                    (finish, arrived)
+                    let due = arrived.plus(held);
+                    let finish = flow_of(*id).map_or(u64::MAX, |flow| flow.finish);
+                    (if due <= now { Nanos(0) } else { due }, finish, arrived)
                 };
                 let first = match member.waiting[..] {
                     [only] => only,
-                    _ => *member.waiting.iter().min_by_key(|id| tag(id))?,
+                    _ => *member.waiting.iter().min_by_key(|id| rank(id))?,
                 };
-                (first, class.take_limits(now, head_of(first)?.cost))
+                let Waiting { arrived, cost, .. } = head_of(first)?;
+                let due = arrived.plus(held);
+                if due > now {
+                    return Some((first, due, *arrived));
+                }
+                (first, class.take_limits(now, *cost))
             }
         };
         member.turn = Some((flow, turn));
         let arrived = head_of(flow)?.arrived;
-        let held = class.response().since(member.service);
         Some((flow, turn.max(arrived.plus(held)), arrived))
     }
 

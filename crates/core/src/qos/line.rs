@@ -53,13 +53,6 @@ impl Line {
         self.present.fetch_or(1 << number, SeqCst);
     }
 
-    /// Takes a number that nobody has.
-    pub(super) fn join_anywhere(&self) -> Option<u32> {
-        let free = |present: u64| (!present).checked_ilog2();
-        let with = |present: u64| Some(present | 1 << free(present)?);
-        self.present.fetch_update(SeqCst, SeqCst, with).ok().and_then(free)
-    }
-
     pub(super) fn leave(&self, number: u32) {
         self.rest(number);
         self.present.fetch_and(!(1 << number), SeqCst);

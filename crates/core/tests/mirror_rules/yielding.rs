@@ -32,6 +32,55 @@ fn with_no_busy_rate_nothing_starts_until_the_guest_is_gone() {
 }
 
 #[test]
+fn a_guest_whose_requests_wait_for_their_turn_is_there() {
+    let mut bench = guarded(IDLE_ONLY);
+    for id in 0..20 {
+        // Half a second for its turn, a millisecond at the device, and the next one.
+        bench.tell(Event::GuestWaits(true));
+        assert_eq!(bench.jobs(), []);
+        bench.after(Nanos::from_millis(500)).tell(Event::Tick);
+        assert_eq!(bench.jobs(), [], "the guest waits");
+        bench.write(id, 0);
+        bench.tell(Event::GuestWaits(false));
+        assert_eq!(bench.jobs(), [], "it waits for the source now");
+        bench.after(Nanos::from_millis(1)).source_done(id);
+        assert_eq!(bench.jobs(), []);
+    }
+    // The last one is dropped before it has its turn.
+    bench.tell(Event::GuestWaits(true));
+    bench.after(GONE).tell(Event::GuestWaits(false));
+    assert_eq!(bench.jobs(), [], "the guest may go on at once");
+    let wake = bench.mirror.deadline().expect("it is looked at again");
+    assert!(wake.since(bench.now) < GONE, "{wake} from {}", bench.now);
+    bench.now = wake;
+    bench.tell(Event::Tick);
+    assert!(!bench.jobs().is_empty(), "the guest is gone");
+}
+
+#[test]
+fn a_pause_of_the_guest_ends_when_its_request_begins_to_wait() {
+    // Pauses of 10 ms, and each request waits for its turn: the guest is gone after
+    // eight such pauses, as it is without turns.
+    let gone_after = |turns: bool| {
+        let mut bench = guarded(IDLE_ONLY);
+        for id in 0..100 {
+            bench.after(Nanos::from_millis(10));
+            if turns {
+                bench.tell(Event::GuestWaits(true));
+                bench.after(Nanos::from_millis(20));
+            }
+            bench.write(id, 0);
+            if turns {
+                bench.tell(Event::GuestWaits(false));
+            }
+            bench.after(Nanos::from_millis(1)).source_done(id);
+        }
+        bench.mirror.deadline().expect("it is looked at again").since(bench.now)
+    };
+    assert_eq!(gone_after(true), gone_after(false));
+}
+
+#[test]
 fn the_first_request_of_the_guest_stops_the_next_chunk() {
     let mut bench = guarded(IDLE_ONLY);
     bench.after(GONE).tell(Event::Tick);

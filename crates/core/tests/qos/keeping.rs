@@ -51,6 +51,20 @@ fn a_response_time_is_held_at_the_mean() {
 }
 
 #[test]
+fn a_disk_with_few_requests_holds_up_no_other_of_its_class_for_a_response_time() {
+    // 16 in flight at 20 ms are 800 per second, whatever else there is: here a disk that
+    // has less than its part of the class, and whose request has always come last.
+    let classes = [(1, limited(Goal::Response(Nanos::from_millis(20))))];
+    let greedy = Client { outstanding: 16, ..busy(1) };
+    let modest = Client { outstanding: 1, ..greedy };
+    let mut world = World::new(None, MS, 1, &classes, &[greedy, modest]);
+    world.run(Nanos::from_secs(1));
+    let rates = world.run(Nanos::from_secs(10));
+    assert!((rates[0].0 - 800.0).abs() < 20.0, "{rates:?}");
+    assert!((rates[1].0 - 50.0).abs() < 2.0, "{rates:?}");
+}
+
+#[test]
 fn a_depth_is_never_exceeded_over_all_schedulers() {
     let classes = [(1, Terms { depth: Some(3), ..Terms::default() })];
     let other = Client { scheduler: 1, ..busy(1) };
@@ -76,6 +90,30 @@ fn the_places_of_a_class_go_round_whoever_gives_them_back() {
         let (most, least) = (rates[0].0, rates[1].0);
         assert!((most + least - 2000.0).abs() < 20.0, "{rates:?}");
         assert!((500.0..=1000.0).contains(&least), "{windows:?}, {threads}: {rates:?}");
+    }
+}
+
+#[test]
+fn a_class_on_very_many_datastores_has_its_turns_at_all_of_them() {
+    // A disk of a class on each of 80 datastores, of which three want its only place.
+    // Whichever they are, and though all others leave, they have a third each.
+    const DATASTORES: usize = 80;
+    let client = |scheduler| Client { scheduler, outstanding: 0, ..busy(1) };
+    let clients: Vec<_> = (0..DATASTORES).map(client).collect();
+    let classes = [(1, Terms { depth: Some(1), ..Terms::default() })];
+    for [a, b, c] in [[0, 1, 2], [0, 1, 64], [0, 64, 65], [62, 63, 64], [64, 70, 79]] {
+        let mut world = World::on(&[None; DATASTORES], MS, 1, &classes, &clients);
+        for other in (0..DATASTORES).filter(|other| ![a, b, c].contains(other)) {
+            world.leave(other);
+        }
+        for client in [a, b, c] {
+            world.set_outstanding(client, 4);
+        }
+        let rates = world.run(Nanos::from_secs(3));
+        for client in [a, b, c] {
+            let rate = rates[client].0;
+            assert!((rate - 333.0).abs() < 10.0, "{client} of {a}, {b}, {c}: {rate}");
+        }
     }
 }
 
@@ -112,6 +150,20 @@ fn a_limit_that_is_set_or_lifted_holds_at_once() {
 }
 
 #[test]
+fn a_class_at_its_limit_goes_on_at_once_under_a_lower_one() {
+    for (high, low) in [
+        (Goal::Requests(7000), Goal::Requests(50)),
+        (Goal::Bytes(4096 * 7000), Goal::Bytes(4096 * 50)),
+    ] {
+        let mut world = alone(limited(high));
+        world.run(Nanos::from_secs(1));
+        world.set_terms(1, &limited(low));
+        let rate = world.run(Nanos::from_secs(1))[0].0;
+        assert!((rate - 50.0).abs() < 10.0, "50, and what was at the device: {rate}");
+    }
+}
+
+#[test]
 fn a_class_that_its_reservation_carried_is_not_put_off_afterwards() {
     // 300 per second, of which the first class has 200 by its reservation, though by
     // its shares it would have 3.
@@ -127,6 +179,30 @@ fn a_class_that_its_reservation_carried_is_not_put_off_afterwards() {
     world.run(Nanos::from_secs(1));
     let rates = world.run(Nanos::from_secs(4));
     assert!((rates[0].0 - 150.0).abs() < 15.0, "{rates:?}");
+}
+
+#[test]
+fn a_reservation_that_is_changed_holds_at_once() {
+    // 1000 per second, and next to nothing by shares. What the class had is owed under
+    // no other unit, and under a lower rate for no longer.
+    let reserved =
+        |rate| Terms { reservation: Some(rate), shares: 1, ..Terms::default() };
+    let first = reserved(Rate::Bytes(100_000_000));
+    let classes = [(1, first), (2, Terms::default())];
+    let mut world =
+        World::new(Some(8), Nanos(8 * MS.0), 1, &classes, &[busy(1), busy(2)]);
+    for (rate, expected) in [
+        (Rate::Bytes(4096 * 900), 900.0),
+        (Rate::Requests(100), 100.0),
+        (Rate::Bytes(4096 * 300), 300.0),
+        (Rate::Requests(800), 800.0),
+        (Rate::Requests(10), 10.0),
+    ] {
+        world.set_terms(1, &reserved(rate));
+        let got = world.run(Nanos::from_secs(2))[0].0;
+        let [least, most] = [expected * 0.9 - 2.0, expected * 1.1 + 10.0];
+        assert!((least..most).contains(&got), "{rate:?}: {got}");
+    }
 }
 
 /// Terms of any kind that leave a class at least some requests.

@@ -132,6 +132,13 @@ impl World {
         self.look(u64::MAX);
     }
 
+    /// Lets a client leave that asks for nothing.
+    pub(crate) fn leave(&mut self, client: usize) {
+        assert_eq!(self.asked[client], 0, "it waits for nothing");
+        let (Client { scheduler, .. }, flow) = self.clients[client];
+        assert!(self.schedulers[scheduler].remove_flow(flow).is_empty());
+    }
+
     /// Lets a client stop, or begin again.
     pub(crate) fn set_outstanding(&mut self, client: usize, outstanding: usize) {
         self.clients[client].0.outstanding = outstanding;

@@ -15,7 +15,8 @@
 //!
 //! **Turns.** Before that, a request waits for its turn at the datastore of the
 //! current image (`qos`). What waits is in the table and not yet on any route; a
-//! driver hears of it when it starts. The operations of a driver's copier wait in
+//! driver hears of it when it starts, and before that only that something waits: a guest
+//! that does is there. The operations of a driver's copier wait in
 //! the same way, at the datastore of the image they are for.
 //!
 //! **Two images, the same bytes.** A guest may change its memory while a write out of it
@@ -28,6 +29,11 @@
 //! that such a write was done, so its bytes may be the old ones, as after a loss of
 //! power; what has started is carried out.
 //!
+//! **Requests that a whole machine waits for.** A machine that stops, or starts anew,
+//! stands still until nothing of it is under way any more, and its hypervisor with it.
+//! What it asked for and still waits is started at once then, and counts for no limit:
+//! the machine that comes back is not held up by it either.
+//!
 //! **The end.** A disk that is being detached takes no more connections; its
 //! connections close; when no request is left its images close; when they are
 //! idle it is gone.
@@ -35,6 +41,7 @@
 mod copies;
 mod images;
 mod private;
+mod waiting;
 
 use std::collections::{HashMap, VecDeque};
 
@@ -44,6 +51,7 @@ use sterna_core::qos::Cost;
 use self::copies::Copying;
 use self::images::Held;
 use self::private::Private;
+use self::waiting::Waiting;
 use crate::image::{Cx, Done, ImageOp, ImageResult, Ticket};
 use crate::io::Errno;
 use crate::qos::{self, Flow, Item, Membership, Turn};
@@ -63,8 +71,8 @@ pub(crate) struct Request {
 enum Progress {
     /// It waits for its turn.
     Waiting,
-    /// It is on its way, without a turn if it needed none.
-    Started(Option<Turn>),
+    /// It is on its way since then, without a turn if it needed none.
+    Started(Nanos, Option<Turn>),
 }
 
 /// Who waits for a request.
@@ -105,6 +113,9 @@ pub(crate) trait Driver {
     /// A guest request has come; it is in the table under this number.
     fn arrived(&mut self, core: &mut Core, cx: &mut Cx, request: u32);
 
+    /// Whether the guest waits for a turn may have changed.
+    fn look_who_waits(&mut self, core: &mut Core, cx: &mut Cx);
+
     /// An image has answered the ticket with this id, or has news
     /// ([`Ticket::NEWS`]).
     fn finished(&mut self, core: &mut Core, cx: &mut Cx, id: u64, result: ImageResult);
@@ -141,9 +152,9 @@ pub(crate) struct Core {
     pub(crate) closing: bool,
     pub(crate) counters: Counters,
     requests: Slab<Request>,
-    /// What those of them that wait for their turn hold of the reactor's memory.
-    waiting: usize,
-    /// Connections that wait until that is less, in order of their coming.
+    /// Those of them that wait for their turn.
+    waiting: Waiting,
+    /// Connections that wait until those hold less memory, in order of their coming.
     pub(crate) behind: VecDeque<u32>,
     answers: Vec<Answer>,
     images: Vec<Held>,
@@ -167,7 +178,7 @@ impl Disk {
             closing: false,
             counters: Counters::default(),
             requests: Slab::new(),
-            waiting: 0,
+            waiting: Waiting::default(),
             behind: VecDeque::new(),
             answers: Vec::new(),
             images: Vec::new(),
@@ -185,15 +196,16 @@ impl Disk {
     pub(crate) fn submit(&mut self, cx: &mut Cx, origin: Origin, op: ImageOp) {
         let cost = self.core.cost(self.core.current, &op);
         let progress = Progress::Waiting;
-        self.core.waiting += op.memory();
+        self.core.waiting.begin(&op);
         let request = Request { origin, op, arrived: cx.now, progress };
         let id = self.core.requests.insert(request);
         self.core.count_arrival(cx.now, id);
         match (cost, &self.core.flow) {
             (Some(cost), Some(flow)) => {
                 let item = Item::Guest { disk: self.core.index, request: id };
-                if let Some(turn) = cx.qos.arrive(cx.now, flow, cost, item) {
-                    self.start(cx, id, Some(turn));
+                match cx.qos.arrive(cx.now, flow, cost, item) {
+                    Some(turn) => self.start(cx, id, Some(turn)),
+                    None => self.look_who_waits(cx),
                 }
             }
             _ => self.start(cx, id, None),
@@ -206,8 +218,8 @@ impl Disk {
         let Some(request) = requests.get_mut(id) else {
             return turn.map_or((), |turn| cx.qos.done(cx.now, turn));
         };
-        request.progress = Progress::Started(turn);
-        *waiting -= request.op.memory();
+        request.progress = Progress::Started(cx.now, turn);
+        waiting.end(&request.op);
         match &mut self.route {
             Route::Direct => {
                 self.core.carry_out(cx, id, self.core.current, u64::from(id));
@@ -219,6 +231,27 @@ impl Disk {
                 driver.arrived(&mut self.core, cx, id);
                 self.settle();
             }
+        }
+    }
+
+    /// What waits for its turn and is asked for by this client starts without one.
+    pub(crate) fn hasten(&mut self, cx: &mut Cx, client: Client) {
+        for id in self.core.take_waiting(cx, client) {
+            self.start(cx, id, None);
+        }
+    }
+
+    /// Drops what waits for its turn and is asked for by a client that has gone.
+    pub(crate) fn abandon(&mut self, cx: &mut Cx, client: Client) {
+        self.core.abandon(cx, client);
+        self.look_who_waits(cx);
+    }
+
+    /// A guest's request waits for its turn, or has been dropped while it did.
+    fn look_who_waits(&mut self, cx: &mut Cx) {
+        if let Route::Mirrored(driver) = &mut self.route {
+            driver.look_who_waits(&mut self.core, cx);
+            self.settle();
         }
     }
 
@@ -314,7 +347,12 @@ impl Core {
 
     /// What waits for its turn holds so much of the reactor's memory.
     pub(crate) fn waiting(&self) -> usize {
-        self.waiting
+        self.waiting.memory()
+    }
+
+    /// Whether the guest waits for a turn.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
     }
 
     fn count_arrival(&mut self, now: Nanos, id: u32) {
@@ -327,7 +365,7 @@ impl Core {
     /// The numbers of the requests that have started.
     pub(crate) fn started(&self) -> Vec<u32> {
         let started =
-            |request: &Request| matches!(request.progress, Progress::Started(_));
+            |request: &Request| matches!(request.progress, Progress::Started(..));
         let all = self.requests.iter();
         all.filter(|(_, request)| started(request)).map(|(id, _)| id).collect()
     }
@@ -372,12 +410,13 @@ impl Core {
         let Some(request) = self.requests.remove(id) else { return };
         let mut started = request.arrived;
         match request.progress {
-            Progress::Started(Some(turn)) => {
-                started = turn.at;
-                cx.qos.done(cx.now, turn);
+            Progress::Started(at, turn) => {
+                started = at;
+                if let Some(turn) = turn {
+                    cx.qos.done(cx.now, turn);
+                }
             }
-            Progress::Started(None) => {}
-            Progress::Waiting => self.waiting -= request.op.memory(),
+            Progress::Waiting => self.waiting.end(&request.op),
         }
         let queue = started.since(request.arrived);
         let took = Took { queue, service: cx.now.since(started) };
@@ -385,23 +424,30 @@ impl Core {
         self.answers.push(Answer { origin: request.origin, op: request.op, result });
     }
 
-    /// Drops what waits for its turn and is asked for by a client that has gone.
-    pub(crate) fn abandon(&mut self, cx: &mut Cx, client: Client) {
-        let Some(flow) = &self.flow else { return };
-        let requests = &self.requests;
-        let gone = cx.qos.give_up(cx.now, flow, |item| match item {
-            Item::Guest { request, .. } => requests
+    fn abandon(&mut self, cx: &mut Cx, client: Client) {
+        for id in self.take_waiting(cx, client) {
+            let Some(request) = self.requests.remove(id) else { continue };
+            self.waiting.end(&request.op);
+            let result = Err(Errno(libc::ECANCELED));
+            self.answers.push(Answer { origin: request.origin, op: request.op, result });
+        }
+    }
+
+    /// Takes what waits for its turn and is asked for by a client out of its flow.
+    fn take_waiting(&self, cx: &mut Cx, client: Client) -> Vec<u32> {
+        let Some(flow) = &self.flow else { return Vec::new() };
+        let taken = cx.qos.give_up(cx.now, flow, |item| match item {
+            Item::Guest { request, .. } => self
+                .requests
                 .get(*request)
                 .is_some_and(|request| request.origin.client == client),
             Item::Copy { .. } => false,
         });
-        for item in gone {
-            let Item::Guest { request, .. } = item else { continue };
-            let Some(request) = self.requests.remove(request) else { continue };
-            self.waiting -= request.op.memory();
-            let result = Err(Errno(libc::ECANCELED));
-            self.answers.push(Answer { origin: request.origin, op: request.op, result });
-        }
+        let number = |item| match item {
+            Item::Guest { request, .. } => Some(request),
+            Item::Copy { .. } => None,
+        };
+        taken.into_iter().filter_map(number).collect()
     }
 
     /// One more step towards the end of a disk that is closing; true at the end.

@@ -49,13 +49,17 @@ impl Reactor {
         let Some(home) = self.disks.get_mut(disk) else { return };
         let left = device.has_left();
         if left {
-            home.core.abandon(&mut self.cx, Client::Device(key));
+            home.abandon(&mut self.cx, Client::Device(key));
         }
         device.work(&mut self.cx, home);
+        let stopping = device.is_stopping();
+        if stopping {
+            home.hasten(&mut self.cx, Client::Device(key));
+        }
         self.drained.push(key);
         // A driver may have answered at once.
         self.deliver_disk(disk);
-        if left {
+        if left || stopping {
             self.follow(disk);
         }
     }

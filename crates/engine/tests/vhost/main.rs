@@ -8,9 +8,11 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-use common::{DISK, Stage, on_both};
+use common::{DISK, Stage, eventually, on_both};
 use machine::{DATA, Machine, Memory, Stretch};
+use sterna_core::qos::{ClassId, Limit, Terms};
 use sterna_engine::{Config, DiskSpec, Engine, ImageSpec};
 
 const MIB: usize = 1 << 20;
@@ -250,6 +252,42 @@ fn a_stopped_queue_says_where_it_was_and_goes_on_from_there() {
         let mut again = Machine::connect(&socket, &memory, None);
         assert_eq!(again.ask(FLUSH, 0, &[]), OK);
         assert_eq!(again.stop(), 4);
+    });
+}
+
+#[test]
+fn a_queue_that_is_to_stop_waits_for_no_limit() {
+    on_both(|io| {
+        let stage = Stage::new(io, SIZE);
+        let socket = serve(&stage);
+        let memory = Memory::new();
+        let mut machine = Machine::connect(&socket, &memory, None);
+        memory.put(DATA, &pattern(4096, 5));
+        assert_eq!(machine.ask(WRITE, 8, &[Stretch(DATA, 4096, false)]), OK);
+        // Two seconds a request.
+        let limit = Limit { bytes: Some(2048), ..Limit::default() };
+        let terms = Terms { limit, ..Terms::default() };
+        stage.engine.set_terms(ClassId(7), Some(terms)).unwrap();
+        stage.engine.set_class(DISK, Some(ClassId(7))).unwrap();
+        let to = |at: u64| Stretch(DATA + (1 + at) * 4096, 4096, true);
+        let slots: Vec<_> = (0..8).map(|at| machine.put(READ, 8, &[to(at)])).collect();
+        machine.kick();
+        let in_flight = || stage.engine.stats(DISK).unwrap().in_flight;
+        eventually("all but the first to wait", || (5..8).contains(&in_flight()));
+        let start = Instant::now();
+        assert_eq!(machine.stop(), 9);
+        assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+        machine.wait();
+        for (at, slot) in slots.into_iter().enumerate() {
+            assert_eq!(machine.status(slot), OK);
+            assert!(memory.get(to(at as u64).0, 4096) == pattern(4096, 5));
+        }
+        // They have counted for nothing, save the one whose turn came next.
+        drop(machine);
+        let start = Instant::now();
+        let mut again = Machine::connect(&socket, &memory, None);
+        assert_eq!(again.ask(READ, 8, &[to(0)]), OK);
+        assert!(start.elapsed() < Duration::from_secs(8), "{:?}", start.elapsed());
     });
 }
 

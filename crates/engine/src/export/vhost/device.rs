@@ -152,6 +152,13 @@ impl Device {
         }
     }
 
+    /// Whether a queue is to stop: the machine stands still until it has, so what it
+    /// has asked for waits for nothing any more. That goes for all of its queues: they
+    /// share the room that a request needs, and are all about to stop.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.rings.values().any(Ring::is_stopping)
+    }
+
     /// Ends the device.
     pub(crate) fn close(&mut self, cx: &mut Cx, done: Sender<()>) {
         self.closing = Some(done);

@@ -240,6 +240,11 @@ impl Ring {
         self.stop_polling(cx, token);
     }
 
+    /// Whether it has been told to stop.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.is_some()
+    }
+
     /// Makes it end.
     pub(super) fn end(&mut self, cx: &mut Cx, token: Token) {
         self.ending = true;

@@ -72,6 +72,8 @@ pub(crate) struct MirrorDriver {
     count: u32,
     /// Requests that were in flight before the migration: on the source already.
     adopted: Vec<RequestId>,
+    /// The mirror has been told that the guest waits for a turn.
+    guest_waits: bool,
     events: Sender<MigrationEvent>,
     alarm: Alarm,
     actions: Vec<Action>,
@@ -125,6 +127,7 @@ impl MirrorDriver {
             told: HashMap::new(),
             count: 0,
             adopted: Vec::new(),
+            guest_waits: false,
             events,
             alarm: Alarm::default(),
             actions: Vec::new(),
@@ -171,7 +174,7 @@ impl MirrorDriver {
                 self.act(core, cx, action);
             }
             self.actions = actions;
-            next = self.later.pop_front();
+            next = self.later.pop_front().or_else(|| self.who_waits(core));
         }
         self.set_alarm(core, cx);
         if self.ended.is_some() && self.is_idle() && !self.released {
@@ -179,6 +182,14 @@ impl MirrorDriver {
             core.close_image(cx, self.loser());
             self.send(MigrationEvent::Released(self.id));
         }
+    }
+
+    /// Whether the guest waits for a turn, if the mirror does not know. Said after all
+    /// else: a request that has its turn comes before nobody waits any more.
+    fn who_waits(&mut self, core: &Core) -> Option<Event> {
+        let is = core.is_waiting();
+        let was = std::mem::replace(&mut self.guest_waits, is);
+        (is != was).then_some(Event::GuestWaits(is))
     }
 
     fn is_idle(&self) -> bool {
@@ -310,6 +321,12 @@ impl Driver for MirrorDriver {
     fn arrived(&mut self, core: &mut Core, cx: &mut Cx, number: u32) {
         if let Some(request) = self.name(core, number) {
             self.tell(core, cx, Event::Arrived(request));
+        }
+    }
+
+    fn look_who_waits(&mut self, core: &mut Core, cx: &mut Cx) {
+        if let Some(event) = self.who_waits(core) {
+            self.tell(core, cx, event);
         }
     }
 
