@@ -26,7 +26,12 @@
 //!   resting. If they do not for [`UNUSED`] periods, the limits come off.
 //! - If the others are at their floors and the target is not there for
 //!   [`PATIENCE`] periods, the target is unreachable: the reason is named, the fallback
-//!   applies, and after [`REST`] periods it is tried again.
+//!   applies, and after [`REST`] periods it is tried again: first all are free for a
+//!   period.
+//! - Where nobody else does anything, nobody can yield, and nothing is learned: a class
+//!   that has less than its target asks for no more, or has all there is. Only a response
+//!   time tells that it is missed. Who comes is not held before what they do was seen;
+//!   who only rests keeps their limit, until it comes off.
 
 mod law;
 mod reach;
@@ -37,7 +42,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::Nanos;
 use crate::measure::Window;
 use crate::qos::policy::{Cruise, Fallback};
-use crate::qos::{ClassId, Limit};
+use crate::qos::{ClassId, Goal, Limit};
 
 use self::law::{Law, RAISE_MAX};
 use self::reach::{Reach, hold, tolerance};
@@ -83,6 +88,9 @@ const PATIENCE: u32 = 8;
 /// Periods after which an unreachable target is tried again.
 const REST: u32 = 60;
 
+/// Why nobody can yield.
+const ALONE: &str = "nobody else asks for anything";
+
 /// What is allowed, and used up, may be measured so far from it.
 const VARIES: f64 = 0.04;
 
@@ -123,6 +131,8 @@ pub struct CruiseControl {
     /// For how many the others did not use what they may.
     unused: u32,
     at_floor: u32,
+    /// For how many nobody else did anything, and the class was below its target.
+    alone: u32,
     resting: u32,
     outcome: Outcome,
     note: Option<&'static str>,
@@ -141,6 +151,7 @@ impl CruiseControl {
             idle: 0,
             unused: 0,
             at_floor: 0,
+            alone: 0,
             resting: 0,
             outcome: Outcome::Converging,
             note: None,
@@ -181,7 +192,7 @@ impl CruiseControl {
     /// The class did nothing: it has what it asks for.
     fn nothing_asked(&mut self) {
         self.note = Some("the class asks for nothing");
-        self.rest_over();
+        self.rests();
         self.smoothed = None;
         self.at_floor = 0;
         self.idle += 1;
@@ -195,9 +206,18 @@ impl CruiseControl {
 
     fn look(&mut self, reach: Reach, got: f64, others: &[Other]) {
         self.idle = 0;
-        if self.rest_over() {
+        if others.is_empty() {
+            self.let_go();
+            if std::mem::take(&mut self.resting) > 0 {
+                self.law.forget();
+            }
+        } else if self.rests() {
             return;
         }
+        if others.iter().all(Other::rests) {
+            return self.alone(reach);
+        }
+        self.alone = 0;
         let tolerance = tolerance(&self.cruise);
         let least = 1.0 - tolerance / 2.0;
         // What is measured varies; what is allowed, and used up, is known.
@@ -240,18 +260,36 @@ impl CruiseControl {
         self.allowed = Some((before * self.law.cut(before, ease, AIM)).max(floors));
     }
 
-    /// Counts a period of rest; whether it goes on.
-    fn rest_over(&mut self) -> bool {
-        if self.resting > 0 {
-            self.resting -= 1;
-            if self.resting == 0 {
-                self.let_go();
-                self.law.forget();
-                self.at_floor = 0;
-                self.outcome = Outcome::Converging;
-            }
+    /// Nobody does anything that they could yield.
+    fn alone(&mut self, reach: Reach) {
+        self.smoothed = None;
+        self.recent.clear();
+        self.at_floor = 0;
+        let missed = reach.speed < 1.0 - tolerance(&self.cruise);
+        self.note = missed.then_some(ALONE);
+        self.alone = if missed { self.alone + 1 } else { 0 };
+        let is_time = matches!(self.cruise.target, Goal::Response(_));
+        self.outcome = match (is_time && missed, self.alone >= PATIENCE) {
+            (false, _) => Outcome::Holding,
+            (true, false) => Outcome::Converging,
+            (true, true) => unreachable(ALONE, reach),
+        };
+    }
+
+    /// Counts a period of rest. In the one that ends it, nobody is held any more, so what
+    /// was seen in it is not looked at: it was of others who were held.
+    fn rests(&mut self) -> bool {
+        if self.resting == 0 {
+            return false;
         }
-        self.resting > 0
+        self.resting -= 1;
+        if self.resting == 0 {
+            self.let_go();
+            self.law.forget();
+            self.at_floor = 0;
+            self.outcome = Outcome::Converging;
+        }
+        true
     }
 
     fn smooth(&mut self, ease: f64) -> f64 {
@@ -290,10 +328,7 @@ impl CruiseControl {
 
     fn give_up(&mut self, reach: Reach) {
         self.resting = REST;
-        self.outcome = Outcome::Unreachable(format!(
-            "the others are at their floors, and the class has {:.0} % of its target",
-            reach.speed * 100.0
-        ));
+        self.outcome = unreachable("the others are at their floors", reach);
     }
 
     /// Splits what is allowed.
@@ -304,11 +339,17 @@ impl CruiseControl {
             Some(Fallback::None) | None => {}
         }
         let Some(allowed) = self.allowed else { return self.shares.release() };
-        let unused = self.outcome == Outcome::Holding && got < USES * allowed;
+        let is_felt = self.outcome != Outcome::Holding && (got > 0.0 || self.resting > 0);
+        let unused = !is_felt && got < USES * allowed;
         self.unused = if unused { self.unused + 1 } else { 0 };
         match self.unused > UNUSED {
             true => self.let_go(),
             false => self.shares.split(allowed, others),
         }
     }
+}
+
+fn unreachable(why: &str, reach: Reach) -> Outcome {
+    let percent = reach.speed * 100.0;
+    Outcome::Unreachable(format!("{why}, and the class has {percent:.0} % of its target"))
 }

@@ -44,6 +44,11 @@ impl Other {
         self.window.bytes_per_second()
     }
 
+    /// Whether it asked for nothing.
+    pub(super) fn rests(&self) -> bool {
+        self.window.total().operations == 0 && self.window.in_flight == 0
+    }
+
     /// What it is left.
     pub(super) fn least(&self) -> f64 {
         self.floor.max(RATE_MIN)
