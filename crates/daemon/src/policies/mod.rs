@@ -15,6 +15,7 @@ mod admission;
 mod book;
 mod cruise;
 mod force;
+mod period;
 mod places;
 mod switch;
 mod view;
