@@ -19,7 +19,8 @@
 //!
 //! - A class that asks for less than its target has all it wants. It is found by what
 //!   cutting does: less is under way, and the class gets no more. Then the others are
-//!   let go, step by step, and the loop holds, saying so.
+//!   let go, step by step, and the loop holds, saying so. (A response time that is missed
+//!   is missed, however little is asked.)
 //! - A class that asks for nothing for [`IDLE`] periods lets the others go. When it
 //!   comes back, they begin with the most that was known to be well.
 //! - Others that do not use what they may are no reason to allow them more: they may be
@@ -240,7 +241,8 @@ impl CruiseControl {
         self.recent.clear();
         let within = ease >= 1.0 - tolerance;
         self.outcome = if within { Outcome::Holding } else { Outcome::Converging };
-        if self.law.idle_cuts() >= CUTS {
+        let is_time = matches!(self.cruise.target, Goal::Response(_));
+        if !is_time && self.law.idle_cuts() >= CUTS {
             self.note = Some("the class does not ask for more");
             self.outcome = Outcome::Holding;
             self.raise(RAISE_MAX);
