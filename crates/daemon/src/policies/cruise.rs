@@ -107,11 +107,8 @@ impl Loops {
             let Some((policy, cruise)) = resolve(&plan, now).cruise else { continue };
             open.insert(policy);
             let hold = self.cruise(&book, period, entry, policy, cruise);
-            let bytes = |bytes| Limit { bytes: Some(bytes), ..Limit::default() };
-            let others =
-                hold.others.into_iter().map(|(class, most)| (class, bytes(most)));
             let own = Some((entry.record.id, hold.own)).filter(|(_, own)| !own.is_none());
-            for (class, limit) in others.chain(own) {
+            for (class, limit) in hold.others.into_iter().chain(own) {
                 let this = HeldTo { limit, policy };
                 held.entry(class).and_modify(|it| it.tighten(this)).or_insert(this);
             }

@@ -10,7 +10,8 @@
 //!
 //! # Invariants
 //!
-//! 1. Nobody is held below their floor, or below [`RATE_MIN`].
+//! 1. Nobody is held below their floor, or below [`RATE_MIN`], unless the fallback asks
+//!    for less than that.
 //! 2. While the class has its target, and not much more to spare, nothing is changed.
 //! 3. The others are never let go by more than a twentieth in a period, so that giving back
 //!    does not undo what was gained.
@@ -111,8 +112,8 @@ pub enum Outcome {
 pub struct Hold {
     /// The class itself.
     pub own: Limit,
-    /// The others, in bytes per second; those that are not in it are not held back.
-    pub others: BTreeMap<ClassId, u64>,
+    /// The others; those that are not in it are not held back.
+    pub others: BTreeMap<ClassId, Limit>,
 }
 
 /// The loop for one class.
