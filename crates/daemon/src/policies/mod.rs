@@ -177,10 +177,8 @@ impl Daemon {
 
     /// Refuses a migration that has ended already.
     fn check_job(&self, job: u64) -> Result<()> {
-        let migration = self.store.migration(job)?;
-        let migration =
-            migration.ok_or_else(|| DaemonError::not_found("migration", job))?;
-        if migration.step.ended() {
+        let ended = self.has_ended(job)?;
+        if ended.ok_or_else(|| DaemonError::not_found("migration", job))? {
             let message = format!("migration {job} has ended, so nothing would hold");
             let hint = "see `sterna migration list` for those under way";
             return Err(DaemonError::invalid(message).hint(hint));
