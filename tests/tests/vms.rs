@@ -171,6 +171,20 @@ fn slow_move(stage: &Stage) -> u64 {
 }
 
 #[test]
+fn a_policy_ends_with_the_move_of_a_machines_disk() {
+    let Some((stage, _machine, _old)) = stage() else { return };
+    let id = slow_move(&stage);
+    let limit = format!("policy limit migration 2M --until-job {id}");
+    stage.daemon.sterna(&limit).ok();
+    assert_eq!(stage.daemon.json("policy list")[0]["until_job"], id);
+    stage.daemon.cancel(id);
+    until("the policy to end", seconds(10), || {
+        (stage.daemon.json("policy list") == Value::Array(Vec::new())).then_some(())
+    });
+    stage.daemon.sterna(&limit).fails_with(&["has ended"]);
+}
+
+#[test]
 fn a_machine_that_dies_ends_its_move() {
     let Some((stage, mut machine, old)) = stage() else { return };
     let id = slow_move(&stage);

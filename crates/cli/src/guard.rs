@@ -48,9 +48,15 @@ impl GuardArgs {
 }
 
 fn parse_part(text: &str) -> Result<f64, String> {
-    let number = text.trim().strip_suffix('%').unwrap_or(text).trim();
-    let percent = number.parse().ok().filter(|part: &f64| *part > 0.0 && *part <= 100.0);
+    let bare = text.trim();
+    let number = bare.strip_suffix('%');
+    let percent = number.unwrap_or(bare).trim().parse().ok();
+    let percent = percent.filter(|part: &f64| *part > 0.0 && *part <= 100.0);
     let percent = percent.ok_or("write a part above 0% and at most 100%, like 97%")?;
+    if number.is_none() && percent < 1.0 {
+        let meant = (percent * 1e6).round() / 1e4;
+        return Err(format!("write {meant}%, or {bare}% if less than 1% is meant"));
+    }
     Ok(percent / 100.0)
 }
 
@@ -136,6 +142,16 @@ mod tests {
         assert_eq!(parse_part("97.5"), Ok(0.975));
         for wrong in ["0", "101%", "-1%", "most", ""] {
             assert!(parse_part(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_one_is_not_taken_for_less_than_a_percent() {
+        assert_eq!(parse_part("0.5%"), Ok(0.005));
+        assert_eq!(parse_part("1"), Ok(0.01));
+        for (typed, meant) in [("0.97", "write 97%, or 0.97%"), (".995", "write 99.5%")] {
+            let error = parse_part(typed).unwrap_err();
+            assert!(error.contains(meant), "{error}");
         }
     }
 

@@ -3,13 +3,11 @@
 //! A world may look more often than the loop does: what was seen is put together until
 //! one of the loop's periods is full.
 
-use std::collections::BTreeMap;
-
 use sterna_core::Nanos;
 use sterna_core::guard::cruise::{CruiseControl, Other, Outcome, PERIOD};
 use sterna_core::measure::Window;
 use sterna_core::qos::policy::Cruise;
-use sterna_core::qos::{ClassId, Limit, Terms};
+use sterna_core::qos::{ClassId, Terms};
 
 use crate::controller::{Controller, Orders, Seen};
 
@@ -51,7 +49,7 @@ impl Cruising {
         let hold = self.control.step(windows.get(self.client)?, &others);
         let limits = |at: usize| match at == self.client {
             true => hold.own,
-            false => bytes(&hold.others, at),
+            false => hold.others.get(&class(at)).copied().unwrap_or_default(),
         };
         let terms = |at| (at, Terms { limit: limits(at), ..Terms::default() });
         Some((0..windows.len()).map(terms).collect())
@@ -67,8 +65,4 @@ impl Controller for Cruising {
 /// The class of a client. (Class 0 is that of migrations.)
 fn class(client: usize) -> ClassId {
     ClassId(u32::try_from(client + 1).unwrap_or(u32::MAX))
-}
-
-fn bytes(limits: &BTreeMap<ClassId, u64>, client: usize) -> Limit {
-    Limit { bytes: limits.get(&class(client)).copied(), ..Limit::default() }
 }

@@ -245,7 +245,16 @@ impl Daemon {
 
     /// Whether a migration has a job, which it has until it has ended.
     pub(crate) fn is_under_way(&self, id: u64) -> bool {
-        lock(&self.jobs).contains_key(&id)
+        lock(&self.jobs).contains_key(&id) || self.vms.has_move(id)
+    }
+
+    /// Whether the store says of a migration, also of a machine's disk, that it has
+    /// ended. Nothing if there is none of that number.
+    pub(crate) fn has_ended(&self, id: u64) -> Result<Option<bool>> {
+        if let Some(migration) = self.store.migration(id)? {
+            return Ok(Some(migration.step.ended()));
+        }
+        Ok(self.store.vm_move(id)?.map(|one| one.step.ended()))
     }
 
     /// The region map of a migration.

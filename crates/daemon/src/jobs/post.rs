@@ -20,6 +20,8 @@ pub(crate) struct Post {
     asked: Asked,
     guard: Guard,
     schedule: Option<Schedule>,
+    /// Bytes left to copy and compare, as of the last window.
+    left: u64,
     state: Option<GuardState>,
 }
 
@@ -34,6 +36,7 @@ impl Post {
                 idle_only: asked.idle_only,
             }),
             schedule: schedule_of(asked),
+            left: 0,
             state: None,
         }
     }
@@ -46,6 +49,7 @@ impl Post {
     /// Looks at a window, with so many bytes left to copy and compare; gives what the
     /// copier may take.
     pub(crate) fn step(&mut self, seen: &Observation<'_>, left: u64) -> Allowance {
+        self.left = left;
         if is_closed(self.schedule.as_ref()) {
             return CLOSED;
         }
@@ -79,6 +83,19 @@ impl Post {
         })
     }
 
+    /// By how much it will be late at least, if nothing is open any more until the
+    /// deadline: nothing is copied before the schedule opens.
+    fn late_when_closed(&self) -> Option<Nanos> {
+        let (by, schedule) = (self.asked.finish_by?, self.schedule.as_ref()?);
+        if self.left == 0 || self.time_until(by) > Nanos(0) {
+            return None;
+        }
+        let now = Local::now();
+        let opens = schedule.until_change(now.moment());
+        let opens = opens.map_or_else(clock::now, |seconds| now.ahead(seconds));
+        Some(Nanos::from_secs(opens.saturating_sub(by)))
+    }
+
     fn fares(&self, allowance: Allowance) -> Guarding {
         let (mut state, mut reason) = match self.guard.standing() {
             Standing::Holding => (GuardState::Holding, None),
@@ -99,7 +116,7 @@ impl Post {
         if allowance == CLOSED {
             let window = self.asked.window.as_deref().unwrap_or_default();
             (state, reason) = (GuardState::Closed, Some(format!("open {window}")));
-            (late, busy) = (None, Some(0));
+            (late, busy) = (self.late_when_closed(), Some(0));
         }
         let kept = self.guard.kept();
         Guarding {
@@ -134,5 +151,48 @@ pub(crate) fn first_allowance(asked: &Asked) -> Allowance {
         CLOSED
     } else {
         Guard::FIRST
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sterna_core::measure::Window;
+
+    use super::*;
+
+    const HOUR: u64 = 3600;
+
+    /// What is said of a move with so many bytes left, whose window is closed now for more
+    /// than a day, and whose deadline is in so many hours, or was.
+    fn closed(hours: i64, left: u64) -> Guarding {
+        let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+        // The first of January 1970 was a Thursday; three days on.
+        let another_day = days[(clock::now() / (24 * HOUR) % 7) as usize];
+        let mut post = Post::new(&Asked {
+            finish_by: clock::now().checked_add_signed(hours * 3600),
+            window: Some(another_day.into()),
+            ..Asked::default()
+        });
+        let (guest, none) = (&Window::default(), Nanos(0));
+        let seen = Observation { guest, copied: 0, gone: none, mirrored: none };
+        let allowance = post.step(&seen, left);
+        let fares = post.report(1, allowance);
+        assert_eq!((fares.state, fares.allowance), (Some(GuardState::Closed), Some(0)));
+        fares
+    }
+
+    #[test]
+    fn a_closed_window_does_not_hide_that_a_move_is_late() {
+        let late = closed(-2, 1).late_s.expect("it is late");
+        // It opens after a day and a half at the soonest, wherever this is.
+        assert!(late > (26 * HOUR) as f64, "{late}");
+        let later = closed(1, 1).late_s.expect("it opens after its deadline");
+        assert!((later - late + (3 * HOUR) as f64).abs() < 10.0, "{later}, {late}");
+    }
+
+    #[test]
+    fn a_closed_window_makes_no_move_late_that_has_time_or_nothing_left() {
+        assert_eq!(closed(24 * 7, 1).late_s, None);
+        assert_eq!(closed(-2, 0).late_s, None);
     }
 }

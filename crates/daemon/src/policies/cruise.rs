@@ -1,8 +1,8 @@
 //! Cruise control at work: a thread that looks every second at what the classes did,
 //! asks `core` what the others may have, and puts that in force.
 //!
-//! The others of a class are all who use the datastores that its disks are on: other
-//! classes, the copies of migrations, and the disks that are in no class, which are
+//! The others of a class (`period`) are all who use the datastores that its disks are on:
+//! other classes, the copies of migrations, and the disks that are in no class, which are
 //! held together as one. Where several classes are cruised, the tightest of what they
 //! leave a third, or one another, holds; and what a policy says besides.
 //!
@@ -18,14 +18,14 @@ use std::sync::{Arc, Weak};
 use std::thread;
 
 use sterna_api::{CruisePhase, CruiseState};
-use sterna_core::guard::cruise::{CruiseControl, Hold, Other, Outcome, PERIOD};
-use sterna_core::measure::Window;
+use sterna_core::guard::cruise::{CruiseControl, Hold, Outcome, PERIOD};
 use sterna_core::qos::policy::{Cruise, PolicyId, resolve};
-use sterna_core::qos::{ClassId, Limit, Rate, Terms};
+use sterna_core::qos::{ClassId, Limit, Terms};
 use sterna_engine::DiskId;
 
 use super::book::{Book, Entry};
-use super::places::{Places, needs_places};
+use super::period::Period;
+use super::places::Places;
 use crate::clock;
 use crate::daemon::Daemon;
 use crate::local::Local;
@@ -43,86 +43,6 @@ pub(super) type Held = BTreeMap<ClassId, HeldTo>;
 pub(super) struct HeldTo {
     pub(super) limit: Limit,
     pub(super) policy: PolicyId,
-}
-
-/// What one party did on each datastore in a period.
-type Done = BTreeMap<String, Window>;
-
-/// What all did in a period.
-#[derive(Debug, Default)]
-struct Period {
-    span: sterna_core::Nanos,
-    classes: BTreeMap<ClassId, Done>,
-    /// Disks in no class, and where they are.
-    alone: BTreeMap<DiskId, String>,
-}
-
-impl Period {
-    fn add(&mut self, tick: &Tick) {
-        self.span = self.span.plus(tick.span);
-        for sample in &tick.disks {
-            let Some(datastore) = &sample.datastore else { continue };
-            if sample.class.is_none() {
-                self.alone.insert(sample.disk, datastore.clone());
-            }
-            let class = sample.class.unwrap_or(ClassId::OTHERS);
-            self.enter(class, datastore, &sample.window);
-        }
-        for (datastore, window) in &tick.copied {
-            self.enter(ClassId::MIGRATION, datastore, window);
-        }
-    }
-
-    fn enter(&mut self, class: ClassId, datastore: &str, window: &Window) {
-        let done = self.classes.entry(class).or_default();
-        // Of the whole period in any case: who did nothing for a part of it did less.
-        let all = done.entry(datastore.to_owned()).or_default();
-        all.join(window);
-        all.span = sterna_core::Nanos(0);
-    }
-
-    /// What a class did on some datastores.
-    fn of(&self, class: ClassId, datastores: &BTreeSet<String>) -> Option<Window> {
-        let done = self.classes.get(&class)?;
-        let mut all = Window::default();
-        let mut any = false;
-        for (datastore, window) in done {
-            if datastores.contains(datastore) {
-                all.join(window);
-                any = true;
-            }
-        }
-        all.span = self.span;
-        any.then_some(all)
-    }
-
-    /// What all did on the datastores on which somebody needs a window.
-    fn contended(&self, book: &Book) -> BTreeMap<String, Window> {
-        let needs = book.entries().filter(|entry| needs_places(entry));
-        let used = needs.filter_map(|entry| self.classes.get(&entry.record.id));
-        let names: BTreeSet<&String> = used.flat_map(BTreeMap::keys).collect();
-        let all = |name: &String| {
-            let mut all = Window::default();
-            self.classes.values().filter_map(|done| done.get(name)).for_each(|window| {
-                all.join(window);
-            });
-            all.span = self.span;
-            (name.clone(), all)
-        };
-        names.into_iter().map(all).collect()
-    }
-
-    /// What a class did everywhere, and where.
-    fn whole(&self, class: ClassId) -> (Window, BTreeSet<String>) {
-        let done = self.classes.get(&class);
-        let datastores = done.map(|done| done.keys().cloned().collect());
-        let datastores: BTreeSet<String> = datastores.unwrap_or_default();
-        (self.of(class, &datastores).unwrap_or(self.nothing()), datastores)
-    }
-
-    fn nothing(&self) -> Window {
-        Window { span: self.span, ..Window::default() }
-    }
 }
 
 /// Starts the thread. It ends with the daemon.
@@ -187,11 +107,8 @@ impl Loops {
             let Some((policy, cruise)) = resolve(&plan, now).cruise else { continue };
             open.insert(policy);
             let hold = self.cruise(&book, period, entry, policy, cruise);
-            let bytes = |bytes| Limit { bytes: Some(bytes), ..Limit::default() };
-            let others =
-                hold.others.into_iter().map(|(class, most)| (class, bytes(most)));
             let own = Some((entry.record.id, hold.own)).filter(|(_, own)| !own.is_none());
-            for (class, limit) in others.chain(own) {
+            for (class, limit) in hold.others.into_iter().chain(own) {
                 let this = HeldTo { limit, policy };
                 held.entry(class).and_modify(|it| it.tighten(this)).or_insert(this);
             }
@@ -229,15 +146,7 @@ impl Loops {
         if !datastores.is_empty() {
             one.datastores = datastores;
         }
-        let others = period.classes.keys().chain(&one.held).filter(|it| **it != class);
-        let others: BTreeSet<ClassId> = others.copied().collect();
-        let others = others.into_iter().filter_map(|other| {
-            let rests = || one.held.contains(&other).then(|| period.nothing());
-            let window = period.of(other, &one.datastores).or_else(rests)?;
-            let floor = book.get(other).map_or(0.0, |entry| floor(entry, &window));
-            Some(Other { class: other, window, floor })
-        });
-        let others: Vec<Other> = others.collect();
+        let others = period.others(book, class, &one.datastores, &one.held);
         let hold = one.control.step(&own, &others);
         one.held = hold.others.keys().copied().collect();
         let (phase, reason) = match one.control.outcome() {
@@ -283,18 +192,6 @@ impl Loops {
 
 fn state_of(phase: CruisePhase) -> CruiseState {
     CruiseState { phase, since: Some(clock::now()), reason: None, fallback: None }
-}
-
-/// What a class must not be held below, in bytes per second. A reservation in requests
-/// is one of bytes at the size of request that the class has.
-fn floor(entry: &Entry, window: &Window) -> f64 {
-    match entry.plan().reservation {
-        None => 0.0,
-        Some(Rate::Bytes(rate)) => rate as f64,
-        Some(Rate::Requests(rate)) => {
-            rate as f64 * window.total().size().unwrap_or_default()
-        }
-    }
 }
 
 impl HeldTo {

@@ -15,6 +15,7 @@ mod admission;
 mod book;
 mod cruise;
 mod force;
+mod period;
 mod places;
 mod switch;
 mod view;
@@ -40,6 +41,9 @@ use crate::store::PolicyRecord;
 pub(crate) struct Service {
     /// Whoever changes classes or policies holds this.
     turn: Mutex<()>,
+    /// Whoever reads the book anew holds this, so that what was read last is what is there.
+    reading: Mutex<()>,
+    /// Only ever held for a moment: the loops wait for it, and must not wait for the store.
     book: Mutex<Arc<Book>>,
     /// The store may say more than the book.
     is_stale: AtomicBool,
@@ -54,17 +58,29 @@ pub(crate) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
     cruise::start(daemon)
 }
 
+impl Service {
+    fn book(&self) -> Arc<Book> {
+        lock(&self.book).clone()
+    }
+
+    /// Puts what is read in the place of the book.
+    fn reload(&self, read: impl FnOnce() -> Result<Book>) -> Result<Arc<Book>> {
+        let _reading = lock(&self.reading);
+        let book = Arc::new(read()?);
+        lock(&self.book).clone_from(&book);
+        Ok(book)
+    }
+}
+
 impl Daemon {
     /// The classes and policies that there are.
     pub(crate) fn book(&self) -> Arc<Book> {
-        lock(&self.service.book).clone()
+        self.service.book()
     }
 
     /// Reads them anew.
     pub(crate) fn reload(&self) -> Result<Arc<Book>> {
-        let mut book = lock(&self.service.book);
-        *book = Arc::new(Book::read(&self.store)?);
-        Ok(book.clone())
+        self.service.reload(|| Book::read(&self.store))
     }
 
     /// Carries out a change of classes or policies in its turn, and puts in force what
@@ -161,14 +177,45 @@ impl Daemon {
 
     /// Refuses a migration that has ended already.
     fn check_job(&self, job: u64) -> Result<()> {
-        let migration = self.store.migration(job)?;
-        let migration =
-            migration.ok_or_else(|| DaemonError::not_found("migration", job))?;
-        if migration.step.ended() {
+        let ended = self.has_ended(job)?;
+        if ended.ok_or_else(|| DaemonError::not_found("migration", job))? {
             let message = format!("migration {job} has ended, so nothing would hold");
             let hint = "see `sterna migration list` for those under way";
             return Err(DaemonError::invalid(message).hint(hint));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_store_that_hangs_keeps_nobody_from_the_book() {
+        let service = &Service::default();
+        let (reading, is_reading) = channel();
+        let (answers, answer) = channel::<()>();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let hangs = || {
+                    reading.send(()).unwrap();
+                    // Until the test lets go of it, however it ends.
+                    let _ = answer.recv();
+                    Ok(Book::default())
+                };
+                service.reload(hangs)
+            });
+            is_reading.recv().unwrap();
+            let (sender, book) = channel();
+            scope.spawn(move || sender.send(service.book()));
+            let seen = book.recv_timeout(Duration::from_secs(10));
+            drop(answers);
+            seen.expect("the book is there while it is read anew");
+        });
     }
 }

@@ -102,8 +102,7 @@ impl Daemon {
         let book = self.reload()?;
         for policy in book.entries().flat_map(|entry| &entry.policies) {
             let Some(job) = policy.until_job else { continue };
-            let migration = self.store.migration(job)?;
-            if migration.is_none_or(|migration| migration.step.ended()) {
+            if self.has_ended(job)?.unwrap_or(true) {
                 let PolicyId(id) = policy.id;
                 self.store.remove_policy(policy.id)?;
                 tracing::info!(policy = id, migration = job, "policy ended with its job");

@@ -22,7 +22,7 @@ pub(crate) struct PolicyRecord {
     pub(crate) aim: Aim,
     /// When it holds.
     pub(crate) schedule: Option<Schedule>,
-    /// The migration with which it ends.
+    /// The migration with which it ends, of a disk of ours or of a machine's.
     pub(crate) until_job: Option<u64>,
     /// When it was made (seconds since 1970).
     pub(crate) created: u64,
@@ -31,19 +31,23 @@ pub(crate) struct PolicyRecord {
 fn read(row: &Row<'_>) -> rusqlite::Result<PolicyRecord> {
     let aim: AimOnTheWire = from_json(row, "aim")?;
     let schedule: Option<String> = row.get("schedule")?;
+    let (migration, a_move): (Option<i64>, _) =
+        (row.get("until_job")?, row.get("until_move")?);
     Ok(PolicyRecord {
         id: PolicyId(from_sql(row.get("id")?)),
         class: class_id(row.get("class")?),
         aim: Aim::try_from(aim).map_err(|error| unfit(row, "aim", error))?,
         schedule: schedule.map(|_| parsed(row, "schedule")).transpose()?,
-        until_job: row.get::<_, Option<i64>>("until_job")?.map(from_sql),
+        until_job: migration.or(a_move).map(from_sql),
         created: from_sql(row.get("created")?),
     })
 }
 
+/// A number that is no move's has to be a migration's.
 const INSERT: &str = "
-    INSERT INTO policies (class, aim, schedule, until_job, created)
-    VALUES (?, ?, ?, ?, ?)";
+    INSERT INTO policies (class, aim, schedule, until_job, until_move, created)
+    SELECT ?1, ?2, ?3, iif(one IS NULL, ?4, NULL), one, ?5
+    FROM (SELECT (SELECT id FROM vm_moves WHERE id = ?4) AS one)";
 
 impl Store {
     /// All policies, oldest first.

@@ -18,10 +18,10 @@ use super::{StoreError, cannot};
 const APPLICATION_ID: i64 = 0x5354_524E;
 
 /// The schema that this Sterna writes: the number of steps to it.
-pub(super) const VERSION: i64 = 5;
+pub(super) const VERSION: i64 = 6;
 
 /// What brings a database from each version to the next.
-pub(super) const STEPS: [&str; 5] = [FIRST, SECOND, THIRD, FOURTH, FIFTH];
+pub(super) const STEPS: [&str; 6] = [FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH];
 
 const _: () = assert!(STEPS.len() as u64 == VERSION.unsigned_abs());
 
@@ -171,6 +171,11 @@ const FIFTH: &str = r#"
     -- What a move makes of a machine's disk.
     ALTER TABLE vm_moves ADD COLUMN kind TEXT NOT NULL DEFAULT '"move"';   -- JSON
 "#;
+
+const SIXTH: &str = "
+    -- A policy ends with a move of a machine's disk as well, which is kept for ever, too.
+    ALTER TABLE policies ADD COLUMN until_move INTEGER REFERENCES vm_moves (id);
+";
 
 /// How long to wait for someone who looks inside with the sqlite3 tool.
 const BUSY: Duration = Duration::from_secs(5);

@@ -43,6 +43,7 @@ pub(crate) use self::kind::Kind;
 use self::link::Link;
 use self::moves::Move;
 pub(crate) use self::reach::Reach;
+use crate::daemon::lock;
 
 /// What this process has of machines.
 #[derive(Debug)]
@@ -64,5 +65,10 @@ impl Vms {
             moves: Mutex::default(),
             stopping: AtomicBool::new(false),
         }
+    }
+
+    /// Whether a move of that number is under way.
+    pub(crate) fn has_move(&self, id: u64) -> bool {
+        lock(&self.moves).contains_key(&id)
     }
 }

@@ -10,7 +10,8 @@
 //!
 //! # Invariants
 //!
-//! 1. Nobody is held below their floor, or below [`RATE_MIN`].
+//! 1. Nobody is held below their floor, or below [`RATE_MIN`], unless the fallback asks
+//!    for less than that.
 //! 2. While the class has its target, and not much more to spare, nothing is changed.
 //! 3. The others are never let go by more than a twentieth in a period, so that giving back
 //!    does not undo what was gained.
@@ -19,14 +20,20 @@
 //!
 //! - A class that asks for less than its target has all it wants. It is found by what
 //!   cutting does: less is under way, and the class gets no more. Then the others are
-//!   let go, step by step, and the loop holds, saying so.
+//!   let go, step by step, and the loop holds, saying so. (A response time that is missed
+//!   is missed, however little is asked.)
 //! - A class that asks for nothing for [`IDLE`] periods lets the others go. When it
 //!   comes back, they begin with the most that was known to be well.
 //! - Others that do not use what they may are no reason to allow them more: they may be
 //!   resting. If they do not for [`UNUSED`] periods, the limits come off.
 //! - If the others are at their floors and the target is not there for
 //!   [`PATIENCE`] periods, the target is unreachable: the reason is named, the fallback
-//!   applies, and after [`REST`] periods it is tried again.
+//!   applies, and after [`REST`] periods it is tried again: first all are free for a
+//!   period.
+//! - Where nobody else does anything, nobody can yield, and nothing is learned: a class
+//!   that has less than its target asks for no more, or has all there is. Only a response
+//!   time tells that it is missed. Who comes is not held before what they do was seen;
+//!   who only rests keeps their limit, until it comes off.
 
 mod law;
 mod reach;
@@ -37,7 +44,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::Nanos;
 use crate::measure::Window;
 use crate::qos::policy::{Cruise, Fallback};
-use crate::qos::{ClassId, Limit};
+use crate::qos::{ClassId, Goal, Limit};
 
 use self::law::{Law, RAISE_MAX};
 use self::reach::{Reach, hold, tolerance};
@@ -83,6 +90,9 @@ const PATIENCE: u32 = 8;
 /// Periods after which an unreachable target is tried again.
 const REST: u32 = 60;
 
+/// Why nobody can yield.
+const ALONE: &str = "nobody else asks for anything";
+
 /// What is allowed, and used up, may be measured so far from it.
 const VARIES: f64 = 0.04;
 
@@ -102,8 +112,8 @@ pub enum Outcome {
 pub struct Hold {
     /// The class itself.
     pub own: Limit,
-    /// The others, in bytes per second; those that are not in it are not held back.
-    pub others: BTreeMap<ClassId, u64>,
+    /// The others; those that are not in it are not held back.
+    pub others: BTreeMap<ClassId, Limit>,
 }
 
 /// The loop for one class.
@@ -123,6 +133,8 @@ pub struct CruiseControl {
     /// For how many the others did not use what they may.
     unused: u32,
     at_floor: u32,
+    /// For how many nobody else did anything, and the class was below its target.
+    alone: u32,
     resting: u32,
     outcome: Outcome,
     note: Option<&'static str>,
@@ -141,6 +153,7 @@ impl CruiseControl {
             idle: 0,
             unused: 0,
             at_floor: 0,
+            alone: 0,
             resting: 0,
             outcome: Outcome::Converging,
             note: None,
@@ -181,7 +194,7 @@ impl CruiseControl {
     /// The class did nothing: it has what it asks for.
     fn nothing_asked(&mut self) {
         self.note = Some("the class asks for nothing");
-        self.rest_over();
+        self.rests();
         self.smoothed = None;
         self.at_floor = 0;
         self.idle += 1;
@@ -195,9 +208,18 @@ impl CruiseControl {
 
     fn look(&mut self, reach: Reach, got: f64, others: &[Other]) {
         self.idle = 0;
-        if self.rest_over() {
+        if others.is_empty() {
+            self.let_go();
+            if std::mem::take(&mut self.resting) > 0 {
+                self.law.forget();
+            }
+        } else if self.rests() {
             return;
         }
+        if others.iter().all(Other::rests) {
+            return self.alone(reach);
+        }
+        self.alone = 0;
         let tolerance = tolerance(&self.cruise);
         let least = 1.0 - tolerance / 2.0;
         // What is measured varies; what is allowed, and used up, is known.
@@ -220,7 +242,8 @@ impl CruiseControl {
         self.recent.clear();
         let within = ease >= 1.0 - tolerance;
         self.outcome = if within { Outcome::Holding } else { Outcome::Converging };
-        if self.law.idle_cuts() >= CUTS {
+        let is_time = matches!(self.cruise.target, Goal::Response(_));
+        if !is_time && self.law.idle_cuts() >= CUTS {
             self.note = Some("the class does not ask for more");
             self.outcome = Outcome::Holding;
             self.raise(RAISE_MAX);
@@ -240,18 +263,36 @@ impl CruiseControl {
         self.allowed = Some((before * self.law.cut(before, ease, AIM)).max(floors));
     }
 
-    /// Counts a period of rest; whether it goes on.
-    fn rest_over(&mut self) -> bool {
-        if self.resting > 0 {
-            self.resting -= 1;
-            if self.resting == 0 {
-                self.let_go();
-                self.law.forget();
-                self.at_floor = 0;
-                self.outcome = Outcome::Converging;
-            }
+    /// Nobody does anything that they could yield.
+    fn alone(&mut self, reach: Reach) {
+        self.smoothed = None;
+        self.recent.clear();
+        self.at_floor = 0;
+        let missed = reach.speed < 1.0 - tolerance(&self.cruise);
+        self.note = missed.then_some(ALONE);
+        self.alone = if missed { self.alone + 1 } else { 0 };
+        let is_time = matches!(self.cruise.target, Goal::Response(_));
+        self.outcome = match (is_time && missed, self.alone >= PATIENCE) {
+            (false, _) => Outcome::Holding,
+            (true, false) => Outcome::Converging,
+            (true, true) => unreachable(ALONE, reach),
+        };
+    }
+
+    /// Counts a period of rest. In the one that ends it, nobody is held any more, so what
+    /// was seen in it is not looked at: it was of others who were held.
+    fn rests(&mut self) -> bool {
+        if self.resting == 0 {
+            return false;
         }
-        self.resting > 0
+        self.resting -= 1;
+        if self.resting == 0 {
+            self.let_go();
+            self.law.forget();
+            self.at_floor = 0;
+            self.outcome = Outcome::Converging;
+        }
+        true
     }
 
     fn smooth(&mut self, ease: f64) -> f64 {
@@ -290,10 +331,7 @@ impl CruiseControl {
 
     fn give_up(&mut self, reach: Reach) {
         self.resting = REST;
-        self.outcome = Outcome::Unreachable(format!(
-            "the others are at their floors, and the class has {:.0} % of its target",
-            reach.speed * 100.0
-        ));
+        self.outcome = unreachable("the others are at their floors", reach);
     }
 
     /// Splits what is allowed.
@@ -304,11 +342,17 @@ impl CruiseControl {
             Some(Fallback::None) | None => {}
         }
         let Some(allowed) = self.allowed else { return self.shares.release() };
-        let unused = self.outcome == Outcome::Holding && got < USES * allowed;
+        let is_felt = self.outcome != Outcome::Holding && (got > 0.0 || self.resting > 0);
+        let unused = !is_felt && got < USES * allowed;
         self.unused = if unused { self.unused + 1 } else { 0 };
         match self.unused > UNUSED {
             true => self.let_go(),
             false => self.shares.split(allowed, others),
         }
     }
+}
+
+fn unreachable(why: &str, reach: Reach) -> Outcome {
+    let percent = reach.speed * 100.0;
+    Outcome::Unreachable(format!("{why}, and the class has {percent:.0} % of its target"))
 }

@@ -7,8 +7,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::Nanos;
 use crate::measure::Window;
-use crate::qos::{ClassId, Goal};
+use crate::qos::{ClassId, Goal, Limit};
 
 /// Bytes per second that everybody is left: guests give a disk up that does not answer
 /// for long.
@@ -44,6 +45,34 @@ impl Other {
         self.window.bytes_per_second()
     }
 
+    /// Whether it asked for nothing.
+    pub(super) fn rests(&self) -> bool {
+        self.window.total().operations == 0 && self.window.in_flight == 0
+    }
+
+    /// A goal as its limit. What is reserved in bytes counts in another metric at the
+    /// size, and with the number under way, of the requests that the class has: so many
+    /// that take so long each. One that has none is not held.
+    fn limit(&self, goal: Goal) -> Limit {
+        let none = Limit::default();
+        let size = self.window.total().size().unwrap_or_default();
+        match goal {
+            Goal::Bytes(rate) => {
+                Limit { bytes: Some(rate.max(self.floor as u64)), ..none }
+            }
+            Goal::Requests(rate) => {
+                let floor = if size > 0.0 { self.floor / size } else { 0.0 };
+                Limit { requests: Some(rate.max(floor as u64)), ..none }
+            }
+            Goal::Response(span) if self.floor > 0.0 => {
+                let longest = self.window.outstanding() * size / self.floor;
+                let span = span.min(Nanos((longest * 1e9) as u64));
+                Limit { response: Some(span).filter(|span| span.0 > 0), ..none }
+            }
+            Goal::Response(span) => Limit { response: Some(span), ..none },
+        }
+    }
+
     /// What it is left.
     pub(super) fn least(&self) -> f64 {
         self.floor.max(RATE_MIN)
@@ -53,15 +82,15 @@ impl Other {
 /// Who has which part.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
-    /// What each is held to, in bytes per second.
-    limits: BTreeMap<ClassId, u64>,
+    /// What each is held to.
+    limits: BTreeMap<ClassId, Limit>,
     /// What each did while nobody held it.
     free: BTreeMap<ClassId, f64>,
 }
 
 impl Shares {
     /// What each is held to.
-    pub(super) fn limits(&self) -> &BTreeMap<ClassId, u64> {
+    pub(super) fn limits(&self) -> &BTreeMap<ClassId, Limit> {
         &self.limits
     }
 
@@ -70,19 +99,10 @@ impl Shares {
         self.limits.clear();
     }
 
-    /// Holds everybody to a goal; one in another metric than bytes counts at the size of
-    /// request that the class has.
+    /// Holds everybody to a goal, and nobody below what is reserved for them.
     pub(super) fn hold_to(&mut self, goal: Goal, others: &[Other]) {
-        let limit = |other: &Other| {
-            let size = other.window.total().size().unwrap_or_default().max(4096.0);
-            let rate = match goal {
-                Goal::Bytes(rate) => rate as f64,
-                Goal::Requests(rate) => rate as f64 * size,
-                Goal::Response(span) => size / span.as_secs_f64(),
-            };
-            (other.class, rate.max(other.floor) as u64)
-        };
-        self.limits = others.iter().map(limit).collect();
+        let limits = others.iter().map(|other| (other.class, other.limit(goal)));
+        self.limits = limits.filter(|(_, limit)| !limit.is_none()).collect();
     }
 
     /// Splits an allowance.
@@ -102,7 +122,8 @@ impl Shares {
         let demands = others.iter().zip(&weights).zip(&least).map(demand);
         let parts = pour(more, &demands.collect::<Vec<_>>(), &weights);
         let limit = |((other, part), least): ((&Other, f64), &f64)| {
-            (other.class, (least + part) as u64)
+            let bytes = Some((least + part) as u64);
+            (other.class, Limit { bytes, ..Limit::default() })
         };
         self.limits = others.iter().zip(parts).zip(&least).map(limit).collect();
     }
@@ -119,8 +140,9 @@ impl Shares {
     /// What one of the others would do with its part; no end to it for one that uses all
     /// it may.
     fn demand(&self, other: &Other, part: f64) -> f64 {
-        match self.limits.get(&other.class) {
-            Some(limit) if other.did() < USES * *limit as f64 => {
+        let limit = self.limits.get(&other.class).and_then(|limit| limit.bytes);
+        match limit {
+            Some(bytes) if other.did() < USES * bytes as f64 => {
                 (other.did() * ROOM).max(part * TO_BEGIN)
             }
             _ => f64::INFINITY,

@@ -6,7 +6,7 @@ use sterna_core::qos::{ClassId, Goal, Rate};
 use super::super::*;
 use super::{datastore, disk, fresh, moving, open};
 
-fn class(name: &str) -> ClassRecord {
+pub(super) fn class(name: &str) -> ClassRecord {
     ClassRecord {
         id: ClassId(0),
         name: name.into(),
@@ -16,7 +16,7 @@ fn class(name: &str) -> ClassRecord {
     }
 }
 
-fn cruise(class: ClassId, until_job: Option<u64>) -> PolicyRecord {
+pub(super) fn cruise(class: ClassId, until_job: Option<u64>) -> PolicyRecord {
     PolicyRecord {
         id: PolicyId::NEW,
         class,

@@ -1,5 +1,9 @@
 //! Machines, and moves of their disks.
 
+use rusqlite::params;
+use sterna_core::qos::policy::PolicyId;
+
+use super::service::{class, cruise};
 use super::*;
 use crate::vms::{Kind, Reach};
 
@@ -100,4 +104,36 @@ fn wishes_are_kept() {
     let now = store.vm_move(id).unwrap().unwrap();
     assert_eq!((now.rate, now.paused, now.cancel), (None, true, true));
     assert!(now.guard.is_none());
+}
+
+#[test]
+fn a_policy_ends_with_a_move_as_with_a_migration() {
+    let (dir, store, migration) = moving();
+    let a_move = add(&store, "vda").unwrap();
+    let class = store.add_class(class("oltp"), vec![]).unwrap();
+    for job in [migration, a_move] {
+        store.add_policy(cruise(class, Some(job))).unwrap();
+    }
+    assert!(store.add_policy(cruise(class, Some(a_move + 1))).is_err(), "there is none");
+    drop(store);
+    let kept = open(&dir).policies().unwrap();
+    let jobs: Vec<_> = kept.iter().map(|policy| policy.until_job).collect();
+    assert_eq!(jobs, [Some(migration), Some(a_move)]);
+}
+
+#[test]
+fn policies_of_before_they_ended_with_moves_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let old = Connection::open(dir.path().join("state.db")).unwrap();
+    for step in &schema::STEPS[..5] {
+        old.execute_batch(step).unwrap();
+    }
+    old.execute_batch("PRAGMA application_id = 0x5354524E; PRAGMA user_version = 5")
+        .unwrap();
+    let aim = r#"{"kind": "queue-depth", "depth": 2}"#;
+    let sql = "INSERT INTO policies (class, aim, created) VALUES (0, ?, 1)";
+    old.execute(sql, params![aim]).unwrap();
+    drop(old);
+    let kept = open(&dir).policies().unwrap();
+    assert_eq!((kept.len(), kept[0].id, kept[0].until_job), (1, PolicyId(1), None));
 }

@@ -32,8 +32,15 @@ impl Mover {
             tracing::error!(migration = id, error = error.with_cause(), "not recorded");
             return (!self.is_stopping()).then_some(AGAIN);
         }
-        lock(&self.daemon.vms.moves).remove(&self.record.id);
+        self.forget();
         None
+    }
+
+    /// The move is under way no more.
+    fn forget(&self) {
+        lock(&self.daemon.vms.moves).remove(&self.record.id);
+        // Policies may end with it.
+        self.daemon.service.bell.ring();
     }
 
     /// The disk is at the destination.
@@ -192,7 +199,7 @@ impl Mover {
     /// Gives up what a machine that did not answer still has of the copy, as soon as it
     /// answers.
     async fn tidy(&self) {
-        lock(&self.daemon.vms.moves).remove(&self.record.id);
+        self.forget();
         while !self.is_stopping() {
             sleep(AGAIN).await;
             let given_up = match self.link.machine().await {
