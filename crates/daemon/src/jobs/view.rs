@@ -24,6 +24,11 @@ impl Daemon {
         }
     }
 
+    /// How a migration's guard fares, if it has one at work.
+    pub(crate) fn guarding(&self, id: u64) -> Option<Guarding> {
+        lock(&self.job(id)?.state).guarding.clone()
+    }
+
     /// A record and what the engine says, in the API's form.
     pub(super) fn view(&self, record: MigrationRecord) -> Migration {
         let record = MigrationRecord { pause: self.standstill(&record), ..record };
