@@ -362,6 +362,16 @@ fn a_schedule_switches_at_its_second() {
 }
 
 #[test]
+fn shares_that_no_class_has_are_refused_without_asking_for_its_policies() {
+    let stage = stage();
+    for line in ["class create x --shares 0", "class set oltp --shares 100001"] {
+        let answer = stage.daemon.sterna(line);
+        let answer = answer.fails_with(&["1 to 100000 shares", "without --shares"]);
+        assert!(!answer.stderr.contains("explain"), "{answer:?}");
+    }
+}
+
+#[test]
 fn tables_fit_a_terminal_whatever_the_names() {
     let stage = Stage::new();
     let name = "a-class-with-a-name-as-long-as-a-name-of-a-class-can-possibly-be";
