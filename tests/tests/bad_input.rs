@@ -71,6 +71,7 @@ fn service_levels_that_are_none_are_usage_errors() {
         "policy cruise c 2M",
         "policy cruise c 2M --tolerance 0%",
         "policy cruise c 2M --tolerance 51%",
+        "policy cruise c 2M --tolerance -1%",
         "policy cruise c 2M --tolerance 10% --floor 5ms",
         "policy cruise c 2M --tolerance 10% --fallback limit=0",
         "policy queue-depth c 0",
