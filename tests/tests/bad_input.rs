@@ -71,6 +71,7 @@ fn service_levels_that_are_none_are_usage_errors() {
         "policy cruise c 2M",
         "policy cruise c 2M --tolerance 0%",
         "policy cruise c 2M --tolerance 51%",
+        "policy cruise c 2M --tolerance -1%",
         "policy cruise c 2M --tolerance 10% --floor 5ms",
         "policy cruise c 2M --tolerance 10% --fallback limit=0",
         "policy queue-depth c 0",
@@ -328,4 +329,33 @@ fn a_full_datastore_refuses_a_thick_disk() {
         .fails_with(&["tiny"]);
     let left = files_below(tiny.dir());
     assert!(left.is_empty(), "it should leave nothing: {left:?}");
+}
+
+#[test]
+fn a_move_that_does_not_fit_is_refused_before_anything_changes() {
+    let Some(stage) = Stage::given_root(&["losetup", "mkfs.ext4"]) else { return };
+    let tiny = stage.tiny_fs("tiny", 32 * MIB);
+    stage.disk_with_data("a", 64 * MIB, 48 * MIB);
+    let does_not_fit = ["disk a takes", "datastore tiny has", "are missing", "make room"];
+    stage.daemon.sterna("migrate a --to tiny").fails_with(&does_not_fit);
+    // What is thin elsewhere may be asked to take all of its size here.
+    stage.disk("empty", 64 * MIB);
+    let thick = "migrate empty --to tiny --provision thick";
+    stage.daemon.sterna(thick).fails_with(&["disk empty takes 64.0 MiB"]);
+    let left = files_below(tiny.dir());
+    assert!(left.is_empty(), "it should leave nothing: {left:?}");
+    assert_eq!(stage.daemon.json("migration list"), serde_json::json!([]));
+    // The size is no reason, only what is in it.
+    stage.daemon.sterna("migrate empty --to tiny").ok();
+}
+
+#[test]
+fn an_old_copy_counts_as_room() {
+    let Some(stage) = Stage::given_root(&["losetup", "mkfs.ext4"]) else { return };
+    let _tiny = stage.tiny_fs("tiny", 64 * MIB);
+    stage.disk_with_data("a", 64 * MIB, 40 * MIB);
+    stage.daemon.sterna("migrate a --to tiny").ok();
+    stage.daemon.sterna("migrate a --to there --keep-source").ok();
+    stage.daemon.sterna("migrate a --to tiny").ok();
+    assert_eq!(stage.daemon.disk("a")["datastore"], "tiny");
 }

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use serde_json::{Value, json};
+use sterna_tests::clients::Fio;
 use sterna_tests::wait::seconds;
 use sterna_tests::{CheckerOptions, Daemon, MIB, Stage, until};
 
@@ -359,6 +360,46 @@ fn a_schedule_switches_at_its_second() {
         assert!(line.contains(&clock), "at {clock} of another second: {line}");
     }
     assert_eq!(limit(), Value::Null);
+}
+
+#[test]
+fn shares_that_no_class_has_are_refused_without_asking_for_its_policies() {
+    let stage = stage();
+    for line in ["class create x --shares 0", "class set oltp --shares 100001"] {
+        let answer = stage.daemon.sterna(line);
+        let answer = answer.fails_with(&["1 to 100000 shares", "without --shares"]);
+        assert!(!answer.stderr.contains("explain"), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_disk_says_for_whom_it_is_held_back() {
+    let Some(stage) = Stage::given(&["fio"]) else { return };
+    let place = stage.scratch.dir("old");
+    stage.datastore("old", format!("array://old-fc?path={}", place.display()));
+    for disk in ["db", "bak"] {
+        stage.daemon.sterna(&format!("disk create {disk} --size 64M --on old")).ok();
+        let fill = "rw=write\nbs=1m\nsize=64m";
+        Fio::start(&stage.daemon.uri(disk), fill).finish();
+    }
+    stage.daemon.sterna("class create oltp db").ok();
+    let busy = "rw=randread\nbs=8k\niodepth=16\ntime_based=1\nruntime=12\nsize=100%";
+    let both = ["db", "bak"].map(|disk| Fio::start(&stage.daemon.uri(disk), busy));
+    // More than half of what the array does, and more than all of it.
+    let id = policy(&stage.daemon, "cruise oltp 100000iops --tolerance 10%");
+    let held = until("the disk in no class to be held", seconds(10), || {
+        let held = stage.daemon.disk("bak")["held"].clone();
+        held.is_object().then_some(held)
+    });
+    assert_eq!((&held["policy"], &held["class"]), (&json!(id), &json!("oltp")));
+    let words = stage.daemon.sterna("disk show bak").ok().stdout;
+    let line = format!("for policy {id} of class oltp");
+    assert!(words.contains("held ") && words.contains(&line), "{words}");
+    stage.daemon.sterna(&format!("policy remove {id}")).ok();
+    until("it to be let go", seconds(10), || {
+        stage.daemon.disk("bak")["held"].is_null().then_some(())
+    });
+    both.into_iter().for_each(|fio| drop(fio.finish()));
 }
 
 #[test]

@@ -203,6 +203,28 @@ fn the_environment_does_not_show_in_what_is_said_of_the_command_line() {
 }
 
 #[test]
+fn what_is_wrong_with_a_value_is_said_of_the_value() {
+    let said = |line: &str| {
+        let output = std::process::Command::new(sterna())
+            .args(line.split_whitespace())
+            .output()
+            .expect("start sterna");
+        Answer::new(format!("sterna {line}"), &output).is_usage_error().stderr
+    };
+    let tolerance = said("policy cruise c 2M --tolerance -1%");
+    assert!(tolerance.contains("write 1% to 50%"), "{tolerance}");
+    for line in ["class create c --shares -5", "class set c --shares -5"] {
+        let shares = said(line);
+        assert!(shares.contains("--shares <NUMBER>"), "{shares}");
+        assert!(!shares.contains("unexpected"), "{shares}");
+    }
+    // One of the two is enough, and the usage does not ask for both.
+    let neither = said("class set c");
+    assert!(neither.contains("--shares <NUMBER>|--reservation <RATE>"), "{neither}");
+    assert!(neither.contains("[--shares <NUMBER>] [--reservation <RATE>]"), "{neither}");
+}
+
+#[test]
 fn errors_are_json_where_json_was_asked_for() {
     let stage = Stage::new();
     let answer = stage.daemon.sterna("disk show nope --json").fails_with(&["nope"]);

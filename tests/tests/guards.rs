@@ -133,3 +133,18 @@ fn a_closed_schedule_copies_nothing() {
     stage.daemon.sterna(&format!("migration set {id} --no-guard")).ok();
     stage.daemon.completed(id);
 }
+
+#[test]
+fn a_move_that_will_be_late_is_a_warning() {
+    let Some(stage) = stage(64) else { return };
+    let id = stage.daemon.migrate("a --to there --rate 1M --finish-by 10s");
+    reaches(&stage, id, "late");
+    let status = stage.daemon.json("status");
+    let warning = &status["warnings"][0];
+    assert_eq!(warning["about"], format!("migration {id}"), "{status:#}");
+    let hint = warning["hint"].as_str().expect("what to do");
+    assert!(hint.contains(&format!("sterna migration show {id}")), "{hint}");
+    stage.daemon.hurry(id);
+    stage.daemon.completed(id);
+    assert_eq!(stage.daemon.json("status")["warnings"], serde_json::json!([]));
+}

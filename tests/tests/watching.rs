@@ -69,8 +69,9 @@ fn disks_count_for_their_class_and_their_datastore() {
         stage.disk(disk, 16 * MIB);
     }
     stage.daemon.sterna("class create web a b").ok();
+    stage.daemon.sterna("disk create alone --size 16M --on there").ok();
     let steady = "rw=randread\nbs=4k\nrate_iops=300";
-    let both = [load(&stage, "a", 8, steady), load(&stage, "b", 8, steady)];
+    let all = ["a", "b", "alone"].map(|disk| load(&stage, disk, 8, steady));
     let top = |by: &str| {
         let line = format!("top --by {by} --interval 2s --count 2 --json");
         lines(&stage.daemon.sterna(&line).ok().stdout).remove(1)
@@ -80,13 +81,18 @@ fn disks_count_for_their_class_and_their_datastore() {
         let iops = number(&row(&top, name)["read"]["iops"]);
         assert!((540.0..660.0).contains(&iops), "{by}: {iops}");
         assert_eq!(number(&row(&top, name)["write"]["iops"]), 0.0);
+        if by == "class" {
+            // The rows are all that there is.
+            let iops = number(&row(&top, "(no class)")["read"]["iops"]);
+            assert!((270.0..330.0).contains(&iops), "in no class: {iops}");
+        }
     }
     let disks = top("disk");
     assert_eq!(number(&row(&disks, "idle")["read"]["iops"]), 0.0);
-    let all = number(&disks["total"]["read"]["iops"]);
-    assert!((540.0..660.0).contains(&all), "all: {all}");
-    assert_eq!(disks["disks"], 3);
-    both.into_iter().for_each(|fio| drop(fio.finish()));
+    let total = number(&disks["total"]["read"]["iops"]);
+    assert!((810.0..990.0).contains(&total), "all: {total}");
+    assert_eq!(disks["disks"], 4);
+    all.into_iter().for_each(|fio| drop(fio.finish()));
 }
 
 #[test]

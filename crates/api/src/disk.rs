@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::Figures;
+use crate::{Figures, HeldFor};
 
 /// How much room an image takes before anything is written to it.
 #[derive(
@@ -70,6 +70,10 @@ pub struct Disk {
     /// The class that it is in, if it is in one.
     #[serde(default)]
     pub class: Option<String>,
+    /// What it is held to, together with its class or with all that are in none, while a
+    /// target asks for it.
+    #[serde(default)]
+    pub held: Option<HeldFor>,
     /// Where clients reach it over NBD; empty while it is not served.
     pub uris: Vec<String>,
     /// The socket on which a virtual machine has it over vhost-user-blk, if it is

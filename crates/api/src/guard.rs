@@ -85,15 +85,18 @@ impl fmt::Display for GuardState {
 pub struct Guarding {
     /// What must hold.
     pub asked: Guard,
-    /// How it fares; absent while the migration stands still.
+    /// How it fares; absent while the migration stands still, and when it has ended.
     pub state: Option<GuardState>,
     /// Why it cannot hold, or what else there is to say.
     pub reason: Option<String>,
-    /// What the application does by itself, in IO/s, as far as is known.
+    /// What the application does by itself, in IO/s, as far as is known; when the
+    /// migration has ended, what it did before.
     pub baseline_iops: Option<f64>,
-    /// The part of it that it keeps now.
+    /// The part of it that it keeps now; when the migration has ended, that it kept on
+    /// the whole.
     pub kept: Option<f64>,
-    /// The 99th percentile of its response times in the last second, in microseconds;
+    /// The 99th percentile of its response times in the last second, or in the whole of a
+    /// migration that has ended, in microseconds;
     /// known where that shall stay below something.
     #[serde(default)]
     pub p99_us: Option<u64>,

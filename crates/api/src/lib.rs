@@ -50,7 +50,7 @@ pub use policy::{
 pub use recovery::{FoundImage, ImageRole, RecoverDisks, Recovery, Sidecar};
 pub use stats::{Bucket, DiskStats, Pattern, RequestStats, Times};
 pub use status::{Counts, Io, Status, Warning};
-pub use top::{Device, Load, SideLoad, Top, TopBy, TopRow};
+pub use top::{Device, Load, NO_CLASS, SideLoad, Top, TopBy, TopRow};
 pub use vm::{
     AddVm, AdoptVmDisk, MoveVmDisk, ReleaseVmDisk, Vm, VmDisk, VmFigures, VmState,
 };

@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+/// The row of the disks that are in no class, which no class can be called.
+pub const NO_CLASS: &str = "(no class)";
+
 /// What the rows are.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema,
@@ -12,7 +15,8 @@ pub enum TopBy {
     /// Disks: what their clients asked for.
     #[default]
     Disk,
-    /// Classes: all their disks; the copies of all migrations are one, too.
+    /// Classes: all their disks; the copies of all migrations are one, too, and the
+    /// disks that are in none are `(no class)`.
     Class,
     /// Datastores: the disks that have their image there, and what is copied from and
     /// to it.

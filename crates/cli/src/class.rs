@@ -1,6 +1,6 @@
 //! `sterna class`: sets of disks that service levels speak of.
 
-use clap::Subcommand;
+use clap::{ArgGroup, Subcommand};
 use sterna_api::{ChangeClass, Class, CreateClass, Rate};
 use sterna_core::qos;
 
@@ -22,7 +22,7 @@ pub(crate) enum ClassCommand {
         disks: Vec<String>,
         /// Its part of what reservations leave, against the shares of the others
         /// [default: 1000]
-        #[arg(long, value_name = "NUMBER")]
+        #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
         shares: Option<u32>,
         /// What it gets before anybody gets more than theirs (500iops, 20M)
         #[arg(long, value_name = "RATE")]
@@ -44,16 +44,20 @@ pub(crate) enum ClassCommand {
         #[arg(required = true, value_name = "DISK")]
         disks: Vec<String>,
     },
-    /// Change a class's shares or reservation
+    /// Change a class's shares, its reservation, or both
+    #[command(override_usage = "sterna class set <NAME> [--shares <NUMBER>] \
+        [--reservation <RATE>]",
+        group(ArgGroup::new("what").required(true).multiple(true)
+        .args(["shares", "reservation"])))]
     Set {
         /// Its name
         name: String,
         /// Its part of what reservations leave, against the shares of the others
-        #[arg(long, value_name = "NUMBER", required_unless_present = "reservation")]
+        #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
         shares: Option<u32>,
         /// What it gets before anybody gets more than theirs (500iops, 20M), or
         /// `none`
-        #[arg(long, value_name = "RATE", required_unless_present = "shares", value_parser = parse_reservation)]
+        #[arg(long, value_name = "RATE", value_parser = parse_reservation)]
         reservation: Option<Reservation>,
     },
     /// List the classes

@@ -57,10 +57,17 @@ fn write_pages(command: &Command, dir: &Path, pages: &mut Vec<String>) -> io::Re
     for below in command.get_subcommands() {
         write_pages(below, dir, pages)?;
     }
-    let man = Man::new(command.clone().override_usage(synopsis(command)));
+    let man = manual(command);
     fs::write(dir.join(man.get_filename()), page(&man)?)?;
     pages.push(man.get_filename());
     Ok(())
+}
+
+/// A command's page; each is of the program and its version, also where clap knows no
+/// version, as of all but the first.
+fn manual(command: &Command) -> Man {
+    let command = command.clone().override_usage(synopsis(command));
+    Man::new(command).source(concat!("sterna ", env!("CARGO_PKG_VERSION")))
 }
 
 /// What clap knows of a command, and what holds for all of them.
@@ -116,7 +123,7 @@ mod tests {
         let mut command = Cli::command();
         command.build();
         let command = command.find_subcommand(name).unwrap();
-        let man = Man::new(command.clone().override_usage(synopsis(command)));
+        let man = manual(command);
         // Hyphens are escaped for `man`.
         String::from_utf8(page(&man).unwrap()).unwrap().replace('\\', "")
     }
@@ -127,6 +134,16 @@ mod tests {
         assert!(page.contains("[--rate <BYTES>]"), "{page}");
         assert!(page.contains(" --to <DATASTORE>"), "{page}");
         assert!(page_of("serve").contains("[--listen <ADDR:PORT>]..."));
+    }
+
+    #[test]
+    fn a_manual_page_is_of_the_program_and_its_version() {
+        let title = format!("\"sterna {}\"", env!("CARGO_PKG_VERSION"));
+        for name in ["class", "migrate"] {
+            let page = page_of(name);
+            let head = page.lines().find(|line| line.starts_with(".TH")).unwrap();
+            assert!(head.contains(&title), "{head}");
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::qemu;
 use crate::recovery;
 use crate::stats;
 use crate::table::{Cell, Column, Pairs, Style, Table};
+use crate::terms::held;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DiskCommand {
@@ -316,6 +317,7 @@ fn show(disk: &Disk, output: Output) -> String {
     pairs.maybe("allocated", disk.allocated.map(bytes));
     pairs.add("generation", disk.generation.to_string());
     pairs.maybe("class", disk.class.as_deref());
+    pairs.maybe("held", disk.held.as_ref().map(held));
     pairs.add("state", state(disk));
     pairs.maybe("problem", disk.problem.as_deref());
     for uri in &disk.uris {

@@ -1,6 +1,6 @@
 //! What binds a class now, since when, and what would change that, in words.
 
-use sterna_api::{Aim, Explanation, Policy, Standing};
+use sterna_api::{Aim, CruiseState, Explanation, Fallback, Policy, Standing};
 
 use crate::format::{moment_ago, moment_ahead};
 use crate::output::Output;
@@ -54,11 +54,7 @@ fn standing(said: &Explanation, pairs: &mut Pairs) {
         pairs.add("binds", format!("{}, since {}", name(one), moment_ago(one.since)));
         if let (Some(cruise), Aim::Cruise { fallback: then, .. }) = (&one.cruise, one.aim)
         {
-            let mut text = cruise.phase.to_string();
-            if let Some(reason) = &cruise.reason {
-                text.push_str(&format!(": {reason}"));
-            }
-            pairs.add("", format!("{text}; if it is out of reach: {}", fallback(then)));
+            pairs.add("", course(cruise, then));
         }
     }
     for one in of(Standing::Looser) {
@@ -68,6 +64,18 @@ fn standing(said: &Explanation, pairs: &mut Pairs) {
     for one in of(Standing::Closed) {
         let opens = one.until.map_or(String::new(), moment_ahead);
         pairs.add("closed", format!("{}: opens {opens}", name(one)));
+    }
+}
+
+/// What has become of a target, and of the others if it is out of reach.
+fn course(cruise: &CruiseState, then: Fallback) -> String {
+    let mut text = cruise.phase.to_string();
+    if let Some(reason) = &cruise.reason {
+        text.push_str(&format!(": {reason}"));
+    }
+    match cruise.fallback {
+        Some(in_force) => format!("{text}; so {}", fallback(in_force)),
+        None => format!("{text}; if it is out of reach: {}", fallback(then)),
     }
 }
 
@@ -109,4 +117,27 @@ fn switch(one: &Policy) -> String {
 fn name(one: &Policy) -> String {
     let schedule = one.schedule.as_ref().map_or(String::new(), |it| format!(", {it}"));
     format!("{} {} (policy {}{schedule})", kind(&one.aim), wish(&one.aim), one.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use sterna_api::{CruisePhase, Goal};
+
+    use super::*;
+
+    #[test]
+    fn a_fallback_that_is_in_force_is_not_said_as_one_that_may_come() {
+        let then = Fallback::Limit(Goal::BytesPerSecond(5 << 20));
+        let cruise = |phase, fallback| CruiseState {
+            phase,
+            since: Some(1),
+            reason: None,
+            fallback,
+        };
+        let others = "each of the others is held to 5.00 MiB/s";
+        let coming = course(&cruise(CruisePhase::Holding, None), then);
+        assert_eq!(coming, format!("holding; if it is out of reach: {others}"));
+        let in_force = course(&cruise(CruisePhase::Unreachable, Some(then)), then);
+        assert_eq!(in_force, format!("unreachable; so {others}"));
+    }
 }

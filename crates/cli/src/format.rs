@@ -44,7 +44,9 @@ pub(crate) fn response(micros: Option<f64>) -> String {
 
 /// A number of requests per second: `1250`, `12.3k`.
 pub(crate) fn iops(iops: f64) -> String {
-    if iops < 9999.5 {
+    if iops > 0.0 && iops < 9.95 {
+        format!("{iops:.1}")
+    } else if iops < 9999.5 {
         format!("{iops:.0}")
     } else if iops < 99_950.0 {
         format!("{:.1}k", iops / 1e3)
@@ -129,6 +131,8 @@ mod tests {
 
     #[test]
     fn requests_per_second_stay_short() {
+        assert_eq!((iops(0.0), iops(0.4)), ("0".into(), "0.4".into()));
+        assert_eq!((iops(9.94), iops(9.96)), ("9.9".into(), "10".into()));
         assert_eq!(iops(1249.7), "1250");
         assert_eq!(iops(12_340.0), "12.3k");
         assert_eq!(iops(250_000.0), "250k");

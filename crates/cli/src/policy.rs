@@ -33,7 +33,7 @@ pub(crate) enum PolicyCommand {
         /// response time (5ms)
         target: Goal,
         /// How far from the target is still well, 1% to 50%
-        #[arg(long, value_name = "PERCENT")]
+        #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
         tolerance: Tolerance,
         /// What the class has in any case (500iops, 5M): a reservation while the
         /// policy holds

@@ -1,6 +1,8 @@
 //! A migration in words: as it stands, and what it came to.
 
-use sterna_api::{Application, Figures, Migration, MigrationState, Progress, Report};
+use sterna_api::{
+    Application, Figures, Guarding, Migration, MigrationState, Progress, Report,
+};
 
 use crate::disk::provision;
 use crate::format::{bytes, iops, moment, moment_ago, rate, response, span};
@@ -29,7 +31,13 @@ pub(crate) fn show(one: &Migration, output: Output) -> String {
     pairs.add("state", state(one.state));
     if let Some(guarding) = &one.guard {
         pairs.add("guard", guard::asked(&guarding.asked));
-        pairs.maybe("", guard::fares(guarding).filter(|_| !one.state.ended()));
+        pairs.maybe(
+            "",
+            match one.state.ended() {
+                true => fared(guarding),
+                false => guard::fares(guarding),
+            },
+        );
     }
     pairs.maybe("reason", one.reason.as_deref());
     pairs.maybe("what to do", one.hint.as_deref());
@@ -43,6 +51,12 @@ pub(crate) fn show(one: &Migration, output: Output) -> String {
     }
     add_application(&mut pairs, &one.application, one.state.ended());
     output.pairs(&pairs)
+}
+
+/// What came of a guard: `kept 98.7% of 993 IO/s`.
+fn fared(guarding: &Guarding) -> Option<String> {
+    let (kept, before) = (guarding.kept?, guarding.baseline_iops?);
+    Some(format!("kept {:.1}% of {} IO/s", kept * 100.0, iops(before)))
 }
 
 /// What a migration came to, for the end of a wait.
@@ -67,6 +81,7 @@ pub(crate) fn summary(one: &Migration, output: Output) -> String {
         if let Some(report) = &one.report {
             add_report(&mut pairs, report, one.size);
         }
+        pairs.maybe("guard", one.guard.as_ref().and_then(fared));
         add_application(&mut pairs, &one.application, true);
         let kept = if one.keep_source { "kept" } else { "removed" };
         pairs.add("source image", one.reason.clone().unwrap_or(kept.into()));
@@ -191,7 +206,18 @@ mod tests {
         let figures = |iops, p99_us| {
             Some(Figures { window_s: 5.0, iops, bytes_per_second: 0.0, p99_us })
         };
+        let guarding = Guarding {
+            asked: sterna_api::Guard { keep: Some(0.97), ..Default::default() },
+            state: None,
+            reason: None,
+            baseline_iops: Some(1250.0),
+            kept: Some(0.9632),
+            p99_us: None,
+            allowance: None,
+            late_s: None,
+        };
         let one = Migration {
+            guard: Some(guarding),
             application: Application {
                 before: figures(1250.0, Some(1100.0)),
                 now: None,
@@ -212,6 +238,7 @@ mod tests {
             "db moved from fast to slow in 47 s.",
             "guest held 3.1 ms",
             "10.0 GiB, on average 218 MiB/s",
+            "guard         kept 96.3% of 1250 IO/s",
             "1250 before, 1204 during",
             "1.1 ms before, 1.2 ms during, 2.0 ms at worst",
             "removed",

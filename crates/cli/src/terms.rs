@@ -25,7 +25,15 @@ pub(crate) fn goal(goal: Goal) -> String {
     }
 }
 
-/// What a class is held to: `2.00 MiB/s, 100 IO/s, 20.0 ms`.
+/// A limit, which of a response time is the least that requests take.
+fn limited(wanted: Goal) -> String {
+    match wanted {
+        Goal::ResponseMs(_) => format!("at least {}", goal(wanted)),
+        Goal::BytesPerSecond(_) | Goal::Iops(_) => goal(wanted),
+    }
+}
+
+/// What a class is held to: `2.00 MiB/s, 100 IO/s, at least 20.0 ms`.
 pub(crate) fn limit(terms: &Terms) -> String {
     goals(terms.bytes_per_second, terms.iops, terms.response_ms)
 }
@@ -42,7 +50,7 @@ fn goals(bytes: Option<u64>, iops: Option<u64>, response_ms: Option<f64>) -> Str
         iops.map(Goal::Iops),
         response_ms.map(Goal::ResponseMs),
     ];
-    let goals: Vec<_> = goals.into_iter().flatten().map(goal).collect();
+    let goals: Vec<_> = goals.into_iter().flatten().map(limited).collect();
     match goals.is_empty() {
         true => NOTHING.into(),
         false => goals.join(", "),
@@ -71,7 +79,7 @@ pub(crate) fn kind(aim: &Aim) -> &'static str {
 /// What a policy wants, without its kind.
 pub(crate) fn wish(aim: &Aim) -> String {
     match aim {
-        Aim::Limit { goal: wanted } => goal(*wanted),
+        Aim::Limit { goal: wanted } => limited(*wanted),
         Aim::Cruise { goal: wanted, tolerance_percent, .. } => {
             format!("{} ± {tolerance_percent} %", goal(*wanted))
         }
@@ -84,7 +92,7 @@ pub(crate) fn fallback(fallback: Fallback) -> String {
     match fallback {
         Fallback::None => "the others stay as slow as they are".into(),
         Fallback::Limit(wanted) => {
-            format!("each of the others is held to {}", goal(wanted))
+            format!("each of the others is held to {}", limited(wanted))
         }
         Fallback::Release => "the others are let go".into(),
     }
@@ -123,7 +131,9 @@ mod tests {
             response_ms: Some(20.0),
             ..FREE
         };
-        assert_eq!(limit(&all), "2.00 MiB/s, 100 IO/s, 20.0 ms");
+        assert_eq!(limit(&all), "2.00 MiB/s, 100 IO/s, at least 20.0 ms");
+        let aim = Aim::Limit { goal: Goal::ResponseMs(20.0) };
+        assert_eq!(wish(&aim), "at least 20.0 ms");
     }
 
     #[test]

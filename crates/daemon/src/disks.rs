@@ -191,6 +191,7 @@ impl Daemon {
         let adopted = vm_move.is_some_and(|one| one.kind.adopts());
         let named = problem.is_none() && !adopted;
         let places = self.places.nbd.iter().filter(|_| named);
+        let book = self.book();
         Ok(Disk {
             vhost_user: record.vhost_user,
             uris: places.map(|place| place.uri(&record.name)).collect(),
@@ -204,7 +205,8 @@ impl Daemon {
             served: problem.is_none(),
             problem,
             migration: moved,
-            class: self.book().class_of(record.id).map(|entry| entry.record.name.clone()),
+            class: book.class_of(record.id).map(|entry| entry.record.name.clone()),
+            held: self.view_held_disk(&book, record.id),
             activity,
             name: record.name,
             datastore: record.datastore,

@@ -41,9 +41,26 @@ pub(crate) fn summarized(summary: &Summary) -> Option<Figures> {
     })
 }
 
+/// The figures of two times together. Of percentiles, no more is known than that theirs
+/// lies between the two: the worse one is no understatement.
+fn together(a: Figures, b: Figures) -> Figures {
+    let window_s = a.window_s + b.window_s;
+    let mean = |of_a: f64, of_b: f64| {
+        (of_a * a.window_s + of_b * b.window_s) / window_s.max(f64::MIN_POSITIVE)
+    };
+    Figures {
+        window_s,
+        iops: mean(a.iops, b.iops),
+        bytes_per_second: mean(a.bytes_per_second, b.bytes_per_second),
+        p99_us: worse(a.p99_us, b.p99_us),
+    }
+}
+
 /// What an application notices of a migration.
 #[derive(Debug)]
 pub(crate) struct Watch {
+    /// What was recorded of the migration before this watch began.
+    earlier: Figures,
     /// All windows so far.
     during: Window,
     /// Those that are not yet long enough together.
@@ -55,7 +72,12 @@ impl Watch {
     /// A watch that begins now, with what was before; after a restart of the
     /// daemon, with what was recorded.
     pub(crate) fn new(application: Application) -> Watch {
-        Watch { during: Window::default(), now: Window::default(), application }
+        Watch {
+            earlier: application.during.unwrap_or_default(),
+            during: Window::default(),
+            now: Window::default(),
+            application,
+        }
     }
 
     /// Adds the disk's next window.
@@ -70,7 +92,7 @@ impl Watch {
         self.application.worst_p99_us =
             worse(self.application.worst_p99_us, noticed.p99_us);
         self.application.now = Some(noticed);
-        self.application.during = Some(figures(&self.during));
+        self.application.during = Some(together(self.earlier, figures(&self.during)));
     }
 
     /// What was noticed so far.
@@ -135,6 +157,23 @@ mod tests {
         assert!(noticed.worst_p99_us.unwrap() > 48_000.0);
         assert!(noticed.now.unwrap().p99_us.unwrap() < 110.0);
         assert!(noticed.during.unwrap().p99_us.unwrap() < 110.0);
+    }
+
+    #[test]
+    fn what_was_recorded_before_a_restart_counts_by_its_time() {
+        let mut first = Watch::new(Application::default());
+        add(&mut first, 30, &tick(100, 200));
+        let recorded = first.application();
+        let mut second = Watch::new(recorded);
+        assert_eq!(second.application(), recorded, "nothing is new yet");
+        // After the restart, a second in which nobody has come back yet.
+        add(&mut second, 10, &tick(0, 0));
+        let during = second.application().during.unwrap();
+        assert_eq!((during.window_s, during.iops), (4.0, 750.0));
+        assert_eq!(during.bytes_per_second, 750.0 * 4096.0);
+        assert_eq!(during.p99_us, recorded.during.unwrap().p99_us);
+        add(&mut second, 5, &tick(100, 9000));
+        assert!(second.application().during.unwrap().p99_us.unwrap() > 8000.0);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! little patience, since a hung server answers nobody.
 
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -145,6 +146,20 @@ impl Shelf {
             datastore.allocated(&datastore.image(&file).ok()?, size)
         });
         asked.answer()?
+    }
+
+    /// Whether its images and another's are on one file system, as far as they say so in
+    /// time.
+    pub(crate) fn is_beside(&self, other: &Shelf) -> bool {
+        let mine = self.file_system();
+        mine.is_some() && mine == other.file_system()
+    }
+
+    /// The file system that its images are on.
+    fn file_system(&self) -> Option<u64> {
+        let directory = self.record.location.directory()?.to_owned();
+        let asked = self.patience.ask(FIGURE, move || directory.metadata());
+        asked.answer()?.ok().map(|metadata| metadata.dev())
     }
 
     /// The images that have a sidecar, and whether another program has locked them,

@@ -3,7 +3,8 @@
 //! A warning is about what the lists show as out of order, and comes from where
 //! they have it: a monitor that counts warnings misses nothing that people see.
 
-use sterna_api::{Counts, Warning};
+use sterna_api::{Counts, CruisePhase, GuardState, Guarding, Policy, Standing, Warning};
+use sterna_core::Nanos;
 
 use crate::daemon::Daemon;
 use crate::error::Result;
@@ -21,6 +22,7 @@ impl Daemon {
         self.survey_datastores(&disks, &mut counts, &mut warnings);
         self.survey_disks(&disks, &mut counts, &mut warnings);
         self.survey_migrations(&mut counts, &mut warnings)?;
+        warnings.extend(self.list_policies()?.iter().filter_map(out_of_reach));
         Ok((counts, warnings))
     }
 
@@ -74,12 +76,20 @@ impl Daemon {
                 continue;
             }
             counts.migrations += 1;
-            let Some(pause) = self.standstill(&migration) else { continue };
+            let Some(pause) = self.standstill(&migration) else {
+                let fares = self.guarding(migration.id);
+                warnings.extend(fares.and_then(|fares| missed(migration.id, &fares)));
+                continue;
+            };
             counts.migrations_paused += 1;
             // Without a hint somebody has asked for it.
             let Some(hint) = pause.hint else { continue };
             let about = format!("migration {}", migration.id);
             warnings.push(Warning { about, message: pause.reason, hint });
+        }
+        for moved in self.open_vm_moves()? {
+            let fares = moved.guard.as_ref();
+            warnings.extend(fares.and_then(|fares| missed(moved.id, fares)));
         }
         Ok(())
     }
@@ -99,6 +109,45 @@ fn offline(name: &str, problem: &str, disks: &[&str]) -> Warning {
     Warning { about, message, hint }
 }
 
+/// A policy's target cannot be had.
+fn out_of_reach(policy: &Policy) -> Option<Warning> {
+    let cruise = policy.cruise.as_ref()?;
+    if policy.standing != Standing::Binds || cruise.phase != CruisePhase::Unreachable {
+        return None;
+    }
+    let class = &policy.class;
+    let why = cruise.reason.as_ref().map_or(String::new(), |why| format!(": {why}"));
+    Some(Warning {
+        about: format!("policy {}", policy.id),
+        message: format!("the target of class {class} is out of reach{why}"),
+        hint: format!("see what holds now: `sterna policy explain {class}`"),
+    })
+}
+
+/// A migration's guard cannot hold what was asked for.
+fn missed(migration: u64, fares: &Guarding) -> Option<Warning> {
+    let late = |late_s: f64| format!(" by {}", Nanos((late_s * 1e9) as u64));
+    let what = match fares.state? {
+        GuardState::Unreachable => "its guard cannot hold what was asked for".to_owned(),
+        GuardState::Late => {
+            format!("it will end too late{}", fares.late_s.map_or(String::new(), late))
+        }
+        GuardState::Learning
+        | GuardState::Holding
+        | GuardState::Converging
+        | GuardState::Closed => return None,
+    };
+    let why = fares.reason.as_ref().map_or(String::new(), |why| format!(": {why}"));
+    Some(Warning {
+        about: format!("migration {migration}"),
+        message: format!("{what}{why}"),
+        hint: format!(
+            "see `sterna migration show {migration}`; ask for less, or for more time, \
+             with `sterna migration set {migration}`"
+        ),
+    })
+}
+
 /// Disks by name, as many as a line holds.
 fn on_it(disks: &[&str]) -> Option<String> {
     let (named, others) = disks.split_at(disks.len().min(NAMED));
@@ -113,7 +162,70 @@ fn on_it(disks: &[&str]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use sterna_api::{Aim, CruiseState, Fallback, Goal, Guard};
+
     use super::*;
+
+    fn policy(phase: CruisePhase, standing: Standing) -> Policy {
+        let reason = Some("the device does no more".to_owned());
+        let goal = Goal::Iops(9000);
+        Policy {
+            id: 4,
+            class: "oltp".into(),
+            aim: Aim::Cruise {
+                goal,
+                tolerance_percent: 10,
+                floor: None,
+                fallback: Fallback::None,
+            },
+            schedule: None,
+            until_job: None,
+            created: 1,
+            standing,
+            looser_than: None,
+            since: 1,
+            until: None,
+            cruise: Some(CruiseState { phase, since: Some(2), reason, fallback: None }),
+        }
+    }
+
+    #[test]
+    fn a_target_is_a_warning_while_it_is_out_of_reach_and_wanted() {
+        let unreachable = policy(CruisePhase::Unreachable, Standing::Binds);
+        let warning = out_of_reach(&unreachable).unwrap();
+        let said = "the target of class oltp is out of reach: the device does no more";
+        assert_eq!(
+            (warning.about.as_str(), warning.message.as_str()),
+            ("policy 4", said)
+        );
+        assert!(warning.hint.contains("`sterna policy explain oltp`"));
+        assert_eq!(out_of_reach(&policy(CruisePhase::Holding, Standing::Binds)), None);
+        let closed = policy(CruisePhase::Unreachable, Standing::Closed);
+        assert_eq!(out_of_reach(&closed), None);
+    }
+
+    #[test]
+    fn a_guard_is_a_warning_while_it_misses_what_was_asked_for() {
+        let fares = |state| Guarding {
+            asked: Guard { keep: Some(0.97), ..Guard::default() },
+            state,
+            reason: Some("in time it would keep 60%".into()),
+            baseline_iops: None,
+            kept: None,
+            p99_us: None,
+            allowance: None,
+            late_s: Some(90.0),
+        };
+        let late = missed(7, &fares(Some(GuardState::Late))).unwrap();
+        let said = "it will end too late by 90.0 s: in time it would keep 60%";
+        assert_eq!((late.about.as_str(), late.message.as_str()), ("migration 7", said));
+        assert!(late.hint.contains("`sterna migration show 7`"));
+        assert!(missed(7, &fares(Some(GuardState::Unreachable))).is_some());
+        for state in [GuardState::Learning, GuardState::Holding, GuardState::Closed] {
+            assert_eq!(missed(7, &fares(Some(state))), None);
+        }
+        assert_eq!(missed(7, &fares(None)), None);
+    }
 
     #[test]
     fn an_offline_datastore_names_its_disks_but_not_hundreds_of_them() {

@@ -68,6 +68,26 @@ async fn what_no_command_line_sends_is_refused_as_well() {
         assert!(message.contains(words), "{message}");
     }
     assert!(client.policies().await.unwrap().is_empty());
+    for (rate, words) in [
+        (Rate::BytesPerSecond(5), "the least"),
+        (Rate::BytesPerSecond(999_999 << 40), "no datastore can keep"),
+        (Rate::Iops(u64::MAX), "no datastore can keep"),
+    ] {
+        let message = refused(client.create_class(&class("x", &[], Some(rate))).await);
+        assert!(message.contains(words), "{message}");
+        let floor = Aim::Cruise {
+            goal: Goal::Iops(5),
+            tolerance_percent: 10,
+            floor: Some(rate),
+            fallback: Fallback::None,
+        };
+        refused(client.create_policy(&policy(floor, None)).await);
+    }
+    for rate in [0, 5] {
+        let slow = StartMigration { rate: Some(rate), ..to_slow("db") };
+        refused(client.migrate(&slow).await);
+    }
+    assert!(client.migrations().await.unwrap().is_empty());
     site.stop().await;
 }
 

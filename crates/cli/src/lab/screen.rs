@@ -8,7 +8,8 @@ use std::io::{self, IsTerminal};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::format::span;
-use crate::output::Output;
+use crate::output::{Output, WIDTH};
+use crate::table::wrap;
 
 /// The experiment on the terminal. Dropping it removes the bar.
 pub(crate) struct Screen {
@@ -37,7 +38,7 @@ impl Screen {
             bar.set_message(what.to_owned());
         }
         if self.words {
-            eprintln!("{:>10} left  {what}", span((self.total - at).max(0.0)));
+            eprintln!("{}", lines((self.total - at).max(0.0), what));
         }
     }
 
@@ -50,10 +51,38 @@ impl Screen {
     }
 }
 
+/// A phase where there is no bar: the time left, and what is done, in as many lines as
+/// that takes.
+fn lines(left: f64, what: &str) -> String {
+    let head = format!("{:>10} left  ", span(left));
+    let indent = head.chars().count();
+    let what = wrap(what, WIDTH - indent);
+    format!("{head}{}", what.join(&format!("\n{}", " ".repeat(indent))))
+}
+
 impl Drop for Screen {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_phase_goes_on_in_the_next_line() {
+        let text = lines(75.0, "limit lifted");
+        assert!(text.ends_with(" left  limit lifted"), "{text}");
+        let why = "the daemon says: unreachable: nobody else is left to slow, and the \
+                   class gets 12.3 MB/s of the 28.0 MB/s that are wanted";
+        let text = lines(75.0, why);
+        assert!(text.lines().count() > 1, "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+        let (said, meant): (Vec<String>, Vec<String>) = (words(&text), words(why));
+        assert!(said.ends_with(&meant), "{text}");
     }
 }

@@ -59,7 +59,7 @@ pub(crate) enum ByArg {
     /// Disks
     #[default]
     Disk,
-    /// Classes: the sum of their disks
+    /// Classes: the sum of their disks, and of those in none
     Class,
     /// Datastores: their disks, and what is copied from and to them
     Datastore,

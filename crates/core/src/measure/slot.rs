@@ -147,7 +147,8 @@ impl Summary {
             let one = |slot| f64::from(size(slot)) * count(slot) as f64;
             Side {
                 operations: slots.iter().map(count).sum(),
-                bytes: slots.iter().map(one).sum(),
+                // The sum of no floats is -0.0, which is no number of bytes.
+                bytes: slots.iter().map(one).fold(0.0, |sum, bytes| sum + bytes),
                 response: mean(time, count),
             }
         };
@@ -226,6 +227,13 @@ fn quantile(slots: &[Slot], part: f64) -> Option<Nanos> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_not_below_zero() {
+        let none = Summary::of(Nanos::from_secs(1), &[]);
+        assert!(none.bytes_per_second().is_sign_positive());
+        assert!(none.iops().is_sign_positive() && none.outstanding().is_sign_positive());
+    }
 
     #[test]
     fn a_slot_has_64_bytes() {

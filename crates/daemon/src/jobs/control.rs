@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use sterna_api::{AskGuard, Migration};
+use sterna_core::Bytes;
 use sterna_core::mirror::Control;
+use sterna_core::qos::policy::BYTES_MIN;
 
 use super::Job;
 use super::guard::wanted;
@@ -157,11 +159,20 @@ impl Daemon {
     }
 }
 
-/// A rate that makes sense.
+/// A rate that makes sense: fewer bytes than a guest can live on are a unit that was
+/// left out.
 pub(crate) fn check_rate(rate: Option<u64>) -> Result<()> {
     match rate {
         Some(0) => Err(DaemonError::invalid("a rate of 0 never ends")
             .hint("`sterna migration pause` makes a migration stand still")),
+        Some(rate) if rate < BYTES_MIN => {
+            let message = format!(
+                "at a rate of {}/s a migration takes for ever: {}/s are the least",
+                Bytes(rate),
+                Bytes(BYTES_MIN)
+            );
+            Err(DaemonError::invalid(message).hint(format!("was {rate}M meant?")))
+        }
         _ => Ok(()),
     }
 }

@@ -16,7 +16,6 @@ use super::start::partial;
 use super::view::then_resume;
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
-use crate::figures::Watch;
 use crate::store::{MigrationRecord, Pause};
 
 /// Why a migration cannot go on by itself.
@@ -75,7 +74,6 @@ impl Daemon {
         })?;
         {
             let mut state = lock(&job.state);
-            state.watch = Watch::new(record.application);
             state.tally.mirror_starts(start == Start::Suspect, record.pause.is_none());
             // Before the first event, which may be the last.
             state.running = true;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use sterna_api::{Application, Guard, Migration, StartMigration};
-use sterna_core::Bytes;
 use sterna_core::mirror::Control;
 use sterna_engine::datastore::{Datastore, DatastoreError};
 use sterna_engine::mirror::Start;
@@ -46,7 +45,7 @@ impl Daemon {
         let to = self.shelf(&request.to)?;
         self.check_may_move(&disk, request)?;
         let store = to.open()?;
-        check_room(&disk, request, &to, &store)?;
+        self.check_room(&disk, request, &to, &store)?;
         let before = summarized(&self.samples.of_disk(disk.id, RECENT));
         let mut record = new_record(&disk, request, guard, before);
         record.id = self.store.add_migration(record.clone())?;
@@ -192,33 +191,6 @@ pub(super) fn partial(record: &MigrationRecord) -> Identity {
         generation: record.destination_generation,
         role: Role::Partial,
     }
-}
-
-/// Refuses a device or export that is too small, before anything is recorded. A
-/// directory says so itself when it makes the image.
-fn check_room(
-    disk: &DiskRecord,
-    request: &StartMigration,
-    to: &Shelf,
-    store: &Datastore,
-) -> Result<()> {
-    if store.holds_many() {
-        return Ok(());
-    }
-    let Some(space) = to.space() else { return Ok(()) };
-    if space.capacity >= disk.size {
-        return Ok(());
-    }
-    let message = format!(
-        "disk {} ({}) does not fit on datastore {} ({}): {} are missing",
-        disk.name,
-        Bytes(disk.size),
-        request.to,
-        Bytes(space.capacity),
-        Bytes(disk.size - space.capacity)
-    );
-    Err(DaemonError::new(sterna_api::ErrorCode::NoSpace, message)
-        .hint("choose a larger datastore"))
 }
 
 /// A server that takes one client has it now, in the mirror, and could never be

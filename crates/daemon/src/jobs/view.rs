@@ -1,6 +1,6 @@
 //! A migration as the API shows it, with what to do about a pause.
 
-use sterna_api::{Guard, Guarding, Migration, MigrationState, Progress};
+use sterna_api::{Application, Guard, Guarding, Migration, MigrationState, Progress};
 use sterna_core::mirror::{self, PauseReason, Phase};
 
 use crate::daemon::{Daemon, lock};
@@ -24,13 +24,21 @@ impl Daemon {
         }
     }
 
+    /// How a migration's guard fares, if it has one at work.
+    pub(crate) fn guarding(&self, id: u64) -> Option<Guarding> {
+        lock(&self.job(id)?.state).guarding.clone()
+    }
+
     /// A record and what the engine says, in the API's form.
     pub(super) fn view(&self, record: MigrationRecord) -> Migration {
         let record = MigrationRecord { pause: self.standstill(&record), ..record };
         let mut progress = None;
         let mut application = record.application;
         let mut copied = record.tallied.copied;
-        let mut guard = asked(&record.guard);
+        let mut guard = match record.step.ended() {
+            true => fared(&record.guard, &application),
+            false => asked(&record.guard),
+        };
         if let Some(job) = self.job(record.id) {
             self.look_at(&job);
             let state = lock(&job.state);
@@ -65,6 +73,22 @@ impl Daemon {
             report: record.report,
         }
     }
+}
+
+/// How a guard has fared when all is over, by what the application had before and
+/// during the migration.
+pub(crate) fn fared(guard: &Guard, application: &Application) -> Option<Guarding> {
+    let known = asked(guard)?;
+    let (Some(before), Some(during)) = (application.before, application.during) else {
+        return Some(known);
+    };
+    let is_busy = before.iops > 0.0;
+    Some(Guarding {
+        baseline_iops: Some(before.iops),
+        kept: is_busy.then(|| during.iops / before.iops),
+        p99_us: guard.p99_us.and(during.p99_us).map(|p99| p99 as u64),
+        ..known
+    })
 }
 
 /// A guard of which no more is known than that it was asked for.
@@ -176,4 +200,28 @@ pub(super) fn then_resume(first: &str, id: u64) -> String {
         "{first}; then `sterna migration resume {id}`, or give up with `sterna \
          migration cancel {id}`"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use sterna_api::Figures;
+
+    use super::*;
+
+    #[test]
+    fn what_a_guard_has_kept_is_said_at_its_end() {
+        let figures = |iops| Some(Figures { iops, ..Figures::default() });
+        let noticed = |before, during| Application {
+            before: figures(before),
+            during: figures(during),
+            ..Application::default()
+        };
+        let guard = Guard { keep: Some(0.97), ..Guard::default() };
+        let ended = fared(&guard, &noticed(1000.0, 987.0)).unwrap();
+        assert_eq!((ended.baseline_iops, ended.kept), (Some(1000.0), Some(0.987)));
+        // Nobody was there, or nobody looked.
+        assert_eq!(fared(&guard, &noticed(0.0, 9.0)).unwrap().kept, None);
+        assert_eq!(fared(&guard, &Application::default()), asked(&guard));
+        assert_eq!(fared(&Guard::default(), &noticed(1000.0, 987.0)), None);
+    }
 }

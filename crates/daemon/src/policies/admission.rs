@@ -4,15 +4,20 @@
 //! elsewhere (`samples`). Where it is not known, every reservation is accepted, and
 //! said to be unproven.
 //!
+//! What no datastore at all can mean or do is refused in any case: a unit was left out,
+//! or is another one.
+//!
 //! A change is refused only if it makes things worse: where too much is reserved
 //! already, less can be asked for in steps.
 
 use std::collections::BTreeSet;
 
-use sterna_core::qos::ClassId;
-use sterna_core::qos::policy::{Basis, Capacity, Oversold, Plan, Unproven, admit};
-
+use sterna_core::Bytes;
 use sterna_core::measure::LqFit;
+use sterna_core::qos::policy::{
+    Aim, BYTES_MIN, Basis, Capacity, Oversold, Plan, Unproven, admit,
+};
+use sterna_core::qos::{ClassId, Rate};
 use sterna_engine::Shape;
 
 use super::book::{Book, Entry};
@@ -27,11 +32,23 @@ const ERRORS: f64 = 2.0;
 /// find it so much slower or faster, however well the line fits.
 const MIXTURE_PERCENT: f64 = 20.0;
 
+/// The most that can be reserved in bytes per second: the memory of a large host moves
+/// less, and its storage is behind that.
+const RESERVED_BYTES_MAX: u64 = 1 << 40;
+/// The most that can be reserved in requests per second: so many of 4 KiB are about the
+/// bytes above.
+const RESERVED_REQUESTS_MAX: u64 = RESERVED_BYTES_MAX / 4096;
+
 impl Daemon {
     /// Refuses what `next` would reserve for a class beyond what its datastores do.
     pub(super) fn check_admission(&self, next: &Book, class: ClassId) -> Result<()> {
         let disks = self.store.disks()?;
         let now = self.book();
+        if let Some(entry) = next.get(class) {
+            let before = now.get(class).map_or_else(Vec::new, reserved);
+            let new = reserved(entry).into_iter().filter(|rate| !before.contains(rate));
+            new.into_iter().try_for_each(check_meant)?;
+        }
         for name in datastores_of(next, class, &disks) {
             let Ok(shelf) = self.shelf(name) else { continue };
             let Err(after) = self.judge(next, &shelf, &disks) else { continue };
@@ -104,6 +121,37 @@ impl Daemon {
     }
 }
 
+/// All that is ever reserved for a class.
+fn reserved(entry: &Entry) -> Vec<Rate> {
+    let floors = entry.policies.iter().filter_map(|policy| match policy.aim {
+        Aim::Cruise(cruise) => cruise.floor,
+        Aim::Limit(_) | Aim::Depth(_) => None,
+    });
+    entry.record.reservation.into_iter().chain(floors).collect()
+}
+
+/// Refuses a reservation that nobody can mean.
+fn check_meant(rate: Rate) -> Result<()> {
+    match rate {
+        Rate::Bytes(bytes) if bytes < BYTES_MIN => {
+            let message =
+                format!("{rate} reserve nothing: {}/s are the least", Bytes(BYTES_MIN));
+            let hint = format!("was {bytes}M meant, or {bytes}iops?");
+            Err(DaemonError::invalid(message).hint(hint))
+        }
+        Rate::Bytes(RESERVED_BYTES_MAX..) | Rate::Requests(RESERVED_REQUESTS_MAX..) => {
+            let most = match rate {
+                Rate::Bytes(_) => Rate::Bytes(RESERVED_BYTES_MAX),
+                Rate::Requests(_) => Rate::Requests(RESERVED_REQUESTS_MAX),
+            };
+            let message =
+                format!("no datastore can keep {rate}: less than {most} can be reserved");
+            Err(DaemonError::invalid(message).hint("reserve what the class needs"))
+        }
+        Rate::Bytes(_) | Rate::Requests(_) => Ok(()),
+    }
+}
+
 /// The datastores on which a class may want what is reserved for it; none if nothing
 /// is.
 fn datastores_of<'a>(
@@ -147,6 +195,19 @@ mod tests {
     use sterna_core::measure::Line;
 
     use super::*;
+
+    #[test]
+    fn what_is_reserved_is_what_somebody_can_mean() {
+        let said = |rate| check_meant(rate).err().map(|error| error.to_string());
+        for rate in [Rate::Bytes(BYTES_MIN), Rate::Requests(1), Rate::Bytes(40 << 30)] {
+            assert_eq!(said(rate), None, "{rate}");
+        }
+        let few = "5 B/s reserve nothing: 64.0 KiB/s are the least";
+        assert_eq!(said(Rate::Bytes(5)).as_deref(), Some(few));
+        for rate in [Rate::Bytes(999_999 << 40), Rate::Requests(u64::MAX)] {
+            assert!(said(rate).unwrap().starts_with("no datastore can keep"), "{rate}");
+        }
+    }
 
     fn line(slope: f64, slope_error: f64) -> LqFit {
         let unloaded = Nanos::from_millis(5);

@@ -35,6 +35,11 @@ impl Force {
         self.held.get(&class).copied()
     }
 
+    /// Whether a disk is held together with others that are in no class.
+    pub(super) fn holds_alone(&self, disk: DiskId) -> bool {
+        self.alone.contains(&disk)
+    }
+
     /// What has become of a target.
     pub(super) fn cruise(&self, policy: PolicyId) -> CruiseState {
         self.cruises.get(&policy).cloned().unwrap_or(CruiseState {

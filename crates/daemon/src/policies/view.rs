@@ -4,6 +4,7 @@ use sterna_api::{Explanation, HeldFor, Policy, Standing, Terms};
 use sterna_core::Nanos;
 use sterna_core::qos::ClassId;
 use sterna_core::qos::policy::{Aim, Stands, resolve};
+use sterna_engine::DiskId;
 
 use super::book::{Book, Entry};
 use super::cruise::HeldTo;
@@ -58,6 +59,15 @@ impl Daemon {
             iops: limit.requests,
             response_ms: limit.response.map(Nanos::as_millis_f64),
         })
+    }
+
+    /// What a disk is held to with its class, or with the others that are in none.
+    pub(crate) fn view_held_disk(&self, book: &Book, disk: DiskId) -> Option<HeldFor> {
+        let alone = || lock(&self.service.force).holds_alone(disk);
+        match book.class_of(disk) {
+            Some(entry) => self.view_held(book, entry.record.id),
+            None => alone().then(|| self.view_held(book, ClassId::OTHERS)).flatten(),
+        }
     }
 
     /// What binds a class now, since when, and what would change that.

@@ -4,8 +4,8 @@
 //! them here; whoever decides something ten times a second listens; whoever wants to
 //! know later asks for a span of the last hour.
 //!
-//! A class's window is its disks' joined; the built-in class `migration` is what was
-//! copied. A datastore's is that of the disks whose image it holds and of what was
+//! A class's window is its disks' joined, and that of the disks in none is another; the
+//! built-in class `migration` is what was copied. A datastore's is that of the disks whose image it holds and of what was
 //! copied from and to it, so it is what its device did. A disk that moved counts where
 //! its image was at the time.
 //!
@@ -151,9 +151,8 @@ impl Table {
         for Sample { disk, datastore, class, window } in &tick.disks {
             self.disks.push(*disk, now, window);
             all.join(window);
-            if let Some(class) = class {
-                classes.entry(*class).or_default().join(window);
-            }
+            let class = class.unwrap_or(ClassId::OTHERS);
+            classes.entry(class).or_default().join(window);
             if let Some(datastore) = datastore {
                 datastores.entry(datastore).or_default().join(window);
             }

@@ -2,9 +2,10 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use sterna_api::{Load, SideLoad, Top, TopBy, TopRow};
+use sterna_api::{Load, NO_CLASS, SideLoad, Top, TopBy, TopRow};
 use sterna_core::Nanos;
 use sterna_core::measure::{Side, Summary};
+use sterna_core::qos::ClassId;
 
 use super::Table;
 use crate::daemon::{Daemon, lock};
@@ -45,7 +46,8 @@ impl Daemon {
             TopBy::Class => {
                 let of = |id| table.classes.since(id, now, span);
                 let records = book.entries().map(|entry| &entry.record);
-                records.map(|class| row(&class.name, &of(&class.id))).collect()
+                let classes = records.map(|class| row(&class.name, &of(&class.id)));
+                classes.chain([row(NO_CLASS, &of(&ClassId::OTHERS))]).collect()
             }
             TopBy::Datastore => {
                 let names = shelves.iter().map(|shelf| shelf.name());

@@ -8,6 +8,7 @@ use sterna_qemu::Drive;
 
 use super::Reach;
 use crate::error::{DaemonError, Result};
+use crate::jobs::no_room;
 use crate::shelf::Shelf;
 
 /// The directory of a datastore that QEMU can open.
@@ -46,15 +47,8 @@ pub(super) fn check_room(shelf: &Shelf, drive: &Drive) -> Result<()> {
     if space.free >= needs {
         return Ok(());
     }
-    let missing = sterna_core::Bytes(needs - space.free);
-    let message = format!(
-        "disk {} takes {}, and datastore {name} has {} free: {missing} are missing",
-        drive.device,
-        sterna_core::Bytes(needs),
-        sterna_core::Bytes(space.free)
-    );
-    let code = sterna_api::ErrorCode::NoSpace;
-    Err(DaemonError::new(code, message).hint(format!("make room on datastore {name}")))
+    Err(no_room(&drive.device, needs, name, space.free)
+        .hint(format!("make room on datastore {name}")))
 }
 
 /// Where an image is that is on no datastore: its directory, if it has one.

@@ -226,6 +226,12 @@ impl Daemon {
         Ok(all.into_iter().map(|record| self.view_vm_move(record)).collect())
     }
 
+    /// The moves that are under way, as migrations.
+    pub(crate) fn open_vm_moves(&self) -> Result<Vec<Migration>> {
+        let open = self.store.open_vm_moves()?;
+        Ok(open.into_iter().map(|record| self.view_vm_move(record)).collect())
+    }
+
     /// A move as a migration, if that number is one.
     pub(crate) fn show_vm_move(&self, id: u64) -> Result<Option<Migration>> {
         let record = self.store.vm_move(id)?;

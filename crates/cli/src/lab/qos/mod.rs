@@ -52,7 +52,7 @@ pub(crate) struct QosArgs {
         value_parser = clap::value_parser!(u32).range(i64::from(MINUTES)..=240)
     )]
     minutes: Option<u32>,
-    /// Only see that it works, in two minutes
+    /// Only see that it works, in two and a half minutes
     #[arg(long)]
     quick: bool,
     /// In virtual time, at the paper's size: takes seconds, and loads nothing
