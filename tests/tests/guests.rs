@@ -6,6 +6,7 @@
 //! must be there, and neither the guest's kernel nor its file systems nor PostgreSQL may
 //! have anything to say.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -25,6 +26,8 @@ const SIZES: [u64; 3] = [160 * MIB, 64 * MIB, 128 * MIB];
 enum Way {
     Nbd,
     VhostUser,
+    /// QEMU serves them itself, from files.
+    Qemu,
 }
 
 /// A store in a guest, with customers.
@@ -43,9 +46,18 @@ impl Shop {
         let stage = Stage::new();
         let mut disks = Vec::new();
         for (name, size) in DISKS.into_iter().zip(SIZES) {
-            stage.disk(name, size);
-            disks.extend(attached(&stage, name, way));
+            if way == Way::Qemu {
+                disks.extend(served_by_qemu(&stage, name, size));
+            } else {
+                stage.disk(name, size);
+                disks.extend(attached(&stage, name, way));
+            }
         }
+        let qmp = stage.scratch.socket("qmp");
+        disks.extend([
+            "-qmp".into(),
+            format!("unix:{},server=on,wait=off", qmp.display()),
+        ]);
         let mut guest = Guest::given(&stage.scratch, &disks)?;
         guest.run("database make");
         let uri = guest.uri();
@@ -111,6 +123,7 @@ impl Shop {
 fn attached(stage: &Stage, disk: &str, way: Way) -> Vec<String> {
     let name = match way {
         Way::Nbd => "nbd",
+        Way::Qemu => unreachable!("Sterna has no such disk yet"),
         Way::VhostUser => {
             let socket = stage.scratch.socket(disk);
             let socket = socket.display();
@@ -134,6 +147,18 @@ fn attached(stage: &Stage, disk: &str, way: Way) -> Vec<String> {
         false => (*word).to_owned(),
     };
     words.chunks(2).filter(of_disk).flatten().map(word).collect()
+}
+
+/// QEMU's arguments for a disk of its own: a raw file.
+#[track_caller]
+fn served_by_qemu(stage: &Stage, disk: &str, size: u64) -> Vec<String> {
+    let path = stage.scratch.path(&format!("{disk}.raw"));
+    let file = File::create(&path).expect("make a disk");
+    file.set_len(size).expect("make it large");
+    let file = format!("driver=file,node-name={disk}-file,filename={}", path.display());
+    let raw = format!("driver=raw,node-name={disk}-raw,file={disk}-file");
+    let device = format!("virtio-blk-pci,drive={disk}-raw,id={disk},serial={disk}");
+    ["-blockdev", &file, "-blockdev", &raw, "-device", &device].map(str::to_owned).into()
 }
 
 /// How many orders are in a file of them.
@@ -185,4 +210,33 @@ fn a_database_under_load_survives_a_daemon_that_is_killed_in_the_middle_of_a_mov
         shop.sells();
         shop.close();
     }
+}
+
+#[test]
+fn a_database_under_load_survives_that_its_disks_are_adopted_moved_and_released() {
+    let Some(mut shop) = Shop::open(Way::Qemu) else { return };
+    let qmp = shop.stage.scratch.socket("qmp");
+    shop.stage.daemon.sterna(&format!("vm add shop --qmp {}", qmp.display())).ok();
+    for disk in DISKS {
+        shop.stage.daemon.sterna(&format!("vm adopt shop {disk} --on here")).ok();
+        shop.sells();
+    }
+    for round in 0..10 {
+        let to = if round % 2 == 0 { "there" } else { "here" };
+        shop.move_to(&["shop-data"], to);
+    }
+    shop.move_to(
+        &DISKS.map(|disk| format!("shop-{disk}")).each_ref().map(|it| &**it),
+        "there",
+    );
+    for disk in DISKS {
+        let file = shop.stage.scratch.path(&format!("{disk}-again.raw"));
+        let line = format!("vm release shop {disk} --to {}", file.display());
+        shop.stage.daemon.sterna(&line).ok();
+        shop.sells();
+    }
+    // Its disks are files again, so it does not need the daemon.
+    shop.stage.daemon.kill();
+    shop.sells();
+    shop.close();
 }
