@@ -1,8 +1,9 @@
 //! A copier with a static speed, as hypervisors have.
 //!
-//! It has [`DEPTH`] chunks of [`CHUNK`] in flight; in each slice of time it starts as
-//! many as its speed allows in one, as fast as the arrays take them, and one that is too
-//! many is made up for by the next slices (QEMU's mirror and its rate limit).
+//! It goes in runs of [`RUN`], with [`DEPTH`] chunks of [`CHUNK`] in flight, as fast as
+//! the arrays take them. A run begins when the one before has, and what that was too much
+//! for a slice of time, at its speed, is made up for by the next slices (QEMU's mirror,
+//! its buffer and its rate limit).
 
 use std::collections::HashMap;
 
@@ -12,6 +13,9 @@ use super::stage::{Answered, Stage};
 
 /// Bytes of a chunk.
 const CHUNK: u64 = 1 << 20;
+
+/// Bytes that are read one after the other, whatever the speed.
+const RUN: u64 = 10 << 20;
 
 /// Chunks in flight.
 const DEPTH: usize = 16;
@@ -24,7 +28,9 @@ pub(super) struct StaticMover {
     /// Bytes in a slice.
     quota: u64,
     begun: u64,
-    /// Bytes that have started in the slice that ends then.
+    /// Bytes that have not begun of the present run.
+    run: u64,
+    /// Bytes of runs that have started in the slice that ends then.
     started: u64,
     slice: Nanos,
     in_flight: HashMap<u64, ByteRange>,
@@ -37,6 +43,7 @@ impl StaticMover {
             size,
             quota: quota.max(1),
             begun: 0,
+            run: 0,
             started: 0,
             slice: SLICE,
             in_flight: HashMap::new(),
@@ -73,15 +80,19 @@ impl StaticMover {
     }
 
     fn start(&mut self, stage: &mut Stage) {
-        while self.begun < self.size
-            && self.in_flight.len() < DEPTH
-            && self.started < self.quota
-        {
-            let range = ByteRange::new(self.begun, CHUNK.min(self.size - self.begun));
+        while self.in_flight.len() < DEPTH {
+            if self.run == 0 && self.started < self.quota {
+                self.run = RUN.min(self.size - self.begun);
+                self.started += self.run;
+            }
+            if self.run == 0 {
+                return;
+            }
+            let range = ByteRange::new(self.begun, CHUNK.min(self.run));
             self.in_flight.insert(self.begun, range);
             stage.read(self.begun, range);
             self.begun += range.len;
-            self.started += range.len;
+            self.run -= range.len;
         }
     }
 }
