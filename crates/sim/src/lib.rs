@@ -17,6 +17,7 @@ mod dice;
 mod fault;
 mod gate;
 pub mod guarded;
+mod mover;
 mod series;
 pub mod svmotion;
 mod world;

@@ -2,44 +2,41 @@
 
 use std::collections::HashMap;
 
+use sterna_core::array::Kind;
 use sterna_core::guard::{Aim, Guard, Observation, Way};
-use sterna_core::mirror::{
-    Action, Config, Control, Counted, Event, JobId, JobKind, MemoryMap, Mirror, Outcome,
-    Progress, Request, RequestId, RequestKind, Stored,
-};
+use sterna_core::mirror::{Config, JobId, Progress};
 use sterna_core::{ByteRange, Nanos};
 
 use super::stage::{Answered, Stage};
+use crate::mover::{Mover, Order, Reply};
 
 /// A guard looks so often, as the daemon's.
 const WINDOW: Nanos = Nanos::from_millis(100);
 
 pub(super) struct GuardedMover {
-    mirror: Mirror<MemoryMap>,
+    mover: Mover,
     guard: Guard,
     last: Progress,
     /// What the application asked for, by the mirror's name for it.
     reads: HashMap<u64, ByteRange>,
     next: u64,
     jobs: HashMap<u64, ByteRange>,
-    events: Vec<Event>,
+    orders: Vec<Order>,
     ended: bool,
 }
 
 impl GuardedMover {
     pub(super) fn new(size: u64, aim: Aim) -> Self {
-        let allowance = Guard::FIRST;
-        let config = Config { allowance, reads_zero: true, ..Config::new(size) };
-        let map = MemoryMap::new(config.regions(), Stored::Absent);
-        let mirror = Mirror::new(Nanos(0), config, Counted::new(map));
+        let config = Config { allowance: Guard::FIRST, ..Config::new(size) };
+        let mover = Mover::new(Nanos(0), config);
         GuardedMover {
-            last: mirror.progress(),
-            mirror,
+            last: mover.progress(),
+            mover,
             guard: Guard::new(aim),
             reads: HashMap::new(),
             next: 0,
             jobs: HashMap::new(),
-            events: Vec::new(),
+            orders: Vec::new(),
             ended: false,
         }
     }
@@ -48,14 +45,14 @@ impl GuardedMover {
         let mut window = WINDOW;
         while !self.ended && stage.now() < until {
             while let Some(range) = stage.next_read() {
-                self.arrive(range);
+                self.arrive(stage, range);
             }
-            self.tell(stage);
-            let deadline = self.mirror.deadline().unwrap_or(window);
+            self.mover.tick(stage.now(), &mut self.orders);
+            self.obey(stage);
+            let deadline = self.mover.deadline().unwrap_or(window);
             for answered in stage.advance(deadline.min(window)) {
                 self.hear(stage, answered);
             }
-            self.events.push(Event::Tick);
             if stage.now() >= window {
                 window = window.plus(WINDOW);
                 self.look(stage);
@@ -64,69 +61,62 @@ impl GuardedMover {
     }
 
     /// The application asks for something.
-    fn arrive(&mut self, range: ByteRange) {
+    fn arrive(&mut self, stage: &mut Stage, range: ByteRange) {
         let id = self.next;
         self.next += 1;
         self.reads.insert(id, range);
-        let id = RequestId(id);
-        self.events.push(Event::Arrived(Request { id, kind: RequestKind::Read, range }));
+        let place = (range.offset, range.len);
+        self.mover.arrive(stage.now(), id, Kind::Read, place, &mut self.orders);
+        self.obey(stage);
     }
 
     fn hear(&mut self, stage: &mut Stage, answered: Answered) {
+        let (now, orders) = (stage.now(), &mut self.orders);
         match answered {
-            Answered::Guest(id) => {
-                self.events.push(Event::SourceDone { id: RequestId(id), ok: true });
-            }
+            Answered::Guest(id) => self.mover.source_done(now, id, orders),
             Answered::Read(number) => {
-                let job = JobId(number);
-                self.events.push(Event::JobOnSource { job, is: false });
+                self.mover.read(now, JobId(number), orders);
                 stage.write(number, self.jobs[&number]);
             }
             Answered::Write(number) => {
                 let written = self.jobs.remove(&number).map_or(0, |range| range.len);
-                let outcome = Outcome::Copied { written };
-                self.events.push(Event::JobDone { job: JobId(number), outcome });
+                self.mover.written(now, JobId(number), written, orders);
+            }
+        }
+        self.obey(stage);
+    }
+
+    /// Does what the mirror says.
+    fn obey(&mut self, stage: &mut Stage) {
+        while !self.orders.is_empty() {
+            for order in std::mem::take(&mut self.orders) {
+                self.carry_out(stage, order);
             }
         }
     }
 
-    /// Tells the mirror everything, and does what it says.
-    fn tell(&mut self, stage: &mut Stage) {
-        let mut actions = Vec::new();
-        while let Some(event) = (!self.events.is_empty()).then(|| self.events.remove(0)) {
-            self.mirror.handle(stage.now(), event, &mut actions);
-            for action in actions.drain(..) {
-                self.act(stage, &action);
-            }
-        }
-    }
-
-    fn act(&mut self, stage: &mut Stage, action: &Action) {
-        match *action {
-            Action::Source(id) => {
-                if let Some(range) = self.reads.remove(&id.0) {
-                    stage.ask(id.0, range);
+    fn carry_out(&mut self, stage: &mut Stage, order: Order) {
+        match order {
+            Order::Source(id) => {
+                if let Some(range) = self.reads.remove(&id) {
+                    stage.ask(id, range);
                 }
             }
-            Action::Start(job) if job.kind == JobKind::Scan => {
-                let outcome = Outcome::Scanned(Vec::new());
-                self.events.push(Event::JobDone { job: job.id, outcome });
+            Order::Read(job, range) => {
+                self.jobs.insert(job.0, range);
+                stage.read(job.0, range);
             }
-            Action::Start(job) => {
-                self.jobs.insert(job.id.0, job.range);
-                stage.read(job.id.0, job.range);
-            }
-            Action::FlushDestination => self.events.push(Event::Flushed(Ok(()))),
             // The destination has everything. How long the guest is held then is not
             // the guard's doing.
-            Action::Prepare => self.ended = true,
-            _ => {}
+            Order::Later(Reply::Prepared) => self.ended = true,
+            Order::Later(reply) => self.mover.reply(stage.now(), reply, &mut self.orders),
+            Order::Destination(_) | Order::Answer(_) | Order::Held(_) | Order::Ended => {}
         }
     }
 
     /// The guard looks at a window.
     fn look(&mut self, stage: &mut Stage) {
-        let now = self.mirror.progress();
+        let now = self.mover.progress();
         let last = std::mem::replace(&mut self.last, now);
         let guest = stage.window(WINDOW);
         let seen = Observation {
@@ -136,6 +126,7 @@ impl GuardedMover {
             mirrored: now.mirror_wait.since(last.mirror_wait),
         };
         let allowance = self.guard.step(&seen, Way::default());
-        self.events.push(Event::Control(Control::Allow(allowance)));
+        self.mover.allow(stage.now(), allowance, &mut self.orders);
+        self.obey(stage);
     }
 }

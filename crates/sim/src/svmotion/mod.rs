@@ -12,7 +12,7 @@
 //!
 //! **What is modelled here.** `storage` puts each array's pools behind its link; `host`
 //! has the cores, which the database shares with the copier; `users` are the closed loop
-//! of people who order; `mover` stands between the mirror and the arrays. `world` goes
+//! of people who order; the crate's `mover` stands between the mirror and the arrays. `world` goes
 //! from event to event, and `study` runs all scenes. `published` compares, and
 //! `parameters` says what was fitted to what.
 //!
@@ -27,7 +27,6 @@
 mod course;
 mod extent;
 mod host;
-mod mover;
 mod parameters;
 mod published;
 mod scene;

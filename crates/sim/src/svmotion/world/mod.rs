@@ -11,13 +11,13 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use sterna_core::Nanos;
 use sterna_core::array::{Completion, Kind};
-use sterna_core::mirror::JobId;
+use sterna_core::mirror::{Config, JobId, Rung};
 use sterna_workload::random::scatter;
 
+use crate::mover::{Mover, Order, Reply};
 use crate::svmotion::course::{Course, Stretch};
 use crate::svmotion::extent::Extent;
 use crate::svmotion::host::{Begun, Found, Host};
-use crate::svmotion::mover::{Mover, Order, Reply};
 use crate::svmotion::parameters::Parameters;
 use crate::svmotion::scene::{Disk, Load, Scene};
 use crate::svmotion::storage::Storage;
@@ -228,7 +228,10 @@ impl World {
         self.at(self.now.plus(STRETCH), Event::Stretch);
         if let Some(disk) = self.scene.disk {
             let bytes = disk.bytes().min(self.extent.bytes);
-            self.mover = Some(Mover::new(self.now, bytes, &self.parameters));
+            let Parameters { chunk, in_flight: depth, .. } = self.parameters;
+            let rung = Some(Rung { chunk, depth });
+            let config = Config { rung, ..Config::new(bytes) };
+            self.mover = Some(Mover::new(self.now, config));
             self.with_mover(|mover, now, orders| mover.tick(now, orders));
         }
     }

@@ -4,7 +4,7 @@ use sterna_core::array::{Completion, Kind};
 use sterna_core::{ByteRange, Nanos};
 
 use super::{Event, Open, Purpose, STEP, Waiting, World};
-use crate::svmotion::mover::{Mover, Order};
+use crate::mover::{Mover, Order};
 use crate::svmotion::scene::Disk;
 
 impl World {

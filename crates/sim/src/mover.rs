@@ -5,16 +5,15 @@
 
 use sterna_core::array::Kind;
 use sterna_core::mirror::{
-    Action, Commit, Config, Counted, Event, Job, JobId, JobKind, MemoryMap, Mirror,
-    Notice, Outcome, Request, RequestId, RequestKind, Rung, Stored,
+    Action, Allowance, Commit, Config, Control, Counted, Event, Job, JobId, JobKind,
+    MemoryMap, Mirror, Notice, Outcome, Progress, Request, RequestId, RequestKind,
+    Stored,
 };
 use sterna_core::{ByteRange, Nanos};
 
-use super::parameters::Parameters;
-
 /// What is to be done for the move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(crate) enum Order {
     /// Ask the source for what this guest's request wants.
     Source(u64),
     /// Write it to the destination as well.
@@ -33,7 +32,7 @@ pub(super) enum Order {
 
 /// What is answered by others than disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     /// Nothing is a hole.
     Scanned(u64),
     Flushed,
@@ -44,39 +43,52 @@ pub(super) enum Reply {
 
 /// The move under way.
 #[derive(Debug)]
-pub(super) struct Mover {
+pub(crate) struct Mover {
     mirror: Mirror<MemoryMap>,
     size: u64,
     actions: Vec<Action>,
 }
 
 impl Mover {
-    pub(super) fn new(now: Nanos, size: u64, parameters: &Parameters) -> Mover {
-        let Parameters { chunk, in_flight: depth, .. } = *parameters;
-        let rung = Some(Rung { chunk, depth });
-        let config = Config { rung, reads_zero: true, ..Config::new(size) };
+    /// To a destination that reads as zeroes.
+    pub(crate) fn new(now: Nanos, config: Config) -> Mover {
         let map = MemoryMap::new(config.regions(), Stored::Absent);
+        let config = Config { reads_zero: true, ..config };
         let mirror = Mirror::new(now, config, Counted::new(map));
-        Mover { mirror, size, actions: Vec::new() }
+        Mover { mirror, size: config.size, actions: Vec::new() }
     }
 
     /// Whether what a guest asks of the disk is the move's business. (Of a sample, what
     /// lies behind it is not.)
-    pub(super) fn concerns(&self, (offset, bytes): (u64, u64)) -> bool {
+    pub(crate) fn concerns(&self, (offset, bytes): (u64, u64)) -> bool {
         offset + bytes <= self.size
     }
 
     /// When time is to be told at the latest.
-    pub(super) fn deadline(&mut self) -> Option<Nanos> {
+    pub(crate) fn deadline(&mut self) -> Option<Nanos> {
         self.mirror.deadline()
     }
 
-    pub(super) fn tick(&mut self, now: Nanos, orders: &mut Vec<Order>) {
+    pub(crate) fn progress(&self) -> Progress {
+        self.mirror.progress()
+    }
+
+    /// What the copier may take from now on.
+    pub(crate) fn allow(
+        &mut self,
+        now: Nanos,
+        allowance: Allowance,
+        orders: &mut Vec<Order>,
+    ) {
+        self.tell(now, Event::Control(Control::Allow(allowance)), orders);
+    }
+
+    pub(crate) fn tick(&mut self, now: Nanos, orders: &mut Vec<Order>) {
         self.tell(now, Event::Tick, orders);
     }
 
     /// A guest's request has come.
-    pub(super) fn arrive(
+    pub(crate) fn arrive(
         &mut self,
         now: Nanos,
         id: u64,
@@ -93,11 +105,11 @@ impl Mover {
         self.tell(now, Event::Arrived(request), orders);
     }
 
-    pub(super) fn source_done(&mut self, now: Nanos, id: u64, orders: &mut Vec<Order>) {
+    pub(crate) fn source_done(&mut self, now: Nanos, id: u64, orders: &mut Vec<Order>) {
         self.tell(now, Event::SourceDone { id: RequestId(id), ok: true }, orders);
     }
 
-    pub(super) fn destination_done(
+    pub(crate) fn destination_done(
         &mut self,
         now: Nanos,
         id: u64,
@@ -108,11 +120,11 @@ impl Mover {
     }
 
     /// A job has read its bytes, and writes them from now on.
-    pub(super) fn read(&mut self, now: Nanos, job: JobId, orders: &mut Vec<Order>) {
+    pub(crate) fn read(&mut self, now: Nanos, job: JobId, orders: &mut Vec<Order>) {
         self.tell(now, Event::JobOnSource { job, is: false }, orders);
     }
 
-    pub(super) fn written(
+    pub(crate) fn written(
         &mut self,
         now: Nanos,
         job: JobId,
@@ -123,7 +135,7 @@ impl Mover {
         self.tell(now, Event::JobDone { job, outcome }, orders);
     }
 
-    pub(super) fn reply(&mut self, now: Nanos, reply: Reply, orders: &mut Vec<Order>) {
+    pub(crate) fn reply(&mut self, now: Nanos, reply: Reply, orders: &mut Vec<Order>) {
         let event = match reply {
             Reply::Scanned(job) => {
                 let outcome = Outcome::Scanned(Vec::new());
