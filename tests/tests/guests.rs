@@ -22,7 +22,7 @@ use sterna_tests::{Answer, Guest, MIB, Stage};
 const SIZES: [u64; 3] = [160 * MIB, 64 * MIB, 128 * MIB];
 
 /// How the guest reaches its disks.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 enum Way {
     Nbd,
     VhostUser,
@@ -46,12 +46,11 @@ impl Shop {
         let stage = Stage::new();
         let mut disks = Vec::new();
         for (name, size) in DISKS.into_iter().zip(SIZES) {
-            if way == Way::Qemu {
-                disks.extend(served_by_qemu(&stage, name, size));
-            } else {
-                stage.disk(name, size);
-                disks.extend(attached(&stage, name, way));
-            }
+            disks.extend(match way {
+                Way::Qemu => served_by_qemu(&stage, name, size),
+                Way::Nbd => served(&stage, name, size, "nbd"),
+                Way::VhostUser => served(&stage, name, size, "vhost-user"),
+            });
         }
         let qmp = stage.scratch.socket("qmp");
         disks.extend([
@@ -118,22 +117,16 @@ impl Shop {
     }
 }
 
-/// QEMU's arguments for a disk, with its name for a serial number.
+/// QEMU's arguments for a disk of Sterna's on the way of this name, with the disk's name
+/// for a serial number.
 #[track_caller]
-fn attached(stage: &Stage, disk: &str, way: Way) -> Vec<String> {
-    let name = match way {
-        Way::Nbd => "nbd",
-        Way::Qemu => unreachable!("Sterna has no such disk yet"),
-        Way::VhostUser => {
-            let socket = stage.scratch.socket(disk);
-            let socket = socket.display();
-            stage
-                .daemon
-                .sterna(&format!("disk attach {disk} --vhost-user {socket}"))
-                .ok();
-            "vhost-user"
-        }
-    };
+fn served(stage: &Stage, disk: &str, size: u64, name: &str) -> Vec<String> {
+    stage.disk(disk, size);
+    if name == "vhost-user" {
+        let socket = stage.scratch.socket(disk);
+        let line = format!("disk attach {disk} --vhost-user {}", socket.display());
+        stage.daemon.sterna(&line).ok();
+    }
     let ways = stage.daemon.json(&format!("disk qemu-args {disk}"));
     let mut ways = ways.as_array().expect("ways in").iter();
     let found = ways.find(|way| way["way"] == name).expect("the way asked for");

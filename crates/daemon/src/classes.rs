@@ -7,8 +7,8 @@
 use std::collections::BTreeSet;
 
 use sterna_api::{ChangeClass, Class, CreateClass, Terms};
-use sterna_core::qos::policy::{Contradiction, resolve};
-use sterna_core::qos::{ClassId, Rate, SHARES, SHARES_MAX};
+use sterna_core::qos::policy::resolve;
+use sterna_core::qos::{ClassId, Rate, SHARES};
 use sterna_engine::DiskId;
 
 use crate::claims::Claim;
@@ -46,7 +46,6 @@ impl Daemon {
     pub(crate) fn create_class(&self, request: &CreateClass) -> Result<Class> {
         let CreateClass { name, disks, shares, reservation } = request;
         check_name("class", name)?;
-        check_shares(name, *shares)?;
         let reservation = reservation.map(Rate::try_from).transpose();
         let record = ClassRecord {
             id: NEW,
@@ -81,7 +80,6 @@ impl Daemon {
         name: &str,
         request: &ChangeClass,
     ) -> Result<Class> {
-        check_shares(name, request.shares)?;
         let (add, _added) = self.claim_disks(&request.add)?;
         let (remove, _removed) = self.claim_disks(&request.remove)?;
         let reservation =
@@ -195,17 +193,5 @@ impl Daemon {
             notes: self.reservation_notes(entry.record.id)?,
             created: entry.record.created,
         })
-    }
-}
-
-/// Refuses shares that no class has, whatever its policies say.
-fn check_shares(class: &str, shares: Option<u32>) -> Result<()> {
-    match shares {
-        Some(shares) if !(1..=SHARES_MAX).contains(&shares) => {
-            let message = format!("class {class}: {}", Contradiction::Shares(shares));
-            Err(DaemonError::invalid(message)
-                .hint(format!("without --shares a class has {SHARES}")))
-        }
-        _ => Ok(()),
     }
 }

@@ -319,7 +319,7 @@ fn a_guest_that_waits_for_its_turn_is_not_copied_beside() {
     }
     client.receive_all(1);
     let mut spec = spec(folder.path(), size);
-    spec.options.allowance = Allowance { busy: Some(0), ..Allowance::default() };
+    spec.options.allowance = Allowance::IDLE_ONLY;
     let (sender, events) = mpsc::channel();
     engine.migrate(&spec, sender).expect("starts");
     client.receive_all(1);

@@ -39,7 +39,7 @@ pub struct Guard {
 
 impl Guard {
     /// What the copier may take before anything was seen: nothing beside the guest.
-    pub const FIRST: Allowance = Allowance { busy: Some(0), idle: None, chunk: None };
+    pub const FIRST: Allowance = Allowance::IDLE_ONLY;
 
     /// A guard that has seen nothing yet.
     pub fn new(aim: Aim) -> Self {
@@ -65,7 +65,7 @@ impl Guard {
             if let Some(keep) = &mut self.keep {
                 keep.interrupt();
             }
-            return Allowance { busy: Some(0), idle: None, chunk: None };
+            return Allowance::IDLE_ONLY;
         }
         if let Some(ceiling) = &mut self.ceiling {
             ceiling.step(seen);

@@ -210,7 +210,7 @@ impl Turns {
         let long = self.run(0, true) == OFF_MIN && self.run(OFF_MIN, false) >= NEAR;
         let on = || sum(self.recent.range(OFF_MIN..OFF_MIN + NEAR));
         let off = || sum(self.recent.range(..CLEAN));
-        long.then(|| 1.0 - on().iops() / off().iops().max(1e-9))
+        long.then(|| loss(&on(), &off()))
     }
 
     /// Windows of this kind in a row, from the one of this age on.
@@ -232,11 +232,10 @@ impl Turns {
         steady(&before, &after)?;
         let off = sum([before, after].iter());
         // Its last chunks end after it, and so do the requests that waited for them.
-        let missing = off.iops() * tail.span.as_secs_f64() - tail.operations as f64;
-        let lost = (missing / on.span.as_secs_f64().max(1e-9)) / off.iops().max(1e-9);
+        let part = tail.span.as_secs_f64() / on.span.as_secs_f64().max(1e-9);
         let copied = on.copied + tail.copied;
-        let pair = pair(&Seen { copied, ..on }, &off)?;
-        Some(Pair { loss: pair.loss + lost, ..pair })
+        let pair = pair(&Seen { copied, ..on }, &off);
+        Some(Pair { loss: pair.loss + loss(&tail, &off) * part, ..pair })
     }
 
     /// A pause with what is around it.
@@ -250,7 +249,7 @@ impl Turns {
         let off = sum(self.recent.range(NEAR..before - TAIL));
         let before = sum(self.recent.range(before..before + NEAR));
         steady(&before, &after)?;
-        pair(&sum([before, after].iter()), &off)
+        Some(pair(&sum([before, after].iter()), &off))
     }
 }
 
@@ -260,12 +259,17 @@ fn steady(before: &Seen, after: &Seen) -> Option<()> {
     ((before - after).abs() <= JUMP * (before + after) / 2.0).then_some(())
 }
 
-fn pair(on: &Seen, off: &Seen) -> Option<Pair> {
-    Some(Pair {
+/// The part of the IO/s without the copy that is missing.
+fn loss(on: &Seen, off: &Seen) -> f64 {
+    1.0 - on.iops() / off.iops().max(1e-9)
+}
+
+fn pair(on: &Seen, off: &Seen) -> Pair {
+    Pair {
         rate: on.copied as f64 / on.span.as_secs_f64().max(1e-9),
-        loss: 1.0 - on.iops() / off.iops().max(1e-9),
+        loss: loss(on, off),
         growth: on.latency() / off.latency().max(1.0),
         iops: off.iops(),
         stretch: on.length() / off.length().max(1e-9),
-    })
+    }
 }

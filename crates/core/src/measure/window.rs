@@ -89,6 +89,11 @@ impl Window {
         }
     }
 
+    /// Whether nothing was answered, and nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        self.in_flight == 0 && self.total().operations == 0
+    }
+
     /// Adds what somebody else did in the same window.
     pub fn join(&mut self, other: &Window) {
         self.span = self.span.max(other.span);

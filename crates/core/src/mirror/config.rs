@@ -53,6 +53,11 @@ pub struct Allowance {
     pub chunk: Option<u64>,
 }
 
+impl Allowance {
+    /// Nothing while the guest is there, and everything while it is gone.
+    pub const IDLE_ONLY: Allowance = Allowance { busy: Some(0), idle: None, chunk: None };
+}
+
 /// What a migration is told at its start.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {

@@ -324,10 +324,7 @@ mod tests {
         let mut pace = pace(Some(20 * MIB), None);
         pace.done(Nanos::from_secs(1), MIB, MIB);
         assert!(pace.rate() > 0.0);
-        pace.allow(
-            Nanos::from_secs(1),
-            Allowance { busy: Some(0), idle: None, chunk: None },
-        );
+        pace.allow(Nanos::from_secs(1), Allowance::IDLE_ONLY);
         for second in 2..30 {
             pace.look(Nanos::from_secs(second), true, true);
         }
@@ -395,7 +392,7 @@ mod tests {
             Nanos(0),
             None,
             Some(MIB),
-            Allowance { busy: Some(50 * MIB), idle: None, chunk: None },
+            Allowance { busy: Some(50 * MIB), ..Allowance::default() },
         );
         for guest in [true, false] {
             pace.look(Nanos::from_secs(1), guest, guest);
@@ -415,7 +412,7 @@ mod tests {
                 Nanos(0),
                 None,
                 Some(MIB),
-                Allowance { busy: Some(50 * MIB), idle: None, chunk: None },
+                Allowance { busy: Some(50 * MIB), ..Allowance::default() },
             );
         }
     }

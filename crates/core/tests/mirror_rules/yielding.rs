@@ -7,8 +7,6 @@ use sterna_core::mirror::{
 
 use crate::bench::{Bench, REGION, REGIONS};
 
-const IDLE_ONLY: Allowance = Allowance { busy: Some(0), idle: None, chunk: None };
-
 /// Longer than any guest with few requests is waited for.
 const GONE: Nanos = Nanos::from_millis(300);
 
@@ -18,7 +16,7 @@ fn guarded(allowance: Allowance) -> Bench {
 
 #[test]
 fn with_no_busy_rate_nothing_starts_until_the_guest_is_gone() {
-    let mut bench = guarded(IDLE_ONLY);
+    let mut bench = guarded(Allowance::IDLE_ONLY);
     bench.write(1, 0);
     assert_eq!(bench.jobs(), []);
     bench.after(Nanos::from_secs(1)).tell(Event::Tick);
@@ -33,7 +31,7 @@ fn with_no_busy_rate_nothing_starts_until_the_guest_is_gone() {
 
 #[test]
 fn a_guest_whose_requests_wait_for_their_turn_is_there() {
-    let mut bench = guarded(IDLE_ONLY);
+    let mut bench = guarded(Allowance::IDLE_ONLY);
     for id in 0..20 {
         // Half a second for its turn, a millisecond at the device, and the next one.
         bench.tell(Event::GuestWaits(true));
@@ -62,7 +60,7 @@ fn a_pause_of_the_guest_ends_when_its_request_begins_to_wait() {
     // Pauses of 10 ms, and each request waits for its turn: the guest is gone after
     // eight such pauses, as it is without turns.
     let gone_after = |turns: bool| {
-        let mut bench = guarded(IDLE_ONLY);
+        let mut bench = guarded(Allowance::IDLE_ONLY);
         for id in 0..100 {
             bench.after(Nanos::from_millis(10));
             if turns {
@@ -82,7 +80,7 @@ fn a_pause_of_the_guest_ends_when_its_request_begins_to_wait() {
 
 #[test]
 fn the_first_request_of_the_guest_stops_the_next_chunk() {
-    let mut bench = guarded(IDLE_ONLY);
+    let mut bench = guarded(Allowance::IDLE_ONLY);
     bench.after(GONE).tell(Event::Tick);
     let first = bench.jobs()[0];
     bench.write(1, REGIONS - 1);
@@ -94,7 +92,7 @@ fn the_first_request_of_the_guest_stops_the_next_chunk() {
 #[test]
 fn a_busy_rate_is_kept_while_the_guest_is_there() {
     let rate = 10 * REGION;
-    let mut bench = guarded(Allowance { busy: Some(rate), idle: None, chunk: None });
+    let mut bench = guarded(Allowance { busy: Some(rate), ..Allowance::default() });
     bench.write(1, REGIONS - 1);
     let [chunk] = bench.jobs()[..] else { panic!("one chunk of debt") };
     assert_eq!(chunk.range.len, REGION, "a small one");
@@ -117,7 +115,7 @@ fn a_claimed_region_is_copied_whatever_the_allowance() {
     }
     let [claimed] = bench.jobs()[..] else { panic!("a small copy that is waited for") };
     assert_eq!(bench.write(10, 0), [], "it waits");
-    bench.tell(Event::Control(Control::Allow(IDLE_ONLY)));
+    bench.tell(Event::Control(Control::Allow(Allowance::IDLE_ONLY)));
     let failed = Outcome::SourceFailed(5);
     bench.tell(Event::JobDone { job: claimed.id, outcome: failed });
     let [again] = bench.jobs()[..] else { panic!("the guest waits for it") };
@@ -132,7 +130,7 @@ fn a_copier_that_yields_is_not_a_destination_that_is_too_slow() {
     // The first pass is over, and a region is behind; the guest never goes away.
     let [job] = bench.jobs()[..] else { panic!("one chunk") };
     bench.write(1, 0);
-    bench.tell(Event::Control(Control::Allow(IDLE_ONLY)));
+    bench.tell(Event::Control(Control::Allow(Allowance::IDLE_ONLY)));
     bench.copied(job);
     for _ in 0..100 {
         bench.after(Nanos::from_secs(1)).tell(Event::Tick);
@@ -149,14 +147,14 @@ fn a_copier_that_yields_is_not_a_destination_that_is_too_slow() {
 #[test]
 fn mirrored_writes_go_on_whatever_the_allowance() {
     let mut bench = Bench::almost_done();
-    bench.tell(Event::Control(Control::Allow(IDLE_ONLY)));
+    bench.tell(Event::Control(Control::Allow(Allowance::IDLE_ONLY)));
     bench.write(1, 0);
     assert_eq!(bench.asked, [crate::bench::source(1), crate::bench::destination(1)]);
 }
 
 #[test]
 fn how_long_the_guest_was_gone_is_counted() {
-    let mut bench = guarded(IDLE_ONLY);
+    let mut bench = guarded(Allowance::IDLE_ONLY);
     bench.write(1, 0);
     bench.source_done(1);
     bench.after(Nanos::from_secs(3)).tell(Event::Tick);

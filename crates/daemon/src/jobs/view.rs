@@ -35,10 +35,7 @@ impl Daemon {
         let mut progress = None;
         let mut application = record.application;
         let mut copied = record.tallied.copied;
-        let mut guard = match record.step.ended() {
-            true => fared(&record.guard, &application),
-            false => asked(&record.guard),
-        };
+        let mut guard = recorded(&record.guard, &application, record.step);
         if let Some(job) = self.job(record.id) {
             self.look_at(&job);
             let state = lock(&job.state);
@@ -75,9 +72,18 @@ impl Daemon {
     }
 }
 
+/// A guard by the records: how it has fared, or that it was asked for.
+pub(crate) fn recorded(
+    guard: &Guard,
+    application: &Application,
+    step: Step,
+) -> Option<Guarding> {
+    if step.ended() { fared(guard, application) } else { asked(guard) }
+}
+
 /// How a guard has fared when all is over, by what the application had before and
 /// during the migration.
-pub(crate) fn fared(guard: &Guard, application: &Application) -> Option<Guarding> {
+fn fared(guard: &Guard, application: &Application) -> Option<Guarding> {
     let known = asked(guard)?;
     let (Some(before), Some(during)) = (application.before, application.during) else {
         return Some(known);
@@ -92,7 +98,7 @@ pub(crate) fn fared(guard: &Guard, application: &Application) -> Option<Guarding
 }
 
 /// A guard of which no more is known than that it was asked for.
-pub(crate) fn asked(guard: &Guard) -> Option<Guarding> {
+fn asked(guard: &Guard) -> Option<Guarding> {
     (!guard.is_none()).then(|| Guarding {
         asked: guard.clone(),
         state: None,

@@ -24,8 +24,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use sterna_api::{CreatePolicy, Policy};
-use sterna_core::qos::ClassId;
-use sterna_core::qos::policy::{Aim, POLICIES_MAX, PolicyId, check};
+use sterna_core::qos::policy::{Aim, Contradiction, POLICIES_MAX, PolicyId, check};
+use sterna_core::qos::{ClassId, SHARES};
 use sterna_core::schedule::Schedule;
 
 pub(crate) use self::book::{Book, Entry};
@@ -108,8 +108,16 @@ impl Daemon {
         let Some(entry) = next.get(class) else { return Ok(()) };
         let name = &entry.record.name;
         check(&entry.plan()).map_err(|contradiction| {
-            let hint =
-                format!("change what is in the way: see `sterna policy explain {name}`");
+            let hint = match contradiction {
+                Contradiction::Shares(_) => {
+                    format!("without --shares a class has {SHARES}")
+                }
+                _ => {
+                    format!(
+                        "change what is in the way: see `sterna policy explain {name}`"
+                    )
+                }
+            };
             DaemonError::invalid(format!("class {name}: {contradiction}")).hint(hint)
         })?;
         self.check_admission(next, class)

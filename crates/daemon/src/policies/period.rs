@@ -104,12 +104,13 @@ impl Period {
         held: &BTreeSet<ClassId>,
     ) -> Vec<Other> {
         let resting = held.iter().filter(|it| self.rests(book, **it));
-        let others: BTreeSet<&ClassId> = self.classes.keys().chain(resting).collect();
+        let resting: BTreeSet<&ClassId> = resting.collect();
+        let others: BTreeSet<&ClassId> =
+            self.classes.keys().chain(resting.iter().copied()).collect();
         let others = others.into_iter().filter(|other| **other != class);
         let other = |other: &ClassId| {
-            let resting = || held.contains(other) && self.rests(book, *other);
-            let window = self.of(*other, datastores);
-            let window = window.or_else(|| resting().then(|| self.nothing()))?;
+            let rests = || resting.contains(other).then(|| self.nothing());
+            let window = self.of(*other, datastores).or_else(rests)?;
             let floor = book.get(*other).map_or(0.0, |entry| floor(entry, &window));
             Some(Other { class: *other, window, floor })
         };
@@ -119,10 +120,8 @@ impl Period {
     /// Whether a class is there, and does nothing anywhere.
     fn rests(&self, book: &Book, class: ClassId) -> bool {
         let is_there = class == ClassId::OTHERS || book.get(class).is_some();
-        let does =
-            |window: &Window| window.total().operations > 0 || window.in_flight > 0;
         let done = self.classes.get(&class);
-        is_there && !done.is_some_and(|done| done.values().any(does))
+        is_there && done.is_none_or(|done| done.values().all(Window::is_idle))
     }
 }
 

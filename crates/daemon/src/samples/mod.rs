@@ -5,9 +5,9 @@
 //! know later asks for a span of the last hour.
 //!
 //! A class's window is its disks' joined, and that of the disks in none is another; the
-//! built-in class `migration` is what was copied. A datastore's is that of the disks whose image it holds and of what was
-//! copied from and to it, so it is what its device did. A disk that moved counts where
-//! its image was at the time.
+//! built-in class `migration` is what was copied. A datastore's is that of the disks whose
+//! image it holds and of what was copied from and to it, so it is what its device did. A
+//! disk that moved counts where its image was at the time.
 //!
 //! Nothing is kept of what did nothing for an hour.
 

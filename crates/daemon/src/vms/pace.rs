@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn the_least_counts_and_nothing_is_not_everything() {
         let pace = Pace::default();
-        let busy = |rate| Allowance { busy: rate, idle: None, chunk: None };
+        let busy = |rate| Allowance { busy: rate, ..Allowance::default() };
         assert_eq!(pace.speed(busy(None), None, false), 0);
         assert_eq!(pace.speed(busy(Some(0)), None, false), HALT);
         assert_eq!(pace.speed(busy(Some(900)), Some(500), false), 500);
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn a_guest_is_gone_after_a_while_and_back_at_once() {
         let mut pace = Pace::default();
-        let shy = Allowance { busy: Some(0), idle: None, chunk: None };
+        let shy = Allowance::IDLE_ONLY;
         for gone in [Nanos(0), Nanos(0), TICK] {
             assert_eq!(pace.look(&window(0)), gone);
         }

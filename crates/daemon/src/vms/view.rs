@@ -4,7 +4,7 @@ use sterna_api::{Migration, MigrationState, Progress, Provision};
 
 use super::moves::Standing;
 use crate::daemon::{Daemon, lock};
-use crate::jobs::{asked, fared};
+use crate::jobs::recorded;
 use crate::store::{Step, VmMoveRecord};
 
 impl Daemon {
@@ -35,10 +35,8 @@ impl Daemon {
             verify: false,
             // It is not ours to remove.
             keep_source: true,
-            guard: guard.or_else(|| match record.step.ended() {
-                true => fared(&record.guard, &record.application),
-                false => asked(&record.guard),
-            }),
+            guard: guard
+                .or_else(|| recorded(&record.guard, &record.application, record.step)),
             state,
             reason: reason.or_else(|| by_hand.then(|| "asked for".to_owned())),
             hint: trouble.map(|_| {

@@ -242,8 +242,7 @@ impl CruiseControl {
         self.recent.clear();
         let within = ease >= 1.0 - tolerance;
         self.outcome = if within { Outcome::Holding } else { Outcome::Converging };
-        let is_time = matches!(self.cruise.target, Goal::Response(_));
-        if !is_time && self.law.idle_cuts() >= CUTS {
+        if !self.is_time() && self.law.idle_cuts() >= CUTS {
             self.note = Some("the class does not ask for more");
             self.outcome = Outcome::Holding;
             self.raise(RAISE_MAX);
@@ -263,6 +262,11 @@ impl CruiseControl {
         self.allowed = Some((before * self.law.cut(before, ease, AIM)).max(floors));
     }
 
+    /// Whether the target is a response time: that is missed however little is asked.
+    fn is_time(&self) -> bool {
+        matches!(self.cruise.target, Goal::Response(_))
+    }
+
     /// Nobody does anything that they could yield.
     fn alone(&mut self, reach: Reach) {
         self.smoothed = None;
@@ -271,8 +275,7 @@ impl CruiseControl {
         let missed = reach.speed < 1.0 - tolerance(&self.cruise);
         self.note = missed.then_some(ALONE);
         self.alone = if missed { self.alone + 1 } else { 0 };
-        let is_time = matches!(self.cruise.target, Goal::Response(_));
-        self.outcome = match (is_time && missed, self.alone >= PATIENCE) {
+        self.outcome = match (self.is_time() && missed, self.alone >= PATIENCE) {
             (false, _) => Outcome::Holding,
             (true, false) => Outcome::Converging,
             (true, true) => unreachable(ALONE, reach),

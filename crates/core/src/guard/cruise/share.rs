@@ -47,7 +47,7 @@ impl Other {
 
     /// Whether it asked for nothing.
     pub(super) fn rests(&self) -> bool {
-        self.window.total().operations == 0 && self.window.in_flight == 0
+        self.window.is_idle()
     }
 
     /// A goal as its limit. What is reserved in bytes counts in another metric at the

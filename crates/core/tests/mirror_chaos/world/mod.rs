@@ -94,11 +94,8 @@ impl World {
             // Whatever was allowed last: this much lets it end, beside a guest that is
             // never gone for long.
             let busy = Some(4 << 20);
-            self.tell(Event::Control(Control::Allow(Allowance {
-                busy,
-                idle: None,
-                chunk: None,
-            })));
+            let allowance = Allowance { busy, ..Allowance::default() };
+            self.tell(Event::Control(Control::Allow(allowance)));
         }
         // Enough for a hang of half a minute to end: a step takes 0.2 ms or so.
         let end = self.steps + 500_000;

@@ -2,7 +2,8 @@
 //!
 //! It is gathered here, and told to the device on its reactor when a queue starts
 //! (`SET_VRING_KICK`) or stops (`GET_VRING_BASE`, which is answered when the last request
-//! is: none of them waits for its turn any more then). A message that makes no sense is an error, which ends the connection.
+//! is: none of them waits for its turn any more then). A message that makes no sense is
+//! an error, which ends the connection.
 
 use std::fs::File;
 use std::io;
