@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Before `commit` each step can be undone: the held requests go to the source
-//! and the switch-over is tried again later. It is undone when the budget is
-//! used up, when a write fell behind, when something failed, or when the
+//! and the switch-over is tried again later. It is undone when the budget, less
+//! what the commit will take, is used up, when a write fell behind, when something failed, or when the
 //! operator pauses. The answer to a step that was asked for before the undoing
 //! is still awaited before anything new is asked for; a seal whose outcome came
 //! too late is taken back with `Unseal`.
@@ -69,6 +69,9 @@ pub(super) struct Switch {
     asked: Option<Asked>,
     since: Nanos,
     hold_since: Option<Nanos>,
+    /// How long `prepare` took: the commit, which cannot be undone, will take about
+    /// as long, and its time is kept free in the budget.
+    commit_takes: Nanos,
     requests: Vec<(Nanos, Request)>,
     attempts: u32,
     undone: u32,
@@ -127,10 +130,14 @@ impl Switch {
             Step::Idle => self.waits_until,
             Step::FlushAhead => Some(self.since.plus(FLUSH_TIMEOUT)),
             Step::Prepare | Step::Commit => None,
-            Step::Drain | Step::FlushHeld | Step::Seal => {
-                self.hold_since.map(|since| since.plus(budget))
-            }
+            Step::Drain | Step::FlushHeld | Step::Seal => self.undone_at(budget),
         }
+    }
+
+    /// When the guest has been held for so long that the commit no longer fits.
+    fn undone_at(&self, budget: Nanos) -> Option<Nanos> {
+        let undoable = Nanos(budget.0.saturating_sub(self.commit_takes.0));
+        self.hold_since.map(|since| since.plus(undoable))
     }
 
     /// The operator wants it tried again, from the beginning.
@@ -213,8 +220,8 @@ impl<M: RegionMap> Mirror<M> {
             self.pause(now, PauseReason::StateStore, out);
             return;
         }
-        // The commit will take about as long, and cannot be undone.
-        let quick = now.since(self.switch.since).0 * 2 <= self.config.hold_budget.0;
+        self.switch.commit_takes = now.since(self.switch.since);
+        let quick = self.switch.commit_takes.0 * 2 <= self.config.hold_budget.0;
         if !quick || self.regions.behind() > 0 {
             self.fail_switch(now, out);
             return;
@@ -248,9 +255,8 @@ impl<M: RegionMap> Mirror<M> {
         }
         let undoable =
             matches!(self.switch.step, Step::Drain | Step::FlushHeld | Step::Seal);
-        let budget = self.config.hold_budget;
         let used_up =
-            self.switch.hold_since.is_some_and(|since| now.since(since) >= budget);
+            self.switch.undone_at(self.config.hold_budget).is_some_and(|end| now >= end);
         if undoable && used_up {
             self.fail_switch(now, out);
         }

@@ -42,6 +42,20 @@ fn a_switch_over_past_its_budget_is_undone_and_tried_again() {
 }
 
 #[test]
+fn a_switch_over_keeps_the_time_of_its_commit_free() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.tell(Event::Flushed(Ok(())));
+    let store = Nanos::from_millis(30);
+    bench.after(store).tell(Event::Prepared(true));
+    assert!(bench.mirror.holding());
+    bench.after(Nanos(HOLD_BUDGET.0 - store.0 - 1)).tell(Event::Tick);
+    assert!(bench.mirror.holding(), "the commit still fits");
+    bench.after(Nanos(1)).tell(Event::Tick);
+    assert!(!bench.mirror.holding(), "the commit would no longer fit");
+}
+
+#[test]
 fn a_seal_that_comes_too_late_is_taken_back() {
     let mut bench = Bench::with(Stored::Synced, Bench::config());
     bench.tell(Event::Tick);
