@@ -1,33 +1,16 @@
 //! The loop that keeps the guest's IO/s.
 //!
 //! The part of its IO/s that the guest may lose is a budget. Copying goes in [`Turns`]:
-//! in a turn it is fast enough to be felt, and so the [`Price`] of a byte per second is
-//! known soon and well; and it has so much of the time as the budget buys.
-//!
-//! ```text
-//! rate(t+1) = rate(t) * clamp(hurt / (price * rate(t)), 1/2, 3)
-//! part of the time = budget / (price * rate)
-//! ```
-//!
-//! The form is PARDA's (Gulati, Ahmad, Waldspurger, FAST 2009: the window times
-//! allowed over measured), with the filter of the price in the place of its smoothing;
-//! the bounds of a step are what makes a wrong price cost little.
-//!
-//! How long the chunks are is found by the price, too ([`Chunks`]).
+//! in a turn it is fast enough to be felt, and so the price of a byte per second is
+//! known soon and well; and it has so much of the time as the budget buys. How fast a
+//! turn is and how often there is one, its [`Gear`](super::gear::Gear) says; which of the
+//! [`Gears`] it is, the price does, too.
 //!
 //! # Special cases
 //!
-//! - Where copying as fast as it can is hardly felt, it has more of the time,
-//!   in the end nearly all of it; where a turn every two seconds is too much, the
-//!   turns become slower.
-//! - A guest whose requests come when they come (open loop) keeps its IO/s until the
-//!   device is full, and then loses all at once. What tells before is its latency: in
-//!   a turn, response times are no more than [`GROWTH_MAX`] times as long.
 //! - What mirrored writes cost is there whatever is copied, and so it does not show in a
 //!   comparison. The mirror knows how long writes waited for the destination alone; that
 //!   part of the response times is taken off the budget.
-//! - A copier that does not use its rate says nothing about a higher one; the rate
-//!   stays within a step of what is used.
 //! - A loss that a pause makes plain is acted on at the end of the pause, before the
 //!   comparison is complete.
 //!
@@ -37,61 +20,20 @@
 //! the copy goes on only while the guest is gone. It is tried again after a while. If
 //! mirrored writes alone cost more, the copy goes on slowly: only its end helps.
 
-use super::chunks::Chunks;
-use super::price::Price;
+use super::gear::AIM;
+use super::gears::Gears;
 use super::turns::{Pair, Turns};
-use super::{LEAST, MOST, Observation, START, Standing, Unreachable};
-
-/// The slowest turn: a chunk and a half.
-const SLOWEST: f64 = (1 << 20) as f64;
+use super::{LEAST, Observation, Standing, Unreachable};
+use crate::mirror::Manner;
 
 /// A smaller part of the guest's IO/s cannot be told from nothing.
 const BUDGET_MIN: f64 = 0.001;
 
-/// The part of the budget that is aimed at: what remains is for what comes between
-/// two comparisons.
-const AIM: f64 = 0.92;
-
-/// What is aimed at is less by so many errors of the price: an error makes a rate that
-/// is too high more often than it makes one too low by as much.
-const CAUTION: f64 = 0.75;
-
 /// At least this part of the budget is aimed at, however little is known.
 const AIM_MIN: f64 = 0.3;
 
-/// The part of its IO/s that the guest loses in a turn, in times of what a comparison
-/// varies by itself: so a turn tells the price within an eighth.
-const HURT: f64 = 8.0;
-
-/// At least: below it turns only become longer.
-const HURT_MIN: f64 = 0.1;
-
-/// At most: what a cache or a neighbour does to a guest now and then.
-const HURT_MAX: f64 = 0.4;
-
-/// A step goes no further up than this factor: six of them lead from the first turn to
-/// all that a disk can do, and a price that was far too low costs a tenth of a second.
-const UP: f64 = 3.0;
-
-/// A step goes no further down.
-const DOWN: f64 = 0.5;
-
-/// A copier that uses less than this part of its rate does what it can.
-const SATED: f64 = 0.9;
-
-/// The rate of such a copier, in times of what it uses: should it come to do more, that
-/// shows.
-const PROBE: f64 = 1.2;
-
-/// Response times in a turn, in times of those without the copy. At twice the time, a
-/// device is halfway to the knee of its curve: 1 / (1 - load).
-const GROWTH_MAX: f64 = 2.0;
-
 /// The part of the time for the first turns: so often that they teach quickly.
 const PART_FIRST: f64 = 0.25;
-
-/// The part of the time at most: what is left is for pauses to compare with.
-const PART_MAX: f64 = 0.9;
 
 /// Comparisons before anything is said.
 const LEARNING: u32 = 5;
@@ -123,14 +65,8 @@ const JUMP: f64 = 0.25;
 pub(super) struct Keep {
     /// The part of its IO/s that the guest may lose.
     budget: f64,
-    /// The rate in a turn, bytes per second.
-    rate: f64,
-    /// What a byte per second costs in IO/s.
-    price: Price,
-    /// What it costs in response time: 1 where that is twice as long.
-    slowing: Price,
     turns: Turns,
-    chunks: Chunks,
+    gears: Gears,
     pairs: u32,
     /// Busy samples since the last comparison.
     since: u32,
@@ -150,13 +86,11 @@ pub(super) struct Keep {
 impl Keep {
     /// A loop that lets the guest lose this part of its IO/s, 0 or more and below 1.
     pub(super) fn new(budget: f64) -> Self {
+        let budget = budget.max(BUDGET_MIN);
         Keep {
-            budget: budget.max(BUDGET_MIN),
-            rate: START,
-            price: Price::new(0.5 / START),
-            slowing: Price::new(0.5 / START),
+            budget,
             turns: Turns::new(PART_FIRST),
-            chunks: Chunks::new(),
+            gears: Gears::new(budget),
             pairs: 0,
             since: 0,
             iops: 0.0,
@@ -184,15 +118,15 @@ impl Keep {
         }
         if let Some(loss) = self.turns.glimpse() {
             // So much more than the noise that it cannot wait.
-            let plain = (3.0 * self.budget).max(4.0 * self.price.noise());
+            let plain = (3.0 * self.budget).max(4.0 * self.gears.now().price.noise());
             if loss > plain {
-                self.rate = (self.rate * DOWN).max(SLOWEST);
+                self.gears.now_mut().slow_down();
             }
         }
         if let Some(pair) = pair {
             self.learn(&pair);
         }
-        if self.turns.pauses() { 0 } else { self.rate as u64 }
+        if self.turns.pauses() { 0 } else { self.gears.now().rate as u64 }
     }
 
     /// The guest hangs: what was seen of it says nothing of what comes.
@@ -202,7 +136,11 @@ impl Keep {
 
     /// The busy rate over turns and pauses, bytes per second.
     pub(super) fn rate(&self) -> u64 {
-        if self.given_up.is_some() { 0 } else { (self.rate * self.part()) as u64 }
+        if self.given_up.is_some() {
+            0
+        } else {
+            (self.gears.now().rate * self.part()) as u64
+        }
     }
 
     /// The part of the time that belongs to turns.
@@ -210,9 +148,9 @@ impl Keep {
         self.turns.part()
     }
 
-    /// Bytes in a chunk beside the guest.
-    pub(super) fn chunk(&self) -> u64 {
-        self.chunks.length()
+    /// How the copier goes in a turn.
+    pub(super) fn manner(&self) -> Manner {
+        self.gears.now().manner
     }
 
     /// How it stands.
@@ -220,7 +158,7 @@ impl Keep {
         if self.given_up.is_some() {
             return Standing::Unreachable(Unreachable::CopyCosts {
                 rate: LEAST as u64,
-                loss: self.price.value() * LEAST,
+                loss: self.gears.now().price.value() * LEAST,
             });
         }
         let mirrored = self.mirrored();
@@ -243,7 +181,7 @@ impl Keep {
     /// The part of the guest's IO/s that copying at a rate would leave, if known.
     pub(super) fn would_keep(&self, rate: f64) -> Option<f64> {
         let known = self.pairs >= LEARNING;
-        known.then(|| (1.0 - self.price.value() * rate).clamp(0.0, 1.0))
+        known.then(|| (1.0 - self.gears.now().price.value() * rate).clamp(0.0, 1.0))
     }
 
     fn look_at_mirror(&mut self, seen: &Observation<'_>) {
@@ -262,54 +200,24 @@ impl Keep {
         self.pairs = self.pairs.saturating_add(1);
         self.since = 0;
         let part = SMOOTHING.max(1.0 / f64::from(self.pairs));
-        let copying = self.time(pair);
+        let copying = self.turns.time(pair.stretch);
         let jump = (pair.iops / self.iops.max(1.0) - 1.0).abs();
-        if self.pairs > 1 && jump > JUMP.max(4.0 * self.price.noise()) {
+        if self.pairs > 1 && jump > JUMP.max(4.0 * self.gears.now().price.noise()) {
             // Another load, or another device: the prices may be others, too.
-            self.price.doubt();
-            self.slowing.doubt();
-            self.chunks.doubt();
+            self.gears.doubt();
             self.iops = pair.iops;
         }
         self.iops += part.max(RECENT) * (pair.iops - self.iops);
         self.loss += part * (pair.loss * copying - self.loss);
-        self.price.learn(pair.rate, pair.loss, HURT_MIN / self.rate);
-        self.chunks.learn(pair.rate, pair.loss, self.price.noise());
-        let slower = (pair.growth - 1.0) / (GROWTH_MAX - 1.0);
-        self.slowing.learn(pair.rate, slower, 1.0 / self.rate);
+        self.gears.learn(pair);
         let overspent = (self.loss - AIM * self.budget).max(0.0);
         let aim =
             (AIM * self.budget - overspent - self.mirrored()).max(AIM_MIN * self.budget);
-        self.turn(pair, aim);
-        let hopeless = aim < self.price.value() * LEAST;
+        self.gears.now_mut().turn(aim, &mut self.turns);
+        let hopeless = aim < self.gears.now().price.value() * LEAST;
         self.hopeless = if hopeless { self.hopeless + 1 } else { 0 };
         if self.hopeless > PATIENCE {
             self.given_up = Some(AGAIN);
         }
-    }
-
-    /// The part of the time that turns like this one have.
-    fn time(&self, pair: &Pair) -> f64 {
-        let on = self.part() * pair.stretch;
-        on / (on + 1.0 - self.part())
-    }
-
-    /// How fast the next turns are, and how much of the time they have, to lose so much
-    /// of the guest's IO/s.
-    fn turn(&mut self, pair: &Pair, aim: f64) {
-        let price = self.price.value() + CAUTION * self.price.error();
-        let price = price.max(f64::MIN_POSITIVE);
-        let hurt = (HURT * self.price.noise()).clamp(HURT_MIN, HURT_MAX).max(aim);
-        let slowed = AIM / self.slowing.value().max(f64::MIN_POSITIVE);
-        // Turns of a copier that does what it can hurt no more for a higher rate.
-        let sated = pair.rate < SATED * self.rate;
-        let used = if sated { PROBE } else { UP } * pair.rate;
-        let up = (self.rate * UP).min(used.max(START));
-        let most = slowed.min(up).max(self.rate * DOWN);
-        let wanted = (hurt / price).min(most).max(SLOWEST);
-        self.turns.set_part((aim / (price * wanted)).min(PART_MAX));
-        // Turns are whole windows; the rate makes up for it.
-        let exact = aim / (price * self.time(pair));
-        self.rate = exact.min(most).clamp(SLOWEST, MOST);
     }
 }

@@ -16,7 +16,7 @@ use super::keep::Keep;
 use super::p99::Ceiling;
 use super::{Aim, Observation, Standing, Way};
 use crate::Nanos;
-use crate::mirror::Allowance;
+use crate::mirror::{Allowance, Manner};
 
 /// Samples in a row without an answer after which the guest counts as hanging: half a
 /// second, more than a healthy disk takes under any load.
@@ -77,7 +77,7 @@ impl Guard {
         let busy = [turn, needs, self.bound()].into_iter().flatten().min();
         // Long chunks are for the mean: who waits behind one waits longer.
         let keeps = self.keep.as_ref().filter(|_| self.ceiling.is_none());
-        Allowance { busy, idle: None, chunk: keeps.map(Keep::chunk) }
+        Allowance { busy, idle: None, manner: keeps.map_or(Manner::Even, Keep::manner) }
     }
 
     /// What the copier may take beside the guest over time, bytes per second; nothing

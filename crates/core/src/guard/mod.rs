@@ -11,13 +11,14 @@
 //!
 //! `migration` is the guard of a migration, with the `aim` it was given and how it is
 //! `standing`. `keep` holds a part of the guest's IO/s by the `price` of copying, which
-//! it finds by copying in `turns`, with `chunks` of the length that costs least; `p99` holds a response time; `deadline` sees to the
-//! time. `cruise` gives one class what it was promised by slowing the others.
+//! it finds by copying in `turns`, in the one of two `gears` that costs least; `p99` holds a
+//! response time; `deadline` sees to the time. `cruise` gives one class what it was promised by slowing the others.
 
 mod aim;
-mod chunks;
 pub mod cruise;
 mod deadline;
+mod gear;
+mod gears;
 mod keep;
 mod migration;
 mod observation;

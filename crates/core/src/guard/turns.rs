@@ -160,6 +160,13 @@ impl Turns {
         self.on as f64 / (self.on + self.off) as f64
     }
 
+    /// The part of the time that turns have whose windows are so many times as long as
+    /// those of pauses.
+    pub(super) fn time(&self, stretch: f64) -> f64 {
+        let on = self.part() * stretch;
+        on / (on + 1.0 - self.part())
+    }
+
     /// Whether the next sample shall be one without a copy.
     pub(super) fn pauses(&self) -> bool {
         match self.recent.front() {

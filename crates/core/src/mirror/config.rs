@@ -48,14 +48,37 @@ pub struct Allowance {
     pub busy: Option<u64>,
     /// While it is gone: zero for nothing, `None` for no limit.
     pub idle: Option<u64>,
-    /// Bytes in a chunk while the guest is there, if the rate allows them; `None` for
-    /// what suits its response times.
-    pub chunk: Option<u64>,
+    /// How what the busy rate brings is spread over time.
+    pub manner: Manner,
+}
+
+/// How the copier goes beside the guest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Manner {
+    /// Evenly, in chunks that suit the guest's response times.
+    #[default]
+    Even,
+    /// Evenly, in the shortest chunks.
+    Short,
+    /// What the rate brings in [`Manner::AT_ONCE`] comes at once, in long chunks, each
+    /// time that the allowance is told, and nothing after it.
+    AtOnce,
+}
+
+impl Manner {
+    /// A guard's sample: it tells what comes at once anew for each.
+    pub const AT_ONCE: Nanos = Nanos::from_millis(100);
+
+    /// Bytes that come at once, at most: they are all in flight at once, too, so that a
+    /// head moves but once for them, and with the chunk that goes into debt they fit the
+    /// copier's memory.
+    pub const AT_ONCE_MAX: u64 = 10 << 20;
 }
 
 impl Allowance {
     /// Nothing while the guest is there, and everything while it is gone.
-    pub const IDLE_ONLY: Allowance = Allowance { busy: Some(0), idle: None, chunk: None };
+    pub const IDLE_ONLY: Allowance =
+        Allowance { busy: Some(0), idle: None, manner: Manner::Even };
 }
 
 /// What a migration is told at its start.

@@ -73,7 +73,7 @@ mod tokens;
 mod verify;
 
 pub use config::{
-    Allowance, Config, DESTINATION_TIMEOUT, FLUSH_TIMEOUT, HOLD_BUDGET, PATIENCE,
+    Allowance, Config, DESTINATION_TIMEOUT, FLUSH_TIMEOUT, HOLD_BUDGET, Manner, PATIENCE,
     PATIENCE_RAISE_MAX, PATIENCE_STEP, REACH_TIMEOUT, REGION,
 };
 pub use counted::Counted;

@@ -11,9 +11,9 @@
 //!   chunks are small, because a guest's request waits behind whole chunks: no more
 //!   than the rate brings while the guest waits for one request, so that it finds one
 //!   chunk and not many. Nor smaller: where a head has to move, a chunk costs the guest
-//!   what a request does, however short it is. A loop that knows what length costs
-//!   the guest least says that. What is in flight is no more than the
-//!   rate brings in a few ms.
+//!   what a request does, however short it is. What is in flight is no more than the
+//!   rate brings in a few ms. A loop that knows what costs the guest least says that
+//!   ([`Manner`]): the shortest chunks, or much at once.
 //! - While the guest is gone the copier has the idle rate, which is usually none, and
 //!   what is at the source is done within a stated time ([`Drain`]): so long the
 //!   guest's first request waits.
@@ -25,11 +25,11 @@
 //!   keeps such a migration from ending.
 //! - While the copier is held back its throughput says nothing about chunk and depth.
 
-use super::Allowance;
 use super::drain::Drain;
 use super::ladder::{Ladder, Rung};
 use super::presence::Presence;
 use super::tokens::Tokens;
+use super::{Allowance, Manner};
 use crate::Nanos;
 
 /// The smallest chunk; with a low limit, chunks shrink so that the copier stays
@@ -40,9 +40,9 @@ const CHUNK_MIN: u64 = 64 << 10;
 /// gains little from longer ones.
 const CHUNK_BUSY: u64 = 1 << 20;
 
-/// A chunk whose length was told is no more than the rate brings in this time, a
-/// guard's shortest turn: there is one in each.
-const CHUNK_SPAN: Nanos = Nanos::from_millis(100);
+/// Chunks in flight where all come at once: of the longest ones, what the copier's
+/// memory holds.
+const DEPTH_AT_ONCE: usize = 12;
 
 /// What may be in flight while the guest is there: what the rate brings in this time.
 /// Twice what a chunk takes on a disk array (5 ms to read, 1 ms to write), so that a
@@ -78,8 +78,7 @@ pub(super) struct Pace {
     guarded: bool,
     busy: Tokens,
     idle: Tokens,
-    /// Bytes in a chunk while the guest is there, if that was told.
-    told: Option<u64>,
+    manner: Manner,
     presence: Presence,
     /// Whether the guest was there when it was last looked at.
     there: bool,
@@ -109,7 +108,7 @@ impl Pace {
             guarded: false,
             busy: Tokens::open(now, BURST_BUSY),
             idle: Tokens::open(now, BURST_BUSY),
-            told: None,
+            manner: Manner::Even,
             presence: Presence::new(now),
             there: true,
             response: Nanos(0),
@@ -133,9 +132,14 @@ impl Pace {
     /// Sets or lifts the allowance; in force at once.
     pub(super) fn allow(&mut self, now: Nanos, allowance: Allowance) {
         self.guarded = allowance != Allowance::default();
-        self.busy.set_rate(now, allowance.busy);
+        self.manner = allowance.manner;
+        match allowance.busy {
+            Some(rate) if rate > 0 && self.manner == Manner::AtOnce => {
+                self.busy.give(now, rate, Manner::AT_ONCE);
+            }
+            rate => self.busy.set_rate(now, rate),
+        }
         self.idle.set_rate(now, allowance.idle);
-        self.told = allowance.chunk;
     }
 
     /// What a guest's request takes, of late.
@@ -165,9 +169,10 @@ impl Pace {
                 let bytes = rate as f64 * span.as_secs_f64();
                 (bytes.min(CHUNK_BUSY as f64) as u64).next_power_of_two()
             };
-            chunk = match self.told {
-                Some(told) => told.min(brings(CHUNK_SPAN)),
-                None => brings(self.response),
+            chunk = match self.manner {
+                Manner::Even => brings(self.response),
+                Manner::Short => CHUNK_MIN,
+                Manner::AtOnce => brings(Manner::AT_ONCE),
             };
         } else if self.guarded && !self.there {
             chunk = chunk.min(self.drain.chunk());
@@ -181,7 +186,11 @@ impl Pace {
 
     /// Chunks that may be in flight now, whatever they are for.
     pub(super) fn depth(&self) -> usize {
-        self.ladder.depth()
+        if self.there && self.manner == Manner::AtOnce {
+            DEPTH_AT_ONCE
+        } else {
+            self.ladder.depth()
+        }
     }
 
     /// Whether a chunk may start now, with so many bytes in flight, of which so many
@@ -214,7 +223,11 @@ impl Pace {
             return if room(at_source, self.drain.window()) { Ok(()) } else { Err(None) };
         }
         let Some(rate) = self.busy.rate() else { return Ok(()) };
-        let flight = if self.told.is_some() { FLIGHT_TURN } else { FLIGHT_BUSY };
+        let flight = match self.manner {
+            Manner::Even => FLIGHT_BUSY,
+            Manner::Short => FLIGHT_TURN,
+            Manner::AtOnce => Manner::AT_ONCE,
+        };
         let most = rate as f64 * flight.as_secs_f64();
         let fits = room(in_flight, most as u64);
         let ready = self.busy.ready(now).and(if fits { Ok(()) } else { Err(None) });
@@ -303,7 +316,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn pace(busy: Option<u64>, idle: Option<u64>) -> Pace {
-        Pace::new(Nanos(0), None, None, Allowance { busy, idle, chunk: None })
+        Pace::new(Nanos(0), None, None, Allowance { busy, idle, ..Allowance::default() })
     }
 
     #[test]
@@ -365,13 +378,26 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_of_a_told_length_is_no_more_than_a_turn_brings() {
-        let told = |busy| Allowance { busy: Some(busy), idle: None, chunk: Some(MIB) };
-        let mut pace = Pace::new(Nanos(0), None, None, told(20 * MIB));
+    fn what_comes_at_once_comes_once_each_time_it_is_told() {
+        let told =
+            |busy| Allowance { busy: Some(busy), idle: None, manner: Manner::AtOnce };
+        let mut pace = Pace::new(Nanos(0), None, None, told(40 * MIB));
         pace.look(Nanos(0), true, true);
-        assert_eq!(pace.chunk(), MIB);
-        pace.allow(Nanos(0), told(2 * MIB));
-        assert_eq!(pace.chunk(), 256 << 10);
+        let mut in_flight = 0;
+        let mut start = |pace: &mut Pace| {
+            while pace.allows(Nanos(1), in_flight, in_flight).is_ok() {
+                assert_eq!(pace.chunk(), MIB);
+                pace.charge(MIB);
+                in_flight += MIB;
+            }
+            std::mem::take(&mut in_flight)
+        };
+        assert_eq!(start(&mut pace), 4 * MIB, "a tenth of a second's");
+        assert_eq!(pace.allows(Nanos::from_millis(90), 0, 0), Err(None));
+        pace.allow(Nanos::from_millis(100), told(40 * MIB));
+        assert_eq!(start(&mut pace), 4 * MIB);
+        pace.allow(Nanos::from_millis(200), told(2 * MIB));
+        assert_eq!(pace.chunk(), 256 << 10, "no more than comes at once");
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub(super) struct Tokens {
     rate: Option<u64>,
     /// What comes in this time fits the bucket.
     burst: Nanos,
+    /// Whether it fills as time goes by.
+    flows: bool,
     /// Below zero it is in debt.
     bytes: f64,
     filled: Nanos,
@@ -20,7 +22,7 @@ pub(super) struct Tokens {
 impl Tokens {
     /// A bucket that holds nothing back.
     pub(super) fn open(now: Nanos, burst: Nanos) -> Self {
-        Tokens { rate: None, burst, bytes: 0.0, filled: now }
+        Tokens { rate: None, burst, flows: true, bytes: 0.0, filled: now }
     }
 
     /// Fills with another rate from now on: bytes per second, zero for never, or
@@ -28,7 +30,17 @@ impl Tokens {
     pub(super) fn set_rate(&mut self, now: Nanos, rate: Option<u64>) {
         self.fill(now);
         self.rate = rate;
+        self.flows = true;
         self.bytes = if rate.is_some() { self.bytes.min(self.room()) } else { 0.0 };
+    }
+
+    /// Holds what this rate above zero brings in a time, less what is owed, and does
+    /// not fill.
+    pub(super) fn give(&mut self, now: Nanos, rate: u64, time: Nanos) {
+        self.fill(now);
+        self.rate = Some(rate);
+        self.flows = false;
+        self.bytes = self.bytes.min(0.0) + rate as f64 * time.as_secs_f64();
     }
 
     pub(super) fn rate(&self) -> Option<u64> {
@@ -40,6 +52,7 @@ impl Tokens {
         self.fill(now);
         match self.rate {
             Some(0) => Err(None),
+            Some(_) if !self.flows && self.bytes <= 0.0 => Err(None),
             Some(rate) if self.bytes < 0.0 => {
                 let wait = -self.bytes / rate as f64;
                 Err(Some(now.plus(Nanos((wait * 1e9) as u64 + 1))))
@@ -67,7 +80,7 @@ impl Tokens {
     }
 
     fn fill(&mut self, now: Nanos) {
-        if let Some(rate) = self.rate {
+        if let Some(rate) = self.rate.filter(|_| self.flows) {
             let earned = rate as f64 * now.since(self.filled).as_secs_f64();
             self.bytes = (self.bytes + earned).min(self.room());
         }
@@ -119,6 +132,19 @@ mod tests {
         assert_eq!(tokens.ready(Nanos::from_secs(9)), Err(None));
         tokens.set_rate(Nanos::from_secs(9), Some(MIB));
         assert_eq!(tokens.ready(Nanos::from_secs(9)), Ok(()));
+    }
+
+    #[test]
+    fn what_is_given_does_not_grow_and_what_is_owed_is_taken_off() {
+        let mut tokens = bucket(0);
+        let second = Nanos::from_secs(1);
+        tokens.give(Nanos(0), 3 * MIB, second);
+        tokens.charge(2 * MIB);
+        assert_eq!(tokens.ready(Nanos(1)), Ok(()));
+        tokens.charge(2 * MIB);
+        assert_eq!(tokens.ready(second), Err(None), "however long it waits");
+        tokens.give(second, MIB, second);
+        assert_eq!(tokens.ready(second), Err(None), "that much was owed");
     }
 
     #[test]

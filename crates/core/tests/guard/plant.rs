@@ -10,7 +10,7 @@
 use sterna_core::Nanos;
 use sterna_core::guard::Observation;
 use sterna_core::measure::{Spread, Traffic, Window};
-use sterna_core::mirror::Allowance;
+use sterna_core::mirror::{Allowance, Manner};
 
 use crate::random::Random;
 
@@ -241,7 +241,10 @@ impl Plant {
                     * (1.0_f64 - 0.99 * 0.99).sqrt()
                     * self.random.normal();
             let (device, load) = self.at(self.now);
-            let chunk = allowance.chunk.map_or(CHUNK, |it| it as f64);
+            let chunk = match allowance.manner {
+                Manner::Even | Manner::Short => CHUNK,
+                Manner::AtOnce => CHUNK_MAX,
+            };
             let full = 0.9 * device.peak / device.weigh(chunk);
             match load {
                 None => {

@@ -22,7 +22,7 @@ use std::panic::AssertUnwindSafe;
 
 use random::Random;
 use setup::Setup;
-use sterna_core::mirror::Allowance;
+use sterna_core::mirror::{Allowance, Manner};
 use world::World;
 
 /// Cases of each kind that `cargo test` runs.
@@ -108,7 +108,7 @@ fn a_copier_that_yields_ends_and_loses_nothing() {
         allowance: Allowance {
             busy: Some([1 << 20, 8 << 20][random.below(2) as usize]),
             idle: random.one_in(3).then_some(16 << 20),
-            chunk: random.one_in(2).then_some(256 << 10),
+            manner: [Manner::Even, Manner::Short][random.below(2) as usize],
         },
         controls: if random.one_in(2) { 50 } else { 0 },
         destination_fails: 200,

@@ -179,7 +179,7 @@ fn a_schedule_that_closes_with_something_behind_leaves_it_for_later() {
     world.resume_at(None);
     // The rest of the first pass, and a little more.
     world.run(Nanos::from_millis(250), |world| world.ends);
-    let closed = Allowance { busy: Some(0), idle: Some(0), chunk: None };
+    let closed = Allowance { busy: Some(0), idle: Some(0), ..Allowance::default() };
     world.tell(Event::Control(Control::Allow(closed)));
     world.run(Nanos::from_secs(8 * 3600), |world| world.is_paused());
     assert!(!world.is_paused() && !world.ends, "{:?}", world.mirror.progress());

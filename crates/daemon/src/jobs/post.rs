@@ -5,14 +5,15 @@
 use sterna_api::{Guard as Asked, GuardState, Guarding};
 use sterna_core::Nanos;
 use sterna_core::guard::{Aim, Guard, Observation, Standing, Way};
-use sterna_core::mirror::Allowance;
+use sterna_core::mirror::{Allowance, Manner};
 use sterna_core::schedule::Schedule;
 
 use crate::clock;
 use crate::local::Local;
 
 /// Nothing is copied: the schedule is closed.
-const CLOSED: Allowance = Allowance { busy: Some(0), idle: Some(0), chunk: None };
+const CLOSED: Allowance =
+    Allowance { busy: Some(0), idle: Some(0), manner: Manner::Even };
 
 /// What is known of one guard.
 #[derive(Debug)]

@@ -1,5 +1,5 @@
 //! A guarded move beside an application that reads all the time: it keeps its part, and
-//! where its requests do not queue, no static speed that leaves it as much is faster. One that pauses leaves its pauses.
+//! no static speed that leaves it as much is faster. One that pauses leaves its pauses.
 
 use sterna_core::Nanos;
 use sterna_core::array::Preset;
@@ -15,9 +15,16 @@ const SLACK: f64 = 0.003;
 /// The static speeds, bytes per second.
 const SPEEDS: [u64; 5] = [2_000_000, 4_000_000, 8_000_000, 16_000_000, 64_000_000];
 
-/// On a stripe whose spindles all have queues it is this part as fast: its chunks are a
-/// MiB, one after the other, and not ten at once.
-const LOADED: f64 = 0.4;
+/// A move of a minute or two spends a part of it on learning, and beside a queue on
+/// every spindle there is nothing to be gained by care: there it is this part as fast.
+const LOADED: f64 = 0.85;
+
+/// What a head does between two requests is chance, so it is averaged over so many
+/// moves.
+const MOVES: u64 = 8;
+
+/// What remains of chance then.
+const CHANCE: f64 = 0.95;
 
 /// A burst, and the pause after it.
 const BURSTS: (Nanos, Nanos) = (Nanos::from_secs(2), Nanos::from_secs(3));
@@ -45,48 +52,54 @@ fn on_line(points: &[(f64, f64)], kept: f64) -> f64 {
     })
 }
 
-fn compare(scene: Scene, faster: f64) {
+/// What an application had and how long it took, on the average over some moves.
+fn average(scene: Scene, moves: u64, fared: impl Fn(&Scene) -> Fared) -> (f64, f64) {
+    let all = (0..moves).map(|turn| fared(&Scene { seed: scene.seed + turn, ..scene }));
+    let (iops, took) = all.fold((0.0, 0.0), |(iops, took), it| {
+        assert!(it.p99 > Nanos(0), "it was answered");
+        (iops + it.iops, took + it.took.as_secs_f64())
+    });
+    (iops / moves as f64, took / moves as f64)
+}
+
+fn compare(scene: Scene, moves: u64, faster: f64) {
     let Scene { array, outstanding, .. } = scene;
-    let alone = scene.alone().iops;
-    let kept = |fared: &Fared| (fared.iops / alone).min(1.0);
-    let point = |speed: &u64| {
-        let fared = scene.at_speed(*speed);
-        (kept(&fared), fared.took.as_secs_f64())
-    };
+    let (alone, _) = average(scene, moves, Scene::alone);
+    let kept = |(iops, took): (f64, f64)| ((iops / alone).min(1.0), took);
+    let point = |speed: &u64| kept(average(scene, moves, |scene| scene.at_speed(*speed)));
     let line: Vec<(f64, f64)> = SPEEDS.iter().map(point).collect();
-    let ours = scene.guarded(Aim { keep: Some(KEEP), ..Aim::default() });
-    let took = ours.took.as_secs_f64();
-    let theirs = on_line(&line, kept(&ours));
+    let aim = Aim { keep: Some(KEEP), ..Aim::default() };
+    let (ours, took) = kept(average(scene, moves, |scene| scene.guarded(aim)));
+    let theirs = on_line(&line, ours);
     let name = array.name();
     println!(
-        "{name}, {outstanding} outstanding: kept {:.3} in {took:.0} s, p99 {:.1} ms; \
-         a static speed takes {theirs:.0} s: {line:.3?}",
-        kept(&ours),
-        ours.p99.as_secs_f64() * 1e3,
+        "{name}, {outstanding} outstanding: kept {ours:.3} in {took:.0} s; a static speed \
+         takes {theirs:.0} s, {:.2} times as long: {line:.3?}",
+        theirs / took
     );
-    assert!(kept(&ours) >= KEEP - SLACK, "{name}, {outstanding}: {:.3}", kept(&ours));
+    assert!(ours >= KEEP - SLACK, "{name}, {outstanding}: {ours:.3}");
     assert!(took * faster <= theirs, "{name}, {outstanding}: {took:.0} s, {theirs:.0} s");
 }
 
 #[test]
 fn beside_few_requests_no_static_speed_is_faster() {
-    compare(scene(Preset::OldFc, 2), 1.0);
-    compare(scene(Preset::E4Fc, 2), 1.0);
+    for array in [Preset::OldFc, Preset::NewFc, Preset::E4Fc] {
+        compare(scene(array, 2), MOVES, CHANCE);
+    }
 }
 
 #[test]
 fn on_flash_no_static_speed_is_faster() {
-    compare(scene(Preset::Flash2010, 2), 1.0);
-    compare(scene(Preset::Flash2010, 16), 1.0);
+    // It answers always in the same time: nothing to average.
+    compare(scene(Preset::Flash2010, 2), 1, 1.0);
+    compare(scene(Preset::Flash2010, 16), 1, 1.0);
 }
 
 #[test]
-fn on_a_loaded_stripe_a_static_speed_is_faster_by_a_known_factor() {
-    // A mirror that goes in runs of 10 MiB moves each head once for more than a MiB.
-    compare(scene(Preset::NewFc, 2), 0.9);
-    compare(scene(Preset::E4Fc, 16), 0.9);
-    compare(scene(Preset::NewFc, 16), LOADED);
-    compare(scene(Preset::OldFc, 16), LOADED);
+fn on_a_loaded_stripe_a_static_speed_is_hardly_faster() {
+    for array in [Preset::OldFc, Preset::NewFc, Preset::E4Fc] {
+        compare(scene(array, 16), MOVES, LOADED);
+    }
 }
 
 #[test]
@@ -97,7 +110,7 @@ fn beside_bursts_no_static_speed_is_nearly_as_fast() {
             let size = 4 << 30;
             let bursty =
                 Scene { size, bursts: Some(BURSTS), ..scene(array, outstanding) };
-            compare(bursty, FASTER);
+            compare(bursty, 1, FASTER);
         }
     }
 }

@@ -14,8 +14,8 @@ use std::mem;
 
 use sterna_core::Nanos;
 use sterna_core::mirror::{
-    Action, Allowance, Control, Counted, End, Event, MemoryMap, Mirror, PauseReason,
-    Phase, RequestId, Stored,
+    Action, Allowance, Control, Counted, End, Event, Manner, MemoryMap, Mirror,
+    PauseReason, Phase, RequestId, Stored,
 };
 
 use crate::guest::Guest;
@@ -173,7 +173,9 @@ impl World {
     fn any_allowance(&mut self) -> Allowance {
         let rates = [None, Some(0), Some(1 << 20), Some(16 << 20)];
         let mut any = || rates[self.random.below(4) as usize];
-        Allowance { busy: any(), idle: any(), chunk: None }
+        let (busy, idle) = (any(), any());
+        let manners = [Manner::Even, Manner::Short, Manner::AtOnce];
+        Allowance { busy, idle, manner: manners[self.random.below(3) as usize] }
     }
 
     fn guest_request(&mut self) {
