@@ -1,8 +1,9 @@
 //! The loop that keeps the guest's slowest requests below a bound.
 //!
 //! The 99th percentile of the last second is compared with the bound (of a guest with few
-//! requests it takes longer until there are a hundred), and the rate follows as in PARDA (Gulati, Ahmad, Waldspurger, FAST 2009), against a fixed
-//! threshold and not against its own past, which is what made PARDA stable:
+//! requests it takes longer until there are a hundred), and the rate follows as in PARDA
+//! (Gulati, Ahmad, Waldspurger, FAST 2009), against a fixed threshold and not against its
+//! own past, which is what made PARDA stable:
 //!
 //! ```text
 //! rate(t+1) = rate(t) * (1 + G (AIM * bound / p99(t) - 1)) + BETA
@@ -12,6 +13,12 @@
 //! the bound halves the rate at once, and the rate at which that happened is a ceiling
 //! that is approached again only slowly: without it the loop would run into the knee
 //! every few seconds.
+//!
+//! # Special cases
+//!
+//! - The edges of a burst say little about the rate: the copy was faster before the
+//!   guest came. But a guest whose bursts are shorter than a window has nothing but
+//!   edges. The rate goes down by what they say, and not up.
 //!
 //! # Failures
 //!
@@ -80,6 +87,8 @@ pub(super) struct Ceiling {
     recent: VecDeque<Spread>,
     /// Windows since the last step.
     since: usize,
+    /// Windows with answers in a row in which the guest was there for a part only.
+    edges: usize,
     windows: u32,
     /// Windows in a row without a copy and above the bound; after the target was given
     /// up, well below it.
@@ -97,6 +106,7 @@ impl Ceiling {
             ceiling: MOST,
             recent: VecDeque::new(),
             since: 0,
+            edges: 0,
             windows: 0,
             sure: 0,
             given_up: false,
@@ -111,12 +121,14 @@ impl Ceiling {
             self.recent.push_back(seen.guest.response.clone());
             self.windows = self.windows.saturating_add(1);
             self.since += 1;
+            self.edges = if seen.is_busy() { 0 } else { self.edges + 1 };
         }
         self.forget();
         let mut all = Spread::default();
         self.recent.iter().for_each(|it| all.merge(it));
         self.p99 = percentile(&all);
-        if let Some(p99) = self.p99.filter(|_| answers && seen.is_busy()) {
+        let tells = answers && (seen.is_busy() || self.edges >= RECENT);
+        if let Some(p99) = self.p99.filter(|_| tells) {
             self.follow(p99.0 as f64, seen, &all);
         }
     }
@@ -185,7 +197,8 @@ impl Ceiling {
             return;
         }
         let enough = all.len() >= REQUESTS || self.recent.len() >= LONGEST;
-        if self.since < EVERY.max(self.recent.len() / 2) || !enough {
+        let early = self.since < EVERY.max(self.recent.len() / 2);
+        if early || !enough || self.edges > 0 {
             return;
         }
         self.since = 0;

@@ -67,6 +67,20 @@ fn the_bound_holds_beside_bursts_and_swings() {
 }
 
 #[test]
+fn the_bound_holds_beside_bursts_that_no_window_shows_alone() {
+    cases("p99 short bursts", 100, BY_CHANCE, |random, seed| {
+        let course = Course::Bursts { on: 0.06, off: random.between(0.08, 0.2) };
+        let mut setup = Setup { course, ..any(random) };
+        // The rate that the loop begins with is too much for it.
+        setup.device.weight *= 20.0;
+        let target = own_p99(&setup) * 3.0;
+        let mut record = run(setup, bound(target), 200, seed);
+        record.responses.drain(..20);
+        holds(&record, target)
+    });
+}
+
+#[test]
 fn what_the_bound_leaves_is_used() {
     let (mut sum, count) = (0.0, 60);
     for seed in 0..count {
