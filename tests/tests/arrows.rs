@@ -16,7 +16,7 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ("sim", &["core", "workload"]),
     ("api", &["core"]),
     ("daemon", &["engine", "qemu", "api", "layout", "core"]),
-    ("cli", &["daemon", "api", "sim", "workload", "layout", "core"]),
+    ("cli", &["daemon", "qemu", "api", "sim", "workload", "layout", "core"]),
 ];
 
 /// The black-box tests use no room at all: they drive the programs.

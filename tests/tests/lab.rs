@@ -141,7 +141,8 @@ fn the_quick_svmotion_moves_a_disk_under_a_database_and_reports() {
     };
     // What an emulated guest keeps on a machine under test means little; that nothing
     // is lost holds on any machine.
-    for about in ["old → new: orders kept", "new → old: orders kept"] {
+    for path in ["old → new", "new → old"] {
+        let about = &format!("data, high, {path}, vhost-user: orders kept");
         assert!(of(about)["value"].as_f64() > Some(0.0), "{verdicts:#?}");
     }
     for about in ["switch-over", "missing", "failed", "complain"] {
@@ -149,9 +150,14 @@ fn the_quick_svmotion_moves_a_disk_under_a_database_and_reports() {
     }
     let passed = verdicts.iter().all(|verdict| verdict["passed"] == true);
     assert_eq!(done.status.code(), Some(if passed { 0 } else { 1 }), "{said}");
-    // Two states, there and back.
+    // Two states and two ways, there and back.
     let times = &report["sheets"][0];
-    assert_eq!(times["rows"].as_array().map(Vec::len), Some(4), "{times}");
+    let rows = times["rows"].as_array().expect("rows");
+    let by = |way: &str| {
+        let named = |row: &&Value| row[0].as_str().is_some_and(|it| it.ends_with(way));
+        rows.iter().filter(named).count()
+    };
+    assert_eq!((by("vhost-user"), by("QEMU's mirror")), (4, 4), "{times}");
     let page = std::fs::read_to_string(out.join("svmotion.html")).expect("the page");
     assert!(page.starts_with("<!doctype html>") && page.contains("uPlot"));
     assert!(out.join("svmotion.json").is_file());

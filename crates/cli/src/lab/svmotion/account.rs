@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use sterna_api::Status;
 
 use super::outcome::{Outcome, Trial};
-use super::plan::{Disk, Plan, State};
+use super::plan::{Disk, Plan, State, Way};
 use super::published;
 use super::run::KEEP;
 use super::stage::Ground;
@@ -17,7 +17,8 @@ use crate::lab::machine;
 use crate::lab::report::{Chart, Event, Facts, Line, Report, Sheet};
 
 const ABOUT: &str = "The disks of a guest with a database move between emulated arrays, \
-                     under a guard, while customers shop in its store or nobody does. \
+                     under a guard, while customers shop in its store or nobody does; \
+                     and to compare, QEMU's own mirror moves them, unguarded. \
                      Published figures are those of the study that this is made after: \
                      another database, on real arrays, hundreds of times as large.";
 
@@ -95,7 +96,7 @@ fn sheet<'t>(
         row.extend(cells(trial));
         row
     };
-    let head = std::iter::once("disk, load, way").chain(head.iter().copied());
+    let head = std::iter::once("disk, load, path, way").chain(head.iter().copied());
     Sheet {
         title: title.into(),
         head: head.map(str::to_owned).collect(),
@@ -105,6 +106,11 @@ fn sheet<'t>(
 
 fn busy(outcome: &Outcome) -> impl Iterator<Item = &Trial> {
     outcome.trials.iter().filter(|trial| trial.state.is_busy())
+}
+
+/// Whether the study has figures of such a migration: one path, and not a mirror's.
+fn is_published(trial: &Trial) -> bool {
+    trial.forth && trial.way == Way::VhostUser
 }
 
 /// How long each took, and how much longer than with nothing going on. The study's
@@ -122,7 +128,7 @@ fn migrations(outcome: &Outcome) -> Sheet {
     sheet("Migration time", &head, outcome.trials.iter(), |trial| {
         let idle = outcome.idle(trial).map(|idle| trial.seconds() / idle.seconds());
         let told = published::migration(trial.disk, trial.state);
-        let published = told.seconds.filter(|_| trial.forth);
+        let published = told.seconds.filter(|_| is_published(trial));
         let least = if told.unfinished { "more than " } else { "" };
         let off = published::migration(trial.disk, State::Off).seconds;
         let size = published::size(trial.disk);
@@ -130,7 +136,7 @@ fn migrations(outcome: &Outcome) -> Sheet {
             span(trial.seconds()),
             more(idle),
             number(trial.rate() / 1e6),
-            figure(trial.held_ms()),
+            figure(trial.moved.held_ms),
             published.map_or(NONE.into(), |seconds| format!("{least}{seconds:.0} s")),
             more(published.zip(off).map(|(seconds, off)| seconds / off)),
             figure(published.map(|seconds| size / seconds / 1e6)),
@@ -159,7 +165,7 @@ fn orders(outcome: &Outcome) -> Sheet {
             published::orders_without(trial.state),
             published::migration(trial.disk, trial.state).orders_per_s,
         ];
-        let [before, beside] = published.map(|it| it.filter(|_| trial.forth));
+        let [before, beside] = published.map(|it| it.filter(|_| is_published(trial)));
         vec![
             figure(outcome.without(trial).map(|mean| mean.value)),
             figure(outcome.during(trial).map(|mean| mean.value)),
@@ -197,7 +203,7 @@ fn sides(outcome: &Outcome) -> Sheet {
     sheet("Source and destination", &head, outcome.trials.iter(), |trial| {
         let [source, destination] = ticks(trial);
         let idle = outcome.idle(trial).map(|idle| source.bytes / ticks(idle)[0].bytes);
-        let off = trial.state == State::Off && trial.forth;
+        let off = trial.state == State::Off && is_published(trial);
         let published = |ms: f64| figure(off.then_some(ms));
         vec![
             number(source.bytes / 1e6),
@@ -247,7 +253,8 @@ fn order_cost(outcome: &Outcome) -> Sheet {
 /// What the migration costs the processors.
 fn migration_cost(outcome: &Outcome) -> Sheet {
     let head = ["CPU us per 64 KiB", "kcycles", "published kcycles"];
-    let title = "Processors: the migration (daemon, less what it uses without)";
+    let title = "Processors: the migration (daemon, less what it uses without; of \
+                 QEMU's mirror, QEMU too)";
     sheet(title, &head, outcome.trials.iter(), |trial| {
         let cost = outcome.cpu_per_chunk(trial);
         vec![

@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use sterna_api::ErrorCode;
+use sterna_qemu::RECONNECT;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
+use super::plan::Link;
 use crate::connect::Failure;
 
 /// How long QEMU may take until it has its sockets. It is first found out what guests
@@ -49,22 +51,54 @@ impl Image {
     }
 }
 
+/// QEMU's arguments for a disk of a daemon that has its sockets in this directory. The
+/// guest knows the disk by its name, the serial number.
+fn arguments(link: Link, disk: &str, dir: &Path) -> [String; 4] {
+    match link {
+        Link::VhostUser => [
+            "-chardev".into(),
+            format!("socket,id={disk},path={},reconnect=1", socket(dir, disk).display()),
+            "-device".into(),
+            format!("vhost-user-blk-pci,chardev={disk}"),
+        ],
+        Link::Nbd => [
+            "-blockdev".into(),
+            format!(
+                "driver=nbd,node-name={disk}-nbd,server.type=unix,server.path={},\
+                 export={disk},reconnect-delay={RECONNECT},discard=unmap,cache.direct=on",
+                dir.join("nbd.sock").display()
+            ),
+            "-device".into(),
+            format!("virtio-blk-pci,drive={disk}-nbd,id={disk},serial={disk}"),
+        ],
+    }
+}
+
+/// Where the daemon serves a disk over vhost-user.
+pub(super) fn socket(dir: &Path, disk: &str) -> PathBuf {
+    dir.join(format!("{disk}.sock"))
+}
+
 /// A machine that runs.
 pub(super) struct Machine {
+    link: Link,
+    qmp: PathBuf,
     child: Child,
     control: BufReader<UnixStream>,
     port: u16,
 }
 
 impl Machine {
-    /// Boots one that has these disks, each by its vhost-user socket, and so much
-    /// memory. Its own files are in `dir`.
+    /// Boots one that has these disks and so much memory. Its own files are in `dir`,
+    /// beside the daemon's.
     pub(super) async fn boot(
         image: &Image,
         dir: &Path,
         memory: &str,
-        disks: &[(&str, PathBuf)],
+        link: Link,
+        disks: &[&str],
     ) -> anyhow::Result<Machine> {
+        let qmp = dir.join("qmp.sock");
         let socket = dir.join("control.sock");
         // One may be there of a machine that was turned off.
         let _ = std::fs::remove_file(&socket);
@@ -82,12 +116,9 @@ impl Machine {
             // Ctrl-C on the terminal is for the experiment.
             .process_group(0)
             .kill_on_drop(true);
-        for (name, path) in disks {
-            command
-                .arg("-chardev")
-                .arg(format!("socket,id={name},path={},reconnect=1", path.display()))
-                .arg("-device")
-                .arg(format!("vhost-user-blk-pci,chardev={name}"));
+        command.arg("-qmp").arg(format!("unix:{},server=on,wait=off", qmp.display()));
+        for disk in disks {
+            command.args(arguments(link, disk, dir));
         }
         let mut child = command.spawn().context("start the guest")?;
         let (control, _) = tokio::select! {
@@ -98,7 +129,8 @@ impl Machine {
                 bail!("QEMU ended at its start: {}", ended.context("wait for QEMU")?)
             }
         };
-        let mut machine = Machine { child, control: BufReader::new(control), port };
+        let control = BufReader::new(control);
+        let mut machine = Machine { link, qmp, child, control, port };
         let word = machine.hear("boot").await?;
         ensure!(word == "ready", "the guest should be ready, but says `{word}`");
         Ok(machine)
@@ -145,6 +177,16 @@ impl Machine {
         let ended = timeout(END, self.child.wait()).await;
         ended.context("wait for the guest to power off")?.context("wait for QEMU")?;
         Ok(())
+    }
+
+    /// How it reaches its disks.
+    pub(super) fn link(&self) -> Link {
+        self.link
+    }
+
+    /// The socket of QEMU's monitor.
+    pub(super) fn qmp(&self) -> &Path {
+        &self.qmp
     }
 
     /// QEMU's process.

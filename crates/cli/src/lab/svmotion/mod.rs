@@ -7,14 +7,17 @@
 //! long a migration takes, what the customers notice of it, and what it costs.
 //!
 //! With `--virtual` the same happens in virtual time, at the study's size: `virtual_run`
-//! runs it and compares, and `virtual_report` makes the report. For real, `plan` has the states and the sizes, `stage` the arrays, and the guest that a
-//! `machine` runs; `run` goes through the states, with `customers` in the store and a
-//! `watch` on all of it. `outcome` says what follows, `verdicts` judges it, and
-//! `account` makes the report, with what was `published` beside it.
+//! runs it and compares, and `virtual_report` makes the report. For real, `plan` has the
+//! states, the ways and the sizes, `stage` the arrays, and the guest that a `machine`
+//! runs; `run` goes through the states, with `customers` in the store and a `watch` on
+//! all of it, and has QEMU's `mirror` move the disks, too. `outcome` says what follows,
+//! `verdicts` judges it, and `account` makes the report, with what was `published` beside
+//! it.
 
 mod account;
 mod customers;
 mod machine;
+mod mirror;
 mod outcome;
 mod plan;
 mod published;

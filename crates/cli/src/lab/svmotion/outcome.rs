@@ -1,10 +1,9 @@
 //! The experiment as it went, and what follows from it. Pure: moments are seconds from
 //! the experiment's start.
 
-use sterna_api::Migration;
 use sterna_workload::dvdstore;
 
-use super::plan::{Disk, State};
+use super::plan::{Disk, State, Way};
 use super::watch::{Flow, Tick, together};
 use crate::lab::record::Mark;
 
@@ -16,6 +15,7 @@ const CHUNK: f64 = 65536.0;
 pub(super) struct Trial {
     pub(super) disk: Disk,
     pub(super) state: State,
+    pub(super) way: Way,
     /// From the old array to the new one, or back.
     pub(super) forth: bool,
     /// When it was asked for.
@@ -24,30 +24,35 @@ pub(super) struct Trial {
     pub(super) until: f64,
     /// Without a migration, before it and after it.
     pub(super) calm: [(f64, f64); 2],
-    /// What the daemon says of it.
-    pub(super) migration: Migration,
+    pub(super) moved: Moved,
+}
+
+/// What whoever moved a disk says of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Moved {
+    /// The disk's size.
+    pub(super) bytes: u64,
+    /// How long it took.
+    pub(super) seconds: f64,
+    /// How long the guest was held at the switch-over, in milliseconds, if it is known.
+    pub(super) held_ms: Option<f64>,
 }
 
 impl Trial {
-    /// The trial in words: `data, high, old → new`.
+    /// The trial in words: `data, high, old → new, NBD`.
     pub(super) fn words(&self) -> String {
-        let way = if self.forth { "old → new" } else { "new → old" };
-        format!("{}, {}, {way}", self.disk, self.state)
+        let path = if self.forth { "old → new" } else { "new → old" };
+        format!("{}, {}, {path}, {}", self.disk, self.state, self.way)
     }
 
     /// How long it took, in seconds.
     pub(super) fn seconds(&self) -> f64 {
-        self.migration.report.map_or(self.until - self.from, |report| report.duration_s)
+        self.moved.seconds
     }
 
     /// Bytes that were moved in a second.
     pub(super) fn rate(&self) -> f64 {
-        self.migration.size as f64 / self.seconds().max(1e-3)
-    }
-
-    /// How long the guest was held at the switch-over, in milliseconds.
-    pub(super) fn held_ms(&self) -> Option<f64> {
-        self.migration.report?.switch_over_ms
+        self.moved.bytes as f64 / self.seconds().max(1e-3)
     }
 }
 
@@ -159,8 +164,12 @@ impl Outcome {
     }
 
     /// The longest that the guest waited for a disk during the migration, in
-    /// milliseconds.
+    /// milliseconds. What QEMU's mirror asks for comes the same way as the guest's own
+    /// requests, so there it is not known.
     pub(super) fn disk_stall_ms(&self, trial: &Trial) -> Option<f64> {
+        if trial.way == Way::Mirror {
+            return None;
+        }
         let ticks = self.ticks(trial.from, trial.until);
         ticks.filter_map(|tick| tick.slowest_ms).reduce(f64::max)
     }
@@ -213,20 +222,24 @@ impl Outcome {
         [cost(&trial.calm), cost(&[(trial.from, trial.until)])]
     }
 
-    /// Seconds of processors that the daemon used for each 64 KiB that it moved: what it
-    /// used more than without the migration.
+    /// Seconds of processors for each 64 KiB that was moved: what the daemon used more
+    /// than without the migration, and if QEMU moved them, what that did.
     pub(super) fn cpu_per_chunk(&self, trial: &Trial) -> Option<f64> {
-        let [_, during] = self.busy(&[(trial.from, trial.until)])?;
-        let [_, without] = self.busy(&trial.calm)?;
+        let moves = |[guest, daemon]: [f64; 2]| match trial.way {
+            Way::VhostUser | Way::Nbd => daemon,
+            Way::Mirror => guest + daemon,
+        };
+        let during = moves(self.busy(&[(trial.from, trial.until)])?);
+        let without = moves(self.busy(&trial.calm)?);
         let seconds = (during - without).max(0.0) * trial.seconds();
-        Some(seconds / (trial.migration.size as f64 / CHUNK))
+        Some(seconds / (trial.moved.bytes as f64 / CHUNK))
     }
 
     /// The same migration of the same disk with nothing going on.
     pub(super) fn idle(&self, trial: &Trial) -> Option<&Trial> {
-        self.trials.iter().find(|one| {
-            one.disk == trial.disk && one.forth == trial.forth && one.state == State::Idle
-        })
+        let what = |trial: &Trial| (trial.disk, trial.way, trial.forth);
+        let mut idle = self.trials.iter().filter(|one| one.state == State::Idle);
+        idle.find(|one| what(one) == what(trial))
     }
 }
 
@@ -243,41 +256,19 @@ fn mean(values: &[f64]) -> Option<Mean> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use sterna_api::{Application, MigrationState, Provision, Report};
-
     use super::*;
 
     /// A migration at high load, from 20 s to 40 s, of 640 chunks.
     pub(in super::super) fn trial() -> Trial {
-        let report =
-            Report { duration_s: 20.0, switch_over_ms: Some(3.0), ..Report::default() };
         Trial {
             disk: Disk::Data,
             state: State::High,
+            way: Way::VhostUser,
             forth: true,
             from: 20.0,
             until: 40.0,
             calm: [(0.0, 20.0), (40.0, 60.0)],
-            migration: Migration {
-                id: 1,
-                disk: "data".into(),
-                size: 640 << 16,
-                from: "old-data".into(),
-                to: "new-data".into(),
-                provision: Provision::Thin,
-                rate: None,
-                verify: false,
-                keep_source: false,
-                guard: None,
-                state: MigrationState::Completed,
-                reason: None,
-                hint: None,
-                started: 0,
-                ended: Some(20),
-                progress: None,
-                application: Application::default(),
-                report: Some(report),
-            },
+            moved: Moved { bytes: 640 << 16, seconds: 20.0, held_ms: Some(3.0) },
         }
     }
 

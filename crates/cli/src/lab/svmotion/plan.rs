@@ -103,6 +103,55 @@ impl fmt::Display for State {
     }
 }
 
+/// Who serves the guest's disks, and who moves them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// The daemon serves them over vhost-user, and moves them under its guard.
+    VhostUser,
+    /// The daemon serves them over NBD, and moves them under its guard.
+    Nbd,
+    /// The daemon serves them over NBD, and QEMU's own mirror moves them, unguarded.
+    Mirror,
+}
+
+impl Way {
+    pub(super) const ALL: [Way; 3] = [Way::VhostUser, Way::Nbd, Way::Mirror];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Way::VhostUser => "vhost-user",
+            Way::Nbd => "NBD",
+            Way::Mirror => "QEMU's mirror",
+        }
+    }
+
+    /// How the guest reaches its disks.
+    pub(super) fn link(self) -> Link {
+        match self {
+            Way::VhostUser => Link::VhostUser,
+            Way::Nbd | Way::Mirror => Link::Nbd,
+        }
+    }
+
+    /// Whether what must hold for the guest is asked of whoever moves its disks.
+    pub(super) fn is_guarded(self) -> bool {
+        self != Way::Mirror
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// How a guest reaches its disks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Link {
+    VhostUser,
+    Nbd,
+}
+
 /// How long it is looked at a guest that does nothing, in seconds.
 const QUIET: f64 = 3.0;
 
@@ -113,6 +162,8 @@ pub(super) struct Plan {
     pub(super) disks: Vec<Disk>,
     /// The states in which they do, in their order.
     pub(super) states: Vec<State>,
+    /// The ways in which they do in each of them.
+    pub(super) ways: Vec<Way>,
     /// Of the published sizes, one so many-th.
     pub(super) scale: u32,
     /// Seconds of orders without a migration, before and after each of them.
@@ -127,6 +178,7 @@ impl Plan {
         Plan {
             disks: Disk::ALL.into(),
             states: State::ALL.into(),
+            ways: Way::ALL.into(),
             scale,
             calm: 20.0,
             warm_up: 10.0,
@@ -138,6 +190,7 @@ impl Plan {
         Plan {
             disks: vec![Disk::Data],
             states: vec![State::Idle, State::High],
+            ways: vec![Way::VhostUser, Way::Mirror],
             scale,
             calm: 6.0,
             warm_up: 3.0,
@@ -153,8 +206,24 @@ impl Plan {
         let moves = |disk: &Disk| 2.0 * self.size(*disk) as f64 / RATE;
         let moves: f64 = self.disks.iter().map(moves).sum();
         let calm = |state: &State| 3.0 * self.disks.len() as f64 * self.calm(*state);
-        let states = self.states.iter().map(|state| calm(state) + moves + self.warm_up);
-        AROUND + states.sum::<f64>()
+        let state = |state: &State| calm(state) + moves + self.warm_up;
+        let rounds = [Link::VhostUser, Link::Nbd].map(|link| {
+            let ways = self.ways_over(link).len() as f64;
+            ways * self.states_over(link).iter().map(state).sum::<f64>()
+        });
+        AROUND + rounds.iter().sum::<f64>()
+    }
+
+    /// The ways of those guests that reach their disks so.
+    pub(super) fn ways_over(&self, link: Link) -> Vec<Way> {
+        self.ways.iter().copied().filter(|way| way.link() == link).collect()
+    }
+
+    /// The states that such a guest goes through. To a machine that is off it is all one
+    /// how it would reach its disks.
+    pub(super) fn states_over(&self, link: Link) -> Vec<State> {
+        let tells = |state: &State| link == Link::VhostUser || *state != State::Off;
+        self.states.iter().copied().filter(tells).collect()
     }
 
     /// Seconds without a migration, before and after each of them. Where there are no

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use sterna_api::{AskGuard, Migration, MigrationState, StartMigration};
+use sterna_api::{AskGuard, MigrationState, StartMigration};
 use tokio::time::{Instant, timeout_at};
 
 use super::customers::Customers;
-use super::outcome::{Outcome, Second, Trial};
-use super::plan::{Disk, Plan, State};
+use super::outcome::{Moved, Outcome, Second, Trial};
+use super::plan::{Disk, Link, Plan, State, Way};
 use super::stage::Stage;
 use super::watch::{Watch, clock};
 use crate::lab::record::Mark;
@@ -48,15 +48,10 @@ impl<'s> Run<'s> {
     pub(super) async fn go(mut self) -> anyhow::Result<Outcome> {
         self.note("the guest makes its database");
         self.stage.furnish(self.plan).await?;
-        for &state in &self.plan.states {
-            match state {
-                State::Off => self.stage.off().await?,
-                State::Idle | State::Low | State::High => self.stage.on().await?,
-            }
-            if state.is_busy() {
-                self.shop(state).await?;
-            } else {
-                self.moves(state, None).await?;
+        for link in [Link::VhostUser, Link::Nbd] {
+            let ways = self.plan.ways_over(link);
+            if !ways.is_empty() {
+                self.round(link, &ways).await?;
             }
         }
         self.note("the guest looks for what is lost or wrong");
@@ -67,15 +62,31 @@ impl<'s> Run<'s> {
         Ok(self.outcome)
     }
 
+    /// Goes through the states with a guest that reaches its disks so.
+    async fn round(&mut self, link: Link, ways: &[Way]) -> anyhow::Result<()> {
+        for state in self.plan.states_over(link) {
+            match state {
+                State::Off => self.stage.off().await?,
+                State::Idle | State::Low | State::High => self.stage.on(link).await?,
+            }
+            if state.is_busy() {
+                self.shop(state, ways).await?;
+            } else {
+                self.moves(state, ways, None).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Moves with customers in the store.
-    async fn shop(&mut self, state: State) -> anyhow::Result<()> {
+    async fn shop(&mut self, state: State, ways: &[Way]) -> anyhow::Result<()> {
         let rate = match state {
             State::Low => Some(LOW * self.most().await?),
             _ => None,
         };
         let customers = self.enter(rate)?;
         self.watch(self.plan.warm_up).await?;
-        self.moves(state, Some(&customers)).await?;
+        self.moves(state, ways, Some(&customers)).await?;
         self.leave(customers).await?;
         Ok(())
     }
@@ -111,23 +122,33 @@ impl<'s> Run<'s> {
         Ok(())
     }
 
-    /// Moves each disk there and back.
+    /// Moves each disk there and back, in each of the ways.
     async fn moves(
         &mut self,
         state: State,
+        ways: &[Way],
         customers: Option<&Customers>,
     ) -> anyhow::Result<()> {
         let plan = self.plan;
         for &disk in &plan.disks {
             let mut before = self.calm(state).await?;
-            for forth in [true, false] {
+            for (&way, forth) in ways.iter().flat_map(|way| [(way, true), (way, false)]) {
                 let from = self.watch.now();
-                let migration = self.migrate(disk, state, forth, customers).await?;
+                let path = if forth { "old → new" } else { "new → old" };
+                self.note(&format!("{disk} moves {path}, {state}, {way}"));
+                let (seconds, held_ms) = match way {
+                    Way::Mirror => (self.mirror(disk, forth, customers).await?, None),
+                    Way::VhostUser | Way::Nbd => {
+                        self.migrate(disk, forth, customers).await?
+                    }
+                };
                 let until = self.watch.now();
                 let after = self.calm(state).await?;
                 let calm = [before, after];
                 before = after;
-                let trial = Trial { disk, state, forth, from, until, calm, migration };
+                let bytes = plan.size(disk);
+                let moved = Moved { bytes, seconds, held_ms };
+                let trial = Trial { disk, state, way, forth, from, until, calm, moved };
                 self.outcome.trials.push(trial);
             }
         }
@@ -155,19 +176,30 @@ impl<'s> Run<'s> {
         Ok(())
     }
 
-    /// One migration, to its end.
+    /// One move by QEMU's mirror, to its end: how long it took, in seconds.
+    async fn mirror(
+        &mut self,
+        disk: Disk,
+        forth: bool,
+        customers: Option<&Customers>,
+    ) -> anyhow::Result<f64> {
+        let begin = Instant::now();
+        let mut mirror = self.stage.mirror(disk, forth).await?;
+        while !mirror.step().await? {
+            self.beside(disk, begin + MOVE, customers).await?;
+        }
+        Ok(begin.elapsed().as_secs_f64())
+    }
+
+    /// One migration, to its end: how long it took, in seconds, and for how long the
+    /// guest was held at the switch-over, in milliseconds.
     async fn migrate(
         &mut self,
         disk: Disk,
-        state: State,
         forth: bool,
         customers: Option<&Customers>,
-    ) -> anyhow::Result<Migration> {
-        let (to, way) = match forth {
-            true => (disk.new_store(), "old → new"),
-            false => (disk.old_store(), "new → old"),
-        };
-        self.note(&format!("{disk} moves {way}, {state}"));
+    ) -> anyhow::Result<(f64, Option<f64>)> {
+        let to = if forth { disk.new_store() } else { disk.old_store() };
         let asked = StartMigration {
             disk: disk.name().into(),
             to,
@@ -179,10 +211,9 @@ impl<'s> Run<'s> {
         };
         let id = self.stage.client().migrate(&asked).await?.id;
         let mut switched = false;
-        let end = Instant::now() + MOVE;
+        let begin = Instant::now();
         loop {
-            let ticked = timeout_at(end, self.tick()).await;
-            ticked.with_context(|| format!("{disk} should have moved by now"))??;
+            self.beside(disk, begin + MOVE, customers).await?;
             let migration = self.stage.client().migration(id).await?;
             let over = matches!(
                 migration.state,
@@ -192,17 +223,31 @@ impl<'s> Run<'s> {
                 self.note("switched over");
             }
             match migration.state {
-                MigrationState::Completed => return Ok(migration),
+                MigrationState::Completed => {
+                    let report = migration.report.unwrap_or_default();
+                    return Ok((report.duration_s, report.switch_over_ms));
+                }
                 MigrationState::Paused | MigrationState::Cancelled => {
                     let reason = migration.reason.unwrap_or_default();
                     bail!("{disk} does not move: {}: {reason}", migration.state);
                 }
-                _ if customers.is_some_and(Customers::have_left) => {
-                    bail!("the customers have left while {disk} moved");
-                }
                 _ => {}
             }
         }
+    }
+
+    /// Watches beside a move that must have ended by then.
+    async fn beside(
+        &mut self,
+        disk: Disk,
+        end: Instant,
+        customers: Option<&Customers>,
+    ) -> anyhow::Result<()> {
+        let ticked = timeout_at(end, self.tick()).await;
+        ticked.with_context(|| format!("{disk} should have moved by now"))??;
+        let left = customers.is_some_and(Customers::have_left);
+        ensure!(!left, "the customers have left while {disk} moved");
+        Ok(())
     }
 
     fn note(&mut self, text: &str) {

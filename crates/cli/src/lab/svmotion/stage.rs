@@ -9,14 +9,16 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
-use sterna_api::{AddDatastore, AttachDisk, Client, ImportDisk};
+use sterna_api::{AddDatastore, AttachDisk, Client, CreateDisk, ImportDisk, Provision};
+use sterna_qemu::Export;
 use sterna_workload::dvdstore::{
     self, LoadOptions, Server, Size, Store, Tablespaces, Verdict,
 };
 use sterna_workload::random::Random;
 
-use super::machine::{Image, Machine};
-use super::plan::{Disk, Plan};
+use super::machine::{self, Image, Machine};
+use super::mirror::Mirror;
+use super::plan::{Disk, Link, Plan, Way};
 use crate::lab::site::Site;
 
 impl Disk {
@@ -28,6 +30,11 @@ impl Disk {
     /// The one on the array that it goes to.
     pub(super) fn new_store(self) -> String {
         format!("new-{self}")
+    }
+
+    /// The disk there that QEMU's mirror copies it to.
+    pub(super) fn twin(self) -> String {
+        format!("{self}-twin")
     }
 }
 
@@ -75,8 +82,18 @@ impl<'s> Stage<'s> {
                 file: file.display().to_string(),
             };
             site.client().import_disk(&request).await?;
-            let vhost_user = socket(site, disk).display().to_string();
+            let socket = machine::socket(site.dir(), disk.name());
+            let vhost_user = socket.display().to_string();
             site.client().attach_disk(disk.name(), &AttachDisk { vhost_user }).await?;
+            if plan.ways.contains(&Way::Mirror) {
+                let twin = CreateDisk {
+                    name: disk.twin(),
+                    size,
+                    datastore: disk.new_store(),
+                    provision: Provision::default(),
+                };
+                site.client().create_disk(&twin).await?;
+            }
         }
         let ground = ground.clone();
         Ok(Stage { site, ground, machine: None, store: None, orders: Vec::new() })
@@ -94,7 +111,7 @@ impl<'s> Stage<'s> {
 
     /// Makes the server and loads the store; then the guest is off.
     pub(super) async fn furnish(&mut self, plan: &Plan) -> anyhow::Result<()> {
-        self.boot().await?.run("database make").await?;
+        self.boot(Link::VhostUser).await?.run("database make").await?;
         let spaces = Tablespaces { data: Some("data".into()), index: Some("idx".into()) };
         let size = Size::new(plan.store()).context("the store's size")?;
         let options = LoadOptions { size, seed: self.ground.seed, spaces, reload: false };
@@ -103,10 +120,13 @@ impl<'s> Stage<'s> {
         self.off().await
     }
 
-    /// Turns the guest on, with its database.
-    pub(super) async fn on(&mut self) -> anyhow::Result<()> {
+    /// Turns the guest on, with its database, and with this link to its disks.
+    pub(super) async fn on(&mut self, link: Link) -> anyhow::Result<()> {
+        if self.machine.as_ref().is_some_and(|machine| machine.link() != link) {
+            self.off().await?;
+        }
         if self.machine.is_none() {
-            self.boot().await?.run("database start").await?;
+            self.boot(link).await?.run("database start").await?;
         }
         Ok(())
     }
@@ -118,11 +138,20 @@ impl<'s> Stage<'s> {
         machine.power_off().await
     }
 
-    async fn boot(&mut self) -> anyhow::Result<&mut Machine> {
-        let disks = Disk::ALL.map(|disk| (disk.name(), socket(self.site, disk)));
+    async fn boot(&mut self, link: Link) -> anyhow::Result<&mut Machine> {
+        let (disks, dir) = (Disk::ALL.map(Disk::name), self.site.dir());
         let Ground { image, memory, .. } = &self.ground;
-        let machine = Machine::boot(image, self.site.dir(), memory, &disks).await?;
+        let machine = Machine::boot(image, dir, memory, link, &disks).await?;
         Ok(self.machine.insert(machine))
+    }
+
+    /// Has QEMU's mirror copy a disk to its twin on the new array, or back, and switch
+    /// over.
+    pub(super) async fn mirror(&self, disk: Disk, forth: bool) -> anyhow::Result<Mirror> {
+        let machine = self.machine.as_ref().context("the guest is off")?;
+        let to = if forth { disk.twin() } else { disk.name().to_owned() };
+        let socket = self.site.dir().join("nbd.sock").display().to_string();
+        Mirror::begin(machine.qmp(), disk.name(), Export { name: to, socket }).await
     }
 
     /// The guest's server.
@@ -141,7 +170,7 @@ impl<'s> Stage<'s> {
     /// Looks for each order that was acknowledged: how many there were, and how many of
     /// them are missing.
     pub(super) async fn check(&mut self) -> anyhow::Result<(u64, u64)> {
-        self.on().await?;
+        self.on(Link::VhostUser).await?;
         let server = self.server()?;
         let (mut all, mut lost) = (0, 0);
         for file in &self.orders {
@@ -172,11 +201,6 @@ async fn add(site: &Site, name: &str, array: &str) -> anyhow::Result<PathBuf> {
     let store = AddDatastore { name: name.into(), location, shape: None };
     site.client().add_datastore(&store).await?;
     Ok(place)
-}
-
-/// Where the guest finds a disk.
-fn socket(site: &Site, disk: Disk) -> PathBuf {
-    site.dir().join(format!("{disk}.sock"))
 }
 
 /// Makes a file of so many bytes of noise.

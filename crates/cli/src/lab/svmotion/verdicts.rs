@@ -13,13 +13,18 @@ const CHANCE: f64 = 2.0;
 
 /// The verdicts: of each migration under load, of all switch-overs, and of the guest.
 pub(super) fn verdicts(outcome: &Outcome) -> Vec<Verdict> {
-    let busy = outcome.trials.iter().filter(|trial| trial.state.is_busy());
+    let busy = guarded(outcome).filter(|trial| trial.state.is_busy());
     let mut verdicts: Vec<Verdict> = busy.map(|trial| kept(outcome, trial)).collect();
     verdicts.push(held(outcome));
     verdicts.push(orders(outcome));
     verdicts.push(failed(outcome));
     verdicts.push(complaints(outcome));
     verdicts
+}
+
+/// What is there to compare with promises nothing.
+fn guarded(outcome: &Outcome) -> impl Iterator<Item = &Trial> {
+    outcome.trials.iter().filter(|trial| trial.way.is_guarded())
 }
 
 fn kept(outcome: &Outcome, trial: &Trial) -> Verdict {
@@ -37,10 +42,9 @@ fn kept(outcome: &Outcome, trial: &Trial) -> Verdict {
 }
 
 fn held(outcome: &Outcome) -> Verdict {
-    let longest = outcome.trials.iter().map(Trial::held_ms).reduce(|one, other| {
-        // One that does not say is one that nobody knows of.
-        Some(one?.max(other?))
-    });
+    let held = guarded(outcome).map(|trial| trial.moved.held_ms);
+    // One that does not say is one that nobody knows of.
+    let longest = held.reduce(|one, other| Some(one?.max(other?)));
     let longest = longest.flatten();
     Verdict {
         what: "the longest switch-over".into(),
@@ -88,7 +92,8 @@ fn complaints(outcome: &Outcome) -> Verdict {
 
 #[cfg(test)]
 mod tests {
-    use super::super::outcome::tests::outcome;
+    use super::super::outcome::tests::{outcome, trial};
+    use super::super::plan::{State, Way};
     use super::*;
 
     fn failing(outcome: &Outcome) -> Vec<String> {
@@ -105,7 +110,17 @@ mod tests {
     #[test]
     fn orders_that_are_not_kept_fail() {
         let found = failing(&outcome(100.0, 90.0));
-        assert_eq!(found, ["data, high, old → new: orders kept"]);
+        assert_eq!(found, ["data, high, old → new, vhost-user: orders kept"]);
+    }
+
+    #[test]
+    fn of_a_mirror_without_a_guard_nothing_is_asked() {
+        let mut outcome = outcome(100.0, 50.0);
+        let mirrors = outcome.trials.iter_mut();
+        mirrors.for_each(|trial| trial.way = Way::Mirror);
+        let held = Trial { state: State::Off, ..trial() };
+        outcome.trials.push(held);
+        assert_eq!(failing(&outcome), Vec::<String>::new());
     }
 
     #[test]
@@ -123,7 +138,7 @@ mod tests {
         outcome.orders = (100, 1);
         outcome.failed = 2;
         outcome.complaints = Some("pg_amcheck:\nbroken".into());
-        outcome.trials[0].migration.report = None;
+        outcome.trials[0].moved.held_ms = None;
         assert_eq!(failing(&outcome).len(), 4);
         outcome.orders = (0, 0);
         assert_eq!(failing(&outcome).len(), 4);

@@ -1,0 +1,66 @@
+//! A move by QEMU's own mirror, unguarded: what there is to compare with.
+//!
+//! The guest's disk is an export of the daemon's, and so is the destination. QEMU copies
+//! from one to the other as fast as it can, switches over by itself, and forgets the
+//! source.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use sterna_qemu::{Copy, CopyState, Export, Machine, Place, Reach};
+
+/// No limit, in QEMU's words.
+const UNLIMITED: u64 = 0;
+
+/// A mirror under way.
+pub(super) struct Mirror {
+    machine: Machine,
+    copy: Copy,
+    /// Whether it was told to switch over.
+    told: bool,
+}
+
+impl Mirror {
+    /// Begins to copy a disk to an export of the same size.
+    pub(super) async fn begin(
+        qmp: &Path,
+        disk: &str,
+        to: Export,
+    ) -> anyhow::Result<Mirror> {
+        let machine = Machine::reach(&Reach::Qmp(qmp.to_owned())).await;
+        let machine = machine.context("reach QEMU's monitor")?;
+        let drive = machine.drive(disk).await.context("find the guest's disk")?;
+        let copy = Copy {
+            name: format!("lab-{}", to.name),
+            device: disk.into(),
+            source: drive.image.clone(),
+            to: Place::Export(to),
+            gentle: false,
+        };
+        machine.begin(&copy, &drive, UNLIMITED).await.context("begin QEMU's mirror")?;
+        Ok(Mirror { machine, copy, told: false })
+    }
+
+    /// Goes on with it; says whether it is over, and the disk at its destination.
+    pub(super) async fn step(&mut self) -> anyhow::Result<bool> {
+        let copy = &self.copy;
+        match self.machine.look(copy).await.context("look at QEMU's mirror")? {
+            CopyState::Copying { .. } | CopyState::Switching => {}
+            CopyState::Ready if self.told => {}
+            CopyState::Ready => {
+                self.machine.complete(copy).await.context("end QEMU's mirror")?;
+                self.told = true;
+            }
+            CopyState::Ended(None) if self.told => {
+                self.machine.put_away(copy).await.context("put the mirror away")?;
+                return Ok(true);
+            }
+            CopyState::Ended(reason) => {
+                let reason = reason.unwrap_or_else(|| "nobody told it to".into());
+                bail!("QEMU's mirror of {} ended: {reason}", copy.device);
+            }
+            CopyState::Unknown => bail!("QEMU's mirror of {} is gone", copy.device),
+        }
+        Ok(false)
+    }
+}
