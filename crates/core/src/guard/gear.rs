@@ -25,7 +25,7 @@ use super::turns::{Pair, Turns};
 use super::{MOST, START};
 use crate::mirror::Manner;
 
-/// The slowest turn: a chunk and a half.
+/// The slowest turn: a short chunk or two in a sample.
 const SLOWEST: f64 = (1 << 20) as f64;
 
 /// The part of the budget that is aimed at: what remains is for what comes between
@@ -79,6 +79,8 @@ pub(super) struct Gear {
     slowing: Price,
     /// The last turn's bytes per second.
     used: f64,
+    /// Whether that was less than it was allowed: the copier does what it can.
+    sated: bool,
     /// How much longer a window of the last turn was than one of a pause.
     stretch: f64,
 }
@@ -91,6 +93,7 @@ impl Gear {
             price: Price::new(0.5 / START),
             slowing: Price::new(0.5 / START),
             used: START,
+            sated: false,
             stretch: 1.0,
         }
     }
@@ -98,7 +101,7 @@ impl Gear {
     /// No turn is faster, bytes per second.
     fn top(&self) -> f64 {
         match self.manner {
-            Manner::AtOnce => Manner::AT_ONCE_MAX as f64 / Manner::AT_ONCE.as_secs_f64(),
+            Manner::AtOnce => Manner::AT_ONCE_MAX as f64 / Manner::SAMPLE.as_secs_f64(),
             Manner::Even | Manner::Short => MOST,
         }
     }
@@ -106,7 +109,8 @@ impl Gear {
     /// The lowest price that is of use where the guest may lose so much: with one below
     /// it, the copy is not faster.
     pub(super) fn least_price(&self, budget: f64) -> f64 {
-        budget / (self.top() * PART_MAX)
+        let most = if self.sated { self.used } else { self.top() };
+        budget / (most.max(1.0) * PART_MAX)
     }
 
     /// The load or the device is another.
@@ -125,6 +129,7 @@ impl Gear {
         let slower = (pair.growth - 1.0) / (GROWTH_MAX - 1.0);
         self.slowing.learn(pair.rate, slower, 1.0 / self.rate);
         self.used = pair.rate;
+        self.sated = pair.rate < SATED * self.rate;
         self.stretch = pair.stretch;
     }
 
@@ -136,8 +141,7 @@ impl Gear {
         let hurt = (HURT * self.price.noise()).clamp(HURT_MIN, HURT_MAX).max(aim);
         let slowed = AIM / self.slowing.value().max(f64::MIN_POSITIVE);
         // Turns of a copier that does what it can hurt no more for a higher rate.
-        let sated = self.used < SATED * self.rate;
-        let used = if sated { PROBE } else { UP } * self.used;
+        let used = if self.sated { PROBE } else { UP } * self.used;
         let up = (self.rate * UP).min(used.max(START));
         let most = slowed.min(up).max(self.rate * DOWN).min(self.top());
         let wanted = (hurt / price).min(most).max(SLOWEST);

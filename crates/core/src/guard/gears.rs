@@ -25,26 +25,29 @@ use crate::mirror::Manner;
 const WORTH: f64 = 0.95;
 
 /// A difference of so many errors is no chance.
-const CERTAIN: f64 = 2.0;
+const CERTAIN: f64 = 3.0;
 
-/// Comparisons of each before there is an answer, so that one hiccup is none.
-const LEAST: u32 = 4;
+/// Comparisons of each before there is an answer: what chance does is not known earlier.
+const LEAST: u32 = 5;
 
 /// Comparisons of each after which what seems so is taken to be so for a while.
 const ENOUGH: u32 = 8;
 
 /// Comparisons until both are tried again, where that is known: some minutes, so
 /// that trying costs a hundredth of the time.
-const REST: u32 = 200;
+const REST: u32 = 100;
 
 /// And where it only seems so.
 const NAP: u32 = 24;
 
-/// Short chunks.
-const SHORT: usize = 0;
+/// The part that is remembered of a comparison without an answer.
+const REMEMBERED: f64 = 0.5;
 
-/// All at once.
-const AT_ONCE: usize = 1;
+/// The gear of short chunks, or the only one.
+const FIRST: usize = 0;
+
+/// That of what comes at once.
+const SECOND: usize = 1;
 
 /// A price over a comparison: the slope of a line through zero. The filter's own price
 /// forgets, and so it is never as sure.
@@ -60,6 +63,12 @@ impl Slope {
     fn learn(&mut self, pair: &Pair) {
         self.sum += pair.rate * pair.loss;
         self.weight += pair.rate * pair.rate;
+    }
+
+    /// Keeps this part of what it knows.
+    fn forget(&mut self, left: f64) {
+        self.sum *= left;
+        self.weight *= left;
     }
 
     /// Per byte per second.
@@ -79,8 +88,12 @@ pub(super) struct Gears {
     /// The part of its IO/s that the guest may lose.
     budget: f64,
     gears: [Gear; 2],
-    /// That of the present turn.
+    /// Whether they are compared at all: else it is always the first.
+    compares: bool,
+    /// That of the present turn, or of the last.
     at: usize,
+    /// That of the next turn.
+    next: usize,
     /// What each costs, while they are compared.
     slopes: [Slope; 2],
     /// Comparisons of both since they are tried.
@@ -90,18 +103,32 @@ pub(super) struct Gears {
 }
 
 impl Gears {
+    /// For a copier that can be told in what manner to go.
     pub(super) fn new(budget: f64) -> Self {
         Gears {
             budget,
             gears: [Gear::new(Manner::Short), Gear::new(Manner::AtOnce)],
-            at: AT_ONCE,
+            compares: true,
+            at: SECOND,
+            next: SECOND,
             slopes: Default::default(),
             tried: 0,
             rest: 0,
         }
     }
 
-    /// That of the present turn.
+    /// For a copier that goes in a manner of its own.
+    pub(super) fn one(budget: f64) -> Self {
+        let gears = [Gear::new(Manner::Even), Gear::new(Manner::AtOnce)];
+        Gears { gears, compares: false, at: FIRST, next: FIRST, ..Gears::new(budget) }
+    }
+
+    /// Which is in force, for comparisons that must not mix them.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// That of the present turn, or of the last.
     pub(super) fn now(&self) -> &Gear {
         &self.gears[self.at]
     }
@@ -110,44 +137,64 @@ impl Gears {
         &mut self.gears[self.at]
     }
 
+    /// That of the next turn.
+    pub(super) fn next_mut(&mut self) -> &mut Gear {
+        &mut self.gears[self.next]
+    }
+
+    /// A turn begins.
+    pub(super) fn shift(&mut self) {
+        self.at = self.next;
+    }
+
     /// The load or the device is another.
     pub(super) fn doubt(&mut self) {
         self.gears.iter_mut().for_each(Gear::doubt);
         self.slopes = Default::default();
         self.tried = 0;
+        self.rest = self.rest.min(NAP);
     }
 
-    /// Looks at a comparison of the present turn, and says whose the next turn is.
+    /// Looks at a comparison of the last turn, and says whose the next one is.
     pub(super) fn learn(&mut self, pair: &Pair) {
         self.now_mut().learn(pair);
-        self.slopes[self.at].learn(pair);
-        if self.rest > 0 {
-            self.rest -= 1;
+        if !self.compares {
             return;
         }
+        if self.rest > 0 {
+            self.rest -= 1;
+            if self.rest == 0 {
+                // What the other cost a while ago, it may not cost now.
+                self.gears[1 - self.at].doubt();
+            }
+            return;
+        }
+        self.slopes[self.at].learn(pair);
         self.tried += 1;
-        self.at = 1 - self.at;
+        self.next = 1 - self.at;
         let (gain, error) = self.gain();
         let known = self.tried >= 2 * LEAST && gain.abs() > CERTAIN * error;
         if known || self.tried >= 2 * ENOUGH {
-            self.at = if gain > 0.0 { AT_ONCE } else { SHORT };
+            self.next = if gain > 0.0 { SECOND } else { FIRST };
             self.tried = 0;
             self.rest = if known { REST } else { NAP };
-        }
-        if known {
-            self.slopes = Default::default();
+            // What is not known yet is remembered, and less of it each time.
+            let left = if known { 0.0 } else { REMEMBERED };
+            self.slopes.iter_mut().for_each(|slope| slope.forget(left));
         }
     }
 
     /// By how much what comes at once is cheaper than it has to be, and the error of
     /// that.
     fn gain(&self) -> (f64, f64) {
-        let error = |of: usize| self.slopes[of].error(self.gears[of].price.noise());
-        let error = error(SHORT).hypot(error(AT_ONCE));
+        // Early on, the quieter of the two was quiet by chance.
+        let noise = self.gears.iter().map(|gear| gear.price.noise()).fold(0.0, f64::max);
+        let [first, second] = self.slopes.map(|slope| slope.error(noise));
+        let error = first.hypot(second);
         let cost = |of: usize| {
             self.slopes[of].value().max(self.gears[of].least_price(self.budget))
         };
-        (WORTH * cost(SHORT) - cost(AT_ONCE), error)
+        (WORTH * cost(FIRST) - cost(SECOND), error)
     }
 }
 
@@ -166,6 +213,7 @@ mod tests {
     fn turns(gears: &mut Gears, turns: u32, costs: [f64; 2]) -> Manner {
         for _ in 0..turns {
             gears.learn(&pair(gears, costs));
+            gears.shift();
         }
         gears.now().manner
     }
@@ -190,9 +238,23 @@ mod tests {
         let mut gears = Gears::new(0.03);
         for _ in 0..REST {
             gears.learn(&pair(&gears, [0.3, 0.0]));
+            gears.shift();
             gears.doubt();
         }
         assert_eq!(gears.rest, 0, "it still compares");
+    }
+
+    #[test]
+    fn after_a_load_that_jumps_both_are_tried_again_soon() {
+        let mut gears = Gears::new(0.03);
+        assert_eq!(turns(&mut gears, 50, [0.2, 0.2]), Manner::Short);
+        gears.doubt();
+        assert_eq!(turns(&mut gears, NAP + 2 * ENOUGH, [0.3, 0.05]), Manner::AtOnce);
+    }
+
+    #[test]
+    fn a_copier_with_a_manner_of_its_own_keeps_it() {
+        assert_eq!(turns(&mut Gears::one(0.03), REST, [0.3, 0.05]), Manner::Even);
     }
 
     #[test]

@@ -66,6 +66,8 @@ pub(super) struct Keep {
     /// The part of its IO/s that the guest may lose.
     budget: f64,
     turns: Turns,
+    /// Whether it says in what manner the copier goes.
+    manners: bool,
     gears: Gears,
     pairs: u32,
     /// Busy samples since the last comparison.
@@ -85,12 +87,14 @@ pub(super) struct Keep {
 
 impl Keep {
     /// A loop that lets the guest lose this part of its IO/s, 0 or more and below 1.
-    pub(super) fn new(budget: f64) -> Self {
+    /// Either it says in what manner the copier goes, too, or that has its own.
+    pub(super) fn new(budget: f64, manners: bool) -> Self {
         let budget = budget.max(BUDGET_MIN);
         Keep {
             budget,
             turns: Turns::new(PART_FIRST),
-            gears: Gears::new(budget),
+            manners,
+            gears: if manners { Gears::new(budget) } else { Gears::one(budget) },
             pairs: 0,
             since: 0,
             iops: 0.0,
@@ -108,13 +112,13 @@ impl Keep {
                 self.given_up = Some(left - u32::from(seen.is_busy()));
                 return 0;
             }
-            *self = Keep::new(self.budget);
+            *self = Keep::new(self.budget, self.manners);
         }
         self.look_at_mirror(seen);
-        let pair = self.turns.look(seen);
+        let pair = self.turns.look(seen, self.gears.at());
         self.since += u32::from(seen.is_busy());
         if self.since > STALE {
-            *self = Keep::new(self.budget);
+            *self = Keep::new(self.budget, self.manners);
         }
         if let Some(loss) = self.turns.glimpse() {
             // So much more than the noise that it cannot wait.
@@ -125,6 +129,9 @@ impl Keep {
         }
         if let Some(pair) = pair {
             self.learn(&pair);
+        }
+        if self.turns.begins() {
+            self.gears.shift();
         }
         if self.turns.pauses() { 0 } else { self.gears.now().rate as u64 }
     }
@@ -213,7 +220,7 @@ impl Keep {
         let overspent = (self.loss - AIM * self.budget).max(0.0);
         let aim =
             (AIM * self.budget - overspent - self.mirrored()).max(AIM_MIN * self.budget);
-        self.gears.now_mut().turn(aim, &mut self.turns);
+        self.gears.next_mut().turn(aim, &mut self.turns);
         let hopeless = aim < self.gears.now().price.value() * LEAST;
         self.hopeless = if hopeless { self.hopeless + 1 } else { 0 };
         if self.hopeless > PATIENCE {

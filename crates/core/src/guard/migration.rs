@@ -43,9 +43,19 @@ impl Guard {
 
     /// A guard that has seen nothing yet.
     pub fn new(aim: Aim) -> Self {
+        // Much at once is for the mean: who waits behind it waits longer.
+        Guard::of(aim, aim.p99.is_none())
+    }
+
+    /// A guard of a copier that takes no notice of [`Manner`]s.
+    pub fn of_another_copier(aim: Aim) -> Self {
+        Guard::of(aim, false)
+    }
+
+    fn of(aim: Aim, manners: bool) -> Self {
         Guard {
             idle_only: aim.idle_only,
-            keep: aim.keep.map(|part| Keep::new(1.0 - part)),
+            keep: aim.keep.map(|part| Keep::new(1.0 - part, manners)),
             ceiling: aim.p99.map(Ceiling::new),
             deadline: Deadline::default(),
             silent: 0,
@@ -75,9 +85,8 @@ impl Guard {
         // What is needed over all the time has only the turns.
         let needs = self.needs.map(|rate| (rate as f64 / part) as u64);
         let busy = [turn, needs, self.bound()].into_iter().flatten().min();
-        // Long chunks are for the mean: who waits behind one waits longer.
-        let keeps = self.keep.as_ref().filter(|_| self.ceiling.is_none());
-        Allowance { busy, idle: None, manner: keeps.map_or(Manner::Even, Keep::manner) }
+        let manner = self.keep.as_ref().map_or(Manner::Even, Keep::manner);
+        Allowance { busy, idle: None, manner }
     }
 
     /// What the copier may take beside the guest over time, bytes per second; nothing

@@ -187,8 +187,11 @@ impl Ceiling {
         let slow = here.and_then(|it| it.quantile(0.97));
         let slow = slow.is_some_and(|it| it.0 as f64 > self.bound);
         if (slow || p99 > self.bound) && self.since >= 2 {
-            if copies {
+            // In an edge it may have been the copy of the gap before it.
+            if copies && self.edges == 0 {
                 self.ceiling = self.ceiling.min(self.rate * CEILING).max(LEAST);
+            }
+            if copies {
                 // What was seen at that rate is not held against the next.
                 self.recent.clear();
             }

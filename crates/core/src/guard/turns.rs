@@ -84,6 +84,8 @@ pub(super) struct Pair {
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     off: bool,
+    /// In which gear the copy was.
+    gear: usize,
     windows: u32,
     operations: u64,
     span: Nanos,
@@ -95,6 +97,7 @@ struct Seen {
 fn sum<'a>(windows: impl Iterator<Item = &'a Seen>) -> Seen {
     windows.fold(Seen::default(), |sum, window| Seen {
         off: window.off,
+        gear: window.gear,
         windows: sum.windows + window.windows,
         operations: sum.operations + window.operations,
         span: sum.span.plus(window.span),
@@ -182,8 +185,8 @@ impl Turns {
     }
 
     /// Looks at a sample, of which the last answer of [`Turns::pauses`] said what it
-    /// was. Gives a comparison if it completes one.
-    pub(super) fn look(&mut self, seen: &Observation<'_>) -> Option<Pair> {
+    /// was, and in what gear. Gives a comparison if it completes one.
+    pub(super) fn look(&mut self, seen: &Observation<'_>, gear: usize) -> Option<Pair> {
         let off = self.pauses();
         if !seen.is_busy() {
             self.interrupt();
@@ -192,6 +195,7 @@ impl Turns {
         let total = seen.guest.total();
         let sample = Seen {
             off,
+            gear,
             windows: 0,
             operations: total.operations,
             span: seen.guest.span,
@@ -212,8 +216,17 @@ impl Turns {
         }
     }
 
+    /// Whether the next sample begins a turn.
+    pub(super) fn begins(&self) -> bool {
+        self.recent.front().is_none_or(|last| last.off) && !self.pauses()
+    }
+
     /// At the end of a pause after a long turn: the loss, by what was before it alone.
+    /// Said once.
     pub(super) fn glimpse(&self) -> Option<f64> {
+        if self.here.span > Nanos(0) {
+            return None;
+        }
         let long = self.run(0, true) == OFF_MIN && self.run(OFF_MIN, false) >= NEAR;
         let on = || sum(self.recent.range(OFF_MIN..OFF_MIN + NEAR));
         let off = || sum(self.recent.range(..CLEAN));
@@ -249,7 +262,9 @@ impl Turns {
     fn pause(&self) -> Option<Pair> {
         let off = self.run(NEAR, true);
         let before = NEAR + off;
-        if off <= TAIL || self.run(before, false) < NEAR {
+        let (left, right) = (self.recent.get(before), self.recent.front());
+        let mixed = left.map(|it| it.gear) != right.map(|it| it.gear);
+        if off <= TAIL || self.run(before, false) < NEAR || mixed {
             return None;
         }
         let after = sum(self.recent.range(..NEAR));

@@ -60,18 +60,17 @@ pub enum Manner {
     Even,
     /// Evenly, in the shortest chunks.
     Short,
-    /// What the rate brings in [`Manner::AT_ONCE`] comes at once, in long chunks, each
+    /// What the rate brings in a [`Manner::SAMPLE`] comes at once, in long chunks, each
     /// time that the allowance is told, and nothing after it.
     AtOnce,
 }
 
 impl Manner {
     /// A guard's sample: it tells what comes at once anew for each.
-    pub const AT_ONCE: Nanos = Nanos::from_millis(100);
+    pub const SAMPLE: Nanos = Nanos::from_millis(100);
 
     /// Bytes that come at once, at most: they are all in flight at once, too, so that a
-    /// head moves but once for them, and with the chunk that goes into debt they fit the
-    /// copier's memory.
+    /// head moves but once for them, and they fit the copier's memory.
     pub const AT_ONCE_MAX: u64 = 10 << 20;
 }
 

@@ -33,12 +33,13 @@ impl<M: RegionMap> Mirror<M> {
             Outcome::Copied { written } => {
                 self.copier.source_errors = 0;
                 self.copier.copied += written;
-                self.pace.done(now, job.job.range.len, *written);
+                let was_read = job.job.kind != JobKind::Zero;
+                self.pace.done(now, job.job.range.len, *written, was_read);
                 self.copied(&job);
             }
             Outcome::Compared { differing } => {
                 self.copier.source_errors = 0;
-                self.pace.done(now, job.job.range.len, job.job.range.len);
+                self.pace.done(now, job.job.range.len, job.job.range.len, true);
                 self.compared(now, &job, differing, out);
             }
             Outcome::SourceFailed(errno) => {

@@ -50,9 +50,9 @@ const DEPTH_AT_ONCE: usize = 12;
 /// and then the rate is not.
 const FLIGHT_BUSY: Nanos = Nanos::from_millis(12);
 
-/// The same where a loop compares what the guest gets beside it and without it, in
-/// turns: so long a loaded array takes to answer a long chunk. What that costs the
-/// guest, the loop sees.
+/// The same of short chunks, where a loop compares what the guest gets beside them and
+/// without them: so long a loaded array takes to answer. What that costs the guest, the
+/// loop sees.
 const FLIGHT_TURN: Nanos = Nanos::from_millis(60);
 
 /// How long throughput is measured. Long enough for some hundred chunks on a fast
@@ -132,10 +132,14 @@ impl Pace {
     /// Sets or lifts the allowance; in force at once.
     pub(super) fn allow(&mut self, now: Nanos, allowance: Allowance) {
         self.guarded = allowance != Allowance::default();
-        self.manner = allowance.manner;
+        if self.manner != allowance.manner {
+            // What one manner owes is not the other's to pay.
+            self.busy = Tokens::open(now, BURST_BUSY);
+            self.manner = allowance.manner;
+        }
         match allowance.busy {
             Some(rate) if rate > 0 && self.manner == Manner::AtOnce => {
-                self.busy.give(now, rate, Manner::AT_ONCE);
+                self.busy.give(now, rate, Manner::SAMPLE);
             }
             rate => self.busy.set_rate(now, rate),
         }
@@ -172,7 +176,7 @@ impl Pace {
             chunk = match self.manner {
                 Manner::Even => brings(self.response),
                 Manner::Short => CHUNK_MIN,
-                Manner::AtOnce => brings(Manner::AT_ONCE),
+                Manner::AtOnce => brings(Manner::SAMPLE),
             };
         } else if self.guarded && !self.there {
             chunk = chunk.min(self.drain.chunk());
@@ -226,7 +230,7 @@ impl Pace {
         let flight = match self.manner {
             Manner::Even => FLIGHT_BUSY,
             Manner::Short => FLIGHT_TURN,
-            Manner::AtOnce => Manner::AT_ONCE,
+            Manner::AtOnce => Manner::SAMPLE,
         };
         let most = rate as f64 * flight.as_secs_f64();
         let fits = room(in_flight, most as u64);
@@ -251,11 +255,12 @@ impl Pace {
         }
     }
 
-    /// A chunk of `bytes` has ended; `written` of them went over the wire.
-    pub(super) fn done(&mut self, now: Nanos, bytes: u64, written: u64) {
+    /// A chunk of `bytes` has ended; `written` of them went over the wire. What had to be
+    /// read to be found empty cost the guest as much as any other.
+    pub(super) fn done(&mut self, now: Nanos, bytes: u64, written: u64, was_read: bool) {
         let zeroes = bytes.saturating_sub(written);
         self.limit.refund(zeroes);
-        if self.guarded {
+        if self.guarded && !was_read {
             self.current().refund(zeroes);
         }
         self.passed += bytes;
@@ -335,7 +340,7 @@ mod tests {
     #[test]
     fn a_copier_that_stands_still_is_said_to() {
         let mut pace = pace(Some(20 * MIB), None);
-        pace.done(Nanos::from_secs(1), MIB, MIB);
+        pace.done(Nanos::from_secs(1), MIB, MIB, true);
         assert!(pace.rate() > 0.0);
         pace.allow(Nanos::from_secs(1), Allowance::IDLE_ONLY);
         for second in 2..30 {
@@ -398,6 +403,27 @@ mod tests {
         assert_eq!(start(&mut pace), 4 * MIB);
         pace.allow(Nanos::from_millis(200), told(2 * MIB));
         assert_eq!(pace.chunk(), 256 << 10, "no more than comes at once");
+    }
+
+    #[test]
+    fn what_was_read_to_be_found_empty_is_not_free() {
+        for (was_read, free) in [(true, false), (false, true)] {
+            let mut pace = pace(Some(MIB), None);
+            pace.look(Nanos(0), true, true);
+            pace.charge(MIB);
+            pace.done(Nanos(1), MIB, 0, was_read);
+            assert_eq!(pace.allows(Nanos(1), 0, 0).is_ok(), free);
+        }
+    }
+
+    #[test]
+    fn what_one_manner_owes_is_not_the_others_to_pay() {
+        let told = |manner| Allowance { busy: Some(10 * MIB), idle: None, manner };
+        let mut pace = Pace::new(Nanos(0), None, None, told(Manner::AtOnce));
+        pace.look(Nanos(0), true, true);
+        pace.charge(8 * MIB);
+        pace.allow(Nanos(0), told(Manner::Short));
+        assert_eq!(pace.allows(Nanos(0), 0, 0), Ok(()));
     }
 
     #[test]

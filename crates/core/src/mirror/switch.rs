@@ -10,9 +10,9 @@
 //! commit         the record; from here on there is no way back
 //! ```
 //!
-//! Before `commit` each step can be undone: the held requests go to the source
-//! and the switch-over is tried again later. It is undone when the budget, less
-//! what the commit will take, is used up, when a write fell behind, when something failed, or when the
+//! Before `commit` each step can be undone: the held requests go to the source and the
+//! switch-over is tried again later. It is undone when the budget, less what the commit
+//! will take, is used up, when a write fell behind, when something failed, or when the
 //! operator pauses. The answer to a step that was asked for before the undoing
 //! is still awaited before anything new is asked for; a seal whose outcome came
 //! too late is taken back with `Unseal`.
@@ -255,11 +255,14 @@ impl<M: RegionMap> Mirror<M> {
         }
         let undoable =
             matches!(self.switch.step, Step::Drain | Step::FlushHeld | Step::Seal);
-        let used_up =
-            self.switch.undone_at(self.config.hold_budget).is_some_and(|end| now >= end);
-        if undoable && used_up {
+        if undoable && self.hold_is_over(now) {
             self.fail_switch(now, out);
         }
+    }
+
+    /// Whether the guest was held for so long that the commit no longer fits.
+    fn hold_is_over(&self, now: Nanos) -> bool {
+        self.switch.undone_at(self.config.hold_budget).is_some_and(|end| now >= end)
     }
 
     pub(super) fn sealed(
@@ -274,6 +277,10 @@ impl<M: RegionMap> Mirror<M> {
             return;
         }
         match result {
+            Ok(()) if self.hold_is_over(now) => {
+                out.push(Action::Unseal);
+                self.fail_switch(now, out);
+            }
             Ok(()) => {
                 self.switch.ask(now, Step::Commit, Asked::Commit);
                 out.push(Action::Commit);

@@ -68,6 +68,19 @@ fn a_seal_that_comes_too_late_is_taken_back() {
 }
 
 #[test]
+fn a_seal_that_leaves_no_time_for_the_commit_is_taken_back() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.tell(Event::Flushed(Ok(())));
+    bench.tell(Event::Prepared(true));
+    assert_eq!(bench.tell(Event::Flushed(Ok(()))), [Action::Seal]);
+    bench.after(HOLD_BUDGET);
+    let asked = bench.tell(Event::Sealed(Ok(())));
+    assert!(asked.contains(&Action::Unseal) && !asked.contains(&Action::Commit));
+    assert!(!bench.mirror.holding());
+}
+
+#[test]
 fn a_commit_that_was_asked_for_is_never_undone() {
     let mut bench = Bench::with(Stored::Synced, Bench::config());
     bench.tell(Event::Tick);

@@ -8,7 +8,8 @@
 //! then the deadline: a guard that makes the move late says by how much. With a
 //! deadline alone, the copy is as slow as the deadline allows.
 //!
-//! **Failures.** Without samples nothing changes: copiers keep what they may take. A
+//! **Failures.** Without samples copiers keep what they may take, but for what comes at
+//! once, which is told anew for each sample: then nothing comes beside the guest. A
 //! daemon that starts learns anew.
 
 use std::collections::HashMap;

@@ -29,13 +29,18 @@ pub(crate) struct Post {
 impl Post {
     /// A guard that has seen nothing yet.
     pub(crate) fn new(asked: &Asked) -> Post {
+        Post::with(asked, Guard::new(aim(asked)))
+    }
+
+    /// The same where QEMU copies.
+    pub(crate) fn of_qemu(asked: &Asked) -> Post {
+        Post::with(asked, Guard::of_another_copier(aim(asked)))
+    }
+
+    fn with(asked: &Asked, guard: Guard) -> Post {
         Post {
             asked: asked.clone(),
-            guard: Guard::new(Aim {
-                keep: asked.keep,
-                p99: asked.p99_us.map(Nanos::from_micros),
-                idle_only: asked.idle_only,
-            }),
+            guard,
             schedule: schedule_of(asked),
             left: 0,
             state: None,
@@ -130,6 +135,15 @@ impl Post {
             allowance: busy,
             late_s: late.map(Nanos::as_secs_f64),
         }
+    }
+}
+
+/// What the guard has to hold.
+fn aim(asked: &Asked) -> Aim {
+    Aim {
+        keep: asked.keep,
+        p99: asked.p99_us.map(Nanos::from_micros),
+        idle_only: asked.idle_only,
     }
 }
 

@@ -258,7 +258,7 @@ impl Mover {
         let guard = &self.record.guard;
         let is_another = self.post.as_ref().is_none_or(|post| post.asked() != guard);
         if is_another {
-            self.post = (!guard.is_none()).then(|| Post::new(guard));
+            self.post = (!guard.is_none()).then(|| Post::of_qemu(guard));
         }
         let mut allowance = Allowance::default();
         let mut guarding: Option<Guarding> = None;

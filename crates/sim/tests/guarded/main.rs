@@ -1,5 +1,6 @@
 //! A guarded move beside an application that reads all the time: it keeps its part, and
-//! no static speed that leaves it as much is faster. One that pauses leaves its pauses.
+//! no static speed that leaves it as much is faster, or where all spindles have queues not
+//! much. One that pauses leaves its pauses.
 
 use sterna_core::Nanos;
 use sterna_core::array::Preset;

@@ -253,7 +253,7 @@ fn order_cost(outcome: &Outcome) -> Sheet {
 /// What the migration costs the processors.
 fn migration_cost(outcome: &Outcome) -> Sheet {
     let head = ["CPU us per 64 KiB", "kcycles", "published kcycles"];
-    let title = "Processors: the migration (daemon, less what it uses without; of \
+    let title = "Processors: the migration (daemon, less what as many orders cost it; of \
                  QEMU's mirror, QEMU too)";
     sheet(title, &head, outcome.trials.iter(), |trial| {
         let cost = outcome.cpu_per_chunk(trial);

@@ -5,9 +5,15 @@
 //! source.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use sterna_qemu::{Copy, CopyState, Export, Machine, Place, Reach};
+use tokio::time::sleep;
+
+/// How often it is looked at: its time is to be known as well as the daemon knows that of
+/// a migration.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// No limit, in QEMU's words.
 const UNLIMITED: u64 = 0;
@@ -41,8 +47,16 @@ impl Mirror {
         Ok(Mirror { machine, copy, told: false })
     }
 
-    /// Goes on with it; says whether it is over, and the disk at its destination.
-    pub(super) async fn step(&mut self) -> anyhow::Result<bool> {
+    /// Sees it to its end, the disk at its destination.
+    pub(super) async fn end(mut self) -> anyhow::Result<()> {
+        while !self.step().await? {
+            sleep(LOOK).await;
+        }
+        Ok(())
+    }
+
+    /// Goes on with it; says whether it is over.
+    async fn step(&mut self) -> anyhow::Result<bool> {
         let copy = &self.copy;
         match self.machine.look(copy).await.context("look at QEMU's mirror")? {
             CopyState::Copying { .. } | CopyState::Switching => {}

@@ -113,23 +113,25 @@ impl Outcome {
         self.seconds.iter().filter(move |it| it.at - 1.0 >= from && it.at <= until)
     }
 
-    fn orders_between(&self, spans: &[(f64, f64)]) -> Option<Mean> {
-        let orders: Vec<f64> = spans
-            .iter()
-            .flat_map(|&(from, until)| self.seconds(from, until))
-            .map(|second| second.orders)
-            .collect();
-        mean(&orders)
+    /// The seconds in which a migration went on, if only for a part of one: it may be
+    /// over in less.
+    fn seconds_beside(&self, trial: &Trial) -> impl Iterator<Item = &Second> {
+        let (from, until) = (trial.from, trial.until);
+        self.seconds.iter().filter(move |it| it.at > from && it.at - 1.0 < until)
+    }
+
+    fn seconds_without(&self, trial: &Trial) -> impl Iterator<Item = &Second> {
+        trial.calm.iter().flat_map(|&(from, until)| self.seconds(from, until))
     }
 
     /// Orders a second without the migration.
     pub(super) fn without(&self, trial: &Trial) -> Option<Mean> {
-        self.orders_between(&trial.calm)
+        mean_orders(self.seconds_without(trial))
     }
 
     /// Orders a second during the migration.
     pub(super) fn during(&self, trial: &Trial) -> Option<Mean> {
-        self.orders_between(&[(trial.from, trial.until)])
+        mean_orders(self.seconds_beside(trial))
     }
 
     /// The part of the orders that was kept.
@@ -144,18 +146,16 @@ impl Outcome {
     /// The worst second's 99th percentile of orders, without the migration and during
     /// it, in milliseconds.
     pub(super) fn p99_ms(&self, trial: &Trial) -> [Option<f64>; 2] {
-        let worst = |spans: &[(f64, f64)]| {
-            let seconds =
-                spans.iter().flat_map(|&(from, until)| self.seconds(from, until));
+        fn worst<'s>(seconds: impl Iterator<Item = &'s Second>) -> Option<f64> {
             seconds.filter_map(|second| second.p99_ms).reduce(f64::max)
-        };
-        [worst(&trial.calm), worst(&[(trial.from, trial.until)])]
+        }
+        [worst(self.seconds_without(trial)), worst(self.seconds_beside(trial))]
     }
 
     /// The longest that a customer waited for an order during the migration, in
     /// milliseconds.
     pub(super) fn order_stall_ms(&self, trial: &Trial) -> Option<f64> {
-        let seconds = self.seconds(trial.from, trial.until);
+        let seconds = self.seconds_beside(trial);
         seconds.map(|second| second.slowest_ms).reduce(f64::max)
     }
 
@@ -214,16 +214,18 @@ impl Outcome {
 
     /// Seconds of processors for an order, without the migration and during it.
     pub(super) fn cpu_per_order(&self, trial: &Trial) -> [Option<f64>; 2] {
-        let cost = |spans: &[(f64, f64)]| {
+        let cost = |spans: &[(f64, f64)], orders: Option<Mean>| {
             let [guest, daemon] = self.busy(spans)?;
-            let orders = self.orders_between(spans)?.value;
+            let orders = orders?.value;
             (orders > 0.0).then(|| (guest + daemon) / orders)
         };
-        [cost(&trial.calm), cost(&[(trial.from, trial.until)])]
+        let beside = [(trial.from, trial.until)];
+        [cost(&trial.calm, self.without(trial)), cost(&beside, self.during(trial))]
     }
 
     /// Seconds of processors for each 64 KiB that was moved: what the daemon used more
-    /// than without the migration, and if QEMU moved them, what that did.
+    /// than as many orders cost it without the migration, and if QEMU moved them, what
+    /// that did.
     pub(super) fn cpu_per_chunk(&self, trial: &Trial) -> Option<f64> {
         let moves = |[guest, daemon]: [f64; 2]| match trial.way {
             Way::VhostUser | Way::Nbd => daemon,
@@ -231,7 +233,8 @@ impl Outcome {
         };
         let during = moves(self.busy(&[(trial.from, trial.until)])?);
         let without = moves(self.busy(&trial.calm)?);
-        let seconds = (during - without).max(0.0) * trial.seconds();
+        let work = if trial.state.is_busy() { self.kept(trial)?.value } else { 1.0 };
+        let seconds = (during - without * work).max(0.0) * trial.seconds();
         Some(seconds / (trial.moved.bytes as f64 / CHUNK))
     }
 
@@ -241,6 +244,10 @@ impl Outcome {
         let mut idle = self.trials.iter().filter(|one| one.state == State::Idle);
         idle.find(|one| what(one) == what(trial))
     }
+}
+
+fn mean_orders<'s>(seconds: impl Iterator<Item = &'s Second>) -> Option<Mean> {
+    mean(&seconds.map(|second| second.orders).collect::<Vec<f64>>())
 }
 
 fn mean(values: &[f64]) -> Option<Mean> {
@@ -320,11 +327,21 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_migration_of_less_than_a_second_is_judged_by_the_second_it_was_in() {
+        let short = Trial { from: 30.3, until: 30.7, ..trial() };
+        let kept = outcome(100.0, 90.0).kept(&short).unwrap();
+        assert!((kept.value - 0.9).abs() < 1e-9, "{kept:?}");
+    }
+
+    #[test]
     fn the_migration_costs_what_the_daemon_uses_more() {
         let outcome = outcome(100.0, 100.0);
         // 0.2 processors more for 20 s, for 640 chunks.
         let cost = outcome.cpu_per_chunk(&trial()).unwrap();
         assert!((cost - 4.0 / 640.0).abs() < 2e-4, "{cost}");
+        // Orders that did not come did not cost anything.
+        let fewer = self::outcome(100.0, 50.0).cpu_per_chunk(&trial()).unwrap();
+        assert!((fewer - 5.0 / 640.0).abs() < 2e-4, "{fewer}");
         let [without, during] = outcome.cpu_per_order(&trial()).map(Option::unwrap);
         assert!((without - 0.011).abs() < 1e-4, "{without}");
         assert!((during - 0.013).abs() < 1e-4, "{during}");

@@ -199,17 +199,19 @@ impl Plan {
 
     /// About how long it takes, in seconds: a guard may make it longer.
     pub(super) fn seconds(&self) -> f64 {
-        // To make the database, boot twice, and look for what is lost.
+        // To make the database, boot some times, and look for what is lost.
         const AROUND: f64 = 150.0;
         // What a guest under load leaves of an array.
         const RATE: f64 = 30e6;
         let moves = |disk: &Disk| 2.0 * self.size(*disk) as f64 / RATE;
         let moves: f64 = self.disks.iter().map(moves).sum();
-        let calm = |state: &State| 3.0 * self.disks.len() as f64 * self.calm(*state);
-        let state = |state: &State| calm(state) + moves + self.warm_up;
         let rounds = [Link::VhostUser, Link::Nbd].map(|link| {
             let ways = self.ways_over(link).len() as f64;
-            ways * self.states_over(link).iter().map(state).sum::<f64>()
+            let calms = (1.0 + 2.0 * ways) * self.disks.len() as f64;
+            let state = |state: &State| calms * self.calm(*state) + self.warm_up;
+            let states = self.states_over(link);
+            let calm: f64 = states.iter().map(state).sum();
+            calm + ways * states.len() as f64 * moves
         });
         AROUND + rounds.iter().sum::<f64>()
     }

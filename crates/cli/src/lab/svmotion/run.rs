@@ -1,5 +1,6 @@
 //! The experiment: goes through the states, and moves each disk there and back in each.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
@@ -184,11 +185,16 @@ impl<'s> Run<'s> {
         customers: Option<&Customers>,
     ) -> anyhow::Result<f64> {
         let begin = Instant::now();
-        let mut mirror = self.stage.mirror(disk, forth).await?;
-        while !mirror.step().await? {
-            self.beside(disk, begin + MOVE, customers).await?;
+        let moving = self.stage.mirror(disk, forth).await?.end();
+        let mut moving = pin!(moving);
+        loop {
+            tokio::select! {
+                moved = &mut moving => {
+                    return moved.map(|()| begin.elapsed().as_secs_f64());
+                }
+                watched = self.beside(disk, begin + MOVE, customers) => watched?,
+            }
         }
-        Ok(begin.elapsed().as_secs_f64())
     }
 
     /// One migration, to its end: how long it took, in seconds, and for how long the
