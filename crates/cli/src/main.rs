@@ -24,6 +24,7 @@ mod lab;
 mod migrate;
 mod migration;
 mod output;
+mod names;
 mod policy;
 mod qemu;
 mod recovery;
@@ -106,7 +107,7 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::Top(args) => top::run(&args, &link, output),
         Command::Lab(command) => lab::run(command, output),
         Command::Bench(command) => bench::run(command, output),
-        Command::Completion(args) => completion::completion(&args, output),
+        Command::Completion(args) => completion::completion(&args, &link, output),
         Command::Man(args) => completion::man(&args, output),
     }
 }
