@@ -154,6 +154,27 @@ impl Daemon {
             .expect("start sterna")
     }
 
+    /// What bash makes of the line when Tab is pressed at its end: the function that the
+    /// completion script defines is called as bash calls it.
+    pub fn tab(&self, line: &str) -> Vec<String> {
+        const SCRIPT: &str = r#"
+            set -eu
+            source <("$0" completion bash)
+            COMP_WORDS=("$0" "$@") COMP_CWORD=$#
+            _sterna "$0" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+            printf '%s\n' "${COMPREPLY[@]}"
+        "#;
+        let output = Command::new("bash")
+            .args(["-c", SCRIPT])
+            .arg(programs::sterna())
+            .args(line.split(' '))
+            .env("STERNA_SOCKET", &self.socket)
+            .output()
+            .expect("start bash");
+        let answer = Answer::new(format!("complete {line}"), &output).ok();
+        answer.stdout.lines().map(Into::into).collect()
+    }
+
     /// Runs `sterna … --json`, which must succeed, and gives the JSON.
     #[track_caller]
     pub fn json(&self, line: &str) -> Value {

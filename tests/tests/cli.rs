@@ -225,6 +225,34 @@ fn what_is_wrong_with_a_value_is_said_of_the_value() {
 }
 
 #[test]
+fn a_shell_completes_the_names_of_what_there_is() {
+    let Some(stage) = Stage::given(&["bash"]) else { return };
+    let daemon = &stage.daemon;
+    stage.disk_with_data("db", 16 * MIB, 16 * MIB);
+    stage.disk("log", MIB);
+    daemon.sterna("class create oltp db").ok();
+    let limit = daemon.json("policy limit oltp 20M")["id"].to_string();
+    let id = daemon.migrate("db --to there --rate 100K").to_string();
+    for (line, names) in [
+        ("disk show ", &["db", "log"][..]),
+        ("disk show d", &["db"]),
+        ("migrate log --to ", &["here", "there"]),
+        ("migrate log --to = th", &["there"]),
+        ("class add ol", &["oltp"]),
+        ("policy remove ", &[&limit]),
+        ("migration cancel ", &[&id]),
+        // What names nothing is what clap completes.
+        ("disk crea", &["create"]),
+    ] {
+        assert_eq!(daemon.tab(line), names, "{line}");
+    }
+    daemon.sterna(&format!("migration cancel {id}")).ok();
+    assert_eq!(daemon.sterna("completion bash -- disk show x").ok().stdout, "");
+    let json = daemon.sterna("--json completion zsh -- disk show d").ok().json();
+    assert_eq!(json, serde_json::json!(["db"]));
+}
+
+#[test]
 fn errors_are_json_where_json_was_asked_for() {
     let stage = Stage::new();
     let answer = stage.daemon.sterna("disk show nope --json").fails_with(&["nope"]);

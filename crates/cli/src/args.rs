@@ -176,6 +176,7 @@ mod tests {
             "sterna class list",
             "sterna class show oltp",
             "sterna class delete oltp",
+            "sterna class delete oltp --with-policies",
             "sterna policy limit oltp 2M --schedule 22:00-06:00 --until-job 3",
             "sterna policy limit oltp 100iops --schedule Sat,Sun",
             "sterna policy limit oltp 20ms",

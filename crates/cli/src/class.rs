@@ -65,8 +65,14 @@ pub(crate) enum ClassCommand {
     List,
     /// Show one class
     Show(NameArg),
-    /// Delete a class and its policies; its disks are in none then
-    Delete(NameArg),
+    /// Delete a class; its disks are in none then
+    Delete {
+        /// Its name
+        name: String,
+        /// Delete its policies with it; else a class that has some stays
+        #[arg(long)]
+        with_policies: bool,
+    },
 }
 
 /// A reservation, or none.
@@ -119,8 +125,8 @@ pub(crate) fn run(
             let one = client.class(&name).await?;
             output.answer(&one, |one| show(one, output))
         }
-        ClassCommand::Delete(NameArg { name }) => {
-            let gone = client.delete_class(&name).await?;
+        ClassCommand::Delete { name, with_policies } => {
+            let gone = client.delete_class(&name, with_policies).await?;
             output.answer(&gone, deleted)
         }
     })

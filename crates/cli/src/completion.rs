@@ -1,4 +1,9 @@
 //! `sterna completion` and `sterna man`: what the command line says of itself.
+//!
+//! clap's scripts know commands and options, but not what there is: the names of disks
+//! and so on. So the scripts of bash, zsh and fish first ask `sterna completion` what
+//! the word at hand could name, and fall back to what clap knows if it names nothing.
+//! (clap's own dynamic completion is not stable yet.)
 
 use std::fs;
 use std::io;
@@ -11,15 +16,58 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::args::{Cli, EXIT_CODES, VARIABLES};
+use crate::connect::Link;
+use crate::names;
 use crate::output::Output;
 
-/// For which shell.
+/// For which shell, or for which words.
 #[derive(Debug, Args)]
 pub(crate) struct CompletionArgs {
     /// The shell
     #[arg(value_enum)]
     shell: Shell,
+    /// Instead of the script, print the names that the last of these words of a
+    /// command line could be; the scripts ask so
+    #[arg(last = true, value_name = "WORD")]
+    words: Vec<String>,
 }
+
+/// Ours in bash. clap's function is `_sterna_words` beside it.
+const BASH: &str = r#"_sterna() {
+    mapfile -t COMPREPLY < <(
+        "$1" completion bash -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null
+    )
+    [[ ${#COMPREPLY[@]} -gt 0 ]] || _sterna_words "$@"
+}
+
+"#;
+
+/// Ours in zsh, likewise.
+const ZSH: &str = r#"_sterna() {
+    local -a names
+    names=(${(f)"$(
+        "${words[1]}" completion zsh -- "${(@)words[2,CURRENT-1]}" "$PREFIX" 2>/dev/null
+    )"})
+    if (( $#names )); then
+        compset -P '--*='
+        compadd -a names
+    else
+        _sterna_words "$@"
+    fi
+}
+
+"#;
+
+/// Ours in fish, where completions add up.
+const FISH: &str = r#"
+function __fish_sterna_names
+    set -l words (commandline -opc)
+    set -g __fish_sterna_found (
+        $words[1] completion fish -- $words[2..-1] (commandline -ct) 2>/dev/null
+    )
+    test (count $__fish_sterna_found) -gt 0
+end
+"#;
 
 /// Where to.
 #[derive(Debug, Args)]
@@ -28,12 +76,47 @@ pub(crate) struct ManArgs {
     dir: PathBuf,
 }
 
-/// Prints a completion script.
-pub(crate) fn completion(args: &CompletionArgs, output: Output) -> anyhow::Result<()> {
+/// Prints a completion script, or names.
+pub(crate) fn completion(
+    args: &CompletionArgs,
+    link: &Link,
+    output: Output,
+) -> anyhow::Result<()> {
+    if args.words.is_empty() {
+        return output.answer(&script(args.shell)?, Clone::clone);
+    }
+    let names = names::names(&args.words, link);
+    match names.is_empty() && !output.is_json() {
+        // An empty line would be a name.
+        true => Ok(()),
+        false => output.answer(&names, |names| names.join("\n")),
+    }
+}
+
+/// clap's script, with ours in it.
+fn script(shell: Shell) -> anyhow::Result<String> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "sterna", &mut script);
+    clap_complete::generate(shell, &mut Cli::command(), "sterna", &mut script);
     let script = String::from_utf8(script).context("the script is not text")?;
-    output.answer(&script, Clone::clone)
+    // The function that the shell calls is ours, and clap's has another name.
+    let before = |ours: &str| {
+        script.replacen("_sterna() {", &format!("{ours}_sterna_words() {{"), 1)
+    };
+    Ok(match shell {
+        Shell::Bash => before(BASH),
+        Shell::Zsh => before(ZSH),
+        Shell::Fish => {
+            let rule = "complete -c sterna -n __fish_sterna_names";
+            let names = "-a '$__fish_sterna_found'";
+            let mut script = format!("{script}{FISH}{rule} -f {names}\n");
+            // The value of an option comes from rules of the option alone.
+            for option in names::options() {
+                script.push_str(&format!("{rule} -l {option} -x {names}\n"));
+            }
+            script
+        }
+        _ => script,
+    })
 }
 
 /// Writes one manual page for each command.
@@ -151,6 +234,20 @@ mod tests {
         let page = page_of("status");
         assert!(page.contains("EXIT STATUS"), "{page}");
         assert!(page.contains("STERNA_SOCKET"), "{page}");
+    }
+
+    #[test]
+    fn scripts_ask_for_names_before_they_fall_back_to_what_clap_knows() {
+        for shell in [Shell::Bash, Shell::Zsh] {
+            let script = script(shell).unwrap();
+            let ours =
+                script.find("\n_sterna() {").or(script.find("_sterna() {")).unwrap();
+            let claps = script.find("\n_sterna_words() {\n").unwrap();
+            assert!(ours < claps, "{script}");
+            assert_eq!(script.matches("_sterna() {").count(), 1, "{script}");
+        }
+        let script = script(Shell::Fish).unwrap();
+        assert!(script.contains("-n __fish_sterna_names -l on -x -a"), "{script}");
     }
 
     #[test]

@@ -52,7 +52,7 @@ fn parse_part(text: &str) -> Result<f64, String> {
     let number = bare.strip_suffix('%');
     let percent = number.unwrap_or(bare).trim().parse().ok();
     let percent = percent.filter(|part: &f64| *part > 0.0 && *part <= 100.0);
-    let percent = percent.ok_or("write a part above 0% and at most 100%, like 97%")?;
+    let percent = percent.ok_or("it is no part above 0% and at most 100%: write 97%")?;
     if number.is_none() && percent < 1.0 {
         let meant = (percent * 1e6).round() / 1e4;
         return Err(format!("write {meant}%, or {bare}% if less than 1% is meant"));
@@ -61,6 +61,11 @@ fn parse_part(text: &str) -> Result<f64, String> {
 }
 
 fn parse_span(text: &str) -> Result<Nanos, String> {
+    if let Ok(number) = text.trim().parse::<f64>()
+        && number > 0.0
+    {
+        return Err(format!("it has no unit: write {number}ms"));
+    }
     let span: Nanos = text.parse().map_err(|error| format!("{error}"))?;
     match span {
         Nanos(0) => Err("no response time stays below zero".into()),
@@ -153,6 +158,18 @@ mod tests {
             let error = parse_part(typed).unwrap_err();
             assert!(error.contains(meant), "{error}");
         }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_a_right_form() {
+        let keep = parse_part("abc").unwrap_err();
+        assert_eq!(keep, "it is no part above 0% and at most 100%: write 97%");
+        assert_eq!(parse_span("5").unwrap_err(), "it has no unit: write 5ms");
+        let p99 = parse_span("fast").unwrap_err();
+        assert!(p99.contains("`fast` is not a duration") && p99.contains("5ms"), "{p99}");
+        let window = parse_schedule("3-4").unwrap_err();
+        assert!(window.contains("`3-4` are no hours"), "{window}");
+        assert!(window.contains("like 22:00-06:00"), "{window}");
     }
 
     #[test]

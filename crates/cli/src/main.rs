@@ -21,8 +21,10 @@ mod explain;
 mod format;
 mod guard;
 mod lab;
+mod log;
 mod migrate;
 mod migration;
+mod names;
 mod output;
 mod policy;
 mod qemu;
@@ -106,7 +108,7 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::Top(args) => top::run(&args, &link, output),
         Command::Lab(command) => lab::run(command, output),
         Command::Bench(command) => bench::run(command, output),
-        Command::Completion(args) => completion::completion(&args, output),
+        Command::Completion(args) => completion::completion(&args, &link, output),
         Command::Man(args) => completion::man(&args, output),
     }
 }

@@ -10,6 +10,7 @@ use sterna_daemon::{IoChoice, Settings};
 use tracing_subscriber::EnvFilter;
 
 use crate::connect::{Link, caller};
+use crate::log;
 use crate::output::Output;
 
 /// What the daemon needs to know.
@@ -67,6 +68,7 @@ pub(crate) fn run(args: ServeArgs, link: &Link, output: Output) -> anyhow::Resul
     let filter = EnvFilter::try_from_env("STERNA_LOG").unwrap_or(EnvFilter::new("info"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .fmt_fields(log::fields())
         .with_writer(io::stderr)
         .with_ansi(io::IsTerminal::is_terminal(&io::stderr()))
         .with_target(false)

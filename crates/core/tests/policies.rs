@@ -272,6 +272,24 @@ fn what_cannot_be_told_is_accepted_and_said() {
     assert_eq!(admit(&[("backup", &backup)], Some(&SHAPED)).unwrap().len(), 1);
 }
 
+#[test]
+fn what_was_done_already_can_be_kept_and_more_is_never_refused() {
+    let basis = Basis::Done { error_percent: 20 };
+    let done = Capacity { basis, ..SHAPED };
+    let said = |rate| {
+        let plan = reserving(rate);
+        let unproven = admit(&[("oltp", &plan)], Some(&done)).unwrap();
+        unproven.first().map(ToString::to_string)
+    };
+    assert_eq!(said("800iops"), None);
+    let more = "9000 IO/s reserved; it does 1000 IO/s (at least: it was not loaded \
+                enough to tell)";
+    assert_eq!(said("9000iops").as_deref(), Some(more));
+    assert!(said("801iops").is_some());
+    let bytes = "20.0 MiB/s reserved; only a shape says what it can do in MB/s";
+    assert_eq!(said("20M").as_deref(), Some(bytes));
+}
+
 /// The most that can be asked for is looked through while somebody waits for it.
 #[test]
 fn the_largest_plan_is_checked_within_a_request() {
@@ -389,9 +407,16 @@ fn a_goal_that_nobody_can_mean_is_refused_with_what_was_meant() {
     for (wrong, meant) in [
         (
             "20",
-            "20 B/s stop a guest: 64.0 KiB/s are the least (was 20M meant, or 20iops?)",
+            "20 B/s stop a guest: 64.0 KiB/s are the least (was 20M, 20iops or 20ms meant?)",
         ),
-        ("20K", "20.0 KiB/s stop a guest: 64.0 KiB/s are the least (was 20M meant"),
+        ("20K", "20.0 KiB/s stop a guest: 64.0 KiB/s are the least (was 20M, 20iops"),
+        ("1", "1 B/s stop a guest: 64.0 KiB/s are the least (was 1M or 1ms meant?)"),
+        (
+            "1iops",
+            "1 IO/s stop a guest: the last of 32 requests at once takes 32 / 1 = 32.0 s, \
+             and 10.0 s are the longest; 4 IO/s are the least (was 1M meant?)",
+        ),
+        ("3iops", "32 / 3 = 10.7 s"),
         ("20s", "20.0 s stop a guest: 10.0 s are the longest (was 20ms meant?)"),
     ] {
         let fallback = Fallback::Limit(goal(wrong));
@@ -406,7 +431,7 @@ fn a_goal_that_nobody_can_mean_is_refused_with_what_was_meant() {
     let boundless = Aim::Limit(Goal::Response(Nanos(u64::MAX)));
     let said = boundless.check().unwrap_err().to_string();
     assert!(said.ends_with("are the longest"), "{said}");
-    for fine in ["64K", "1iops", "10s"] {
+    for fine in ["64K", "4iops", "10s"] {
         assert_eq!(Aim::Limit(goal(fine)).check(), Ok(()), "{fine}");
     }
 }

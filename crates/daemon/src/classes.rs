@@ -116,8 +116,9 @@ impl Daemon {
         self.show_class(name)
     }
 
-    /// Deletes a class and its policies; its disks are in none then.
-    pub(crate) fn delete_class(&self, name: &str) -> Result<Class> {
+    /// Deletes a class; its disks are in none then. Its policies are somebody's work, so
+    /// they go with it only if that was said.
+    pub(crate) fn delete_class(&self, name: &str, with_policies: bool) -> Result<Class> {
         let gone = self.show_class(name)?;
         let disks = self.in_turn(|book| {
             let entry = book.class(name)?;
@@ -125,6 +126,9 @@ impl Daemon {
                 let message = format!("class {name} is built in and stays");
                 let hint = "remove its policies: `sterna policy list`";
                 return Err(DaemonError::invalid(message).hint(hint));
+            }
+            if !with_policies && !entry.policies.is_empty() {
+                return Err(has_policies(entry));
             }
             self.store.remove_class(entry.record.id)?;
             Ok(entry.disks.clone())
@@ -194,4 +198,16 @@ impl Daemon {
             created: entry.record.created,
         })
     }
+}
+
+/// A class is not deleted because of its policies.
+fn has_policies(entry: &Entry) -> DaemonError {
+    let name = &entry.record.name;
+    let ids: Vec<_> = entry.policies.iter().map(|policy| policy.id.to_string()).collect();
+    let message = format!("class {name} has policies: {}", ids.join(", "));
+    let hint = format!(
+        "to delete them with it: `sterna class delete {name} --with-policies`; what they \
+         do: `sterna policy explain {name}`"
+    );
+    DaemonError::in_use(message).hint(hint)
 }

@@ -82,8 +82,8 @@ impl Local {
     }
 
     /// What people mean by a moment: the next time at which the clock shows a time of
-    /// day, a date and a time, or so far from now. In seconds since 1970; nothing if
-    /// it is none, or has passed.
+    /// day, a date and a time (which may have passed), or so far from now. In seconds
+    /// since 1970; nothing if it is none.
     pub(crate) fn moment_of(&self, text: &str) -> Option<u64> {
         let text = text.trim();
         // A date and a time first: of one, only the time would be read else.
@@ -100,7 +100,12 @@ impl Local {
             let span: SignedDuration = text.trim_start_matches('+').parse().ok()?;
             self.0.timestamp().checked_add(span).ok()?
         };
-        (when > self.0.timestamp()).then(|| unix(when))
+        Some(unix(when))
+    }
+
+    /// Whether a moment, in seconds since 1970, is still to come.
+    pub(crate) fn is_ahead(&self, moment: u64) -> bool {
+        moment > unix(self.0.timestamp())
     }
 
     fn when_ahead(&self, seconds: u32) -> Timestamp {
@@ -177,8 +182,11 @@ mod tests {
         assert_eq!(from_now("2026-11-24 22:00"), Some(24 * 3600));
         assert_eq!(from_now("8h"), Some(8 * 3600));
         assert_eq!(from_now("90m"), Some(5400));
-        for wrong in ["", "soon", "25:00", "2026-11-23 06:00", "-8h", "0s"] {
+        for wrong in ["", "soon", "25:00", "2026-02-30 06:00"] {
             assert_eq!(from_now(wrong), None, "{wrong}");
+        }
+        for past in ["2026-11-23 06:00", "-8h", "0s"] {
+            assert!(!now.is_ahead(now.moment_of(past).unwrap()), "{past}");
         }
     }
 

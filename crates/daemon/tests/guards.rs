@@ -25,7 +25,7 @@ async fn what_no_guard_can_hold_is_refused() {
         (p99(0), "below zero"),
         (p99(20_000_000), "10.0 s is the longest"),
         (p99(u64::MAX), "10.0 s is the longest"),
-        (by("yesterday"), "no moment"),
+        (by("yesterday"), "no time to finish by"),
         (by("9999-01-01 06:00"), "more than a year away"),
         (AskGuard { window: Some(another_day().into()), ..by("8h") }, "is not open"),
     ] {

@@ -53,9 +53,9 @@ async fn what_no_command_line_sends_is_refused_as_well() {
     for (aim, schedule, words) in [
         (limit(0), None, "above zero"),
         (Aim::Limit { goal: Goal::ResponseMs(-1.0) }, None, "above zero"),
-        (Aim::Limit { goal: Goal::BytesPerSecond(20) }, None, "was 20M meant"),
+        (Aim::Limit { goal: Goal::BytesPerSecond(20) }, None, "was 20M, 20iops"),
         (Aim::Limit { goal: Goal::ResponseMs(1e300) }, None, "are the longest"),
-        (cruise(Goal::Iops(5), 10, tiny), None, "was 20M meant"),
+        (cruise(Goal::Iops(5), 10, tiny), None, "was 20M, 20iops"),
         (cruise(Goal::Iops(5), 60, Fallback::None), None, "1 to 50 %"),
         (cruise(Goal::Iops(5), 0, Fallback::None), None, "1 to 50 %"),
         (cruise(Goal::Iops(5), 10, zero), None, "above zero"),
@@ -96,13 +96,30 @@ async fn a_class_has_a_bounded_number_of_policies() {
     let site = with_disk("db").await;
     let client = site.client();
     client.create_class(&class("oltp", &["db"], None)).await.unwrap();
-    for rate in 1..=32 {
+    for rate in 101..=132 {
         client.create_policy(&policy(limit(rate), Some("Mon"))).await.unwrap();
     }
-    let message = refused(client.create_policy(&policy(limit(33), None)).await);
+    let message = refused(client.create_policy(&policy(limit(133), None)).await);
     assert!(message.contains("32 policies"), "{message}");
     client.remove_policy(7).await.unwrap();
-    client.create_policy(&policy(limit(33), None)).await.unwrap();
+    client.create_policy(&policy(limit(133), None)).await.unwrap();
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_class_takes_its_policies_with_it_only_if_that_was_said() {
+    let site = with_disk("db").await;
+    let client = site.client();
+    client.create_class(&class("oltp", &["db"], None)).await.unwrap();
+    client.create_policy(&policy(limit(100), None)).await.unwrap();
+    let error = client.delete_class("oltp", false).await.unwrap_err().to_string();
+    assert!(error.contains("class oltp has policies: policy 1"), "{error}");
+    assert_eq!(client.class("oltp").await.unwrap().policies, [1]);
+    assert_eq!(client.disk("db").await.unwrap().class.as_deref(), Some("oltp"));
+    client.delete_class("oltp", true).await.unwrap();
+    assert!(client.policies().await.unwrap().is_empty());
+    client.create_class(&class("oltp", &["db"], None)).await.unwrap();
+    client.delete_class("oltp", false).await.unwrap();
     site.stop().await;
 }
 

@@ -151,9 +151,15 @@ impl Client {
         self.call(Method::PATCH, &path("classes", name), change).await
     }
 
-    /// Deletes a class and its policies. Answers with what it was.
-    pub async fn delete_class(&self, name: &str) -> Result<Class, ClientError> {
-        self.call(Method::DELETE, &path("classes", name), &()).await
+    /// Deletes a class; its policies only if they are to go with it. Answers with what
+    /// it was.
+    pub async fn delete_class(
+        &self,
+        name: &str,
+        with_policies: bool,
+    ) -> Result<Class, ClientError> {
+        let path = format!("{}?with_policies={with_policies}", path("classes", name));
+        self.call(Method::DELETE, &path, &()).await
     }
 
     /// What binds a class now, and what would change that.

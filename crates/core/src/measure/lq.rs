@@ -28,7 +28,9 @@
 //! of what they differ by.
 //!
 //! **Where it does not hold.** One load is a point and no line. Nor is there one where
-//! the two forms are too far apart: what varied was mostly noise.
+//! the two forms are too far apart: what varied was mostly noise. Nor where latency does
+//! not grow: a fast device may never be near its limits. What is known then is what it
+//! has done ([`LqLine::most`]), and that it can do as much again.
 
 use std::collections::VecDeque;
 
@@ -196,6 +198,13 @@ impl LqLine {
             points: points.len(),
             seen,
         })
+    }
+
+    /// The most requests per second that a device has done in one of the points: by
+    /// Little's law, so many outstanding over their latency. Nothing without points.
+    pub fn most(&self, now: Nanos) -> Option<f64> {
+        let rates = self.points(now).into_iter().map(|point| 1e9 * point.x / point.y);
+        rates.reduce(f64::max)
     }
 
     /// What is kept: latency over Q. Each row where the one before knows nothing.

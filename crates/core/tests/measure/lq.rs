@@ -106,6 +106,22 @@ fn a_device_that_is_never_busy_has_no_known_peak() {
     assert!(flat > 190, "{flat} of 200");
 }
 
+#[test]
+fn what_a_device_has_done_is_known_whatever_its_line_is() {
+    let mut line = LqLine::default();
+    assert_eq!(line.most(SECOND), None);
+    // 0.1 ms each, however many are outstanding.
+    for at in 1..=60u64 {
+        line.add(Nanos::from_secs(at), &second((at % 16 + 1) as f64, 1e5));
+    }
+    let now = Nanos::from_secs(60);
+    assert!(matches!(line.fit(now), LqFit::Flat { .. }), "{:?}", line.fit(now));
+    let most = line.most(now).unwrap();
+    assert!((most / 160_000.0 - 1.0).abs() < 1e-3, "{most}");
+    // Until it is forgotten.
+    assert_eq!(line.most(Nanos::from_secs(2 * 3600)), None);
+}
+
 /// Clients that keep a rate, whatever the latency is.
 fn at_rates(
     seed: u64,

@@ -3,11 +3,23 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use serde::Deserialize;
 use sterna_api::{ChangeClass, Class, CreateClass, ErrorBody, Explanation};
+use utoipa::IntoParams;
 
-use super::extract::{Body, Which};
+use super::extract::{Body, Parameters, Which};
 use super::{Answer, blocking};
 use crate::daemon::Daemon;
+
+/// How to delete a class.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Deletion {
+    /// Whether its policies go with it. A class that has some stays otherwise.
+    #[serde(default)]
+    with_policies: bool,
+}
 
 /// All classes: the built-in ones, then as they were made.
 #[utoipa::path(
@@ -59,17 +71,19 @@ pub(super) async fn change(
     blocking(daemon, move |daemon| daemon.change_class(&name, &request)).await
 }
 
-/// Deletes a class and its policies; its disks are in none then.
+/// Deletes a class; its disks are in none then.
 #[utoipa::path(
     delete, path = "/v1/classes/{name}", tag = "classes", operation_id = "delete_class",
-    params(("name" = String, Path, description = "The class's name")),
+    params(("name" = String, Path, description = "The class's name"), Deletion),
     responses((status = 200, body = Class), (status = "default", body = ErrorBody)),
 )]
 pub(super) async fn delete(
     State(daemon): State<Arc<Daemon>>,
     Which(name): Which<String>,
+    Parameters(deletion): Parameters<Deletion>,
 ) -> Answer<Class> {
-    blocking(daemon, move |daemon| daemon.delete_class(&name)).await
+    let with_policies = deletion.with_policies;
+    blocking(daemon, move |daemon| daemon.delete_class(&name, with_policies)).await
 }
 
 /// What binds a class now, since when, and what would change that.

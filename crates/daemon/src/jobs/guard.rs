@@ -62,12 +62,37 @@ fn moment(text: &str) -> Result<u64> {
     let hint = "write a time of day (06:00), a date and a time (2027-01-31 06:00), or a \
                 span from now (8h)";
     let Some(moment) = now.moment_of(text) else {
-        let message = format!("`{text}` is no moment that is to come");
+        let message = format!("`{text}` is no time to finish by");
         return Err(DaemonError::invalid(message).hint(hint));
     };
+    if !now.is_ahead(moment) {
+        let message = format!("a move cannot finish by `{text}`, which has passed");
+        return Err(DaemonError::invalid(message).hint(hint));
+    }
     if moment - now.back(0) > FINISH_MAX {
         let message = format!("`{text}` is more than a year away");
         return Err(DaemonError::invalid(message).hint(hint));
     }
     Ok(moment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_to_finish_by_that_is_none_is_told_from_one_that_has_passed() {
+        for (text, wrong) in [
+            ("25:00", "`25:00` is no time to finish by"),
+            ("soon", "`soon` is no time to finish by"),
+            ("2020-01-01 06:00", "which has passed"),
+            ("0s", "which has passed"),
+            ("20000h", "more than a year away"),
+        ] {
+            let body = moment(text).unwrap_err().body();
+            assert!(body.message.contains(wrong), "{text}: {body:?}");
+            assert!(body.hint.contains("(06:00)"), "{text}: {body:?}");
+        }
+        assert!(moment("8h").is_ok());
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! What a datastore does is known where it is shaped, and learned from its traffic
 //! elsewhere (`samples`). Where it is not known, every reservation is accepted, and
-//! said to be unproven.
+//! said to be unproven, unless the datastore has done more already.
 //!
 //! What no datastore at all can mean or do is refused in any case: a unit was left out,
 //! or is another one.
@@ -116,7 +116,10 @@ impl Daemon {
         let limits = |it: &Shape| it.bytes_per_second.is_some() || it.iops.is_some();
         match shelf.record().shape.filter(limits) {
             Some(shape) => Some(shaped(shape)),
-            None => measured(self.samples.device(shelf.name())?),
+            None => {
+                let line = self.samples.device(shelf.name()).and_then(measured);
+                line.or_else(|| done(self.samples.most(shelf.name())?))
+            }
         }
     }
 }
@@ -189,6 +192,13 @@ fn measured(fit: LqFit) -> Option<Capacity> {
     })
 }
 
+/// The capacity of a device of which only what it has done is known.
+fn done(most: f64) -> Option<Capacity> {
+    let basis = Basis::Done { error_percent: MIXTURE_PERCENT as u8 };
+    let requests = Some(most as u64).filter(|most| *most > 0);
+    requests.map(|_| Capacity { bytes: None, requests, basis })
+}
+
 #[cfg(test)]
 mod tests {
     use sterna_core::Nanos;
@@ -229,5 +239,15 @@ mod tests {
     fn a_device_without_a_line_has_no_known_capacity() {
         assert_eq!(measured(LqFit::TooFew { points: 3 }), None);
         assert_eq!(measured(LqFit::NoVariation { seen: (1.0, 1.2) }), None);
+        let flat = LqFit::Flat { seen: (1.0, 16.0), latency: Nanos::from_micros(100) };
+        assert_eq!(measured(flat), None);
+    }
+
+    #[test]
+    fn what_a_device_has_done_is_the_least_that_it_can_do() {
+        let capacity = done(4000.7).unwrap();
+        assert_eq!((capacity.requests, capacity.bytes), (Some(4000), None));
+        assert_eq!(capacity.basis, Basis::Done { error_percent: 20 });
+        assert_eq!(done(0.5), None);
     }
 }

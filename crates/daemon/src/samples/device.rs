@@ -35,6 +35,11 @@ impl DeviceLine {
         self.line.fit(now)
     }
 
+    /// The most requests per second that it has done lately.
+    pub(super) fn most(&self, now: Nanos) -> Option<f64> {
+        self.line.most(now)
+    }
+
     /// What is known by now.
     pub(super) fn view(&self, now: Nanos) -> Device {
         let micros = |span: Nanos| span.0 as f64 / 1e3;

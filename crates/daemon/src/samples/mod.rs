@@ -132,6 +132,12 @@ impl Samples {
         table.devices.get(datastore).map(|device| device.fit(table.now))
     }
 
+    /// The most requests per second that a datastore's device has done lately.
+    pub(crate) fn most(&self, datastore: &str) -> Option<f64> {
+        let table = lock(&self.table);
+        table.devices.get(datastore).and_then(|device| device.most(table.now))
+    }
+
     /// Enters a tick that ends now, and tells who listens.
     fn enter(&self, tick: &Tick) {
         let now = Nanos::from(self.epoch.elapsed());

@@ -1,6 +1,10 @@
 //! Where an emulated array is, as people write it:
 //! `array://old-fc?spindles=7&path=/vm/old`.
 //!
+//! It is shown with the parameters that were given, also those that the model has
+//! anyway: whoever gave them wants them to hold, whatever a later version thinks of that
+//! array.
+//!
 //! The model, and the directory that really holds the bytes. The directory comes
 //! last and goes to the end of the text, so that it may have any character. Without
 //! one, the daemon finds a place.
@@ -21,6 +25,8 @@ const PATH: &str = "path=";
 pub struct Emulated {
     /// What its requests take.
     pub model: Model,
+    /// The model in the words of whoever gave it.
+    said: String,
     /// The directory that holds its images, if it was said.
     pub path: Option<PathBuf>,
 }
@@ -44,7 +50,7 @@ impl FromStr for Emulated {
         // Behind `?` or `&` alone: no value has these two in it.
         let mut found = text.match_indices(PATH).map(|(at, _)| at);
         let Some(at) = found.find(|at| text[..*at].ends_with(['?', '&'])) else {
-            return Ok(Emulated { model: text.parse()?, path: None });
+            return Emulated::new(text, None);
         };
         let (model, path) = (&text[..at - 1], &text[at + PATH.len()..]);
         let plain = Path::new(path);
@@ -53,16 +59,22 @@ impl FromStr for Emulated {
             return Err(ParseEmulatedError::Path(path.into()));
         }
         // Without doubled and trailing slashes.
-        Ok(Emulated { model: model.parse()?, path: Some(plain.components().collect()) })
+        Emulated::new(model, Some(plain.components().collect()))
+    }
+}
+
+impl Emulated {
+    fn new(model: &str, path: Option<PathBuf>) -> Result<Self, ParseEmulatedError> {
+        let said = model.trim_end_matches('?').to_owned();
+        Ok(Emulated { model: model.parse()?, said, path })
     }
 }
 
 impl fmt::Display for Emulated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let model = self.model.to_string();
-        write!(f, "{SCHEME}{model}")?;
+        write!(f, "{SCHEME}{}", self.said)?;
         if let Some(path) = &self.path {
-            let between = if model.contains('?') { '&' } else { '?' };
+            let between = if self.said.contains('?') { '&' } else { '?' };
             write!(f, "{between}{PATH}{}", path.display())?;
         }
         Ok(())
@@ -80,6 +92,13 @@ mod tests {
         assert_eq!(array.model.spindles(), 8);
         assert_eq!(array.path, Some("/vm/old".into()));
         assert_eq!(array.to_string(), "array://old-fc?spindles=8&path=/vm/old");
+        // Seven is what it has anyway.
+        for text in
+            ["array://old-fc?cache=0.5G&spindles=7", "array://old-fc?hits=3&path=/a"]
+        {
+            assert_eq!(text.parse::<Emulated>().unwrap().to_string(), text);
+        }
+        assert_eq!("array://old-fc?".parse::<Emulated>().unwrap().said, "old-fc");
         let plain: Emulated = "array://new-fc?path=/a&b?path=c".parse().unwrap();
         assert_eq!(plain.path, Some("/a&b?path=c".into()));
         assert_eq!(plain.to_string(), "array://new-fc?path=/a&b?path=c");

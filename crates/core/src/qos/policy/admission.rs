@@ -38,6 +38,11 @@ pub enum Basis {
         /// The error, in percent of the capacity.
         error_percent: u8,
     },
+    /// It has done so many, and nothing showed that it could do no more.
+    Done {
+        /// How many fewer it may do of other requests, in percent.
+        error_percent: u8,
+    },
 }
 
 impl fmt::Display for Basis {
@@ -46,6 +51,9 @@ impl fmt::Display for Basis {
             Basis::Shape => f.write_str("by its shape"),
             Basis::Measured { error_percent } => {
                 write!(f, "as measured, within {error_percent} %")
+            }
+            Basis::Done { .. } => {
+                f.write_str("at least: it was not loaded enough to tell")
             }
         }
     }
@@ -99,9 +107,15 @@ pub struct Unproven {
 impl fmt::Display for Unproven {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sum = self.sum;
-        match self.capacity {
-            None => write!(f, "{sum} reserved; what it can do is not known yet"),
-            Some((capacity, basis)) => {
+        match (self.capacity, sum) {
+            (None, Rate::Requests(_)) => {
+                write!(f, "{sum} reserved; what it can do is not known yet")
+            }
+            // Only requests are learned.
+            (None, Rate::Bytes(_)) => {
+                write!(f, "{sum} reserved; only a shape says what it can do in MB/s")
+            }
+            (Some((capacity, basis)), _) => {
                 write!(f, "{sum} reserved; it does {capacity} ({basis})")
             }
         }
@@ -169,11 +183,14 @@ fn judge(
     };
     let error = match basis {
         Basis::Shape => 0,
-        Basis::Measured { error_percent } => u128::from(error_percent),
+        Basis::Measured { error_percent } | Basis::Done { error_percent } => {
+            u128::from(error_percent)
+        }
     };
     // In percent of the capacity.
     let (taken, whole) = (u128::from(sum.number()) * 100, u128::from(does.number()));
-    if taken > whole * (100 + error) {
+    let is_bound = !matches!(basis, Basis::Done { .. });
+    if is_bound && taken > whole * (100 + error) {
         return Err(Oversold { claims, sum, capacity: does, basis });
     }
     let sure = taken <= whole * 100_u128.saturating_sub(error);

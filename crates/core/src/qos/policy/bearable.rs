@@ -1,6 +1,6 @@
-//! Goals that nobody can mean: a limit of 20 bytes a second, where 20 MiB were meant,
-//! freezes every guest of the class, and a queue in front of a guest that is an hour
-//! long is as good as none.
+//! Goals that nobody can mean: a limit of 20 bytes or of one request a second, where
+//! 20 MiB or 1 MiB were meant, freezes every guest of the class, and a queue in front of
+//! a guest that is an hour long is as good as none.
 
 use std::fmt;
 
@@ -16,11 +16,21 @@ pub const BYTES_MIN: u64 = 64 << 10;
 /// mean of what is held for 10 has some that are.
 pub const RESPONSE_MAX: Nanos = Nanos::from_secs(10);
 
+/// The requests that a guest commonly has outstanding at most: a SATA disk's queue, and
+/// what databases and copying tools ask for.
+const QUEUE: u64 = 32;
+
+/// The least in requests per second: the last one of such a queue waits for all the
+/// others, and is not to wait longer than may be asked for.
+pub const REQUESTS_MIN: u64 = QUEUE.div_ceil(RESPONSE_MAX.0 / 1_000_000_000);
+
 /// A goal that nobody can mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unbearable {
     /// Fewer bytes per second than a guest can live on.
     Few(u64),
+    /// Fewer requests per second than a guest's queue can wait for.
+    Rare(u64),
     /// A response time that guests take for a dead disk.
     Long(Nanos),
 }
@@ -31,14 +41,23 @@ impl fmt::Display for Unbearable {
         match *self {
             Unbearable::Few(rate) => {
                 let number = if rate < 1 << 10 { rate } else { rate >> 10 };
+                let (few, least) = (Bytes(rate), Bytes(BYTES_MIN));
                 write!(
                     f,
-                    "{}/s stop a guest: {}/s are the least (was {number}M meant, or \
-                     {number}iops?)",
-                    Bytes(rate),
-                    Bytes(BYTES_MIN)
-                )
+                    "{few}/s stop a guest: {least}/s are the least (was {number}M"
+                )?;
+                match number {
+                    ..REQUESTS_MIN => write!(f, " or {number}ms meant?)"),
+                    _ => write!(f, ", {number}iops or {number}ms meant?)"),
+                }
             }
+            Unbearable::Rare(rate) => write!(
+                f,
+                "{rate} IO/s stop a guest: the last of {QUEUE} requests at once takes \
+                 {QUEUE} / {rate} = {}, and {RESPONSE_MAX} are the longest; \
+                 {REQUESTS_MIN} IO/s are the least (was {rate}M meant?)",
+                Nanos(Nanos::from_secs(QUEUE).0 / rate.max(1))
+            ),
             Unbearable::Long(span) => {
                 write!(f, "{span} stop a guest: {RESPONSE_MAX} are the longest")?;
                 match span.0 / 1_000_000_000 {
@@ -73,7 +92,7 @@ fn check(goal: Goal) -> Result<(), Unbearable> {
     match goal {
         Goal::Bytes(rate) if rate < BYTES_MIN => Err(Unbearable::Few(rate)),
         Goal::Response(span) if span > RESPONSE_MAX => Err(Unbearable::Long(span)),
-        // One request a second is the least that can be said.
+        Goal::Requests(rate) if rate < REQUESTS_MIN => Err(Unbearable::Rare(rate)),
         Goal::Bytes(_) | Goal::Requests(_) | Goal::Response(_) => Ok(()),
     }
 }

@@ -4,8 +4,8 @@
 //! limits, cruise control, a queue depth, each with a schedule or for always. What
 //! they come to in a second of the week, and what of it binds, is decided in
 //! `resolve`; what cannot be had together is found in `contradiction`, and what nobody
-//! can mean in `bearable`, before anything is put in force; whether a datastore can keep all that is reserved on it
-//! is a question for `admission`.
+//! can mean in `bearable`, before anything is put in force; whether a datastore can keep
+//! all that is reserved on it is a question for `admission`.
 //!
 //! **Rules.**
 //!
@@ -25,7 +25,7 @@ use std::fmt;
 use std::str::FromStr;
 
 pub use admission::{Basis, Capacity, Claims, Oversold, Unproven, admit};
-pub use bearable::{BYTES_MIN, RESPONSE_MAX, Unbearable};
+pub use bearable::{BYTES_MIN, REQUESTS_MIN, RESPONSE_MAX, Unbearable};
 pub use contradiction::{Contradiction, When, check};
 pub use resolve::{Resolution, Standing, Stands, resolve};
 

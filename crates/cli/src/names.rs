@@ -1,0 +1,301 @@
+//! What the last word of a command line could name: a disk, a datastore and so on, for
+//! the completion of shells.
+//!
+//! The words are followed through clap's own definition of the command line, so all
+//! shells complete alike and their scripts know nothing of commands. Somebody waits at
+//! a prompt and asked for nothing: whatever goes wrong, there are no names then, and
+//! the daemon has but a moment to answer.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Arg, ArgAction, Command, CommandFactory};
+use sterna_api::{Client, ClientError};
+
+use crate::args::Cli;
+use crate::connect::{Link, block_on};
+
+/// How long the daemon has: longer than any list takes, and short enough that a key
+/// does not seem to have been lost.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// What has a name, or a number to go by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Disk,
+    Datastore,
+    Class,
+    Policy,
+    Vm,
+    /// Any migration, also of the past.
+    Migration,
+    /// A migration that something can still be done with.
+    OpenMigration,
+}
+
+/// What the last word of a command line is to be.
+#[derive(Debug, PartialEq, Eq)]
+struct Wanted {
+    kind: Kind,
+    /// What of it is there already.
+    begun: String,
+    /// The socket that the line names.
+    socket: Option<PathBuf>,
+}
+
+/// The names that the last of these words could be; none if it is to name nothing, or
+/// if the daemon does not say.
+pub(crate) fn names(words: &[String], link: &Link) -> Vec<String> {
+    let Some(wanted) = wanted(words) else {
+        return Vec::new();
+    };
+    let named = wanted.socket.map(|socket| Link::new(Some(socket)));
+    let client = named.as_ref().unwrap_or(link).client();
+    let asked = block_on(async {
+        Ok(tokio::time::timeout(PATIENCE, ask(wanted.kind, client)).await??)
+    });
+    let mut names = asked.unwrap_or_default();
+    names.retain(|name| name.starts_with(&wanted.begun));
+    names
+}
+
+/// The long options of all commands that name something.
+pub(crate) fn options() -> Vec<String> {
+    fn collect(command: &Command, path: &mut Vec<String>, found: &mut Vec<String>) {
+        let named = command.get_arguments().filter(|arg| kind(path, arg).is_some());
+        found.extend(named.filter_map(Arg::get_long).map(ToOwned::to_owned));
+        for below in command.get_subcommands() {
+            path.push(below.get_name().to_owned());
+            collect(below, path, found);
+            path.pop();
+        }
+    }
+    let mut found = Vec::new();
+    collect(&Cli::command(), &mut Vec::new(), &mut found);
+    found.sort();
+    found.dedup();
+    found
+}
+
+async fn ask(kind: Kind, client: &Client) -> Result<Vec<String>, ClientError> {
+    fn all<T>(found: Vec<T>, name: impl Fn(T) -> String) -> Vec<String> {
+        found.into_iter().map(name).collect()
+    }
+    Ok(match kind {
+        Kind::Disk => all(client.disks().await?, |one| one.name),
+        Kind::Datastore => all(client.datastores().await?, |one| one.name),
+        Kind::Class => all(client.classes().await?, |one| one.name),
+        Kind::Policy => all(client.policies().await?, |one| one.id.to_string()),
+        Kind::Vm => all(client.vms().await?, |one| one.name),
+        Kind::Migration | Kind::OpenMigration => {
+            let mut found = client.migrations().await?;
+            found.retain(|one| kind == Kind::Migration || !one.state.ended());
+            all(found, |one| one.id.to_string())
+        }
+    })
+}
+
+/// What an argument of a command names.
+fn kind(path: &[String], arg: &Arg) -> Option<Kind> {
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    match (path.as_slice(), arg.get_id().as_str()) {
+        // These are new.
+        (["disk" | "class", "create"] | [_, "add" | "import"], "name")
+            if path != ["class", "add"] =>
+        {
+            None
+        }
+        (["disk", _], "name") | (["migrate"], "disk") | (["class", _], "disks") => {
+            Some(Kind::Disk)
+        }
+        (["datastore", _], "name") => Some(Kind::Datastore),
+        (["class", _], "name") | (["policy", _], "class") => Some(Kind::Class),
+        (["policy", _], "id") => Some(Kind::Policy),
+        (["vm", _], "name") => Some(Kind::Vm),
+        (["migration", "show"], "id") => Some(Kind::Migration),
+        (["migration", _], "id") | (["policy", _], "until_job") => {
+            Some(Kind::OpenMigration)
+        }
+        _ => {
+            let values = arg.get_value_names().unwrap_or_default();
+            values.iter().any(|value| value == "DATASTORE").then_some(Kind::Datastore)
+        }
+    }
+}
+
+/// What the last of these words is to be, if it is to name something.
+fn wanted(words: &[String]) -> Option<Wanted> {
+    let (last, before) = words.split_last()?;
+    let mut command = Cli::command();
+    command.build();
+    let mut walk =
+        Walk { command: &command, path: Vec::new(), values: 0, open: None, socket: None };
+    for word in before {
+        walk.step(word)?;
+    }
+    let (arg, begun) = walk.end(last)?;
+    let begun = begun.to_owned();
+    Some(Wanted { kind: kind(&walk.path, arg)?, begun, socket: walk.socket })
+}
+
+/// The way along a command line.
+struct Walk<'a> {
+    /// The command that the words so far name, and how it was reached.
+    command: &'a Command,
+    path: Vec<String>,
+    /// How many values it has that belong to no option.
+    values: usize,
+    /// The option whose value comes next.
+    open: Option<&'a Arg>,
+    socket: Option<PathBuf>,
+}
+
+impl<'a> Walk<'a> {
+    /// Goes past a word; `None` if it is not one of this command line.
+    fn step(&mut self, word: &str) -> Option<()> {
+        if let Some(arg) = self.open {
+            // bash makes three words of `--on=fast`.
+            if word != "=" {
+                self.open = None;
+                self.note(arg, word);
+            }
+        } else if let Some(option) = word.strip_prefix("--") {
+            match option.split_once('=') {
+                Some((option, value)) => self.note(self.option(option)?, value),
+                None => {
+                    let arg = self.option(option)?;
+                    self.open = arg.get_action().takes_values().then_some(arg);
+                }
+            }
+        } else if let Some(below) = self.command.find_subcommand(word) {
+            self.command = below;
+            self.path.push(below.get_name().to_owned());
+        } else if !self.command.has_subcommands() {
+            self.values += 1;
+        } else {
+            return None;
+        }
+        Some(())
+    }
+
+    /// Which argument the last word is of, and what of its value is there.
+    fn end<'w>(&self, word: &'w str) -> Option<(&'a Arg, &'w str)> {
+        match (self.open, word.strip_prefix("--")) {
+            (Some(arg), _) => Some((arg, word.strip_prefix('=').unwrap_or(word))),
+            (None, Some(option)) => {
+                let (option, value) = option.split_once('=')?;
+                Some((self.option(option)?, value))
+            }
+            (None, None) => {
+                // The last one may take all that is left.
+                let all: Vec<&Arg> = self.command.get_positionals().collect();
+                let again = |arg: &&Arg| matches!(arg.get_action(), ArgAction::Append);
+                let last = || all.last().copied().filter(again);
+                Some((all.get(self.values).copied().or_else(last)?, word))
+            }
+        }
+    }
+
+    fn option(&self, long: &str) -> Option<&'a Arg> {
+        self.command.get_arguments().find(|arg| arg.get_long() == Some(long))
+    }
+
+    fn note(&mut self, arg: &Arg, value: &str) {
+        if arg.get_id() == "socket" {
+            self.socket = Some(value.into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    /// Words as a shell hands them over: the last one is behind the last space.
+    fn of(line: &str) -> Option<Wanted> {
+        let words: Vec<String> = line.split(' ').map(Into::into).collect();
+        wanted(&words)
+    }
+
+    #[test]
+    fn each_argument_asks_for_what_it_names() {
+        for (line, kind) in [
+            ("disk show ", Kind::Disk),
+            ("disk rm --keep-image ", Kind::Disk),
+            ("migrate ", Kind::Disk),
+            ("--json migrate --rate 5M --verify ", Kind::Disk),
+            ("class create oltp a b ", Kind::Disk),
+            ("class add oltp ", Kind::Disk),
+            ("disk create new --size 1G --on ", Kind::Datastore),
+            ("migrate db --to ", Kind::Datastore),
+            ("datastore remove ", Kind::Datastore),
+            ("class add ", Kind::Class),
+            ("policy limit ", Kind::Class),
+            ("policy explain ", Kind::Class),
+            ("policy show ", Kind::Policy),
+            ("policy limit oltp 2M --until-job ", Kind::OpenMigration),
+            ("migration show ", Kind::Migration),
+            ("migration pause ", Kind::OpenMigration),
+            ("vm move ", Kind::Vm),
+            ("vm adopt web vda --on ", Kind::Datastore),
+        ] {
+            let found = of(line).unwrap_or_else(|| panic!("{line}: nothing"));
+            assert_eq!((found.kind, found.begun.as_str()), (kind, ""), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_new_or_names_nothing_asks_for_nothing() {
+        for line in [
+            "",
+            "disk ",
+            "disk create ",
+            "disk import ",
+            "datastore add ",
+            "class create ",
+            "vm add ",
+            "vm adopt web vda --name ",
+            "vm release web vda --to ",
+            "migrate db ",
+            "migrate db --rate ",
+            "migrate --t",
+            "policy limit oltp ",
+            "no such thing ",
+        ] {
+            assert_eq!(of(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_socket_and_what_is_begun_are_read_in_all_their_forms() {
+        let wanted = |begun: &str| Wanted {
+            kind: Kind::Datastore,
+            begun: begun.into(),
+            socket: Some("/run/x".into()),
+        };
+        for line in [
+            "--socket /run/x datastore show fa",
+            "migrate --socket=/run/x db --to=fa",
+            "migrate --socket = /run/x db --to = fa",
+        ] {
+            assert_eq!(of(line), Some(wanted("fa")), "{line}");
+        }
+        assert_eq!(of("migrate --socket /run/x db --to ="), Some(wanted("")));
+    }
+
+    #[test]
+    fn a_daemon_that_does_not_answer_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("deaf.sock");
+        let _deaf = UnixListener::bind(&socket).unwrap();
+        let words = ["disk", "show", ""].map(Into::into);
+        assert!(names(&words, &Link::new(Some(socket))).is_empty());
+    }
+
+    #[test]
+    fn the_options_that_name_something_are_known() {
+        assert_eq!(options(), ["on", "to", "until-job"]);
+    }
+}
