@@ -69,9 +69,11 @@ fn a_disk_moves_from_one_array_to_another_under_load() {
 #[test]
 fn an_array_is_shown_with_its_model_and_its_directory() {
     let mut stage = Stage::new();
-    stage.datastore("old", "array://old-fc?spindles=8&cache=512M");
+    // It has 512 MiB of cache anyway.
+    let model = "array://old-fc?spindles=8&cache=512M";
+    stage.datastore("old", model);
     let place = stage.daemon.state().join("arrays/old");
-    let location = format!("array://old-fc?spindles=8&path={}", place.display());
+    let location = format!("{model}&path={}", place.display());
     stage.daemon.sterna("disk create a --size 1M --on old").ok();
     assert!(place.join("a.raw").exists() && place.join("a.raw.sterna").exists());
     stage.daemon.stop();
