@@ -2,9 +2,7 @@
 
 use serde::Serialize;
 use sterna_api::Disk;
-
-/// How long a guest's requests wait for a daemon that is away, in seconds.
-const PATIENCE: u32 = 300;
+use sterna_qemu::RECONNECT;
 
 /// Characters of a node's name in QEMU, at most.
 const ID_MAX: usize = 31;
@@ -24,11 +22,7 @@ pub(crate) fn ways(disk: &Disk) -> Vec<Way> {
         way: "nbd",
         arguments: vec![
             "-blockdev".into(),
-            format!(
-                "driver=nbd,node-name={id},{server},export={name},\
-                 reconnect-delay={PATIENCE},open-timeout=60,discard=unmap,\
-                 cache.direct=on"
-            ),
+            blockdev(&id, &server, name),
             "-device".into(),
             format!("virtio-blk-pci,drive={id},werror=stop,rerror=stop"),
         ],
@@ -41,12 +35,30 @@ pub(crate) fn ways(disk: &Disk) -> Vec<Way> {
             "-machine".into(),
             "memory-backend=mem".into(),
             "-chardev".into(),
-            format!("socket,id={id},path={},reconnect=1", escaped(path)),
+            chardev(&id, path),
             "-device".into(),
             format!("vhost-user-blk-pci,chardev={id}"),
         ],
     });
     nbd.chain(vhost).collect()
+}
+
+/// The block device of this name that an export is, of a server in QEMU's words.
+pub(crate) fn blockdev(node: &str, server: &str, export: &str) -> String {
+    format!(
+        "driver=nbd,node-name={node},{server},export={export},\
+         reconnect-delay={RECONNECT},open-timeout=60,discard=unmap,cache.direct=on"
+    )
+}
+
+/// A server on this machine, in QEMU's words.
+pub(crate) fn unix_server(path: &str) -> String {
+    format!("server.type=unix,server.path={}", escaped(path))
+}
+
+/// The way to a vhost-user socket, by this name.
+pub(crate) fn chardev(id: &str, path: &str) -> String {
+    format!("socket,id={id},path={},reconnect=1", escaped(path))
 }
 
 /// What QEMU takes as an id: it begins with a letter and is not long.
@@ -59,8 +71,7 @@ fn id(name: &str) -> String {
 /// A URI of ours as QEMU's options have it.
 fn server(uri: &str) -> Option<String> {
     if let Some((_, path)) = uri.split_once("?socket=") {
-        let path = escaped(&unescaped(path));
-        return Some(format!("server.type=unix,server.path={path}"));
+        return Some(unix_server(&unescaped(path)));
     }
     let (host, port) = uri.strip_prefix("nbd://")?.split_once('/')?.0.rsplit_once(':')?;
     let host = host.trim_matches(['[', ']']);

@@ -16,6 +16,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use sterna_api::{Client, ClientError, Status};
 use tempfile::TempDir;
 
+/// Where it serves disks over NBD, in its directory.
+pub(crate) const NBD_SOCKET: &str = "nbd.sock";
+
 /// How long the daemon may take until it answers: a loaded machine's worst.
 const START: Duration = Duration::from_secs(20);
 /// How long it may take to end. Past it, it is killed.
@@ -46,7 +49,7 @@ impl Site {
             .args(["serve", "--state"])
             .arg(at("state"))
             .arg("--nbd-socket")
-            .arg(at("nbd.sock"))
+            .arg(at(NBD_SOCKET))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)

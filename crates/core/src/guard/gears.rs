@@ -33,8 +33,7 @@ const LEAST: u32 = 5;
 /// Comparisons of each after which what seems so is taken to be so for a while.
 const ENOUGH: u32 = 8;
 
-/// Comparisons until both are tried again, where that is known: some minutes, so
-/// that trying costs a hundredth of the time.
+/// Comparisons until both are tried again, where that is known: a minute or two.
 const REST: u32 = 100;
 
 /// And where it only seems so.
@@ -121,6 +120,11 @@ impl Gears {
     pub(super) fn one(budget: f64) -> Self {
         let gears = [Gear::new(Manner::Even), Gear::new(Manner::AtOnce)];
         Gears { gears, compares: false, at: FIRST, next: FIRST, ..Gears::new(budget) }
+    }
+
+    /// Whether the copier is told in what manner to go.
+    pub(super) fn compares(&self) -> bool {
+        self.compares
     }
 
     /// Which is in force, for comparisons that must not mix them.

@@ -66,8 +66,6 @@ pub(super) struct Keep {
     /// The part of its IO/s that the guest may lose.
     budget: f64,
     turns: Turns,
-    /// Whether it says in what manner the copier goes.
-    manners: bool,
     gears: Gears,
     pairs: u32,
     /// Busy samples since the last comparison.
@@ -93,7 +91,6 @@ impl Keep {
         Keep {
             budget,
             turns: Turns::new(PART_FIRST),
-            manners,
             gears: if manners { Gears::new(budget) } else { Gears::one(budget) },
             pairs: 0,
             since: 0,
@@ -105,6 +102,11 @@ impl Keep {
         }
     }
 
+    /// The same loop before it has seen anything.
+    fn anew(&self) -> Self {
+        Keep::new(self.budget, self.gears.compares())
+    }
+
     /// Looks at a window; gives the busy rate for the next, bytes per second.
     pub(super) fn step(&mut self, seen: &Observation<'_>) -> u64 {
         if let Some(left) = self.given_up {
@@ -112,13 +114,13 @@ impl Keep {
                 self.given_up = Some(left - u32::from(seen.is_busy()));
                 return 0;
             }
-            *self = Keep::new(self.budget, self.manners);
+            *self = self.anew();
         }
         self.look_at_mirror(seen);
         let pair = self.turns.look(seen, self.gears.at());
         self.since += u32::from(seen.is_busy());
         if self.since > STALE {
-            *self = Keep::new(self.budget, self.manners);
+            *self = self.anew();
         }
         if let Some(loss) = self.turns.glimpse() {
             // So much more than the noise that it cannot wait.

@@ -12,7 +12,8 @@
 //! `migration` is the guard of a migration, with the `aim` it was given and how it is
 //! `standing`. `keep` holds a part of the guest's IO/s by the `price` of copying, which
 //! it finds by copying in `turns`, in the one of two `gears` that costs least; `p99` holds
-//! a response time; `deadline` sees to the time. `cruise` gives one class what it was promised by slowing the others.
+//! a response time; `deadline` sees to the time. `cruise` gives one class what it was
+//! promised by slowing the others.
 
 mod aim;
 pub mod cruise;

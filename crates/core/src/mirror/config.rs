@@ -78,6 +78,12 @@ impl Allowance {
     /// Nothing while the guest is there, and everything while it is gone.
     pub const IDLE_ONLY: Allowance =
         Allowance { busy: Some(0), idle: None, manner: Manner::Even };
+
+    /// The busy rate, above zero, of what comes at once and has to be told anew for each
+    /// sample; nothing of any other allowance.
+    pub fn at_once(&self) -> Option<u64> {
+        self.busy.filter(|rate| *rate > 0 && self.manner == Manner::AtOnce)
+    }
 }
 
 /// What a migration is told at its start.

@@ -137,11 +137,9 @@ impl Pace {
             self.busy = Tokens::open(now, BURST_BUSY);
             self.manner = allowance.manner;
         }
-        match allowance.busy {
-            Some(rate) if rate > 0 && self.manner == Manner::AtOnce => {
-                self.busy.give(now, rate, Manner::SAMPLE);
-            }
-            rate => self.busy.set_rate(now, rate),
+        match allowance.at_once() {
+            Some(rate) => self.busy.give(now, rate, Manner::SAMPLE),
+            None => self.busy.set_rate(now, allowance.busy),
         }
         self.idle.set_rate(now, allowance.idle);
     }

@@ -95,14 +95,19 @@ impl Bench {
         self.mirror.map().get(region)
     }
 
-    /// Brings a fully synced mirror to the step in which the commit is asked for.
-    pub(crate) fn reach_commit(&mut self) {
+    /// Brings a fully synced mirror to the step in which the seal is asked for.
+    pub(crate) fn reach_seal(&mut self) {
         assert_eq!(self.asked.last(), Some(&Action::FlushDestination));
         assert_eq!(self.tell(Event::Flushed(Ok(()))), [Action::Prepare]);
         self.tell(Event::Prepared(true));
         assert!(self.mirror.holding());
         assert_eq!(self.asked.last(), Some(&Action::FlushDestination));
         assert_eq!(self.tell(Event::Flushed(Ok(()))), [Action::Seal]);
+    }
+
+    /// Brings a fully synced mirror to the step in which the commit is asked for.
+    pub(crate) fn reach_commit(&mut self) {
+        self.reach_seal();
         assert_eq!(self.tell(Event::Sealed(Ok(()))), [Action::Commit]);
     }
 }

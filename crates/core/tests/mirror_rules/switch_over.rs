@@ -59,9 +59,7 @@ fn a_switch_over_keeps_the_time_of_its_commit_free() {
 fn a_seal_that_comes_too_late_is_taken_back() {
     let mut bench = Bench::with(Stored::Synced, Bench::config());
     bench.tell(Event::Tick);
-    bench.tell(Event::Flushed(Ok(())));
-    bench.tell(Event::Prepared(true));
-    assert_eq!(bench.tell(Event::Flushed(Ok(()))), [Action::Seal]);
+    bench.reach_seal();
     bench.after(HOLD_BUDGET).tell(Event::Tick);
     assert!(!bench.mirror.holding());
     assert_eq!(bench.tell(Event::Sealed(Ok(()))), [Action::Unseal]);
@@ -71,9 +69,7 @@ fn a_seal_that_comes_too_late_is_taken_back() {
 fn a_seal_that_leaves_no_time_for_the_commit_is_taken_back() {
     let mut bench = Bench::with(Stored::Synced, Bench::config());
     bench.tell(Event::Tick);
-    bench.tell(Event::Flushed(Ok(())));
-    bench.tell(Event::Prepared(true));
-    assert_eq!(bench.tell(Event::Flushed(Ok(()))), [Action::Seal]);
+    bench.reach_seal();
     bench.after(HOLD_BUDGET);
     let asked = bench.tell(Event::Sealed(Ok(())));
     assert!(asked.contains(&Action::Unseal) && !asked.contains(&Action::Commit));

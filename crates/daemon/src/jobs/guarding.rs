@@ -20,7 +20,7 @@ use std::thread;
 use sterna_api::Guard as Asked;
 use sterna_core::guard::Observation;
 use sterna_core::measure::Window;
-use sterna_core::mirror::{Allowance, Control, Manner, Phase, Progress};
+use sterna_core::mirror::{Allowance, Control, Phase, Progress};
 use sterna_engine::DiskId;
 
 use super::Job;
@@ -132,7 +132,7 @@ impl Daemon {
             *told = None;
         }
         let allowance = watched.step(window, &progress);
-        if *told != Some(allowance) || allowance.manner == Manner::AtOnce {
+        if *told != Some(allowance) || allowance.at_once().is_some() {
             // A migration that ends at this moment needs no guard.
             if self.engine.control(job.engine_id(), Control::Allow(allowance)).is_err() {
                 return;

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use sterna_api::ErrorCode;
-use sterna_qemu::RECONNECT;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::process::{Child, Command};
@@ -17,6 +16,8 @@ use tokio::time::timeout;
 
 use super::plan::Link;
 use crate::connect::Failure;
+use crate::lab::site::NBD_SOCKET;
+use crate::qemu;
 
 /// How long QEMU may take until it has its sockets. It is first found out what guests
 /// run under, which may take some of it.
@@ -57,16 +58,16 @@ fn arguments(link: Link, disk: &str, dir: &Path) -> [String; 4] {
     match link {
         Link::VhostUser => [
             "-chardev".into(),
-            format!("socket,id={disk},path={},reconnect=1", socket(dir, disk).display()),
+            qemu::chardev(disk, &socket(dir, disk).display().to_string()),
             "-device".into(),
             format!("vhost-user-blk-pci,chardev={disk}"),
         ],
         Link::Nbd => [
             "-blockdev".into(),
-            format!(
-                "driver=nbd,node-name={disk}-nbd,server.type=unix,server.path={},\
-                 export={disk},reconnect-delay={RECONNECT},discard=unmap,cache.direct=on",
-                dir.join("nbd.sock").display()
+            qemu::blockdev(
+                &format!("{disk}-nbd"),
+                &qemu::unix_server(&dir.join(NBD_SOCKET).display().to_string()),
+                disk,
             ),
             "-device".into(),
             format!("virtio-blk-pci,drive={disk}-nbd,id={disk},serial={disk}"),

@@ -19,7 +19,7 @@ use sterna_workload::random::Random;
 use super::machine::{self, Image, Machine};
 use super::mirror::Mirror;
 use super::plan::{Disk, Link, Plan, Way};
-use crate::lab::site::Site;
+use crate::lab::site::{NBD_SOCKET, Site};
 
 impl Disk {
     /// The datastore on the array that it leaves.
@@ -150,7 +150,7 @@ impl<'s> Stage<'s> {
     pub(super) async fn mirror(&self, disk: Disk, forth: bool) -> anyhow::Result<Mirror> {
         let machine = self.machine.as_ref().context("the guest is off")?;
         let to = if forth { disk.twin() } else { disk.name().to_owned() };
-        let socket = self.site.dir().join("nbd.sock").display().to_string();
+        let socket = self.site.dir().join(NBD_SOCKET).display().to_string();
         Mirror::begin(machine.qmp(), disk.name(), Export { name: to, socket }).await
     }
 
