@@ -19,7 +19,7 @@ use crate::Nanos;
 /// takes that long for a seek and a turn, so an application built for disks does not
 /// notice one; and all devices that Sterna was measured on reach their full speed
 /// with less in flight.
-const DRAIN: Nanos = Nanos::from_millis(5);
+pub(super) const DRAIN: Nanos = Nanos::from_millis(5);
 
 /// The part of each step.
 const G: f64 = 0.125;

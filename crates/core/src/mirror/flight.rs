@@ -58,6 +58,8 @@ pub(super) struct Flights {
     overdue: usize,
     /// Requests that the guest waits for.
     unanswered: usize,
+    /// Requests that were answered, all in all.
+    answers: u64,
     /// How long guests waited for the destination alone, all in all.
     mirror_wait: Nanos,
     /// What a request takes until the guest has its answer, smoothed.
@@ -83,6 +85,11 @@ impl Flights {
         self.unanswered
     }
 
+    /// Requests that were answered, all in all.
+    pub(super) fn answers(&self) -> u64 {
+        self.answers
+    }
+
     /// How long guests waited for the destination alone, all in all.
     pub(super) fn mirror_wait(&self) -> Nanos {
         self.mirror_wait
@@ -103,6 +110,7 @@ impl Flights {
         self.mirror_wait = self.mirror_wait.plus(waited);
         if first {
             self.unanswered -= 1;
+            self.answers += 1;
             let old = self.response.0;
             self.response = Nanos(old - old / SMOOTHING + took / SMOOTHING);
         }

@@ -59,6 +59,7 @@ mod counted;
 mod drain;
 mod event;
 mod flight;
+mod gaps;
 mod guest;
 mod jobs;
 mod ladder;
@@ -90,6 +91,7 @@ use copier::Copier;
 use flight::Flights;
 use jobs::Jobs;
 use pace::Pace;
+use presence::Guest;
 use regions::Regions;
 use switch::Switch;
 
@@ -169,6 +171,7 @@ impl<M: RegionMap> Mirror<M> {
             Event::GuestWaits(is) => is && !self.guest_waits,
             _ => false,
         };
+        let answers = self.flights.answers();
         match event {
             Event::Arrived(request) => self.arrived(now, request, out),
             Event::GuestWaits(is) => self.guest_waits = is,
@@ -195,8 +198,12 @@ impl<M: RegionMap> Mirror<M> {
         self.start_waiting(now, out);
         self.advance_switch(now, out);
         self.pace.set_response(self.flights.response());
-        let waiting = self.guest_waits || self.flights.unanswered() > 0;
-        self.pace.look(now, came, waiting);
+        let guest = Guest {
+            came,
+            answered: self.flights.answers() > answers,
+            waits: self.guest_waits || self.flights.unanswered() > 0,
+        };
+        self.pace.look(now, guest);
         self.copy_more(now, out);
         self.begin_switch(now, out);
     }

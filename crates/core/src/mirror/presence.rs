@@ -9,7 +9,11 @@
 //! A gap in which the guest did count as gone is taken for no longer than that: a
 //! guest that comes back after a minute is not slow for the next minute. One that
 //! does so again and again is found to be slow, gap by gap.
+//!
+//! Its pauses may be of two kinds: a few requests, one after the other, and then a while
+//! of other work. Whether such short gaps are used, [`Gaps`] says.
 
+use super::gaps::{self, Gaps};
 use crate::Nanos;
 
 /// The guest is gone after so many of its usual pauses. Where pauses are random, one
@@ -19,12 +23,22 @@ const PAUSES: f64 = 8.0;
 /// At least: a database that thinks between two commits is not gone.
 const QUIET_MIN: Nanos = Nanos::from_millis(5);
 
-/// At most. The first request after a gap waits for what the copier has in flight
-/// (5 ms, `drain`): 2 % of such a gap; of a gap of seconds, this is less than 10 %.
-const QUIET_MAX: Nanos = Nanos::from_millis(250);
+/// At most: of a gap of seconds, this is less than 10 %.
+const QUIET_MAX: Nanos = gaps::LONG;
 
 /// The part of a new pause in the usual one.
 const SMOOTHING: f64 = 0.125;
+
+/// What is seen of the guest at a moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Guest {
+    /// A request has just come.
+    pub(super) came: bool,
+    /// One has just been answered.
+    pub(super) answered: bool,
+    /// It waits for one.
+    pub(super) waits: bool,
+}
 
 /// Whether the guest is there.
 #[derive(Debug)]
@@ -34,6 +48,12 @@ pub(super) struct Presence {
     seen: Nanos,
     /// Its usual pause, nanoseconds.
     pause: f64,
+    gaps: Gaps,
+    /// Whether the present gap, or the last, is used as soon as the guest is gone.
+    uses: bool,
+    /// When it came back from a short gap, of which it has had no answer yet, and
+    /// whether that was used.
+    back: Option<(Nanos, bool)>,
     /// How long it has been gone, all in all.
     gone: Nanos,
     counted: Nanos,
@@ -41,25 +61,55 @@ pub(super) struct Presence {
 
 impl Presence {
     pub(super) fn new(now: Nanos) -> Self {
-        Presence { waiting: false, seen: now, pause: 0.0, gone: Nanos(0), counted: now }
+        Presence {
+            waiting: false,
+            seen: now,
+            pause: 0.0,
+            gaps: Gaps::new(),
+            uses: true,
+            back: None,
+            gone: Nanos(0),
+            counted: now,
+        }
     }
 
-    /// Looks at the guest: whether a request has just come, and whether any waits.
-    pub(super) fn look(&mut self, now: Nanos, came: bool, waiting: bool) {
-        let from = self.until().max(self.counted);
+    /// Looks at the guest.
+    pub(super) fn look(&mut self, now: Nanos, guest: Guest) {
+        let mut gone = Nanos(0);
         if !self.waiting {
-            self.gone = self.gone.plus(now.since(from));
+            gone = now.since(self.until().max(self.counted));
         }
+        self.gone = self.gone.plus(gone);
+        self.gaps.earn(Nanos(now.since(self.counted).0.saturating_sub(gone.0)));
         self.counted = now;
-        if came {
+        if guest.came && !self.waiting {
+            self.returns(now);
+        }
+        if guest.came {
             let pause = if self.waiting { Nanos(0) } else { now.since(self.seen) };
-            let pause = pause.min(self.quiet()).0 as f64;
+            let pause = pause.min(self.usual()).0 as f64;
             self.pause += SMOOTHING * (pause - self.pause);
         }
-        if came || waiting || self.waiting {
+        if guest.answered
+            && let Some((since, used)) = self.back.take()
+        {
+            self.gaps.ended(used, now.since(since));
+        }
+        if guest.came || guest.waits || self.waiting {
             self.seen = now;
         }
-        self.waiting = waiting;
+        if self.waiting && !guest.waits {
+            self.uses = self.gaps.may_use();
+        }
+        self.waiting = guest.waits;
+    }
+
+    /// It comes back: from a gap, if it would have counted as gone, and from a short one
+    /// unless that was used in any case.
+    fn returns(&mut self, now: Nanos) {
+        let gap = now.since(self.seen);
+        let short = gap >= self.usual() && gap < gaps::LONG;
+        self.back = short.then_some((now, self.uses));
     }
 
     /// Whether it is there at `now`.
@@ -82,6 +132,11 @@ impl Presence {
     }
 
     fn quiet(&self) -> Nanos {
+        if self.uses { self.usual() } else { gaps::LONG }
+    }
+
+    /// After so long without a request it counts as gone, if gaps may be used.
+    fn usual(&self) -> Nanos {
         Nanos((self.pause * PAUSES) as u64).clamp(QUIET_MIN, QUIET_MAX)
     }
 }
@@ -90,14 +145,23 @@ impl Presence {
 mod tests {
     use super::*;
 
+    impl Guest {
+        pub(in crate::mirror) const COMES: Guest =
+            Guest { came: true, answered: false, waits: true };
+        pub(in crate::mirror) const HAS_ITS_ANSWER: Guest =
+            Guest { came: false, answered: true, waits: false };
+        pub(in crate::mirror) const QUIET: Guest =
+            Guest { came: false, answered: false, waits: false };
+    }
+
     /// A guest that sends a request every `gap` for `seconds`, each answered after
     /// a millisecond. Gives how long it was gone.
     fn gone(presence: &mut Presence, from: Nanos, gap: Nanos, seconds: u64) -> Nanos {
         let (mut now, before) = (from, presence.gone());
         while now < from.plus(Nanos::from_secs(seconds)) {
-            presence.look(now, true, true);
+            presence.look(now, Guest::COMES);
             now = now.plus(Nanos::from_millis(1));
-            presence.look(now, false, false);
+            presence.look(now, Guest::HAS_ITS_ANSWER);
             now = now.plus(gap);
         }
         Nanos(presence.gone().0 - before.0)
@@ -129,11 +193,34 @@ mod tests {
     }
 
     #[test]
+    fn a_guest_that_asks_in_clusters_seldom_finds_the_copier_there() {
+        let mut presence = Presence::new(Nanos(0));
+        let (mut now, mut found, mut waited) = (Nanos(0), 0, Nanos(0));
+        let clusters = 1000;
+        for _ in 0..clusters {
+            let cost =
+                if presence.is_there(now) { Nanos(0) } else { Nanos::from_millis(3) };
+            found += u32::from(cost > Nanos(0));
+            waited = waited.plus(cost);
+            for request in 0..20 {
+                presence.look(now, Guest::COMES);
+                let cost = if request == 0 { cost } else { Nanos(0) };
+                now = now.plus(Nanos::from_millis(1)).plus(cost);
+                presence.look(now, Guest::HAS_ITS_ANSWER);
+            }
+            now = now.plus(Nanos::from_millis(40));
+        }
+        assert!(found > 0, "it is tried");
+        let part = waited.as_secs_f64() / now.as_secs_f64();
+        assert!(part < 0.015, "{found} times, {part} of the time");
+    }
+
+    #[test]
     fn a_guest_that_waits_is_there_however_long() {
         let mut presence = Presence::new(Nanos(0));
-        presence.look(Nanos(1), true, true);
+        presence.look(Nanos(1), Guest::COMES);
         assert!(presence.is_there(Nanos::from_secs(60)));
-        presence.look(Nanos::from_secs(60), false, false);
+        presence.look(Nanos::from_secs(60), Guest::HAS_ITS_ANSWER);
         assert!(presence.is_there(Nanos::from_secs(60).plus(Nanos::from_millis(4))));
         assert!(!presence.is_there(Nanos::from_secs(61)));
     }

@@ -30,6 +30,16 @@ const CHANCE: f64 = 0.95;
 /// A burst, and the pause after it.
 const BURSTS: (Nanos, Nanos) = (Nanos::from_secs(2), Nanos::from_secs(3));
 
+/// One that asks in clusters, and how long it computes between two.
+const CLUSTERS: [(Nanos, Nanos); 3] = [
+    (Nanos::from_millis(10), Nanos::from_millis(40)),
+    (Nanos::from_millis(20), Nanos::from_millis(100)),
+    (Nanos::from_millis(50), Nanos::from_millis(200)),
+];
+
+/// Coming back to a device that the copier uses may cost it some more.
+const CLUSTERED: f64 = 0.01;
+
 /// A bursty application has gaps that no static speed can use, so it is to be faster by
 /// so much.
 const FASTER: f64 = 1.25;
@@ -112,6 +122,22 @@ fn beside_bursts_no_static_speed_is_nearly_as_fast() {
             let bursty =
                 Scene { size, bursts: Some(BURSTS), ..scene(array, outstanding) };
             compare(bursty, 1, FASTER);
+        }
+    }
+}
+
+#[test]
+fn an_application_that_asks_in_clusters_keeps_its_part() {
+    let aim = Aim { keep: Some(KEEP), ..Aim::default() };
+    for array in [Preset::OldFc, Preset::Flash2010] {
+        for clusters in CLUSTERS {
+            let size = 4 << 30;
+            let scene = Scene { size, bursts: Some(clusters), ..scene(array, 2) };
+            let (alone, _) = average(scene, MOVES, Scene::alone);
+            let (ours, took) = average(scene, MOVES, |scene| scene.guarded(aim));
+            let (name, (on, off), kept) = (array.name(), clusters, ours / alone);
+            println!("{name}, {on} on, {off} off: kept {kept:.3} in {took:.0} s");
+            assert!(kept >= KEEP - CLUSTERED, "{name}, {on} on: {kept:.3}");
         }
     }
 }
