@@ -216,6 +216,7 @@ impl Flights {
                 let flight = self.get(id);
                 let taken = (flight.arrived, flight.request);
                 self.remove(id);
+                self.unanswered -= 1;
                 taken
             })
             .collect()

@@ -15,6 +15,7 @@
 //!
 //! - Where the first answer takes no longer, every gap is used, but for one in
 //!   [`COMPARED`]: else it would not be noticed that it does by now.
+//! - An answer that takes longer than [`TOOK_MAX`] waited for something else.
 //! - Until enough of both were seen, coming back is taken to cost what the copier is
 //!   allowed to have at the device, [`DRAIN`].
 //! - A gap of [`LONG`] is not short. It is used in any case, and what its end costs is
@@ -27,13 +28,17 @@ use crate::Nanos;
 /// guard of 97 % lets it lose, which does not know of it.
 const SHARE: f64 = 0.005;
 
-/// What is saved up at most, nanoseconds: a guest that seldom has gaps has some at once.
-/// Also the most that coming back is ever taken to cost, so that what was dear is tried
-/// again.
-const SAVED_MAX: f64 = 10.0 * DRAIN.0 as f64;
+/// A first answer counts for no more: so long nothing waits for what the copier may have
+/// at the device.
+const TOOK_MAX: Nanos = Nanos(10 * DRAIN.0);
 
-/// One gap of so many is left alone where all could be used.
-const COMPARED: u32 = 8;
+/// What is saved up at most, nanoseconds: a guest that seldom has gaps has some at once.
+/// Not less than coming back can cost, so that what was dear is tried again.
+const SAVED_MAX: f64 = TOOK_MAX.0 as f64;
+
+/// One gap of so many is left alone where all could be used. A prime: what a guest does
+/// again and again, it does rarely every seventh time.
+const COMPARED: u32 = 7;
 
 /// First answers of each kind before they are compared.
 const ENOUGH: u32 = 4;
@@ -54,6 +59,7 @@ struct Mean {
 
 impl Mean {
     fn learn(&mut self, took: Nanos) {
+        let took = took.min(TOOK_MAX);
         self.seen = self.seen.saturating_add(1);
         let part = SMOOTHING.max(1.0 / f64::from(self.seen));
         self.value += part * (took.0 as f64 - self.value);
@@ -67,14 +73,14 @@ pub(super) struct Gaps {
     left: Mean,
     /// How long the guest may yet wait at the ends of gaps, nanoseconds.
     saved: f64,
-    /// Gaps so far.
+    /// Gaps so far, to leave some alone.
     count: u32,
 }
 
 impl Gaps {
     pub(super) fn new() -> Self {
         let (used, left) = (Mean::default(), Mean::default());
-        Gaps { used, left, saved: SAVED_MAX, count: 0 }
+        Gaps { used, left, saved: SAVED_MAX, count: 1 }
     }
 
     /// The guest was there for so long.
@@ -83,14 +89,14 @@ impl Gaps {
     }
 
     /// Whether the gap that begins now may be used before it is long.
-    pub(super) fn may_use(&mut self) -> bool {
-        self.count = self.count.wrapping_add(1);
+    pub(super) fn may_use(&self) -> bool {
         self.saved >= self.cost() && !self.count.is_multiple_of(COMPARED)
     }
 
     /// The guest has come back from a short gap, used or left alone, and had its first
     /// answer in `took`.
     pub(super) fn ended(&mut self, used: bool, took: Nanos) {
+        self.next();
         if used {
             self.used.learn(took);
             self.saved -= self.cost();
@@ -99,12 +105,17 @@ impl Gaps {
         }
     }
 
+    /// A gap has ended of which nothing is to be learned.
+    pub(super) fn next(&mut self) {
+        self.count = self.count.wrapping_add(1);
+    }
+
     /// What coming back costs the guest, nanoseconds.
     fn cost(&self) -> f64 {
         if self.used.seen.min(self.left.seen) < ENOUGH {
             return DRAIN.0 as f64;
         }
-        (self.used.value - self.left.value).clamp(0.0, SAVED_MAX)
+        (self.used.value - self.left.value).max(0.0)
     }
 }
 

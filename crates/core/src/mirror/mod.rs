@@ -198,12 +198,13 @@ impl<M: RegionMap> Mirror<M> {
         self.start_waiting(now, out);
         self.advance_switch(now, out);
         self.pace.set_response(self.flights.response());
+        let waits = self.guest_waits || self.flights.unanswered() > 0;
         let guest = Guest {
             came,
             answered: self.flights.answers() > answers,
-            waits: self.guest_waits || self.flights.unanswered() > 0,
+            waits: waits || self.switch.keeps_any(),
         };
-        self.pace.look(now, guest);
+        self.pace.look(now, guest, !self.jobs.is_empty());
         self.copy_more(now, out);
         self.begin_switch(now, out);
     }

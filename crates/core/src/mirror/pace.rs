@@ -149,9 +149,9 @@ impl Pace {
         self.response = response;
     }
 
-    /// Looks at the guest.
-    pub(super) fn look(&mut self, now: Nanos, guest: Guest) {
-        self.presence.look(now, guest);
+    /// Looks at the guest, with something of the copier in flight or not.
+    pub(super) fn look(&mut self, now: Nanos, guest: Guest, copies: bool) {
+        self.presence.look(now, guest, copies);
         self.there = self.presence.is_there(now);
         if now.since(self.window_start) >= LULL {
             self.measure(now);
@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn without_an_allowance_the_guest_is_not_looked_at() {
         let mut pace = pace(None, None);
-        pace.look(Nanos(0), Guest::COMES);
+        pace.look(Nanos(0), Guest::COMES, false);
         assert_eq!(pace.allows(Nanos(0), 100 * MIB, 100 * MIB), Ok(()));
     }
 
@@ -342,7 +342,7 @@ mod tests {
         assert!(pace.rate() > 0.0);
         pace.allow(Nanos::from_secs(1), Allowance::IDLE_ONLY);
         for second in 2..30 {
-            pace.look(Nanos::from_secs(second), Guest::COMES);
+            pace.look(Nanos::from_secs(second), Guest::COMES, false);
         }
         assert!(pace.rate() < 1000.0, "{}", pace.rate());
     }
@@ -350,28 +350,28 @@ mod tests {
     #[test]
     fn a_waiting_guest_holds_back_what_has_no_busy_rate() {
         let mut pace = pace(Some(0), None);
-        pace.look(Nanos(1), Guest::COMES);
+        pace.look(Nanos(1), Guest::COMES, false);
         assert_eq!(pace.allows(Nanos(1), 0, 0), Err(None), "until it is answered");
-        pace.look(Nanos(2), Guest::QUIET);
+        pace.look(Nanos(2), Guest::QUIET, false);
         let Err(Some(later)) = pace.allows(Nanos(2), 0, 0) else { panic!("it is there") };
-        pace.look(later, Guest::QUIET);
+        pace.look(later, Guest::QUIET, false);
         assert_eq!(pace.allows(later, 0, 0), Ok(()), "the guest is gone");
     }
 
     #[test]
     fn chunks_are_small_while_the_guest_is_there() {
         let mut pace = pace(Some(20 * MIB), None);
-        pace.look(Nanos(0), Guest::COMES);
+        pace.look(Nanos(0), Guest::COMES, false);
         assert_eq!(pace.chunk(), CHUNK_MIN);
-        pace.look(Nanos(0), Guest::QUIET);
-        pace.look(Nanos::from_secs(1), Guest::QUIET);
+        pace.look(Nanos(0), Guest::QUIET, false);
+        pace.look(Nanos::from_secs(1), Guest::QUIET, false);
         assert!(pace.chunk() >= 256 << 10);
     }
 
     #[test]
     fn chunks_are_what_the_rate_brings_while_the_guest_waits_for_a_request() {
         let mut pace = pace(Some(20 * MIB), None);
-        pace.look(Nanos(0), Guest::COMES);
+        pace.look(Nanos(0), Guest::COMES, false);
         pace.set_response(Nanos::from_millis(1));
         assert_eq!(pace.chunk(), CHUNK_MIN);
         pace.set_response(Nanos::from_millis(16));
@@ -385,7 +385,7 @@ mod tests {
         let told =
             |busy| Allowance { busy: Some(busy), idle: None, manner: Manner::AtOnce };
         let mut pace = Pace::new(Nanos(0), None, None, told(40 * MIB));
-        pace.look(Nanos(0), Guest::COMES);
+        pace.look(Nanos(0), Guest::COMES, false);
         let mut in_flight = 0;
         let mut start = |pace: &mut Pace| {
             while pace.allows(Nanos(1), in_flight, in_flight).is_ok() {
@@ -407,7 +407,7 @@ mod tests {
     fn what_was_read_to_be_found_empty_is_not_free() {
         for (was_read, free) in [(true, false), (false, true)] {
             let mut pace = pace(Some(MIB), None);
-            pace.look(Nanos(0), Guest::COMES);
+            pace.look(Nanos(0), Guest::COMES, false);
             pace.charge(MIB);
             pace.done(Nanos(1), MIB, 0, was_read);
             assert_eq!(pace.allows(Nanos(1), 0, 0).is_ok(), free);
@@ -418,7 +418,7 @@ mod tests {
     fn what_one_manner_owes_is_not_the_others_to_pay() {
         let told = |manner| Allowance { busy: Some(10 * MIB), idle: None, manner };
         let mut pace = Pace::new(Nanos(0), None, None, told(Manner::AtOnce));
-        pace.look(Nanos(0), Guest::COMES);
+        pace.look(Nanos(0), Guest::COMES, false);
         pace.charge(8 * MIB);
         pace.allow(Nanos(0), told(Manner::Short));
         assert_eq!(pace.allows(Nanos(0), 0, 0), Ok(()));
@@ -427,11 +427,11 @@ mod tests {
     #[test]
     fn what_is_in_flight_is_bounded_in_both_modes() {
         let mut pace = pace(Some(20 * MIB), None);
-        pace.look(Nanos(0), Guest::COMES);
+        pace.look(Nanos(0), Guest::COMES, false);
         assert_eq!(pace.allows(Nanos(0), 0, 0), Ok(()), "one chunk in any case");
         assert!(pace.allows(Nanos(0), 256 << 10, 0).is_err());
-        pace.look(Nanos(0), Guest::QUIET);
-        pace.look(Nanos::from_secs(1), Guest::QUIET);
+        pace.look(Nanos(0), Guest::QUIET, false);
+        pace.look(Nanos::from_secs(1), Guest::QUIET, false);
         assert!(pace.allows(Nanos::from_secs(1), MIB, 0).is_ok(), "not the source's");
         assert!(pace.allows(Nanos::from_secs(1), MIB, MIB).is_err());
     }
@@ -445,7 +445,7 @@ mod tests {
             Allowance { busy: Some(50 * MIB), ..Allowance::default() },
         );
         for guest in [Guest::COMES, Guest::QUIET] {
-            pace.look(Nanos::from_secs(1), guest);
+            pace.look(Nanos::from_secs(1), guest, false);
             let mut now = Nanos::from_secs(2);
             let mut flowed = 0;
             while now < Nanos::from_secs(12) {

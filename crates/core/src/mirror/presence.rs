@@ -51,8 +51,8 @@ pub(super) struct Presence {
     gaps: Gaps,
     /// Whether the present gap, or the last, is used as soon as the guest is gone.
     uses: bool,
-    /// When it came back from a short gap, of which it has had no answer yet, and
-    /// whether that was used.
+    /// When it came back from a short gap, since when it has had no answer, and whether
+    /// it found the copier there.
     back: Option<(Nanos, bool)>,
     /// How long it has been gone, all in all.
     gone: Nanos,
@@ -73,8 +73,8 @@ impl Presence {
         }
     }
 
-    /// Looks at the guest.
-    pub(super) fn look(&mut self, now: Nanos, guest: Guest) {
+    /// Looks at the guest, with something of the copier in flight or not.
+    pub(super) fn look(&mut self, now: Nanos, guest: Guest, copies: bool) {
         let mut gone = Nanos(0);
         if !self.waiting {
             gone = now.since(self.until().max(self.counted));
@@ -83,7 +83,7 @@ impl Presence {
         self.gaps.earn(Nanos(now.since(self.counted).0.saturating_sub(gone.0)));
         self.counted = now;
         if guest.came && !self.waiting {
-            self.returns(now);
+            self.returns(now, copies);
         }
         if guest.came {
             let pause = if self.waiting { Nanos(0) } else { now.since(self.seen) };
@@ -104,12 +104,19 @@ impl Presence {
         self.waiting = guest.waits;
     }
 
-    /// It comes back: from a gap, if it would have counted as gone, and from a short one
-    /// unless that was used in any case.
-    fn returns(&mut self, now: Nanos) {
+    /// It comes back: from a gap, if it could have counted as gone, and from a short one
+    /// unless that was used in any case. One that could be used and was not, because the
+    /// copier had nothing to do, tells nothing.
+    fn returns(&mut self, now: Nanos, copies: bool) {
         let gap = now.since(self.seen);
-        let short = gap >= self.usual() && gap < gaps::LONG;
-        self.back = short.then_some((now, self.uses));
+        let tells = gap < gaps::LONG && (copies || !self.uses);
+        self.back = None;
+        if gap >= self.usual() {
+            match tells {
+                true => self.back = Some((now, self.uses)),
+                false => self.gaps.next(),
+            }
+        }
     }
 
     /// Whether it is there at `now`.
@@ -145,6 +152,9 @@ impl Presence {
 mod tests {
     use super::*;
 
+    /// The copier has something in flight.
+    const COPIES: bool = true;
+
     impl Guest {
         pub(in crate::mirror) const COMES: Guest =
             Guest { came: true, answered: false, waits: true };
@@ -159,9 +169,9 @@ mod tests {
     fn gone(presence: &mut Presence, from: Nanos, gap: Nanos, seconds: u64) -> Nanos {
         let (mut now, before) = (from, presence.gone());
         while now < from.plus(Nanos::from_secs(seconds)) {
-            presence.look(now, Guest::COMES);
+            presence.look(now, Guest::COMES, COPIES);
             now = now.plus(Nanos::from_millis(1));
-            presence.look(now, Guest::HAS_ITS_ANSWER);
+            presence.look(now, Guest::HAS_ITS_ANSWER, COPIES);
             now = now.plus(gap);
         }
         Nanos(presence.gone().0 - before.0)
@@ -203,10 +213,10 @@ mod tests {
             found += u32::from(cost > Nanos(0));
             waited = waited.plus(cost);
             for request in 0..20 {
-                presence.look(now, Guest::COMES);
+                presence.look(now, Guest::COMES, COPIES);
                 let cost = if request == 0 { cost } else { Nanos(0) };
                 now = now.plus(Nanos::from_millis(1)).plus(cost);
-                presence.look(now, Guest::HAS_ITS_ANSWER);
+                presence.look(now, Guest::HAS_ITS_ANSWER, COPIES);
             }
             now = now.plus(Nanos::from_millis(40));
         }
@@ -218,9 +228,9 @@ mod tests {
     #[test]
     fn a_guest_that_waits_is_there_however_long() {
         let mut presence = Presence::new(Nanos(0));
-        presence.look(Nanos(1), Guest::COMES);
+        presence.look(Nanos(1), Guest::COMES, COPIES);
         assert!(presence.is_there(Nanos::from_secs(60)));
-        presence.look(Nanos::from_secs(60), Guest::HAS_ITS_ANSWER);
+        presence.look(Nanos::from_secs(60), Guest::HAS_ITS_ANSWER, COPIES);
         assert!(presence.is_there(Nanos::from_secs(60).plus(Nanos::from_millis(4))));
         assert!(!presence.is_there(Nanos::from_secs(61)));
     }

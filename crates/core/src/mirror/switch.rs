@@ -124,6 +124,11 @@ impl Switch {
         self.requests.push((now, request));
     }
 
+    /// Whether the guest waits for requests that are kept.
+    pub(super) fn keeps_any(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
     pub(super) fn deadline(&self, budget: Nanos) -> Option<Nanos> {
         match self.step {
             Step::Idle if self.asked.is_some() => Some(self.since.plus(FLUSH_TIMEOUT)),

@@ -77,6 +77,39 @@ fn a_seal_that_leaves_no_time_for_the_commit_is_taken_back() {
 }
 
 #[test]
+fn a_guest_whose_write_waited_in_a_switch_over_that_was_undone_leaves_as_any_other() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.write(1, 0);
+    assert_eq!(bench.write(2, 0), [], "it waits for the one that it overlaps");
+    bench.tell(Event::Flushed(Ok(())));
+    bench.tell(Event::Prepared(true));
+    assert!(bench.mirror.holding());
+    bench.after(HOLD_BUDGET).tell(Event::Tick);
+    assert!(!bench.mirror.holding());
+    for id in [1, 2] {
+        bench.source_done(id);
+        bench.destination_done(id);
+    }
+    let gone = bench.mirror.progress().guest_gone;
+    bench.after(Nanos::from_secs(10)).tell(Event::Tick);
+    let gone = bench.mirror.progress().guest_gone.since(gone);
+    assert!(gone > Nanos::from_secs(9), "of ten seconds it was gone for {gone}");
+}
+
+#[test]
+fn a_guest_whose_request_is_held_is_there() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.after(Nanos::from_secs(10));
+    bench.reach_commit();
+    bench.write(1, 0);
+    let gone = bench.mirror.progress().guest_gone;
+    bench.after(Nanos::from_secs(10)).tell(Event::Tick);
+    assert_eq!(bench.mirror.progress().guest_gone, gone);
+}
+
+#[test]
 fn a_commit_that_was_asked_for_is_never_undone() {
     let mut bench = Bench::with(Stored::Synced, Bench::config());
     bench.tell(Event::Tick);
