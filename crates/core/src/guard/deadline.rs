@@ -9,7 +9,8 @@
 //! ```
 //!
 //! So a disk that is gone half of the time is moved in its gaps, and nothing is taken
-//! from the guest that need not be. The plan is made anew with each window: what
+//! from the guest that need not be. A window with both tells of the gaps what is not
+//! the other speed's. The plan is made anew with each window: what
 //! went slower than planned is made up for.
 
 use super::{MOST, Observation};
@@ -35,12 +36,12 @@ const SLOW: f64 = 1.0 / 600.0;
 /// The part of a new window in a speed: 3 s count.
 const FAST: f64 = 1.0 / 30.0;
 
-/// A window belongs to one of the two speeds if the guest was gone for this part of it
-/// or more, or not at all.
-const ALL: f64 = 0.95;
-
 /// A speed below this part of what is needed falls short of it.
 const SHORT: f64 = 0.8;
+
+/// A delay is not said to be longer: a hundred days. Of a copy that stands still nobody
+/// can tell when it ends.
+const LATE_MAX: Nanos = Nanos::from_secs(100 * 24 * 3600);
 
 /// Late by less than this part of the time that is left is in time: it may yet change.
 const HARDLY: f64 = 0.02;
@@ -79,9 +80,11 @@ impl Deadline {
     pub(super) fn look(&mut self, seen: &Observation<'_>) {
         let gone = seen.gone_part();
         self.gone.add(gone, SLOW);
-        if gone >= ALL {
-            self.idle.add(seen.copy_rate(), FAST);
-        } else if seen.is_busy() && self.gone.windows > SURE {
+        if !seen.is_busy() {
+            // What was copied beside it, in a window with both, is as usual.
+            let beside = (1.0 - gone) * self.busy.value;
+            self.idle.add((seen.copy_rate() - beside).max(0.0) / gone, FAST);
+        } else if self.gone.windows > SURE {
             self.busy.add(seen.copy_rate(), FAST);
         }
     }
@@ -119,6 +122,6 @@ impl Deadline {
         let lasts = left as f64 / speed.max(1.0);
         let time = time.as_secs_f64();
         let late = lasts - time;
-        (late > time * HARDLY).then_some(Nanos((late * 1e9) as u64))
+        (late > time * HARDLY).then_some(Nanos((late * 1e9) as u64).min(LATE_MAX))
     }
 }

@@ -138,7 +138,7 @@ impl Keep {
         if self.turns.pauses() { 0 } else { self.gears.now().rate as u64 }
     }
 
-    /// The guest hangs: what was seen of it says nothing of what comes.
+    /// What was seen says nothing of what comes.
     pub(super) fn interrupt(&mut self) {
         self.turns.interrupt();
     }
@@ -223,9 +223,9 @@ impl Keep {
         let aim =
             (AIM * self.budget - overspent - self.mirrored()).max(AIM_MIN * self.budget);
         self.gears.next_mut().turn(aim, &mut self.turns);
-        let hopeless = aim < self.gears.now().price.value() * LEAST;
+        let hopeless = self.budget < self.gears.now().price.value() * LEAST;
         self.hopeless = if hopeless { self.hopeless + 1 } else { 0 };
-        if self.hopeless > PATIENCE {
+        if self.hopeless >= PATIENCE {
             self.given_up = Some(AGAIN);
         }
     }

@@ -72,9 +72,7 @@ impl Guard {
         self.late = way.time.and_then(|time| self.deadline.late(way.left, time));
         self.silent = if seen.is_silent() { self.silent.saturating_add(1) } else { 0 };
         if self.hangs() {
-            if let Some(keep) = &mut self.keep {
-                keep.interrupt();
-            }
+            self.interrupt();
             return Allowance::IDLE_ONLY;
         }
         if let Some(ceiling) = &mut self.ceiling {
@@ -87,6 +85,12 @@ impl Guard {
         let busy = [turn, needs, self.bound()].into_iter().flatten().min();
         let manner = self.keep.as_ref().map_or(Manner::Even, Keep::manner);
         Allowance { busy, idle: None, manner }
+    }
+
+    /// What comes is another time: nothing was copied for a while, and not to compare.
+    pub fn interrupt(&mut self) {
+        self.keep.iter_mut().for_each(Keep::interrupt);
+        self.ceiling.iter_mut().for_each(Ceiling::interrupt);
     }
 
     /// What the copier may take beside the guest over time, bytes per second; nothing

@@ -133,6 +133,11 @@ impl Ceiling {
         }
     }
 
+    /// What was seen says nothing of what comes.
+    pub(super) fn interrupt(&mut self) {
+        self.recent.clear();
+    }
+
     /// The busy rate, bytes per second.
     pub(super) fn rate(&self) -> u64 {
         if self.given_up || self.rate < LEAST { 0 } else { self.rate as u64 }
@@ -170,9 +175,13 @@ impl Ceiling {
 
     fn follow(&mut self, p99: f64, seen: &Observation<'_>, all: &Spread) {
         let copies = seen.copied > 0;
-        let telling =
-            if self.given_up { p99 < WELL * self.bound } else { p99 > self.bound };
-        self.sure = if telling && !copies { self.sure + 1 } else { 0 };
+        // What is copied in its gaps makes it no quicker.
+        let telling = if self.given_up {
+            p99 < WELL * self.bound
+        } else {
+            p99 > self.bound && !copies
+        };
+        self.sure = if telling { self.sure + 1 } else { 0 };
         if self.sure >= SURE {
             self.given_up = !self.given_up;
             self.rate = if self.given_up { 0.0 } else { START };

@@ -66,6 +66,9 @@ impl Price {
     /// Copying at `rate` was seen to cost `loss`. `scale` is the price that would
     /// matter now: a price near zero still drifts by a part of that.
     pub(super) fn learn(&mut self, rate: f64, loss: f64, scale: f64) {
+        if rate <= 0.0 {
+            return; // What nothing costs says nothing.
+        }
         let drift = DRIFT * self.value.max(scale);
         self.variance += drift * drift;
         let expected = self.variance * rate * rate + self.noise;

@@ -61,6 +61,11 @@ const ON_MAX: usize = 18;
 /// ones tell of another load.
 const NEAR: usize = 4;
 
+/// A loss or a gain beyond these is of another load, whatever is copied: twice the IO/s,
+/// or ten times the response time.
+const LOSS_MIN: f64 = -1.0;
+const GROWTH_MOST: f64 = 10.0;
+
 /// If the outer windows differ by more than this part, something has happened in
 /// between.
 const JUMP: f64 = 0.3;
@@ -254,7 +259,7 @@ impl Turns {
         // Its last chunks end after it, and so do the requests that waited for them.
         let part = tail.span.as_secs_f64() / on.span.as_secs_f64().max(1e-9);
         let copied = on.copied + tail.copied;
-        let pair = pair(&Seen { copied, ..on }, &off);
+        let pair = pair(&Seen { copied, ..on }, &off)?;
         Some(Pair { loss: pair.loss + loss(&tail, &off) * part, ..pair })
     }
 
@@ -271,27 +276,30 @@ impl Turns {
         let off = sum(self.recent.range(NEAR..before - TAIL));
         let before = sum(self.recent.range(before..before + NEAR));
         steady(&before, &after)?;
-        Some(pair(&sum([before, after].iter()), &off))
+        pair(&sum([before, after].iter()), &off)
     }
 }
 
-/// Nothing if the load has jumped in between.
+/// Nothing if the load has jumped in between, or there was none: of some requests, as
+/// those that make blocks zeroes, no answers are counted.
 fn steady(before: &Seen, after: &Seen) -> Option<()> {
     let (before, after) = (before.iops(), after.iops());
-    ((before - after).abs() <= JUMP * (before + after) / 2.0).then_some(())
+    let some = before > 0.0 && after > 0.0;
+    (some && (before - after).abs() <= JUMP * (before + after) / 2.0).then_some(())
 }
 
 /// The part of the IO/s without the copy that is missing.
 fn loss(on: &Seen, off: &Seen) -> f64 {
-    1.0 - on.iops() / off.iops().max(1e-9)
+    (1.0 - on.iops() / off.iops().max(1e-9)).max(LOSS_MIN)
 }
 
-fn pair(on: &Seen, off: &Seen) -> Pair {
-    Pair {
+/// Nothing without requests beside the copy's absence to compare with.
+fn pair(on: &Seen, off: &Seen) -> Option<Pair> {
+    (off.operations > 0).then(|| Pair {
         rate: on.copied as f64 / on.span.as_secs_f64().max(1e-9),
         loss: loss(on, off),
-        growth: on.latency() / off.latency().max(1.0),
+        growth: (on.latency() / off.latency().max(1.0)).min(GROWTH_MOST),
         iops: off.iops(),
         stretch: on.length() / off.length().max(1e-9),
-    }
+    })
 }

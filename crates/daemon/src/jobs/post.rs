@@ -57,6 +57,7 @@ impl Post {
     pub(crate) fn step(&mut self, seen: &Observation<'_>, left: u64) -> Allowance {
         self.left = left;
         if is_closed(self.schedule.as_ref()) {
+            self.guard.interrupt();
             return CLOSED;
         }
         let time = self.asked.finish_by.map(|by| self.time_until(by));
@@ -65,6 +66,7 @@ impl Post {
 
     /// Nothing is held at the moment.
     pub(crate) fn rest(&mut self) {
+        self.guard.interrupt();
         self.state = None;
     }
 
