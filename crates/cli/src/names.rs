@@ -27,6 +27,8 @@ enum Kind {
     Class,
     Policy,
     Vm,
+    /// A disk of a virtual machine, which the values before it name.
+    Device,
     /// Any migration, also of the past.
     Migration,
     /// A migration that something can still be done with.
@@ -37,6 +39,8 @@ enum Kind {
 #[derive(Debug, PartialEq, Eq)]
 struct Wanted {
     kind: Kind,
+    /// The values before it that belong to no option.
+    values: Vec<String>,
     /// What of it is there already.
     begun: String,
     /// The socket that the line names.
@@ -52,7 +56,8 @@ pub(crate) fn names(words: &[String], link: &Link) -> Vec<String> {
     let named = wanted.socket.map(|socket| Link::new(Some(socket)));
     let client = named.as_ref().unwrap_or(link).client();
     let asked = block_on(async {
-        Ok(tokio::time::timeout(PATIENCE, ask(wanted.kind, client)).await??)
+        Ok(tokio::time::timeout(PATIENCE, ask(wanted.kind, &wanted.values, client))
+            .await??)
     });
     let mut names = asked.unwrap_or_default();
     names.retain(|name| name.starts_with(&wanted.begun));
@@ -77,7 +82,11 @@ pub(crate) fn options() -> Vec<String> {
     found
 }
 
-async fn ask(kind: Kind, client: &Client) -> Result<Vec<String>, ClientError> {
+async fn ask(
+    kind: Kind,
+    values: &[String],
+    client: &Client,
+) -> Result<Vec<String>, ClientError> {
     fn all<T>(found: Vec<T>, name: impl Fn(T) -> String) -> Vec<String> {
         found.into_iter().map(name).collect()
     }
@@ -87,6 +96,10 @@ async fn ask(kind: Kind, client: &Client) -> Result<Vec<String>, ClientError> {
         Kind::Class => all(client.classes().await?, |one| one.name),
         Kind::Policy => all(client.policies().await?, |one| one.id.to_string()),
         Kind::Vm => all(client.vms().await?, |one| one.name),
+        Kind::Device => match values.first() {
+            Some(vm) => all(client.vm(vm).await?.disks, |one| one.device),
+            None => Vec::new(),
+        },
         Kind::Migration | Kind::OpenMigration => {
             let mut found = client.migrations().await?;
             found.retain(|one| kind == Kind::Migration || !one.state.ended());
@@ -112,6 +125,7 @@ fn kind(path: &[String], arg: &Arg) -> Option<Kind> {
         (["class", _], "name") | (["policy", _], "class") => Some(Kind::Class),
         (["policy", _], "id") => Some(Kind::Policy),
         (["vm", _], "name") => Some(Kind::Vm),
+        (["vm", _], "device") => Some(Kind::Device),
         (["migration", "show"], "id") => Some(Kind::Migration),
         (["migration", _], "id") | (["policy", _], "until_job") => {
             Some(Kind::OpenMigration)
@@ -128,14 +142,20 @@ fn wanted(words: &[String]) -> Option<Wanted> {
     let (last, before) = words.split_last()?;
     let mut command = Cli::command();
     command.build();
-    let mut walk =
-        Walk { command: &command, path: Vec::new(), values: 0, open: None, socket: None };
+    let mut walk = Walk {
+        command: &command,
+        path: Vec::new(),
+        values: Vec::new(),
+        open: None,
+        socket: None,
+    };
     for word in before {
         walk.step(word)?;
     }
     let (arg, begun) = walk.end(last)?;
     let begun = begun.to_owned();
-    Some(Wanted { kind: kind(&walk.path, arg)?, begun, socket: walk.socket })
+    let kind = kind(&walk.path, arg)?;
+    Some(Wanted { kind, values: walk.values, begun, socket: walk.socket })
 }
 
 /// The way along a command line.
@@ -143,8 +163,8 @@ struct Walk<'a> {
     /// The command that the words so far name, and how it was reached.
     command: &'a Command,
     path: Vec<String>,
-    /// How many values it has that belong to no option.
-    values: usize,
+    /// Its values that belong to no option.
+    values: Vec<String>,
     /// The option whose value comes next.
     open: Option<&'a Arg>,
     socket: Option<PathBuf>,
@@ -171,7 +191,7 @@ impl<'a> Walk<'a> {
             self.command = below;
             self.path.push(below.get_name().to_owned());
         } else if !self.command.has_subcommands() {
-            self.values += 1;
+            self.values.push(word.to_owned());
         } else {
             return None;
         }
@@ -191,7 +211,7 @@ impl<'a> Walk<'a> {
                 let all: Vec<&Arg> = self.command.get_positionals().collect();
                 let again = |arg: &&Arg| matches!(arg.get_action(), ArgAction::Append);
                 let last = || all.last().copied().filter(again);
-                Some((all.get(self.values).copied().or_else(last)?, word))
+                Some((all.get(self.values.len()).copied().or_else(last)?, word))
             }
         }
     }
@@ -239,11 +259,18 @@ mod tests {
             ("migration show ", Kind::Migration),
             ("migration pause ", Kind::OpenMigration),
             ("vm move ", Kind::Vm),
+            ("vm move web ", Kind::Device),
             ("vm adopt web vda --on ", Kind::Datastore),
         ] {
             let found = of(line).unwrap_or_else(|| panic!("{line}: nothing"));
             assert_eq!((found.kind, found.begun.as_str()), (kind, ""), "{line}");
         }
+    }
+
+    #[test]
+    fn a_device_is_asked_for_of_the_machine_before_it() {
+        let found = of("vm move --rate 5M web vd").expect("it names a device");
+        assert_eq!((found.values, found.begun.as_str()), (vec!["web".into()], "vd"));
     }
 
     #[test]
@@ -270,19 +297,20 @@ mod tests {
 
     #[test]
     fn the_socket_and_what_is_begun_are_read_in_all_their_forms() {
-        let wanted = |begun: &str| Wanted {
+        let wanted = |values: &[&str], begun: &str| Wanted {
             kind: Kind::Datastore,
+            values: values.iter().map(|value| (*value).into()).collect(),
             begun: begun.into(),
             socket: Some("/run/x".into()),
         };
-        for line in [
-            "--socket /run/x datastore show fa",
-            "migrate --socket=/run/x db --to=fa",
-            "migrate --socket = /run/x db --to = fa",
+        for (line, values) in [
+            ("--socket /run/x datastore show fa", &[] as &[_]),
+            ("migrate --socket=/run/x db --to=fa", &["db"]),
+            ("migrate --socket = /run/x db --to = fa", &["db"]),
         ] {
-            assert_eq!(of(line), Some(wanted("fa")), "{line}");
+            assert_eq!(of(line), Some(wanted(values, "fa")), "{line}");
         }
-        assert_eq!(of("migrate --socket /run/x db --to ="), Some(wanted("")));
+        assert_eq!(of("migrate --socket /run/x db --to ="), Some(wanted(&["db"], "")));
     }
 
     #[test]
