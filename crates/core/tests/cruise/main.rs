@@ -210,6 +210,21 @@ fn a_class_that_asks_for_less_does_not_keep_the_others_down() {
     assert!(allowed(&hold) > 60.0 * MIB, "{hold:?}");
 }
 
+/// It would have its pages in no time, and works on each for 5 ms.
+#[test]
+fn a_class_that_seldom_waits_keeps_nobody_down_however_little_they_do() {
+    let (mut control, mut world) =
+        (CruiseControl::new(cruise(Goal::Requests(1500))), e4());
+    world.neighbours = vec![Neighbour { does: 4.0 * MIB, floor: 0.0 }];
+    world.device = Device { asks: 200.0, own: 0.001, per_mib: 1e-5, ..world.device };
+    let mut hold = Hold::default();
+    for period in 0..60 {
+        run(&mut control, &mut world, &mut hold, 1);
+        assert_eq!(*control.outcome(), Outcome::Holding, "in period {period}");
+        assert_eq!(hold, Hold::default(), "in period {period}");
+    }
+}
+
 #[test]
 fn an_idle_class_lets_the_others_go() {
     let (mut control, mut world) =

@@ -78,6 +78,17 @@ fn a_fallback_is_a_limit_in_the_metric_that_was_asked_for() {
     is_each(hold, Limit { response, ..Limit::default() });
 }
 
+#[test]
+fn a_fallback_ends_when_the_class_asks_for_nothing() {
+    let (mut control, hold) = with_fallback(Goal::Bytes(2 << 20));
+    assert!(!hold.others.is_empty());
+    let mut world = e4();
+    world.device.asks = 0.0;
+    let mut hold = hold;
+    run(&mut control, &mut world, &mut hold, 3);
+    assert_eq!((control.outcome(), hold), (&Outcome::Holding, Hold::default()));
+}
+
 /// One that keeps 8 requests of 64 KiB under way, and has 40 MiB/s reserved.
 #[test]
 fn a_fallback_in_another_metric_leaves_what_is_reserved_in_bytes() {

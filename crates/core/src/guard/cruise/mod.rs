@@ -18,12 +18,13 @@
 //!
 //! # Special cases
 //!
-//! - A class that asks for less than its target has all it wants. It is found by what
-//!   cutting does: less is under way, and the class gets no more. Then the others are
-//!   let go, step by step, and the loop holds, saying so. (A response time that is missed
-//!   is missed, however little is asked.)
-//! - A class that asks for nothing for [`IDLE`] periods lets the others go. When it
-//!   comes back, they begin with the most that was known to be well.
+//! - A class that asks for less than its target has all it wants. Where it seldom has a
+//!   request under way, that is plain. Else it is found by what cutting does: less is
+//!   under way, and the class gets no more. Then the others are let go, step by step, and
+//!   the loop holds, saying so. (A response time that is missed is missed, however little
+//!   is asked.)
+//! - A class that asks for nothing for [`IDLE`] periods lets the others go, also from a
+//!   fallback. When it comes back, they begin with the most that was known to be well.
 //! - Others that do not use what they may are no reason to allow them more: they may be
 //!   resting. If they do not for [`UNUSED`] periods, the limits come off.
 //! - If the others are at their floors and the target is not there for
@@ -198,11 +199,14 @@ impl CruiseControl {
         self.smoothed = None;
         self.at_floor = 0;
         self.idle += 1;
+        if self.idle >= IDLE {
+            if std::mem::take(&mut self.resting) > 0 {
+                self.law.forget();
+            }
+            self.let_go();
+        }
         if self.resting == 0 {
             self.outcome = Outcome::Holding;
-            if self.idle >= IDLE {
-                self.let_go();
-            }
         }
     }
 
@@ -221,6 +225,9 @@ impl CruiseControl {
         }
         self.alone = 0;
         let tolerance = tolerance(&self.cruise);
+        if !self.is_time() && reach.most() < 1.0 - tolerance {
+            return self.asks_for_less();
+        }
         let least = 1.0 - tolerance / 2.0;
         // What is measured varies; what is allowed, and used up, is known.
         let used_up = |allowed: &f64| (got / allowed - 1.0).abs() <= VARIES;
@@ -243,10 +250,7 @@ impl CruiseControl {
         let within = ease >= 1.0 - tolerance;
         self.outcome = if within { Outcome::Holding } else { Outcome::Converging };
         if !self.is_time() && self.law.idle_cuts() >= CUTS {
-            self.note = Some("the class does not ask for more");
-            self.outcome = Outcome::Holding;
-            self.raise(RAISE_MAX);
-            return;
+            return self.asks_for_less();
         }
         let floors: f64 = others.iter().map(Other::least).sum();
         let before = self.allowed.unwrap_or(got).min(got.max(floors));
@@ -260,6 +264,14 @@ impl CruiseControl {
         }
         self.at_floor = 0;
         self.allowed = Some((before * self.law.cut(before, ease, AIM)).max(floors));
+    }
+
+    /// It has all it wants: the others are let go, step by step.
+    fn asks_for_less(&mut self) {
+        self.note = Some("the class does not ask for more");
+        self.outcome = Outcome::Holding;
+        self.at_floor = 0;
+        self.raise(RAISE_MAX);
     }
 
     /// Whether the target is a response time: that is missed however little is asked.

@@ -67,6 +67,13 @@ impl Reach {
         let ease = if waits { speed * spare.max(1.0) } else { speed };
         Some(Reach { speed, ease, outstanding })
     }
+
+    /// What it would get if its requests took no time at all, however the device is. A
+    /// class that has less than one request under way does other things for the rest of
+    /// the time, and quicker answers do not shorten that.
+    pub(super) fn most(&self) -> f64 {
+        self.speed / (1.0 - self.outstanding).max(f64::MIN_POSITIVE)
+    }
 }
 
 /// The most that a class gets of its target while others yield to it.
