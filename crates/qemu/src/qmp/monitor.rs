@@ -72,11 +72,8 @@ impl Monitor {
                 QmpError::Connect { socket: socket.into(), reason: error.to_string() }
             })?;
         let mut input = Input::default();
-        let greeting = timeout(PATIENCE, input.next(&mut stream)).await;
-        let version = match greeting.map_err(|_| no_greeting(socket))?? {
-            Message::Greeting(version) => version,
-            other => return Err(QmpError::Garbage(format!("it begins with {other:?}"))),
-        };
+        let greeting = timeout(PATIENCE, greeting(&mut input, &mut stream)).await;
+        let version = greeting.map_err(|_| no_greeting(socket))??;
         let process = stream.peer_cred().ok().and_then(|peer| peer.pid());
         let (requests, queue) = mpsc::channel(QUEUE);
         let (events, _) = broadcast::channel(EVENTS);
@@ -147,6 +144,21 @@ impl Monitor {
         let over = || self.shared.over.get().cloned().unwrap_or(QmpError::Gone);
         self.shared.requests.send(request).await.map_err(|_| over())?;
         answered.await.unwrap_or_else(|_| Err(over()))
+    }
+}
+
+/// The monitor's greeting. What happens at the moment in which somebody connects, QEMU
+/// may tell of before it.
+async fn greeting(
+    input: &mut Input,
+    stream: &mut UnixStream,
+) -> Result<Version, QmpError> {
+    loop {
+        match input.next(stream).await? {
+            Message::Greeting(version) => return Ok(version),
+            Message::Event(_) => {}
+            other => return Err(QmpError::Garbage(format!("it begins with {other:?}"))),
+        }
     }
 }
 
