@@ -225,6 +225,21 @@ fn a_class_that_seldom_waits_keeps_nobody_down_however_little_they_do() {
     }
 }
 
+/// Beside the other it has three or four answers in a second, and the next is under way.
+#[test]
+fn a_starved_class_with_few_and_slow_requests_asks_for_its_target() {
+    let target = 50.0;
+    let mut control = CruiseControl::new(cruise(Goal::Requests(target as u64)));
+    let (mut world, mut hold) = (e4(), Hold::default());
+    world.neighbours = vec![Neighbour { does: 10.0 * MIB, floor: 0.0 }];
+    let (own, outstanding, shared) = (0.0155, 1.14, Some(10.0 / 0.97));
+    world.device = Device { own, outstanding, shared, ..world.device };
+    world.noise = 0.0;
+    let (windows, _) = run(&mut control, &mut world, &mut hold, 30);
+    let speeds: Vec<f64> = windows.iter().map(|one| one.iops() / target).collect();
+    assert!(speeds[10..].iter().all(|speed| *speed > 0.89), "{speeds:.2?}");
+}
+
 #[test]
 fn an_idle_class_lets_the_others_go() {
     let (mut control, mut world) =

@@ -42,6 +42,8 @@ pub(super) struct Reach {
     pub(super) ease: f64,
     /// Its requests under way, on average.
     pub(super) outstanding: f64,
+    /// Requests that the period cut off, as a part of those that were answered in it.
+    cut_off: f64,
 }
 
 impl Reach {
@@ -51,7 +53,8 @@ impl Reach {
         let total = own.total();
         let outstanding = own.outstanding();
         if total.operations == 0 {
-            let hangs = Reach { speed: HANGS, ease: HANGS, outstanding };
+            let hangs =
+                Reach { speed: HANGS, ease: HANGS, outstanding, cut_off: f64::MAX };
             return (own.in_flight > 0).then_some(hangs);
         }
         let speed = match cruise.target {
@@ -65,14 +68,17 @@ impl Reach {
         let waits = held && speed >= AT_LIMIT * most(cruise) && total.service.0 > 0;
         let spare = total.response.0 as f64 / total.service.0.max(1) as f64;
         let ease = if waits { speed * spare.max(1.0) } else { speed };
-        Some(Reach { speed, ease, outstanding })
+        let cut_off = f64::from(own.in_flight + 1) / total.operations as f64;
+        Some(Reach { speed, ease, outstanding, cut_off })
     }
 
     /// What it would get if its requests took no time at all, however the device is. A
     /// class that has less than one request under way does other things for the rest of
-    /// the time, and quicker answers do not shorten that.
+    /// the time, and quicker answers do not shorten that. Of few and slow requests the
+    /// period shows a part, so those that it cuts off count, too.
     pub(super) fn most(&self) -> f64 {
-        self.speed / (1.0 - self.outstanding).max(f64::MIN_POSITIVE)
+        let whole = 1.0 + self.cut_off;
+        self.speed * whole / (1.0 - self.outstanding * whole).max(f64::MIN_POSITIVE)
     }
 }
 
