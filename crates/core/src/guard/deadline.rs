@@ -10,11 +10,12 @@
 //!
 //! So a disk that is gone half of the time is moved in its gaps, and nothing is taken
 //! from the guest that need not be. A window with both tells of the gaps what is not
-//! the other speed's. The plan is made anew with each window: what
-//! went slower than planned is made up for.
+//! the other speed's. The plan is made anew with each window: what went slower than
+//! planned is made up for.
 
 use super::{MOST, Observation};
 use crate::Nanos;
+use crate::measure::Mean;
 
 /// The part of the time that is kept in reserve: what the guest writes meanwhile is
 /// copied again, and the switch-over takes its time.
@@ -46,20 +47,6 @@ const LATE_MAX: Nanos = Nanos::from_secs(100 * 24 * 3600);
 /// Late by less than this part of the time that is left is in time: it may yet change.
 const HARDLY: f64 = 0.02;
 
-/// A mean over windows that begins with the first.
-#[derive(Clone, Copy, Debug, Default)]
-struct Mean {
-    value: f64,
-    windows: u32,
-}
-
-impl Mean {
-    fn add(&mut self, value: f64, part: f64) {
-        self.windows = self.windows.saturating_add(1);
-        self.value += part.max(1.0 / f64::from(self.windows)) * (value - self.value);
-    }
-}
-
 /// What is known of the way to the end.
 #[derive(Debug, Default)]
 pub(super) struct Deadline {
@@ -82,9 +69,9 @@ impl Deadline {
         self.gone.add(gone, SLOW);
         if !seen.is_busy() {
             // What was copied beside it, in a window with both, is as usual.
-            let beside = (1.0 - gone) * self.busy.value;
+            let beside = (1.0 - gone) * self.busy.value();
             self.idle.add((seen.copy_rate() - beside).max(0.0) / gone, FAST);
-        } else if self.gone.windows > SURE {
+        } else if self.gone.count() > SURE {
             self.busy.add(seen.copy_rate(), FAST);
         }
     }
@@ -99,14 +86,14 @@ impl Deadline {
             self.short = SURE;
             return MOST as u64;
         }
-        if self.gone.windows < SURE {
+        if self.gone.count() < SURE {
             return 0;
         }
         let wanted = left as f64 / time;
-        let gone = self.gone.value;
-        let beside = (wanted - gone * self.idle.value) / (1.0 - gone).max(0.01);
+        let gone = self.gone.value();
+        let beside = (wanted - gone * self.idle.value()) / (1.0 - gone).max(0.01);
         let beside = beside.clamp(0.0, MOST);
-        let short = self.busy.value < beside * SHORT;
+        let short = self.busy.value() < beside * SHORT;
         self.short = if short { self.short.saturating_add(1) } else { 0 };
         beside as u64
     }
@@ -117,8 +104,8 @@ impl Deadline {
         if self.short < SURE {
             return None;
         }
-        let gone = self.gone.value;
-        let speed = gone * self.idle.value + (1.0 - gone) * self.busy.value;
+        let gone = self.gone.value();
+        let speed = gone * self.idle.value() + (1.0 - gone) * self.busy.value();
         let lasts = left as f64 / speed.max(1.0);
         let time = time.as_secs_f64();
         let late = lasts - time;

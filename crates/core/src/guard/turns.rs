@@ -259,7 +259,7 @@ impl Turns {
         // Its last chunks end after it, and so do the requests that waited for them.
         let part = tail.span.as_secs_f64() / on.span.as_secs_f64().max(1e-9);
         let copied = on.copied + tail.copied;
-        let pair = pair(&Seen { copied, ..on }, &off)?;
+        let pair = pair(&Seen { copied, ..on }, &off);
         Some(Pair { loss: pair.loss + loss(&tail, &off) * part, ..pair })
     }
 
@@ -276,7 +276,7 @@ impl Turns {
         let off = sum(self.recent.range(NEAR..before - TAIL));
         let before = sum(self.recent.range(before..before + NEAR));
         steady(&before, &after)?;
-        pair(&sum([before, after].iter()), &off)
+        (off.operations > 0).then(|| pair(&sum([before, after].iter()), &off))
     }
 }
 
@@ -293,13 +293,12 @@ fn loss(on: &Seen, off: &Seen) -> f64 {
     (1.0 - on.iops() / off.iops().max(1e-9)).max(LOSS_MIN)
 }
 
-/// Nothing without requests beside the copy's absence to compare with.
-fn pair(on: &Seen, off: &Seen) -> Option<Pair> {
-    (off.operations > 0).then(|| Pair {
+fn pair(on: &Seen, off: &Seen) -> Pair {
+    Pair {
         rate: on.copied as f64 / on.span.as_secs_f64().max(1e-9),
         loss: loss(on, off),
         growth: (on.latency() / off.latency().max(1.0)).min(GROWTH_MOST),
         iops: off.iops(),
         stretch: on.length() / off.length().max(1e-9),
-    })
+    }
 }

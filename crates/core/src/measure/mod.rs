@@ -3,6 +3,7 @@
 
 mod buckets;
 mod lq;
+mod mean;
 mod pattern;
 mod regression;
 mod slot;
@@ -12,6 +13,7 @@ mod window;
 
 pub use buckets::{BUCKETS_MAX, Buckets, Scale};
 pub use lq::{Line, LqFit, LqLine};
+pub(crate) use mean::Mean;
 pub use pattern::Pattern;
 pub use slot::{Side, Summary};
 pub use spread::Spread;

@@ -23,6 +23,7 @@
 
 use super::drain::DRAIN;
 use crate::Nanos;
+use crate::measure::Mean;
 
 /// The part of its time that a guest may wait at the ends of gaps: a sixth of what a
 /// guard of 97 % lets it lose, which does not know of it.
@@ -50,26 +51,12 @@ const SMOOTHING: f64 = 1.0 / 32.0;
 /// has in flight ([`DRAIN`]): 2 % of it.
 pub(super) const LONG: Nanos = Nanos::from_millis(250);
 
-/// How long first answers take, nanoseconds.
-#[derive(Clone, Copy, Debug, Default)]
-struct Mean {
-    value: f64,
-    seen: u32,
-}
-
-impl Mean {
-    fn learn(&mut self, took: Nanos) {
-        let took = took.min(TOOK_MAX);
-        self.seen = self.seen.saturating_add(1);
-        let part = SMOOTHING.max(1.0 / f64::from(self.seen));
-        self.value += part * (took.0 as f64 - self.value);
-    }
-}
-
 /// What the ends of gaps cost, and what they may cost.
 #[derive(Debug)]
 pub(super) struct Gaps {
+    /// How long first answers take, nanoseconds, after gaps that were used.
     used: Mean,
+    /// And after those that were left alone.
     left: Mean,
     /// How long the guest may yet wait at the ends of gaps, nanoseconds.
     saved: f64,
@@ -97,11 +84,12 @@ impl Gaps {
     /// answer in `took`.
     pub(super) fn ended(&mut self, used: bool, took: Nanos) {
         self.next();
+        let took = took.min(TOOK_MAX).0 as f64;
         if used {
-            self.used.learn(took);
+            self.used.add(took, SMOOTHING);
             self.saved -= self.cost();
         } else {
-            self.left.learn(took);
+            self.left.add(took, SMOOTHING);
         }
     }
 
@@ -112,10 +100,10 @@ impl Gaps {
 
     /// What coming back costs the guest, nanoseconds.
     fn cost(&self) -> f64 {
-        if self.used.seen.min(self.left.seen) < ENOUGH {
+        if self.used.count().min(self.left.count()) < ENOUGH {
             return DRAIN.0 as f64;
         }
-        (self.used.value - self.left.value).max(0.0)
+        (self.used.value() - self.left.value()).max(0.0)
     }
 }
 

@@ -80,11 +80,10 @@ fn a_fallback_is_a_limit_in_the_metric_that_was_asked_for() {
 
 #[test]
 fn a_fallback_ends_when_the_class_asks_for_nothing() {
-    let (mut control, hold) = with_fallback(Goal::Bytes(2 << 20));
+    let (mut control, mut hold) = with_fallback(Goal::Bytes(2 << 20));
     assert!(!hold.others.is_empty());
     let mut world = e4();
     world.device.asks = 0.0;
-    let mut hold = hold;
     run(&mut control, &mut world, &mut hold, 3);
     assert_eq!((control.outcome(), hold), (&Outcome::Holding, Hold::default()));
 }
