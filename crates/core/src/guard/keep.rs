@@ -18,7 +18,9 @@
 //!
 //! If even the least rate costs more than the budget, the target is out of reach, and
 //! the copy goes on only while the guest is gone. It is tried again after a while. If
-//! mirrored writes alone cost more, the copy goes on slowly: only its end helps.
+//! mirrored writes alone cost more, only the end of the copy helps: it may then cost as
+//! much as they do. So the guest loses at most twice of what even the fastest copy would
+//! take from it, all in all; going slowly would make the mirrored writes last.
 
 use super::gear::AIM;
 use super::gears::Gears;
@@ -31,6 +33,9 @@ const BUDGET_MIN: f64 = 0.001;
 
 /// At least this part of the budget is aimed at, however little is known.
 const AIM_MIN: f64 = 0.3;
+
+/// Whatever mirrored writes cost, the guest keeps half of the rest.
+const AIM_MAX: f64 = 0.5;
 
 /// The part of the time for the first turns: so often that they teach quickly.
 const PART_FIRST: f64 = 0.25;
@@ -199,6 +204,16 @@ impl Keep {
         *took += MIRRORED * (seen.guest.total().response.0 as f64 - *took);
     }
 
+    /// The part of its IO/s that the guest may lose to the copy.
+    fn aim(&self) -> f64 {
+        let mirrored = self.mirrored();
+        if mirrored > self.budget {
+            return mirrored.min(AIM_MAX);
+        }
+        let overspent = (self.loss - AIM * self.budget).max(0.0);
+        (AIM * self.budget - overspent - mirrored).max(AIM_MIN * self.budget)
+    }
+
     /// The part of the guest's time that goes into waiting for the destination.
     fn mirrored(&self) -> f64 {
         let (waited, took) = self.mirrored;
@@ -219,11 +234,9 @@ impl Keep {
         self.iops += part.max(RECENT) * (pair.iops - self.iops);
         self.loss += part * (pair.loss * copying - self.loss);
         self.gears.learn(pair);
-        let overspent = (self.loss - AIM * self.budget).max(0.0);
-        let aim =
-            (AIM * self.budget - overspent - self.mirrored()).max(AIM_MIN * self.budget);
+        let aim = self.aim();
         self.gears.next_mut().turn(aim, &mut self.turns);
-        let hopeless = self.budget < self.gears.now().price.value() * LEAST;
+        let hopeless = self.budget.max(aim) < self.gears.now().price.value() * LEAST;
         self.hopeless = if hopeless { self.hopeless + 1 } else { 0 };
         if self.hopeless >= PATIENCE {
             self.given_up = Some(AGAIN);

@@ -38,6 +38,11 @@ pub const FLUSH_TIMEOUT: Nanos = Nanos::from_secs(120);
 /// arrays and a 1 TiB disk needs a map of 8 MiB.
 pub const REGION: u64 = 64 << 10;
 
+/// Bytes that the copier goes through before it looks again where the guest writes. A
+/// head that has to move between two of them loses a few percent; a small log has some
+/// of them.
+pub const SEGMENT: u64 = 8 << 20;
+
 /// What the copier may take while the guest is served, in bytes per second. It is
 /// what a guard sets, beside the operator's limit; the smaller counts.
 ///
@@ -93,6 +98,9 @@ pub struct Config {
     pub size: u64,
     /// Bytes in a region, a power of two.
     pub region: u64,
+    /// Bytes that the copier goes through before it looks again where the guest writes;
+    /// at least a region.
+    pub segment: u64,
     /// Whether the source can name its holes.
     pub scan: bool,
     /// Whether the destination reads as zeroes where it was never written.
@@ -122,6 +130,7 @@ impl Config {
         Config {
             size,
             region: REGION,
+            segment: SEGMENT,
             scan: true,
             reads_zero: false,
             verify: false,

@@ -1,11 +1,14 @@
-//! The copier's memory: where it is, which holes it knows of, which regions keep
-//! being written and which of them are claimed, and how far the verification is.
+//! The copier's memory: where it is, where the guest writes, which holes it knows of,
+//! which regions keep being written and which of them are claimed, and how far the
+//! verification is.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
+use super::course::Course;
+use super::streams::Streams;
 use super::{Config, JobKind};
-use crate::Nanos;
+use crate::{ByteRange, Nanos};
 
 /// Copies of a region that guest writes may spoil before its writes wait.
 pub(super) const ROUNDS_MAX: u8 = 3;
@@ -21,9 +24,13 @@ const ROUNDS_TRACKED: usize = 4096;
 pub(super) struct Copier {
     pub(super) cursor: u64,
     pub(super) first_pass: bool,
-    pub(super) scan: bool,
-    pub(super) window: Range<u64>,
-    pub(super) holes: Vec<u64>,
+    course: Course,
+    streams: Streams,
+    /// Bytes in a region.
+    region: u64,
+    scan: bool,
+    window: Range<u64>,
+    holes: Vec<u64>,
     pub(super) rounds: HashMap<u64, u8>,
     pub(super) claims: BTreeSet<u64>,
     pub(super) wake: Option<Nanos>,
@@ -48,6 +55,9 @@ impl Copier {
         Copier {
             cursor: 0,
             first_pass: true,
+            course: Course::new(config.regions(), config.segment / config.region),
+            streams: Streams::default(),
+            region: config.region,
             scan: config.scan,
             window: 0..0,
             holes: Vec::new(),
@@ -67,6 +77,7 @@ impl Copier {
     pub(super) fn restart(&mut self) {
         self.cursor = 0;
         self.first_pass = true;
+        self.course.restart();
         self.set_window(0..0);
         self.rounds.clear();
         self.claims.clear();
@@ -95,13 +106,27 @@ impl Copier {
     }
 
     /// Regions that are behind though the first pass has gone by them.
-    pub(super) fn late(&self, behind: u64, regions: u64) -> u64 {
-        let ahead = if self.first_pass { regions - self.cursor } else { 0 };
+    pub(super) fn late(&self, behind: u64) -> u64 {
+        let rest = self.course.current().end.saturating_sub(self.cursor);
+        let ahead = if self.first_pass { self.course.ahead() + rest } else { 0 };
         behind.saturating_sub(ahead)
     }
 
-    /// A guest write touches `regions`: they are holes no longer.
-    pub(super) fn touch(&mut self, regions: &Range<u64>) {
+    /// Goes on to the next segment of the first pass, if one is left.
+    pub(super) fn next_segment(&mut self) -> bool {
+        let head = self.streams.head().map(|at| at / self.region);
+        let is = self.first_pass && self.course.go_on(head);
+        if is {
+            self.cursor = self.course.current().start;
+        }
+        is
+    }
+
+    /// A guest write to `range` touches `regions`: they are holes no longer.
+    pub(super) fn touch(&mut self, range: ByteRange, regions: &Range<u64>) {
+        if self.first_pass {
+            self.streams.wrote(range);
+        }
         let start = regions.start.max(self.window.start);
         for region in start..regions.end.min(self.window.end) {
             let bit = region - self.window.start;
@@ -126,9 +151,26 @@ impl Copier {
         self.holes[(bit / 64) as usize] |= 1 << (bit % 64);
     }
 
-    /// How far the first pass may go before the next scan.
+    /// What is to be gone through from where it is: the rest of its segment, or after
+    /// the first pass of the disk.
+    pub(super) fn rest(&self, regions: u64) -> Range<u64> {
+        self.cursor..if self.first_pass { self.course.current().end } else { regions }
+    }
+
+    /// How far a job may go: its holes are known.
     pub(super) fn limit(&self, regions: u64) -> u64 {
         if self.first_pass && self.scan { self.window.end } else { regions }
+    }
+
+    /// Whether it is first asked which holes are about that region, and about which
+    /// regions that is: some whole segments.
+    pub(super) fn to_be_scanned(&self, region: u64, window: u64) -> Option<Range<u64>> {
+        if !self.first_pass || !self.scan || self.window.contains(&region) {
+            return None;
+        }
+        let window = window.max(self.course.segment());
+        let start = region / window * window;
+        Some(start..start + window)
     }
 
     pub(super) fn rounds(&self, region: u64) -> u8 {

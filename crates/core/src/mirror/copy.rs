@@ -1,15 +1,17 @@
 //! The copier's way over the disk: which region next.
 //!
-//! The first pass goes forward through the disk, in windows: a scan asks the
-//! source for the holes of a window, then the rest of the window is copied. A
-//! hole needs no copy where the destination reads as zeroes and was never
-//! written; elsewhere it is zeroed. What guest writes or failures put behind is
-//! copied in further passes.
+//! The first pass goes through the disk segment by segment, in the order of its
+//! `course`. Before a segment is copied, a scan asks the source for the holes of the
+//! window that it is in, unless that was the last one asked about. A hole needs no copy
+//! where the destination reads as zeroes and was never written; elsewhere it is zeroed.
+//! What guest writes or failures put behind is copied in further passes.
 //!
 //! A guest write that touches a region while a job works on it makes the job's
 //! result void for that region, and counts as a round. After `ROUNDS_MAX` rounds
 //! the region is claimed: its writes wait (within patience) until one small job
 //! has run undisturbed.
+
+use std::ops::Range;
 
 use super::converge::{Tally, Verdict};
 use super::copier::{ROUNDS_MAX, Work};
@@ -18,6 +20,7 @@ use crate::Nanos;
 
 /// Bytes that one scan asks the source about: a second's copying on a fast
 /// device, so that scans are rare and what they say is young.
+/// A power of two, so that no segment is in two of them.
 const SCAN_WINDOW: u64 = 1 << 30;
 
 /// Bytes that one zero job covers; a destination that cannot zero quickly writes
@@ -110,23 +113,22 @@ impl<M: RegionMap> Mirror<M> {
         out.push(Action::Start(job));
     }
 
-    /// On from the cursor, window by window, pass by pass.
+    /// On from the cursor, segment by segment, pass by pass.
     fn next_copy(&mut self, out: &mut Vec<Action>) -> Option<Work> {
-        let count = self.regions.count();
         let mut wrapped = false;
         loop {
-            let limit = self.copier.limit(count);
-            let next = self.regions.next_behind(self.copier.cursor);
-            match next.filter(|region| *region < limit) {
+            let rest = self.copier.rest(self.regions.count());
+            match self.regions.next_behind(rest) {
                 Some(region) => {
-                    if let Some(work) = self.work_at(region, limit) {
+                    let window = SCAN_WINDOW / self.config.region;
+                    if let Some(regions) = self.copier.to_be_scanned(region, window) {
+                        return self.scan(regions);
+                    }
+                    if let Some(work) = self.work_at(region) {
                         return Some(work);
                     }
                 }
-                None if limit < count => {
-                    self.copier.cursor = limit;
-                    return self.next_scan(limit);
-                }
+                None if self.copier.next_segment() => {}
                 None if wrapped => return None,
                 None => {
                     wrapped = true;
@@ -143,18 +145,16 @@ impl<M: RegionMap> Mirror<M> {
         }
     }
 
-    fn next_scan(&self, from: u64) -> Option<Work> {
-        if self.jobs.scanning() {
-            return None;
-        }
-        let window = (SCAN_WINDOW / self.config.region).max(1);
-        let regions = from..(from + window).min(self.regions.count());
-        Some(Work { kind: JobKind::Scan, regions, verify: false })
+    /// One at a time.
+    fn scan(&self, regions: Range<u64>) -> Option<Work> {
+        let regions = regions.start..regions.end.min(self.regions.count());
+        let scan = Work { kind: JobKind::Scan, regions, verify: false };
+        (!self.jobs.scanning()).then_some(scan)
     }
 
     /// The work that begins at `region`, which is behind. Moves the cursor on in
     /// any case.
-    fn work_at(&mut self, region: u64, limit: u64) -> Option<Work> {
+    fn work_at(&mut self, region: u64) -> Option<Work> {
         self.copier.cursor = region + 1;
         if let Some(end) = self.jobs.covering(region) {
             self.copier.cursor = end;
@@ -176,7 +176,9 @@ impl<M: RegionMap> Mirror<M> {
             self.copier.claim(region);
         } else {
             let bytes = if kind == JobKind::Zero { ZERO_MAX } else { self.pace.chunk() };
-            let last = (region + (bytes / self.config.region).max(1)).min(limit);
+            // It may be longer than what its segment has left.
+            let last = region + (bytes / self.config.region).max(1);
+            let last = last.min(self.copier.limit(self.regions.count()));
             while end < last && self.goes_with(end, kind) {
                 end += 1;
             }

@@ -125,7 +125,7 @@ impl<M: RegionMap> Mirror<M> {
             let regions = self.regions.of(request.range);
             self.regions.write_starts(id, request.range, mirrored);
             self.jobs.touch(&regions);
-            self.copier.touch(&regions);
+            self.copier.touch(request.range, &regions);
         }
     }
 

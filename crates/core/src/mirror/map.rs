@@ -72,9 +72,9 @@ pub trait RegionMap {
         regions.filter(|&region| self.get(region) != Stored::Synced).count() as u64
     }
 
-    /// The first region from `from` on that is not stored as `Synced`.
-    fn next_not_synced(&self, from: u64) -> Option<u64> {
-        (from..self.regions()).find(|&region| self.get(region) != Stored::Synced)
+    /// The first of `regions`, all of them the disk's, that is not stored as `Synced`.
+    fn next_not_synced(&self, mut regions: Range<u64>) -> Option<u64> {
+        regions.find(|&region| self.get(region) != Stored::Synced)
     }
 }
 

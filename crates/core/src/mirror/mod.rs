@@ -2,8 +2,8 @@
 //!
 //! # Rule
 //!
-//! The disk is divided into regions. The copier walks over them once, in order,
-//! and copies each; a guest write to a region that is already equal on both
+//! The disk is divided into regions. The copier walks over them once and copies
+//! each; a guest write to a region that is already equal on both
 //! sides goes to both at the same time, so that it stays equal. When no region
 //! is behind, the destination becomes the truth in one short, bounded step.
 //!
@@ -44,6 +44,7 @@
 //! # The parts
 //!
 //! `guest` admits, mirrors and answers guest requests; `copy` walks over the disk,
+//! in the order of a `course` that keeps away from the `streams` that the guest writes,
 //! `outcome` sees to what jobs brought, and `verify` compares, all three with the
 //! memory of `copier`; `pace` says how fast, and yields to the guest; `converge` raises
 //! patience when the end does not come nearer; `switch` makes the switch-over;
@@ -56,6 +57,7 @@ mod converge;
 mod copier;
 mod copy;
 mod counted;
+mod course;
 mod drain;
 mod event;
 mod flight;
@@ -69,13 +71,14 @@ mod pace;
 mod presence;
 mod progress;
 mod regions;
+mod streams;
 mod switch;
 mod tokens;
 mod verify;
 
 pub use config::{
     Allowance, Config, DESTINATION_TIMEOUT, FLUSH_TIMEOUT, HOLD_BUDGET, Manner, PATIENCE,
-    PATIENCE_RAISE_MAX, PATIENCE_STEP, REACH_TIMEOUT, REGION,
+    PATIENCE_RAISE_MAX, PATIENCE_STEP, REACH_TIMEOUT, REGION, SEGMENT,
 };
 pub use counted::Counted;
 pub use event::{
@@ -276,7 +279,7 @@ impl<M: RegionMap> Mirror<M> {
             synced: Bytes(self.regions.synced_bytes()),
             copied: Bytes(self.copier.copied),
             verified: self.verified().map(Bytes),
-            late_regions: self.copier.late(self.regions.behind(), self.regions.count()),
+            late_regions: self.copier.late(self.regions.behind()),
             rate,
             guest_gone: self.pace.gone(),
             passed: Bytes(self.pace.passed()),

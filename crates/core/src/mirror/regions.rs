@@ -115,14 +115,14 @@ impl<M: RegionMap> Regions<M> {
         self.busy.get(&region).map_or(&[], |busy| &busy.flights)
     }
 
-    /// The next region from `from` on that is behind.
-    pub(super) fn next_behind(&self, from: u64) -> Option<u64> {
+    /// The first region of these that is behind.
+    pub(super) fn next_behind(&self, of: Range<u64>) -> Option<u64> {
         if self.behind() == 0 {
             return None;
         }
-        let mut at = self.behind.next_block(from);
-        while at < self.count() {
-            let region = self.map.next_not_synced(at)?;
+        let mut at = self.behind.next_block(of.start);
+        while at < of.end {
+            let region = self.map.next_not_synced(at..of.end)?;
             if !self.is_equal(region) {
                 return Some(region);
             }

@@ -118,3 +118,20 @@ fn what_mirrored_writes_cost_is_taken_off_what_is_kept() {
     assert_ne!(allowance.idle, Some(0));
     assert!(guard.busy_rate() > Some(0), "only the end of the move helps");
 }
+
+#[test]
+fn where_mirrored_writes_cost_too_much_the_copy_may_cost_as_much() {
+    let mut guard = Guard::new(keep_97());
+    let (mut busy, mut lost) = (0, 0.0);
+    for number in 0..3000 {
+        // Each MiB/s costs a hundredth of its IO/s, whatever is mirrored a tenth.
+        let loss = busy as f64 / (100 << 20) as f64;
+        let guest = window((2000.0 * (1.0 - loss)) as u64, 1, 2);
+        let mirrored = Nanos(guest.read.response.0 / 10);
+        let copied = (busy as f64 * WINDOW.as_secs_f64()) as u64;
+        let seen = Observation { guest: &guest, copied, gone: Nanos(0), mirrored };
+        busy = guard.step(&seen, Way::default()).busy.unwrap_or(0).min(50 << 20);
+        lost += if number >= 1500 { loss / 1500.0 } else { 0.0 };
+    }
+    assert!((0.07..0.13).contains(&lost), "{lost:.3} to the copy");
+}

@@ -42,6 +42,8 @@ pub(crate) struct Guest {
     histories: Vec<History>,
     next_id: u64,
     next_value: u64,
+    /// The block that a log goes on with.
+    head: u64,
 }
 
 impl Guest {
@@ -53,6 +55,7 @@ impl Guest {
             histories: disk.iter().map(|value| History::new(*value)).collect(),
             next_id: 1,
             next_value: 1_000_000,
+            head: 0,
         }
     }
 
@@ -78,9 +81,13 @@ impl Guest {
         };
         // A third of the writes go to a few hot blocks.
         let span = if random.one_in(3) { 6.min(setup.blocks) } else { setup.blocks };
-        let start = random.below(span);
+        let logs = setup.log && kind == RequestKind::Write && !random.one_in(8);
+        let start = if logs { self.head % setup.blocks } else { random.below(span) };
         let len = 1 + random.below((setup.blocks - start).min(11));
         let blocks = if kind == RequestKind::Flush { 0..0 } else { start..start + len };
+        if logs {
+            self.head = blocks.end;
+        }
         let discard = random.one_in(setup.discards);
         let value = if discard { 0 } else { self.next_value };
         self.next_value += 1;

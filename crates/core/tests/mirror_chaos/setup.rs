@@ -17,6 +17,10 @@ pub(crate) struct Setup {
     pub(crate) blocks: u64,
     pub(crate) chaos_steps: u64,
     pub(crate) guest_depth: usize,
+    /// The guest writes one place after another, mostly.
+    pub(crate) log: bool,
+    /// Bytes that the copier goes through at a time.
+    pub(crate) segment: u64,
     pub(crate) verify: bool,
     pub(crate) reads_zero: bool,
     pub(crate) scan: bool,
@@ -45,6 +49,8 @@ impl Setup {
             blocks: 4 + random.below(200),
             chaos_steps: 300 + random.below(600),
             guest_depth: 1 + random.below(12) as usize,
+            log: random.one_in(3),
+            segment: REGION << random.below(5),
             verify: false,
             reads_zero: random.one_in(2),
             scan: !random.one_in(4),
@@ -68,6 +74,7 @@ impl Setup {
     pub(crate) fn config(&self) -> Config {
         Config {
             region: REGION,
+            segment: self.segment,
             scan: self.scan,
             reads_zero: self.reads_zero,
             verify: self.verify,

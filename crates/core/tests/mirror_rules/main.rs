@@ -6,5 +6,6 @@ mod converging;
 mod copying;
 mod destination;
 mod guest;
+mod order;
 mod switch_over;
 mod yielding;

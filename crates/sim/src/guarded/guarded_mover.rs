@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use sterna_core::array::Kind;
 use sterna_core::guard::{Aim, Guard, Observation, Way};
 use sterna_core::mirror::{Config, JobId, Progress};
 use sterna_core::{ByteRange, Nanos};
@@ -17,9 +16,8 @@ pub(super) struct GuardedMover {
     mover: Mover,
     guard: Guard,
     last: Progress,
-    /// What the application asked for, by the mirror's name for it.
-    reads: HashMap<u64, ByteRange>,
-    next: u64,
+    /// What the application waits for, by its name for it.
+    asked: HashMap<u64, ByteRange>,
     jobs: HashMap<u64, ByteRange>,
     orders: Vec<Order>,
     ended: bool,
@@ -33,8 +31,7 @@ impl GuardedMover {
             last: mover.progress(),
             mover,
             guard: Guard::new(aim),
-            reads: HashMap::new(),
-            next: 0,
+            asked: HashMap::new(),
             jobs: HashMap::new(),
             orders: Vec::new(),
             ended: false,
@@ -44,8 +41,8 @@ impl GuardedMover {
     pub(super) fn run(mut self, stage: &mut Stage, until: Nanos) {
         let mut window = WINDOW;
         while !self.ended && stage.now() < until {
-            while let Some(range) = stage.next_read() {
-                self.arrive(stage, range);
+            while let Some((name, range)) = stage.next_request() {
+                self.arrive(stage, name, range);
             }
             self.mover.tick(stage.now(), &mut self.orders);
             self.obey(stage);
@@ -61,19 +58,18 @@ impl GuardedMover {
     }
 
     /// The application asks for something.
-    fn arrive(&mut self, stage: &mut Stage, range: ByteRange) {
-        let id = self.next;
-        self.next += 1;
-        self.reads.insert(id, range);
-        let place = (range.offset, range.len);
-        self.mover.arrive(stage.now(), id, Kind::Read, place, &mut self.orders);
+    fn arrive(&mut self, stage: &mut Stage, name: u64, range: ByteRange) {
+        self.asked.insert(name, range);
+        let (kind, place) = (stage.kind(), (range.offset, range.len));
+        self.mover.arrive(stage.now(), name, kind, place, &mut self.orders);
         self.obey(stage);
     }
 
     fn hear(&mut self, stage: &mut Stage, answered: Answered) {
         let (now, orders) = (stage.now(), &mut self.orders);
         match answered {
-            Answered::Guest(id) => self.mover.source_done(now, id, orders),
+            Answered::Guest(name) => self.mover.source_done(now, name, orders),
+            Answered::Twin(name) => self.mover.destination_done(now, name, orders),
             Answered::Read(number) => {
                 self.mover.read(now, JobId(number), orders);
                 stage.write(number, self.jobs[&number]);
@@ -97,10 +93,11 @@ impl GuardedMover {
 
     fn carry_out(&mut self, stage: &mut Stage, order: Order) {
         match order {
-            Order::Source(id) => {
-                if let Some(range) = self.reads.remove(&id) {
-                    stage.ask(id, range);
-                }
+            Order::Source(name) => stage.ask(name, self.asked[&name]),
+            Order::Destination(name) => stage.write_twin(name, self.asked[&name]),
+            Order::Answer(name) => {
+                self.asked.remove(&name);
+                stage.answer(name);
             }
             Order::Read(job, range) => {
                 self.jobs.insert(job.0, range);
@@ -110,7 +107,7 @@ impl GuardedMover {
             // the guard's doing.
             Order::Later(Reply::Prepared) => self.ended = true,
             Order::Later(reply) => self.mover.reply(stage.now(), reply, &mut self.orders),
-            Order::Destination(_) | Order::Answer(_) | Order::Held(_) | Order::Ended => {}
+            Order::Held(_) | Order::Ended => {}
         }
     }
 

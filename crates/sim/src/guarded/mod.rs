@@ -1,5 +1,5 @@
-//! A disk that moves from one array to another while an application reads it, and what
-//! the application keeps of its IO/s.
+//! A disk that moves from one array to another while an application reads or writes it,
+//! and what the application keeps of its IO/s.
 //!
 //! It is moved by the daemon's own mirror and guard ([`Scene::guarded`]), or by another
 //! copier at a static speed ([`Scene::at_speed`]), which is what there is to compare
@@ -32,12 +32,15 @@ pub struct Scene {
     pub size: u64,
     /// Requests that the application has in flight, above zero.
     pub outstanding: u32,
-    /// Bytes of each, above zero; it reads anywhere.
+    /// Bytes of each, above zero.
     pub bytes: u64,
+    /// It writes one place after another, around the disk; or it reads anywhere. (What is
+    /// written is not copied anew by a mover with a static speed.)
+    pub log: bool,
     /// It reads for so long and is quiet for so long, both above zero; or it reads all
     /// the time.
     pub bursts: Option<(Nanos, Nanos)>,
-    /// Where it reads follows from this.
+    /// Where it reads, or begins to write, follows from this.
     pub seed: u64,
 }
 

@@ -12,8 +12,10 @@ use super::{Fared, Scene};
 /// Who asked an array for something.
 #[derive(Clone, Copy, Debug)]
 enum Asked {
-    /// The application, by a name for it, at this moment.
-    Guest(u64, Nanos),
+    /// The application, by a name for it.
+    Guest(u64),
+    /// The mirror, for what the application of that name writes, of the destination.
+    Twin(u64),
     /// A mover, for bytes of the source or of the destination, by its own number.
     Read(u64),
     Write(u64),
@@ -22,8 +24,10 @@ enum Asked {
 /// What has been answered.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answered {
-    /// A read of the application's.
+    /// A request of the application's, by the source.
     Guest(u64),
+    /// And by the destination.
+    Twin(u64),
     /// A mover's read of the source.
     Read(u64),
     /// A mover's write to the destination.
@@ -39,9 +43,15 @@ pub(super) struct Stage {
     asked: HashMap<u64, Asked>,
     /// The next name of a request.
     next: u64,
+    /// Since when the application waits for what it asked for, by its name for it.
+    open: HashMap<u64, Nanos>,
+    /// The next of those names.
+    next_name: u64,
     random: Random,
     /// Requests that the application has not in flight, and would.
     eager: u32,
+    /// Where a log goes on.
+    head: u64,
     window: Window,
     /// All windows before.
     past: Window,
@@ -57,8 +67,11 @@ impl Stage {
             destination: Array::new(model, scene.seed),
             asked: HashMap::new(),
             next: 0,
+            open: HashMap::new(),
+            next_name: 0,
             random: Random::new(scene.seed),
             eager: scene.outstanding,
+            head: Random::new(scene.seed).below(scene.size / scene.bytes) * scene.bytes,
             window: Window::default(),
             past: Window::default(),
         }
@@ -68,14 +81,23 @@ impl Stage {
         self.now
     }
 
-    /// What the application asks for now, if it asks for anything.
-    pub(super) fn next_read(&mut self) -> Option<ByteRange> {
+    /// What the application asks for now, if it asks for anything, and its name.
+    pub(super) fn next_request(&mut self) -> Option<(u64, ByteRange)> {
         if self.eager == 0 || self.quiet_until().is_some() {
             return None;
         }
         self.eager -= 1;
-        let Scene { size, bytes, .. } = self.scene;
-        Some(ByteRange::new(self.random.below(size / bytes) * bytes, bytes))
+        let name = self.next_name;
+        self.next_name += 1;
+        self.open.insert(name, self.now);
+        self.window.in_flight += 1;
+        let Scene { size, bytes, log, .. } = self.scene;
+        let at = match log {
+            true => self.head,
+            false => self.random.below(size / bytes) * bytes,
+        };
+        self.head = (at + bytes) % (size / bytes * bytes);
+        Some((name, ByteRange::new(at, bytes)))
     }
 
     /// The end of the pause that the application makes now.
@@ -94,10 +116,31 @@ impl Stage {
         (now / cycle).floor() * on + (now % cycle).min(on)
     }
 
-    /// The application reads these bytes of the source.
+    /// What the application does with what it asks for.
+    pub(super) fn kind(&self) -> Kind {
+        if self.scene.log { Kind::Write } else { Kind::Read }
+    }
+
+    /// The application asks the source for these bytes.
     pub(super) fn ask(&mut self, name: u64, range: ByteRange) {
-        self.window.in_flight += 1;
-        self.submit(Asked::Guest(name, self.now), Kind::Read, range);
+        self.submit(Asked::Guest(name), self.kind(), range);
+    }
+
+    /// The application has its answer.
+    pub(super) fn answer(&mut self, name: u64) {
+        let Some(since) = self.open.remove(&name) else { return };
+        let took = self.now.since(since);
+        let window = &mut self.window;
+        window.in_flight -= 1;
+        self.eager += 1;
+        let side = if self.scene.log { &mut window.write } else { &mut window.read };
+        side.record(self.scene.bytes, took, Nanos(0), took);
+        window.response.record(took);
+    }
+
+    /// What the application writes is written to the destination as well.
+    pub(super) fn write_twin(&mut self, name: u64, range: ByteRange) {
+        self.submit(Asked::Twin(name), Kind::Write, range);
     }
 
     /// A mover reads these bytes of the source.
@@ -117,7 +160,9 @@ impl Stage {
         let request = Request { id, lun: 0, kind, offset, bytes };
         self.asked.insert(id, asked);
         match asked {
-            Asked::Write(_) => self.destination.submit(self.now, request),
+            Asked::Write(_) | Asked::Twin(_) => {
+                self.destination.submit(self.now, request)
+            }
             _ => self.source.submit(self.now, request),
         }
     }
@@ -131,22 +176,15 @@ impl Stage {
         let mut completions: Vec<Completion> = Vec::new();
         self.source.advance(self.now, &mut completions);
         self.destination.advance(self.now, &mut completions);
-        completions.iter().filter_map(|it| self.answer(it.id)).collect()
+        completions.iter().filter_map(|it| self.answered(it.id)).collect()
     }
 
-    fn answer(&mut self, id: u64) -> Option<Answered> {
+    fn answered(&mut self, id: u64) -> Option<Answered> {
         Some(match self.asked.remove(&id)? {
+            Asked::Guest(name) => Answered::Guest(name),
+            Asked::Twin(name) => Answered::Twin(name),
             Asked::Read(number) => Answered::Read(number),
             Asked::Write(number) => Answered::Write(number),
-            Asked::Guest(name, since) => {
-                let took = self.now.since(since);
-                let window = &mut self.window;
-                window.in_flight -= 1;
-                self.eager += 1;
-                window.read.record(self.scene.bytes, took, Nanos(0), took);
-                window.response.record(took);
-                Answered::Guest(name)
-            }
         })
     }
 
@@ -165,7 +203,7 @@ impl Stage {
         self.window(Nanos(0));
         let seconds = self.asking().max(1e-9);
         Fared {
-            iops: self.past.read.operations as f64 / seconds,
+            iops: self.past.total().operations as f64 / seconds,
             p99: self.past.response.quantile(0.99).unwrap_or_default(),
             took: self.now,
         }

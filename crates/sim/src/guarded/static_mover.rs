@@ -57,13 +57,14 @@ impl StaticMover {
                 self.started = self.started.saturating_sub(self.quota);
                 self.slice = self.slice.plus(SLICE);
             }
-            while let Some(range) = stage.next_read() {
-                stage.ask(0, range);
+            while let Some((name, range)) = stage.next_request() {
+                stage.ask(name, range);
             }
             self.start(stage);
             for answered in stage.advance(self.slice.min(until)) {
                 match answered {
-                    Answered::Guest(_) => {}
+                    Answered::Guest(name) => stage.answer(name),
+                    Answered::Twin(_) => {}
                     Answered::Read(number) => {
                         stage.write(number, self.in_flight[&number]);
                     }

@@ -45,9 +45,13 @@ proptest! {
         for region in 0..regions {
             prop_assert_eq!(file.get(region), memory.get(region));
         }
-        for from in 0..regions + 2 {
-            prop_assert_eq!(file.next_not_synced(from), memory.next_not_synced(from));
-            let (here, behind) = (from.min(regions), from..regions);
+        for from in 0..=regions {
+            for until in [from, regions.midpoint(from), regions] {
+                prop_assert_eq!(
+                    file.next_not_synced(from..until), memory.next_not_synced(from..until)
+                );
+            }
+            let (here, behind) = (from, from..regions);
             prop_assert_eq!(
                 file.count_not_synced(0..here) + file.count_not_synced(behind.clone()),
                 memory.count_not_synced(0..regions)

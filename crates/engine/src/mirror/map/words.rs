@@ -133,17 +133,14 @@ impl RegionMap for MapFile {
         count
     }
 
-    fn next_not_synced(&self, from: u64) -> Option<u64> {
-        if from >= self.regions() {
-            return None;
-        }
-        // Regions before `from` do not count.
-        let mut ignored = lowest(from % PER_WORD);
-        for index in from / PER_WORD..self.header.key.words() {
+    fn next_not_synced(&self, regions: Range<u64>) -> Option<u64> {
+        // Regions of its word that are before the first do not count.
+        let mut ignored = lowest(regions.start % PER_WORD);
+        for index in regions.start / PER_WORD..regions.end.div_ceil(PER_WORD) {
             let differing = (self.states(index) ^ ALL_SYNCED) & !ignored;
             if differing != 0 {
                 let region = index * PER_WORD + u64::from(differing.trailing_zeros() / 2);
-                return (region < self.regions()).then_some(region);
+                return (region < regions.end).then_some(region);
             }
             ignored = 0;
         }
