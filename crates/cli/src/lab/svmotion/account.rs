@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sterna_api::Status;
 
+use super::case::Case;
 use super::outcome::{Outcome, Trial};
 use super::plan::{Disk, Plan, State, Way};
 use super::published;
@@ -84,28 +85,32 @@ fn percent(part: Option<f64>) -> String {
     part.map_or(NONE.into(), |part| format!("{:.1} %", part * 100.0))
 }
 
-/// A table with a row for each of these trials.
+/// A table with a row for each of these cases.
 fn sheet<'t>(
     title: &str,
     head: &[&str],
-    trials: impl Iterator<Item = &'t Trial>,
-    cells: impl Fn(&Trial) -> Vec<String>,
+    cases: impl Iterator<Item = Case<'t>>,
+    cells: impl Fn(&Case<'_>) -> Vec<String>,
 ) -> Sheet {
-    let row = |trial: &Trial| {
-        let mut row = vec![trial.words()];
-        row.extend(cells(trial));
+    let row = |case: Case<'_>| {
+        let mut row = vec![case.trial().words()];
+        row.extend(cells(&case));
         row
     };
     let head = std::iter::once("disk, load, path, way").chain(head.iter().copied());
     Sheet {
         title: title.into(),
         head: head.map(str::to_owned).collect(),
-        rows: trials.map(row).collect(),
+        rows: cases.map(row).collect(),
     }
 }
 
-fn busy(outcome: &Outcome) -> impl Iterator<Item = &Trial> {
-    outcome.trials.iter().filter(|trial| trial.state.is_busy())
+fn all(outcome: &Outcome) -> impl Iterator<Item = Case<'_>> {
+    Case::all(outcome).into_iter()
+}
+
+fn busy(outcome: &Outcome) -> impl Iterator<Item = Case<'_>> {
+    all(outcome).filter(|case| case.trial().state.is_busy())
 }
 
 /// Whether the study has figures of such a migration: one path, and not a mirror's.
@@ -125,18 +130,21 @@ fn migrations(outcome: &Outcome) -> Sheet {
         "against off",
         "MB/s",
     ];
-    sheet("Migration time", &head, outcome.trials.iter(), |trial| {
-        let idle = outcome.idle(trial).map(|idle| trial.seconds() / idle.seconds());
+    sheet("Migration time", &head, all(outcome), |case| {
+        let trial = case.trial();
+        let mean = |value: fn(&Trial) -> f64| case.mean(|trial| Some(value(trial)));
+        let seconds = mean(Trial::seconds).unwrap_or_default();
+        let idle = outcome.idle(trial).map(|idle| seconds / idle.seconds());
         let told = published::migration(trial.disk, trial.state);
         let published = told.seconds.filter(|_| is_published(trial));
         let least = if told.unfinished { "more than " } else { "" };
         let off = published::migration(trial.disk, State::Off).seconds;
         let size = published::size(trial.disk);
         vec![
-            span(trial.seconds()),
+            span(seconds),
             more(idle),
-            number(trial.rate() / 1e6),
-            figure(trial.moved.held_ms),
+            figure(mean(|trial| trial.rate() / 1e6)),
+            figure(case.worst(|trial| trial.moved.held_ms)),
             published.map_or(NONE.into(), |seconds| format!("{least}{seconds:.0} s")),
             more(published.zip(off).map(|(seconds, off)| seconds / off)),
             figure(published.map(|seconds| size / seconds / 1e6)),
@@ -158,22 +166,23 @@ fn orders(outcome: &Outcome) -> Sheet {
         "during",
         "kept",
     ];
-    sheet("Orders", &head, busy(outcome), |trial| {
-        let kept = outcome.kept(trial);
-        let [without, during] = outcome.p99_ms(trial);
+    sheet("Orders", &head, busy(outcome), |case| {
+        let trial = case.trial();
+        let kept = case.kept(outcome);
+        let [without, during] = [0, 1].map(|at| case.worst(|it| outcome.p99_ms(it)[at]));
         let published = [
             published::orders_without(trial.state),
             published::migration(trial.disk, trial.state).orders_per_s,
         ];
         let [before, beside] = published.map(|it| it.filter(|_| is_published(trial)));
         vec![
-            figure(outcome.without(trial).map(|mean| mean.value)),
-            figure(outcome.during(trial).map(|mean| mean.value)),
+            figure(case.mean(|trial| Some(outcome.without(trial)?.value))),
+            figure(case.mean(|trial| Some(outcome.during(trial)?.value))),
             percent(kept.map(|kept| kept.value)),
             percent(kept.map(|kept| kept.error)),
             figure(without),
             figure(during),
-            figure(outcome.order_stall_ms(trial)),
+            figure(case.worst(|trial| outcome.order_stall_ms(trial))),
             figure(before),
             figure(beside),
             percent(before.zip(beside).map(|(before, beside)| beside / before)),
@@ -200,18 +209,21 @@ fn sides(outcome: &Outcome) -> Sheet {
             ..flow
         })
     };
-    sheet("Source and destination", &head, outcome.trials.iter(), |trial| {
-        let [source, destination] = ticks(trial);
-        let idle = outcome.idle(trial).map(|idle| source.bytes / ticks(idle)[0].bytes);
+    sheet("Source and destination", &head, all(outcome), |case| {
+        let trial = case.trial();
+        let rate = |side: usize| case.mean(|trial| Some(ticks(trial)[side].bytes));
+        let response = |side: usize| case.mean(|trial| ticks(trial)[side].response_ms);
+        let idle = outcome.idle(trial).map(|idle| ticks(idle)[0].bytes);
+        let idle = rate(0).zip(idle).map(|(source, idle)| source / idle);
         let off = trial.state == State::Off && is_published(trial);
         let published = |ms: f64| figure(off.then_some(ms));
         vec![
-            number(source.bytes / 1e6),
+            figure(rate(0).map(|rate| rate / 1e6)),
             more(idle.filter(|part| part.is_finite())),
-            figure(source.response_ms),
-            number(destination.bytes / 1e6),
-            figure(destination.response_ms),
-            figure(outcome.disk_stall_ms(trial)),
+            figure(response(0)),
+            figure(rate(1).map(|rate| rate / 1e6)),
+            figure(response(1)),
+            figure(case.worst(|trial| outcome.disk_stall_ms(trial))),
             published(published::SOURCE_READ_MS),
             published(published::DESTINATION_WRITE_MS),
         ]
@@ -235,10 +247,10 @@ fn order_cost(outcome: &Outcome) -> Sheet {
         "during",
         "published Mcycles without",
     ];
-    sheet("Processors: an order (QEMU and daemon)", &head, busy(outcome), |trial| {
-        let cost = outcome.cpu_per_order(trial);
+    sheet("Processors: an order (QEMU and daemon)", &head, busy(outcome), |case| {
+        let cost = [0, 1].map(|at| case.mean(|trial| outcome.cpu_per_order(trial)[at]));
         let cycles = cost.map(|cost| Some(cost? * outcome.clock? / 1e6));
-        let published = published::megacycles_per_order(trial.state);
+        let published = published::megacycles_per_order(case.trial().state);
         vec![
             figure(cost[0].map(|seconds| seconds * 1e3)),
             figure(cost[1].map(|seconds| seconds * 1e3)),
@@ -255,8 +267,8 @@ fn migration_cost(outcome: &Outcome) -> Sheet {
     let head = ["CPU us per 64 KiB", "kcycles", "published kcycles"];
     let title = "Processors: the migration (daemon, less what as many orders cost it; of \
                  QEMU's mirror, QEMU too)";
-    sheet(title, &head, outcome.trials.iter(), |trial| {
-        let cost = outcome.cpu_per_chunk(trial);
+    sheet(title, &head, all(outcome), |case| {
+        let cost = case.mean(|trial| outcome.cpu_per_chunk(trial));
         vec![
             figure(cost.map(|seconds| seconds * 1e6)),
             figure(cost.zip(outcome.clock).map(|(seconds, clock)| seconds * clock / 1e3)),
@@ -326,6 +338,7 @@ fn of_seconds(
 fn parameters(plan: &Plan, ground: &Ground) -> Vec<(String, String)> {
     let mut pairs = vec![
         ("scale".to_owned(), format!("1:{}", plan.scale)),
+        ("repeats".to_owned(), plan.repeats.to_string()),
         ("guard".to_owned(), format!("--keep {:.0}%", KEEP * 100.0)),
         ("store".to_owned(), bytes(plan.store())),
         ("memory of the guest".to_owned(), ground.memory.clone()),

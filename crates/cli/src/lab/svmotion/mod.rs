@@ -10,11 +10,12 @@
 //! runs it and compares, and `virtual_report` makes the report. For real, `plan` has the
 //! states, the ways and the sizes, `stage` the arrays, and the guest that a `machine`
 //! runs; `run` goes through the states, with `customers` in the store and a `watch` on
-//! all of it, and has QEMU's `mirror` move the disks, too. `outcome` says what follows,
-//! `verdicts` judges it, and `account` makes the report, with what was `published` beside
-//! it.
+//! all of it, and has QEMU's `mirror` move the disks, too. `outcome` says what follows of
+//! each migration and `case` of its repeats, `verdicts` judges it, and `account` makes the
+//! report, with what was `published` beside it.
 
 mod account;
+mod case;
 mod customers;
 mod machine;
 mod mirror;
@@ -31,22 +32,24 @@ mod watch;
 use std::path::PathBuf;
 
 use clap::Args;
+use sterna_api::ErrorCode;
 
 use self::machine::Image;
-use self::plan::Plan;
+use self::plan::{Disk, Plan, State, Way};
 use self::run::Run;
 use self::stage::{Ground, Stage};
 use super::files::Files;
 use super::screen::Screen;
 use super::site::Site;
-use crate::connect::block_on;
+use crate::connect::{Failure, block_on};
 use crate::output::Output;
 
 /// What the experiment can be told.
 #[derive(Debug, Args)]
 pub(crate) struct SvmotionArgs {
     /// In virtual time, at the study's size: takes minutes, and loads only processors
-    #[arg(long = "virtual", conflicts_with_all = ["guest", "scale", "memory"])]
+    #[arg(long = "virtual",
+        conflicts_with_all = ["guest", "scale", "memory", "repeats", "disk", "state", "way"])]
     modelled: bool,
     /// Where the guest is: a directory that tests/guest/build has made
     #[arg(long, value_name = "DIR", required_unless_present = "modelled")]
@@ -59,6 +62,19 @@ pub(crate) struct SvmotionArgs {
     #[arg(long, value_name = "N", default_value_t = SCALE,
         value_parser = clap::value_parser!(u32).range(1..))]
     scale: u32,
+    /// How often each migration is repeated: the more, the less is chance
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=REPEATS_MAX))]
+    repeats: u32,
+    /// Move only these disks
+    #[arg(long, value_name = "DISKS", value_delimiter = ',', conflicts_with = "quick")]
+    disk: Vec<Disk>,
+    /// Move them only in these states of the guest
+    #[arg(long, value_name = "STATES", value_delimiter = ',', conflicts_with = "quick")]
+    state: Vec<State>,
+    /// Move them only in these ways
+    #[arg(long, value_name = "WAYS", value_delimiter = ',', conflicts_with = "quick")]
+    way: Vec<Way>,
     /// The guest's memory: the less it has, the more it asks its disks
     #[arg(long, value_name = "SIZE", default_value = "256M")]
     memory: String,
@@ -74,6 +90,8 @@ pub(crate) struct SvmotionArgs {
 const SCALE: u32 = 600;
 /// One that is moved in a second.
 const QUICK_SCALE: u32 = 3200;
+/// A day's worth.
+const REPEATS_MAX: i64 = 50;
 
 /// Runs the experiment.
 pub(crate) fn run(args: &SvmotionArgs, output: Output) -> anyhow::Result<()> {
@@ -83,10 +101,21 @@ pub(crate) fn run(args: &SvmotionArgs, output: Output) -> anyhow::Result<()> {
         return virtual_run::run(args, &files, output);
     };
     let image = Image::in_dir(guest)?;
-    let plan = match args.quick {
+    let mut plan = match args.quick {
         true => Plan::quick(QUICK_SCALE),
-        false => Plan::full(args.scale),
+        false => Plan::full(args.scale).only(&args.disk, &args.state, &args.way),
     };
+    plan.repeats = args.repeats;
+    if plan.is_empty() {
+        return Err(Failure {
+            code: ErrorCode::Invalid,
+            message: "nothing would move: of a machine that is off, disks move only by \
+                      --way vhost-user"
+                .into(),
+            hint: "name another --state, or no --way".into(),
+        }
+        .into());
+    }
     let ground = Ground { image, memory: args.memory.clone(), seed: args.seed };
     let screen = Screen::new(output, plan.seconds());
     let report = block_on(async {

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use clap::ValueEnum;
+
 /// A disk of the guest. Its name is its serial number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Disk {
     /// The tables.
     Data,
@@ -67,7 +69,7 @@ impl fmt::Display for Disk {
 }
 
 /// What the guest does while a disk moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum State {
     /// The machine is off.
     Off,
@@ -104,7 +106,7 @@ impl fmt::Display for State {
 }
 
 /// Who serves the guest's disks, and who moves them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Way {
     /// The daemon serves them over vhost-user, and moves them under its guard.
     VhostUser,
@@ -166,6 +168,8 @@ pub(super) struct Plan {
     pub(super) ways: Vec<Way>,
     /// Of the published sizes, one so many-th.
     pub(super) scale: u32,
+    /// How often each of them is repeated.
+    pub(super) repeats: u32,
     /// Seconds of orders without a migration, before and after each of them.
     calm: f64,
     /// Seconds of orders before anything is measured.
@@ -180,6 +184,7 @@ impl Plan {
             states: State::ALL.into(),
             ways: Way::ALL.into(),
             scale,
+            repeats: 1,
             calm: 20.0,
             warm_up: 10.0,
         }
@@ -192,9 +197,26 @@ impl Plan {
             states: vec![State::Idle, State::High],
             ways: vec![Way::VhostUser, Way::Mirror],
             scale,
+            repeats: 1,
             calm: 6.0,
             warm_up: 3.0,
         }
+    }
+
+    /// Of it, only what has these disks, states and ways; all of those of which none is
+    /// named.
+    pub(super) fn only(mut self, disks: &[Disk], states: &[State], ways: &[Way]) -> Plan {
+        self.disks.retain(|disk| disks.is_empty() || disks.contains(disk));
+        self.states.retain(|state| states.is_empty() || states.contains(state));
+        self.ways.retain(|way| ways.is_empty() || ways.contains(way));
+        self
+    }
+
+    /// Whether nothing moves in it: a machine that is off is only looked at once.
+    pub(super) fn is_empty(&self) -> bool {
+        let moves =
+            |link| !self.ways_over(link).is_empty() && !self.states_over(link).is_empty();
+        !moves(Link::VhostUser) && !moves(Link::Nbd)
     }
 
     /// About how long it takes, in seconds: a guard may make it longer.
@@ -207,6 +229,7 @@ impl Plan {
         let moves: f64 = self.disks.iter().map(moves).sum();
         let rounds = [Link::VhostUser, Link::Nbd].map(|link| {
             let ways = self.ways_over(link).len() as f64;
+            let ways = ways * f64::from(self.repeats);
             let calms = (1.0 + 2.0 * ways) * self.disks.len() as f64;
             let state = |state: &State| calms * self.calm(*state) + self.warm_up;
             let states = self.states_over(link);
@@ -255,6 +278,20 @@ mod tests {
     fn the_published_sizes_are_those_of_scale_one() {
         let plan = Plan::full(1);
         assert_eq!(Disk::ALL.map(|disk| plan.size(disk) >> 30), [600, 320, 50]);
+    }
+
+    #[test]
+    fn what_is_named_is_all_that_moves() {
+        let plan = Plan::full(600).only(&[Disk::Wal], &[], &[Way::Nbd, Way::Mirror]);
+        assert_eq!((plan.disks, plan.states.len()), (vec![Disk::Wal], 4));
+        assert_eq!(plan.ways, [Way::Nbd, Way::Mirror]);
+    }
+
+    #[test]
+    fn that_a_machine_is_off_is_nothing_to_those_who_would_reach_its_disks() {
+        let off = Plan::full(600).only(&[], &[State::Off], &[]);
+        assert!(!off.is_empty());
+        assert!(off.only(&[], &[], &[Way::Nbd]).is_empty());
     }
 
     #[test]

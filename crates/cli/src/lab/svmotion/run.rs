@@ -133,7 +133,9 @@ impl<'s> Run<'s> {
         let plan = self.plan;
         for &disk in &plan.disks {
             let mut before = self.calm(state).await?;
-            for (&way, forth) in ways.iter().flat_map(|way| [(way, true), (way, false)]) {
+            let once = ways.iter().flat_map(|way| [(*way, true), (*way, false)]);
+            let often = (0..plan.repeats).flat_map(|_| once.clone());
+            for (way, forth) in often {
                 let from = self.watch.now();
                 let path = if forth { "old → new" } else { "new → old" };
                 self.note(&format!("{disk} moves {path}, {state}, {way}"));
