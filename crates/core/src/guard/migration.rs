@@ -9,7 +9,10 @@
 //! Until it gets one, nothing is copied, and nothing is held.
 //!
 //! What the copier takes while the guest is gone is not limited: the mirror sees by
-//! itself, request by request, when that is over.
+//! itself, request by request, when that is over. But where the host's processors are all
+//! busy, a guest that asks for nothing for a moment computes, and copying takes from that
+//! what no response time shows. Then short gaps are no gaps: what is copied in them is in
+//! turns, too, and compared.
 
 use super::deadline::Deadline;
 use super::keep::Keep;
@@ -22,6 +25,14 @@ use crate::mirror::{Allowance, Manner};
 /// second, more than a healthy disk takes under any load.
 const HANGS: u32 = 5;
 
+/// The processors are all busy if no more than this part of them is idle: copying as fast
+/// as a disk can takes a few percent of a host, and no more than this of a small one.
+const CROWDED: f64 = 0.1;
+
+/// And no longer from this part on. Copying in turns takes less, so that they are a
+/// little more idle then.
+const ROOMY: f64 = 0.25;
+
 /// The guard of one migration. Told of each window, it says what the copier may take
 /// in the next.
 #[derive(Debug)]
@@ -32,6 +43,8 @@ pub struct Guard {
     deadline: Deadline,
     /// Samples in a row in which the guest waited and got no answer.
     silent: u32,
+    /// The host's processors are all busy.
+    crowded: bool,
     late: Option<Nanos>,
     /// Bytes per second that the time asks for, if it does.
     needs: Option<u64>,
@@ -59,6 +72,7 @@ impl Guard {
             ceiling: aim.p99.map(Ceiling::new),
             deadline: Deadline::default(),
             silent: 0,
+            crowded: false,
             late: None,
             needs: None,
         }
@@ -75,6 +89,7 @@ impl Guard {
             self.interrupt();
             return Allowance::IDLE_ONLY;
         }
+        self.look_at_processors(seen.idle_processors);
         if let Some(ceiling) = &mut self.ceiling {
             ceiling.step(seen);
         }
@@ -84,7 +99,18 @@ impl Guard {
         let needs = self.needs.map(|rate| (rate as f64 / part) as u64);
         let busy = [turn, needs, self.bound()].into_iter().flatten().min();
         let manner = self.keep.as_ref().map_or(Manner::Even, Keep::manner);
-        Allowance { busy, idle: None, manner }
+        // With a deadline alone nobody is to be kept from anything.
+        let leaves_gaps = self.crowded && (turn.is_some() || self.bound().is_some());
+        Allowance { busy, idle: None, manner, leaves_gaps }
+    }
+
+    fn look_at_processors(&mut self, idle: f64) {
+        let crowded = idle < if self.crowded { ROOMY } else { CROWDED };
+        if crowded != self.crowded {
+            self.crowded = crowded;
+            // What was copied in gaps, or was not, is not to be compared.
+            self.interrupt();
+        }
     }
 
     /// What comes is another time: nothing was copied for a while, and not to compare.

@@ -16,6 +16,9 @@ pub struct Observation<'a> {
     /// How long its writes waited for the destination alone, all of them together
     /// (`Progress::mirror_wait`, what it grew by).
     pub mirrored: Nanos,
+    /// The part of the host's processors that was idle of late, 0 to 1; 1 if it is not
+    /// known.
+    pub idle_processors: f64,
 }
 
 /// A window tells about the guest at work if it was gone for no more than this part:

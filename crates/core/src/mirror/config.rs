@@ -55,6 +55,8 @@ pub struct Allowance {
     pub idle: Option<u64>,
     /// How what the busy rate brings is spread over time.
     pub manner: Manner,
+    /// Gaps of the guest shorter than a quarter of a second are not used: it computes.
+    pub leaves_gaps: bool,
 }
 
 /// How the copier goes beside the guest.
@@ -82,7 +84,7 @@ impl Manner {
 impl Allowance {
     /// Nothing while the guest is there, and everything while it is gone.
     pub const IDLE_ONLY: Allowance =
-        Allowance { busy: Some(0), idle: None, manner: Manner::Even };
+        Allowance { busy: Some(0), idle: None, manner: Manner::Even, leaves_gaps: false };
 
     /// The busy rate, above zero, of what comes at once and has to be told anew for each
     /// sample; nothing of any other allowance.

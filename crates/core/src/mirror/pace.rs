@@ -142,6 +142,7 @@ impl Pace {
             None => self.busy.set_rate(now, allowance.busy),
         }
         self.idle.set_rate(now, allowance.idle);
+        self.presence.leave_gaps(allowance.leaves_gaps);
     }
 
     /// What a guest's request takes, of late.
@@ -382,8 +383,11 @@ mod tests {
 
     #[test]
     fn what_comes_at_once_comes_once_each_time_it_is_told() {
-        let told =
-            |busy| Allowance { busy: Some(busy), idle: None, manner: Manner::AtOnce };
+        let told = |busy| Allowance {
+            busy: Some(busy),
+            manner: Manner::AtOnce,
+            ..Allowance::default()
+        };
         let mut pace = Pace::new(Nanos(0), None, None, told(40 * MIB));
         pace.look(Nanos(0), Guest::COMES, false);
         let mut in_flight = 0;
@@ -416,7 +420,8 @@ mod tests {
 
     #[test]
     fn what_one_manner_owes_is_not_the_others_to_pay() {
-        let told = |manner| Allowance { busy: Some(10 * MIB), idle: None, manner };
+        let told =
+            |manner| Allowance { busy: Some(10 * MIB), manner, ..Allowance::default() };
         let mut pace = Pace::new(Nanos(0), None, None, told(Manner::AtOnce));
         pace.look(Nanos(0), Guest::COMES, false);
         pace.charge(8 * MIB);

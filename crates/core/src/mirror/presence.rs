@@ -49,6 +49,8 @@ pub(super) struct Presence {
     /// Its usual pause, nanoseconds.
     pause: f64,
     gaps: Gaps,
+    /// No short gap is used.
+    leaves_gaps: bool,
     /// Whether the present gap, or the last, is used as soon as the guest is gone.
     uses: bool,
     /// When it came back from a short gap, since when it has had no answer, and whether
@@ -66,11 +68,17 @@ impl Presence {
             seen: now,
             pause: 0.0,
             gaps: Gaps::new(),
+            leaves_gaps: false,
             uses: true,
             back: None,
             gone: Nanos(0),
             counted: now,
         }
+    }
+
+    /// Whether short gaps are left to the guest, from the next one on.
+    pub(super) fn leave_gaps(&mut self, leaves: bool) {
+        self.leaves_gaps = leaves;
     }
 
     /// Looks at the guest, with something of the copier in flight or not.
@@ -99,7 +107,7 @@ impl Presence {
             self.seen = now;
         }
         if self.waiting && !guest.waits {
-            self.uses = self.gaps.may_use();
+            self.uses = !self.leaves_gaps && self.gaps.may_use();
         }
         self.waiting = guest.waits;
     }
@@ -223,6 +231,25 @@ mod tests {
         assert!(found > 0, "it is tried");
         let part = waited.as_secs_f64() / now.as_secs_f64();
         assert!(part < 0.015, "{found} times, {part} of the time");
+    }
+
+    #[test]
+    fn of_a_guest_that_computes_only_long_gaps_are_used() {
+        let mut presence = Presence::new(Nanos(0));
+        presence.leave_gaps(true);
+        let gap = Nanos::from_millis(240);
+        // Twenty requests in a row, then a short gap; and at the end a long one.
+        for cluster in 0..100 {
+            let from = Nanos::from_millis(280 * cluster);
+            for request in 0..20 {
+                let at = from.plus(Nanos::from_millis(2 * request));
+                presence.look(at, Guest::COMES, COPIES);
+                presence.look(at.plus(Nanos(1)), Guest::HAS_ITS_ANSWER, COPIES);
+            }
+        }
+        assert_eq!(presence.gone(), Nanos(0));
+        let end = Nanos::from_millis(28_000);
+        assert!(presence.is_there(end) && !presence.is_there(end.plus(gap)));
     }
 
     #[test]

@@ -39,10 +39,14 @@ fn show_mirrored(
         let busy = allowance.busy.unwrap_or(u64::MAX).min(600 << 20);
         let copied = (busy as f64 * WINDOW.as_secs_f64()) as u64;
         let mirrored = Nanos((guest.read.response.0 as f64 * part) as u64);
-        let seen = Observation { guest: &guest, copied, gone: Nanos(0), mirrored };
+        let seen = seen(&guest, copied, mirrored);
         allowance = guard.step(&seen, Way::default());
     }
     allowance
+}
+
+fn seen(guest: &Window, copied: u64, mirrored: Nanos) -> Observation<'_> {
+    Observation { guest, copied, gone: Nanos(0), mirrored, idle_processors: 1.0 }
 }
 
 fn bound() -> Aim {
@@ -129,9 +133,24 @@ fn where_mirrored_writes_cost_too_much_the_copy_may_cost_as_much() {
         let guest = window((2000.0 * (1.0 - loss)) as u64, 1, 2);
         let mirrored = Nanos(guest.read.response.0 / 10);
         let copied = (busy as f64 * WINDOW.as_secs_f64()) as u64;
-        let seen = Observation { guest: &guest, copied, gone: Nanos(0), mirrored };
+        let seen = seen(&guest, copied, mirrored);
         busy = guard.step(&seen, Way::default()).busy.unwrap_or(0).min(50 << 20);
         lost += if number >= 1500 { loss / 1500.0 } else { 0.0 };
     }
     assert!((0.07..0.13).contains(&lost), "{lost:.3} to the copy");
+}
+
+#[test]
+fn short_gaps_are_left_to_the_guest_while_all_processors_are_busy() {
+    let guest = window(200, 1, 2);
+    for (aim, leaves) in [(keep_97(), true), (bound(), true), (Aim::default(), false)] {
+        let mut guard = Guard::new(aim);
+        let mut leaves_gaps = |idle_processors: f64| {
+            let seen = Observation { idle_processors, ..seen(&guest, 0, Nanos(0)) };
+            guard.step(&seen, Way::default()).leaves_gaps
+        };
+        // Its own copying does not make it change its mind.
+        let said = [0.5, 0.15, 0.05, 0.15, 0.3, 0.15].map(&mut leaves_gaps);
+        assert_eq!(said, [false, false, leaves, leaves, false, false], "{aim:?}");
+    }
 }

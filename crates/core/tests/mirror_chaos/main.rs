@@ -109,6 +109,7 @@ fn a_copier_that_yields_ends_and_loses_nothing() {
             busy: Some([1 << 20, 8 << 20][random.below(2) as usize]),
             idle: random.one_in(3).then_some(16 << 20),
             manner: [Manner::Even, Manner::Short][random.below(2) as usize],
+            leaves_gaps: random.one_in(3),
         },
         controls: if random.one_in(2) { 50 } else { 0 },
         destination_fails: 200,

@@ -26,6 +26,7 @@ use sterna_engine::DiskId;
 use super::Job;
 use super::post::Post;
 use crate::daemon::{Daemon, lock};
+use crate::processors::Processors;
 use crate::samples::Tick;
 
 /// Samples that may wait for the thread. It falls behind only if the engine does; then
@@ -58,9 +59,10 @@ fn pass_on(daemon: &Weak<Daemon>, tick: &Tick, samples: &SyncSender<Seen>) {
 
 fn guard_for_ever(daemon: &Weak<Daemon>, samples: &Receiver<Seen>) {
     let mut posts: HashMap<u64, Watched> = HashMap::new();
+    let mut processors = Processors::new();
     while let Ok(seen) = samples.recv() {
         let Some(daemon) = daemon.upgrade() else { return };
-        let jobs = daemon.all_jobs();
+        let (jobs, idle) = (daemon.all_jobs(), processors.idle());
         posts.retain(|id, _| jobs.iter().any(|job| job.id() == *id && job.is_guarded()));
         for job in jobs.iter().filter(|job| job.is_guarded()) {
             let Some(window) = seen.get(&job.disk()) else { continue };
@@ -69,7 +71,7 @@ fn guard_for_ever(daemon: &Weak<Daemon>, samples: &Receiver<Seen>) {
             if *watched.post.asked() != asked {
                 *watched = Watched::new(&asked);
             }
-            daemon.guard(job, watched, window);
+            daemon.guard(job, watched, window, idle);
         }
     }
 }
@@ -93,13 +95,19 @@ impl Watched {
     }
 
     /// Looks at a sample; gives what the copier may take.
-    fn step(&mut self, window: &Window, now: &Progress) -> Allowance {
+    fn step(
+        &mut self,
+        window: &Window,
+        now: &Progress,
+        idle_processors: f64,
+    ) -> Allowance {
         let last = self.last.replace(*now).unwrap_or(*now);
         let seen = Observation {
             guest: window,
             copied: now.passed.0.saturating_sub(last.passed.0),
             gone: now.guest_gone.since(last.guest_gone),
             mirrored: now.mirror_wait.since(last.mirror_wait),
+            idle_processors,
         };
         // First it is copied, and then compared.
         let compare = now.verified.map_or(0, |it| now.total.0.saturating_sub(it.0));
@@ -109,8 +117,8 @@ impl Watched {
 }
 
 impl Daemon {
-    /// One sample of one migration.
-    fn guard(&self, job: &Job, watched: &mut Watched, window: &Window) {
+    /// One sample of one migration, with this part of the processors idle.
+    fn guard(&self, job: &Job, watched: &mut Watched, window: &Window, idle: f64) {
         let running = job.running();
         let progress = running.then(|| self.engine.progress(job.engine_id()));
         let mut told = lock(&job.leave);
@@ -131,7 +139,7 @@ impl Daemon {
         if watched.is_another(&progress) {
             *told = None;
         }
-        let allowance = watched.step(window, &progress);
+        let allowance = watched.step(window, &progress, idle);
         if *told != Some(allowance) || allowance.at_once().is_some() {
             // A migration that ends at this moment needs no guard.
             if self.engine.control(job.engine_id(), Control::Allow(allowance)).is_err() {

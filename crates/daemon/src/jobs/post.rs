@@ -12,8 +12,7 @@ use crate::clock;
 use crate::local::Local;
 
 /// Nothing is copied: the schedule is closed.
-const CLOSED: Allowance =
-    Allowance { busy: Some(0), idle: Some(0), manner: Manner::Even };
+const CLOSED: Allowance = Allowance { idle: Some(0), ..Allowance::IDLE_ONLY };
 
 /// What is known of one guard.
 #[derive(Debug)]
@@ -191,7 +190,13 @@ mod tests {
             ..Asked::default()
         });
         let (guest, none) = (&Window::default(), Nanos(0));
-        let seen = Observation { guest, copied: 0, gone: none, mirrored: none };
+        let seen = Observation {
+            guest,
+            copied: 0,
+            gone: none,
+            mirrored: none,
+            idle_processors: 1.0,
+        };
         let allowance = post.step(&seen, left);
         let fares = post.report(1, allowance);
         assert_eq!((fares.state, fares.allowance), (Some(GuardState::Closed), Some(0)));

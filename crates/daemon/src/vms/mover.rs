@@ -254,7 +254,14 @@ impl Mover {
         let copied = self.pace.note(done, window.span);
         self.done = self.done.max(done);
         let left = total.saturating_sub(done);
-        let seen = Observation { guest: &window, copied, gone, mirrored: Nanos(0) };
+        let seen = Observation {
+            guest: &window,
+            copied,
+            gone,
+            mirrored: Nanos(0),
+            // QEMU's copier uses no short gaps.
+            idle_processors: 1.0,
+        };
         let guard = &self.record.guard;
         let is_another = self.post.as_ref().is_none_or(|post| post.asked() != guard);
         if is_another {

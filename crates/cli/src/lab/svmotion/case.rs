@@ -76,7 +76,7 @@ mod tests {
     fn repeats_that_differ_say_so_in_the_error() {
         // During the first, 90 of 100 orders are kept; during the second, all are.
         let mut outcome = outcome(100.0, 90.0);
-        let calm = [(0.0, 10.0), (50.0, 60.0)];
+        let calm = vec![(0.0, 10.0), (50.0, 60.0)];
         outcome.trials.push(Trial { from: 42.0, until: 48.0, calm, ..trial() });
         let kept = Case::all(&outcome)[0].kept(&outcome).unwrap();
         assert!((kept.value - 0.95).abs() < 1e-9, "{kept:?}");

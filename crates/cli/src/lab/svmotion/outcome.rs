@@ -22,8 +22,9 @@ pub(super) struct Trial {
     pub(super) from: f64,
     /// When it was seen to have ended.
     pub(super) until: f64,
-    /// Without a migration, before it and after it.
-    pub(super) calm: [(f64, f64); 2],
+    /// Without a migration, and with the disk where this one found it: before it, and if
+    /// the disk came back, after that.
+    pub(super) calm: Vec<(f64, f64)>,
     pub(super) moved: Moved,
 }
 
@@ -274,7 +275,7 @@ pub(super) mod tests {
             forth: true,
             from: 20.0,
             until: 40.0,
-            calm: [(0.0, 20.0), (40.0, 60.0)],
+            calm: vec![(0.0, 20.0), (40.0, 60.0)],
             moved: Moved { bytes: 640 << 16, seconds: 20.0, held_ms: Some(3.0) },
         }
     }

@@ -132,7 +132,8 @@ impl<'s> Run<'s> {
     ) -> anyhow::Result<()> {
         let plan = self.plan;
         for &disk in &plan.disks {
-            let mut before = self.calm(state).await?;
+            let first = self.outcome.trials.len();
+            let mut calms = vec![self.calm(state).await?];
             let once = ways.iter().flat_map(|way| [(*way, true), (*way, false)]);
             let often = (0..plan.repeats).flat_map(|_| once.clone());
             for (way, forth) in often {
@@ -146,13 +147,18 @@ impl<'s> Run<'s> {
                     }
                 };
                 let until = self.watch.now();
-                let after = self.calm(state).await?;
-                let calm = [before, after];
-                before = after;
+                let calm = calms.last().copied().into_iter().collect();
+                calms.push(self.calm(state).await?);
                 let bytes = plan.size(disk);
                 let moved = Moved { bytes, seconds, held_ms };
                 let trial = Trial { disk, state, way, forth, from, until, calm, moved };
                 self.outcome.trials.push(trial);
+            }
+            // The arrays are not equally fast, so it is compared with the same one. A move
+            // forth is followed by one back.
+            let back = calms.iter().skip(2);
+            for (trial, calm) in self.outcome.trials[first..].iter_mut().zip(back) {
+                trial.calm.push(*calm);
             }
         }
         Ok(())

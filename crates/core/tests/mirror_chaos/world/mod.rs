@@ -175,7 +175,8 @@ impl World {
         let mut any = || rates[self.random.below(4) as usize];
         let (busy, idle) = (any(), any());
         let manners = [Manner::Even, Manner::Short, Manner::AtOnce];
-        Allowance { busy, idle, manner: manners[self.random.below(3) as usize] }
+        let manner = manners[self.random.below(3) as usize];
+        Allowance { busy, idle, manner, leaves_gaps: self.random.one_in(3) }
     }
 
     fn guest_request(&mut self) {

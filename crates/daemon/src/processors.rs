@@ -1,0 +1,87 @@
+//! How much of this host's processors is idle.
+//!
+//! The kernel counts in hundredths of a second, so it is looked at over a second. Where
+//! it does not tell, all of them count as idle.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// The time over which it is looked.
+const SPAN: Duration = Duration::from_secs(1);
+
+/// Ticks that all processors were idle, and all ticks, since the host's start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ticks {
+    idle: u64,
+    all: u64,
+}
+
+impl Ticks {
+    fn now() -> Option<Ticks> {
+        Ticks::of(&fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    /// The file's first line: `cpu user nice system idle iowait irq softirq steal …`.
+    fn of(text: &str) -> Option<Ticks> {
+        let line = text.lines().next()?.strip_prefix("cpu ")?;
+        // What guests use is in what users use.
+        let ticks = line.split_whitespace().take(8).map(str::parse);
+        let ticks: Vec<u64> = ticks.collect::<Result<_, _>>().ok()?;
+        let (&idle, &waiting) = (ticks.get(3)?, ticks.get(4)?);
+        Some(Ticks { idle: idle + waiting, all: ticks.iter().sum() })
+    }
+
+    /// The part of the ticks since then that was idle.
+    fn idle_since(&self, then: &Ticks) -> f64 {
+        let idle = self.idle.saturating_sub(then.idle);
+        let all = self.all.saturating_sub(then.all);
+        (idle as f64 / all.max(1) as f64).min(1.0)
+    }
+}
+
+/// The host's processors.
+#[derive(Debug)]
+pub(crate) struct Processors {
+    since: Option<(Instant, Ticks)>,
+    idle: f64,
+}
+
+impl Processors {
+    pub(crate) fn new() -> Processors {
+        Processors { since: Ticks::now().map(|ticks| (Instant::now(), ticks)), idle: 1.0 }
+    }
+
+    /// The part of them that was idle in the last whole second that was looked at.
+    pub(crate) fn idle(&mut self) -> f64 {
+        if let Some((since, then)) = self.since
+            && since.elapsed() >= SPAN
+        {
+            let now = Ticks::now();
+            self.idle = now.map_or(1.0, |now| now.idle_since(&then));
+            self.since = Some((Instant::now(), now.unwrap_or(then)));
+        }
+        self.idle
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_line_is_read() {
+        let then = Ticks::of("cpu  10 0 10 70 10 0 0 0 5 0\ncpu0 1 2").unwrap();
+        assert_eq!(then, Ticks { idle: 80, all: 100 });
+        let now = Ticks { idle: 90, all: 300 };
+        assert!((now.idle_since(&then) - 0.05).abs() < 1e-9);
+        assert_eq!(Ticks::of("cpu0 1 2 3 4 5"), None);
+        assert_eq!(Ticks::of(""), None);
+    }
+
+    #[test]
+    fn this_host_tells() {
+        let mut processors = Processors::new();
+        assert!(processors.since.is_some());
+        assert_eq!(processors.idle(), 1.0, "it has not been looked at for a second");
+    }
+}
