@@ -33,9 +33,11 @@ impl Ticks {
 
     /// The part of the ticks since then that was idle.
     fn idle_since(&self, then: &Ticks) -> f64 {
+        if self.all <= then.all {
+            return 1.0; // It does not count.
+        }
         let idle = self.idle.saturating_sub(then.idle);
-        let all = self.all.saturating_sub(then.all);
-        (idle as f64 / all.max(1) as f64).min(1.0)
+        (idle as f64 / (self.all - then.all) as f64).min(1.0)
     }
 }
 
@@ -51,13 +53,14 @@ impl Processors {
         Processors { since: Ticks::now().map(|ticks| (Instant::now(), ticks)), idle: 1.0 }
     }
 
-    /// The part of them that was idle in the last whole second that was looked at.
+    /// The part of them that was idle in the last second, if somebody asked meanwhile.
     pub(crate) fn idle(&mut self) -> f64 {
         if let Some((since, then)) = self.since
             && since.elapsed() >= SPAN
         {
             let now = Ticks::now();
-            self.idle = now.map_or(1.0, |now| now.idle_since(&then));
+            let is_last = since.elapsed() < 2 * SPAN;
+            self.idle = now.filter(|_| is_last).map_or(1.0, |now| now.idle_since(&then));
             self.since = Some((Instant::now(), now.unwrap_or(then)));
         }
         self.idle
@@ -74,6 +77,7 @@ mod tests {
         assert_eq!(then, Ticks { idle: 80, all: 100 });
         let now = Ticks { idle: 90, all: 300 };
         assert!((now.idle_since(&then) - 0.05).abs() < 1e-9);
+        assert_eq!(then.idle_since(&then), 1.0, "it does not count");
         assert_eq!(Ticks::of("cpu0 1 2 3 4 5"), None);
         assert_eq!(Ticks::of(""), None);
     }

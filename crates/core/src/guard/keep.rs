@@ -56,6 +56,10 @@ const STALE: u32 = 1200;
 /// The part of a new sample in what mirrored writes cost: half a minute counts.
 const MIRRORED: f64 = 1.0 / 300.0;
 
+/// Samples in a row with something copied after which there are none without: longer
+/// than any turn.
+const NEVER_WITHOUT: u32 = 100;
+
 /// The part of a new comparison in what was lost so far: a minute counts.
 const SMOOTHING: f64 = 1.0 / 60.0;
 
@@ -82,6 +86,8 @@ pub(super) struct Keep {
     /// How long writes waited for the destination alone in a sample, and how long all
     /// requests took, in nanoseconds and smoothed.
     mirrored: (f64, f64),
+    /// Samples since the last in which nothing was copied.
+    copied_for: u32,
     /// Comparisons in a row that left no rate.
     hopeless: u32,
     /// Windows until a target that was given up is tried again.
@@ -102,6 +108,7 @@ impl Keep {
             iops: 0.0,
             loss: 0.0,
             mirrored: (0.0, 0.0),
+            copied_for: 0,
             hopeless: 0,
             given_up: None,
         }
@@ -129,7 +136,8 @@ impl Keep {
         }
         if let Some(loss) = self.turns.glimpse() {
             // So much more than the noise that it cannot wait.
-            let plain = (3.0 * self.budget).max(4.0 * self.gears.now().price.noise());
+            let meant = self.budget.max(self.aim());
+            let plain = (3.0 * meant).max(4.0 * self.gears.now().price.noise());
             if loss > plain {
                 self.gears.now_mut().slow_down();
             }
@@ -198,7 +206,14 @@ impl Keep {
         known.then(|| (1.0 - self.gears.now().price.value() * rate).clamp(0.0, 1.0))
     }
 
+    /// What the copy makes mirrored writes wait is in the price of the copy, so it is
+    /// looked at them without it, as long as there are such samples.
     fn look_at_mirror(&mut self, seen: &Observation<'_>) {
+        self.copied_for =
+            if seen.copied > 0 { self.copied_for.saturating_add(1) } else { 0 };
+        if (1..NEVER_WITHOUT).contains(&self.copied_for) {
+            return;
+        }
         let (waited, took) = &mut self.mirrored;
         *waited += MIRRORED * (seen.mirrored.0 as f64 - *waited);
         *took += MIRRORED * (seen.guest.total().response.0 as f64 - *took);

@@ -105,12 +105,7 @@ impl Guard {
     }
 
     fn look_at_processors(&mut self, idle: f64) {
-        let crowded = idle < if self.crowded { ROOMY } else { CROWDED };
-        if crowded != self.crowded {
-            self.crowded = crowded;
-            // What was copied in gaps, or was not, is not to be compared.
-            self.interrupt();
-        }
+        self.crowded = idle < if self.crowded { ROOMY } else { CROWDED };
     }
 
     /// What comes is another time: nothing was copied for a while, and not to compare.

@@ -43,6 +43,10 @@ pub const REGION: u64 = 64 << 10;
 /// of them.
 pub const SEGMENT: u64 = 8 << 20;
 
+/// Bytes that one scan asks the source about: a second's copying on a fast device, so
+/// that scans are rare and what they say is young.
+pub const SCAN_WINDOW: u64 = 1 << 30;
+
 /// What the copier may take while the guest is served, in bytes per second. It is
 /// what a guard sets, beside the operator's limit; the smaller counts.
 ///
@@ -105,6 +109,9 @@ pub struct Config {
     pub segment: u64,
     /// Whether the source can name its holes.
     pub scan: bool,
+    /// Bytes that it is asked about at a time; made a power of two, and at least a
+    /// segment, so that no segment is in two of them.
+    pub scan_window: u64,
     /// Whether the destination reads as zeroes where it was never written.
     pub reads_zero: bool,
     /// Compare both sides before the switch-over.
@@ -134,6 +141,7 @@ impl Config {
             region: REGION,
             segment: SEGMENT,
             scan: true,
+            scan_window: SCAN_WINDOW,
             reads_zero: false,
             verify: false,
             rung: None,

@@ -29,6 +29,8 @@ pub(super) struct Copier {
     /// Bytes in a region.
     region: u64,
     scan: bool,
+    /// Regions that a scan asks about, at least.
+    scan_window: u64,
     window: Range<u64>,
     holes: Vec<u64>,
     pub(super) rounds: HashMap<u64, u8>,
@@ -59,6 +61,7 @@ impl Copier {
             streams: Streams::default(),
             region: config.region,
             scan: config.scan,
+            scan_window: config.scan_window / config.region,
             window: 0..0,
             holes: Vec::new(),
             rounds: HashMap::new(),
@@ -124,8 +127,10 @@ impl Copier {
 
     /// A guest write to `range` touches `regions`: they are holes no longer.
     pub(super) fn touch(&mut self, range: ByteRange, regions: &Range<u64>) {
-        if self.first_pass {
-            self.streams.wrote(range);
+        if self.first_pass
+            && let Some((from, to)) = self.streams.wrote(range)
+        {
+            self.course.passes(from / self.region, to / self.region);
         }
         let start = regions.start.max(self.window.start);
         for region in start..regions.end.min(self.window.end) {
@@ -164,11 +169,11 @@ impl Copier {
 
     /// Whether it is first asked which holes are about that region, and about which
     /// regions that is: some whole segments.
-    pub(super) fn to_be_scanned(&self, region: u64, window: u64) -> Option<Range<u64>> {
+    pub(super) fn to_be_scanned(&self, region: u64) -> Option<Range<u64>> {
         if !self.first_pass || !self.scan || self.window.contains(&region) {
             return None;
         }
-        let window = window.max(self.course.segment());
+        let window = self.scan_window.next_power_of_two().max(self.course.segment());
         let start = region / window * window;
         Some(start..start + window)
     }

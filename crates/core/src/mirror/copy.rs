@@ -18,11 +18,6 @@ use super::copier::{ROUNDS_MAX, Work};
 use super::{Action, JobKind, Mirror, Notice, PauseReason, RegionMap, Stored};
 use crate::Nanos;
 
-/// Bytes that one scan asks the source about: a second's copying on a fast
-/// device, so that scans are rare and what they say is young.
-/// A power of two, so that no segment is in two of them.
-const SCAN_WINDOW: u64 = 1 << 30;
-
 /// Bytes that one zero job covers; a destination that cannot zero quickly writes
 /// them within the time limit even at 10 MB/s.
 const ZERO_MAX: u64 = 8 << 20;
@@ -120,8 +115,7 @@ impl<M: RegionMap> Mirror<M> {
             let rest = self.copier.rest(self.regions.count());
             match self.regions.next_behind(rest) {
                 Some(region) => {
-                    let window = SCAN_WINDOW / self.config.region;
-                    if let Some(regions) = self.copier.to_be_scanned(region, window) {
+                    if let Some(regions) = self.copier.to_be_scanned(region) {
                         return self.scan(regions);
                     }
                     if let Some(work) = self.work_at(region) {

@@ -4,6 +4,8 @@
 //! serves guests does not have. So a map is counted where that may take its time,
 //! and handed in together with its count.
 
+use std::ops::Range;
+
 use super::RegionMap;
 
 /// Regions that are counted together, so that the search for the last few of a
@@ -73,15 +75,15 @@ impl Behind {
         }
     }
 
-    /// The first region from `from` on in whose block one is behind; the number of
-    /// regions if there is none.
-    pub(super) fn next_block(&self, from: u64) -> u64 {
-        let first = (from / BLOCK) as usize;
-        let left = self.in_block.get(first..).unwrap_or_default();
-        match left.iter().position(|&behind| behind > 0) {
-            Some(0) => from,
-            Some(blocks) => (first + blocks) as u64 * BLOCK,
-            None => self.regions,
+    /// The first of these regions in whose block one is behind; their end if there is
+    /// none.
+    pub(super) fn next_block(&self, of: Range<u64>) -> u64 {
+        let (first, end) = (of.start / BLOCK, of.end.div_ceil(BLOCK));
+        let blocks = self.in_block.get(first as usize..end as usize).unwrap_or_default();
+        match blocks.iter().position(|&behind| behind > 0) {
+            Some(0) => of.start,
+            Some(blocks) => (first + blocks as u64) * BLOCK,
+            None => of.end,
         }
     }
 }
@@ -100,11 +102,12 @@ mod tests {
         }
         let Counted { mut behind, .. } = Counted::new(map);
         assert_eq!((behind.total(), &behind.in_block[..]), (4, &[2, 0, 2][..]));
-        assert_eq!(behind.next_block(1), 1);
-        assert_eq!(behind.next_block(BLOCK + 1), 2 * BLOCK);
+        assert_eq!(behind.next_block(1..regions), 1);
+        assert_eq!(behind.next_block(BLOCK + 1..regions), 2 * BLOCK);
+        assert_eq!(behind.next_block(BLOCK + 1..BLOCK + 9), BLOCK + 9);
         behind.remove(2 * BLOCK);
         behind.remove(regions - 1);
-        assert_eq!(behind.next_block(BLOCK), regions);
+        assert_eq!(behind.next_block(BLOCK..regions), regions);
         behind.fill();
         assert_eq!((behind.total(), behind.in_block[2]), (regions, 10));
     }

@@ -78,7 +78,7 @@ mod verify;
 
 pub use config::{
     Allowance, Config, DESTINATION_TIMEOUT, FLUSH_TIMEOUT, HOLD_BUDGET, Manner, PATIENCE,
-    PATIENCE_RAISE_MAX, PATIENCE_STEP, REACH_TIMEOUT, REGION, SEGMENT,
+    PATIENCE_RAISE_MAX, PATIENCE_STEP, REACH_TIMEOUT, REGION, SCAN_WINDOW, SEGMENT,
 };
 pub use counted::Counted;
 pub use event::{

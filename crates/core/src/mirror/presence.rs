@@ -114,10 +114,11 @@ impl Presence {
 
     /// It comes back: from a gap, if it could have counted as gone, and from a short one
     /// unless that was used in any case. One that could be used and was not, because the
-    /// copier had nothing to do, tells nothing.
+    /// copier had nothing to do, tells nothing; nor does one that is left because the
+    /// processors are busy, and all takes longer.
     fn returns(&mut self, now: Nanos, copies: bool) {
         let gap = now.since(self.seen);
-        let tells = gap < gaps::LONG && (copies || !self.uses);
+        let tells = gap < gaps::LONG && (copies || !self.uses) && !self.leaves_gaps;
         self.back = None;
         if gap >= self.usual() {
             match tells {

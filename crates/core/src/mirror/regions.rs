@@ -120,13 +120,13 @@ impl<M: RegionMap> Regions<M> {
         if self.behind() == 0 {
             return None;
         }
-        let mut at = self.behind.next_block(of.start);
+        let mut at = self.behind.next_block(of.clone());
         while at < of.end {
             let region = self.map.next_not_synced(at..of.end)?;
             if !self.is_equal(region) {
                 return Some(region);
             }
-            at = self.behind.next_block(region + 1);
+            at = self.behind.next_block(region + 1..of.end);
         }
         None
     }

@@ -2,9 +2,9 @@
 //!
 //! A few streams are followed, by where each goes on. A write belongs to a stream if it
 //! begins near that place: many requests are under way at once, and a log writes its
-//! last page again. A write anywhere else begins a stream in the place of the one that
-//! was idle for longest. Random writes make streams, too; those leave out more than they
-//! write, and do not count.
+//! last page again. A write anywhere else begins a stream in the place of one that nothing
+//! followed, or else of the one that was idle for longest. Random writes make streams, too;
+//! those leave out more than they write, and do not count.
 
 use crate::ByteRange;
 
@@ -27,6 +27,8 @@ const RECENT: u64 = 16 << 20;
 struct Stream {
     /// Where it goes on.
     next: u64,
+    /// Up to where it was said to have gone on.
+    said: u64,
     /// Bytes that it has gone forward, of late.
     gone: u64,
     /// Bytes that were written for that.
@@ -55,28 +57,39 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// The guest writes there.
-    pub(super) fn wrote(&mut self, range: ByteRange) {
+    /// The guest writes there. Gives from where to where a stream has gone on, if that
+    /// counts and was not said before.
+    pub(super) fn wrote(&mut self, range: ByteRange) -> Option<(u64, u64)> {
         self.writes += 1;
         let near = self.streams.iter_mut().find(|it| it.is_near(range.offset));
         let Some(stream) = near else {
-            let new =
-                Stream { next: range.end(), last: self.writes, ..Stream::default() };
-            if let Some(idle) = self.streams.iter_mut().min_by_key(|it| it.last) {
+            let new = Stream {
+                next: range.end(),
+                said: range.offset,
+                last: self.writes,
+                ..Stream::default()
+            };
+            let followed = |it: &&mut Stream| (it.gone > 0, it.last);
+            if let Some(idle) = self.streams.iter_mut().min_by_key(followed) {
                 *idle = new;
             }
-            return;
+            return None;
         };
         stream.last = self.writes;
         stream.written = stream.written.saturating_add(range.len);
         stream.gone += range.end().saturating_sub(stream.next);
         stream.next = stream.next.max(range.end());
+        let gone_on = stream.counts().then_some((stream.said, stream.next));
+        if gone_on.is_some() {
+            stream.said = stream.next;
+        }
         if stream.gone >= RECENT {
             for stream in &mut self.streams {
                 stream.gone /= 2;
                 stream.written /= 2;
             }
         }
+        gone_on
     }
 
     /// Where the stream goes on that has gone farthest of late.
@@ -143,13 +156,15 @@ mod tests {
     }
 
     #[test]
-    fn among_random_writes_a_log_is_found() {
+    fn among_many_random_writes_a_log_is_found() {
         let mut streams = Streams::default();
         let mut at: u64 = 7;
         for commit in 0..1000 {
             write(&mut streams, (1 << 40) + commit * 8192, 8192);
-            at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            write(&mut streams, (at >> 33) % 1_000_000 * 8192, 8192);
+            for _ in 0..6 {
+                at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                write(&mut streams, (at >> 33) % 100_000_000 * 8192, 8192);
+            }
         }
         assert_eq!(streams.head(), Some((1 << 40) + 1000 * 8192));
     }

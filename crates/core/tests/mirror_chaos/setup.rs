@@ -75,6 +75,7 @@ impl Setup {
         Config {
             region: REGION,
             segment: self.segment,
+            scan_window: self.segment * 4,
             scan: self.scan,
             reads_zero: self.reads_zero,
             verify: self.verify,

@@ -5,7 +5,7 @@
 use sterna_api::{Guard as Asked, GuardState, Guarding};
 use sterna_core::Nanos;
 use sterna_core::guard::{Aim, Guard, Observation, Standing, Way};
-use sterna_core::mirror::{Allowance, Manner};
+use sterna_core::mirror::Allowance;
 use sterna_core::schedule::Schedule;
 
 use crate::clock;

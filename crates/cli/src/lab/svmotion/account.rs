@@ -134,7 +134,9 @@ fn migrations(outcome: &Outcome) -> Sheet {
         let trial = case.trial();
         let mean = |value: fn(&Trial) -> f64| case.mean(|trial| Some(value(trial)));
         let seconds = mean(Trial::seconds).unwrap_or_default();
-        let idle = outcome.idle(trial).map(|idle| seconds / idle.seconds());
+        let idle = case.idle(outcome);
+        let idle = idle.and_then(|idle| idle.mean(|trial| Some(trial.seconds())));
+        let idle = idle.map(|idle| seconds / idle);
         let told = published::migration(trial.disk, trial.state);
         let published = told.seconds.filter(|_| is_published(trial));
         let least = if told.unfinished { "more than " } else { "" };
@@ -211,9 +213,12 @@ fn sides(outcome: &Outcome) -> Sheet {
     };
     sheet("Source and destination", &head, all(outcome), |case| {
         let trial = case.trial();
-        let rate = |side: usize| case.mean(|trial| Some(ticks(trial)[side].bytes));
+        let rate_of = |case: &Case<'_>, side: usize| {
+            case.mean(|trial| Some(ticks(trial)[side].bytes))
+        };
+        let rate = |side: usize| rate_of(case, side);
         let response = |side: usize| case.mean(|trial| ticks(trial)[side].response_ms);
-        let idle = outcome.idle(trial).map(|idle| ticks(idle)[0].bytes);
+        let idle = case.idle(outcome).and_then(|idle| rate_of(&idle, 0));
         let idle = rate(0).zip(idle).map(|(source, idle)| source / idle);
         let off = trial.state == State::Off && is_published(trial);
         let published = |ms: f64| figure(off.then_some(ms));

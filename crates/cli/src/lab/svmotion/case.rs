@@ -1,6 +1,7 @@
 //! Migrations of one kind, as often as they were repeated. Pure.
 
 use super::outcome::{Mean, Outcome, Trial};
+use super::plan::State;
 
 /// The migrations of one disk in one state, way and direction; at least one.
 #[derive(Clone, Debug)]
@@ -19,6 +20,16 @@ impl<'t> Case<'t> {
             }
         }
         cases
+    }
+
+    /// The same migrations with nothing going on.
+    pub(super) fn idle(&self, outcome: &'t Outcome) -> Option<Case<'t>> {
+        let what = |case: &Case<'_>| {
+            let Trial { disk, way, forth, .. } = *case.trial();
+            (disk, way, forth)
+        };
+        let mut idle = Case::all(outcome).into_iter();
+        idle.find(|case| case.trial().state == State::Idle && what(case) == what(self))
     }
 
     /// One of them, for what they have in common.
@@ -40,6 +51,7 @@ impl<'t> Case<'t> {
 
     /// The part of the orders that was kept, over all repeats. Its error is what the
     /// seconds' scatter makes of it, or the repeats' own scatter, if that is larger.
+    /// (Repeats share some seconds without a migration: it is a little too small.)
     pub(super) fn kept(&self, outcome: &Outcome) -> Option<Mean> {
         let value = self.mean(|trial| Some(outcome.kept(trial)?.value))?;
         let each: Vec<Mean> =

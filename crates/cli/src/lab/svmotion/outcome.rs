@@ -238,13 +238,6 @@ impl Outcome {
         let seconds = (during - without * work).max(0.0) * trial.seconds();
         Some(seconds / (trial.moved.bytes as f64 / CHUNK))
     }
-
-    /// The same migration of the same disk with nothing going on.
-    pub(super) fn idle(&self, trial: &Trial) -> Option<&Trial> {
-        let what = |trial: &Trial| (trial.disk, trial.way, trial.forth);
-        let mut idle = self.trials.iter().filter(|one| one.state == State::Idle);
-        idle.find(|one| what(one) == what(trial))
-    }
 }
 
 fn mean_orders<'s>(seconds: impl Iterator<Item = &'s Second>) -> Option<Mean> {

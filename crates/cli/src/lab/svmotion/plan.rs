@@ -229,6 +229,9 @@ impl Plan {
         let moves: f64 = self.disks.iter().map(moves).sum();
         let rounds = [Link::VhostUser, Link::Nbd].map(|link| {
             let ways = self.ways_over(link).len() as f64;
+            if ways == 0.0 {
+                return 0.0;
+            }
             let ways = ways * f64::from(self.repeats);
             let calms = (1.0 + 2.0 * ways) * self.disks.len() as f64;
             let state = |state: &State| calms * self.calm(*state) + self.warm_up;
