@@ -129,7 +129,7 @@ fn where_mirrored_writes_cost_too_much_the_copy_may_cost_as_much() {
     let (mut busy, mut lost) = (0, 0.0);
     for number in 0..3000 {
         // Each MiB/s costs a hundredth of its IO/s, whatever is mirrored a tenth.
-        let loss = busy as f64 / (100 << 20) as f64;
+        let loss = busy as f64 / (100_u64 << 20) as f64;
         let guest = window((2000.0 * (1.0 - loss)) as u64, 1, 2);
         let mirrored = Nanos(guest.read.response.0 / 10);
         let copied = (busy as f64 * WINDOW.as_secs_f64()) as u64;

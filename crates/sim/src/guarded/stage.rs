@@ -161,7 +161,7 @@ impl Stage {
         self.asked.insert(id, asked);
         match asked {
             Asked::Write(_) | Asked::Twin(_) => {
-                self.destination.submit(self.now, request)
+                self.destination.submit(self.now, request);
             }
             _ => self.source.submit(self.now, request),
         }
