@@ -5,6 +5,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
+use super::bits::Bits;
 use super::course::Course;
 use super::streams::Streams;
 use super::{Config, JobKind};
@@ -29,10 +30,10 @@ pub(super) struct Copier {
     /// Bytes in a region.
     region: u64,
     scan: bool,
-    /// Regions that a scan asks about, at least.
+    /// Regions that a scan asks about: a power of two, and whole segments.
     scan_window: u64,
     window: Range<u64>,
-    holes: Vec<u64>,
+    holes: Bits,
     pub(super) rounds: HashMap<u64, u8>,
     pub(super) claims: BTreeSet<u64>,
     pub(super) wake: Option<Nanos>,
@@ -54,16 +55,18 @@ pub(super) struct Work {
 
 impl Copier {
     pub(super) fn new(config: &Config) -> Self {
+        let course = Course::new(config.regions(), config.segment / config.region);
+        let scan_window = (config.scan_window / config.region).next_power_of_two();
         Copier {
             cursor: 0,
             first_pass: true,
-            course: Course::new(config.regions(), config.segment / config.region),
+            scan_window: scan_window.max(course.segment()),
+            course,
             streams: Streams::default(),
             region: config.region,
             scan: config.scan,
-            scan_window: config.scan_window / config.region,
             window: 0..0,
-            holes: Vec::new(),
+            holes: Bits::default(),
             rounds: HashMap::new(),
             claims: BTreeSet::new(),
             wake: None,
@@ -117,8 +120,11 @@ impl Copier {
 
     /// Goes on to the next segment of the first pass, if one is left.
     pub(super) fn next_segment(&mut self) -> bool {
+        if !self.first_pass {
+            return false;
+        }
         let head = self.streams.head().map(|at| at / self.region);
-        let is = self.first_pass && self.course.go_on(head);
+        let is = self.course.go_on(head);
         if is {
             self.cursor = self.course.current().start;
         }
@@ -134,26 +140,21 @@ impl Copier {
         }
         let start = regions.start.max(self.window.start);
         for region in start..regions.end.min(self.window.end) {
-            let bit = region - self.window.start;
-            self.holes[(bit / 64) as usize] &= !(1 << (bit % 64));
+            self.holes.clear(region - self.window.start);
         }
     }
 
     pub(super) fn is_hole(&self, region: u64) -> bool {
-        self.window.contains(&region) && {
-            let bit = region - self.window.start;
-            self.holes[(bit / 64) as usize] >> (bit % 64) & 1 == 1
-        }
+        self.window.contains(&region) && self.holes.has(region - self.window.start)
     }
 
     pub(super) fn set_window(&mut self, window: Range<u64>) {
-        self.holes = vec![0; (window.end - window.start).div_ceil(64) as usize];
+        self.holes = Bits::none(window.end - window.start);
         self.window = window;
     }
 
     pub(super) fn set_hole(&mut self, region: u64) {
-        let bit = region - self.window.start;
-        self.holes[(bit / 64) as usize] |= 1 << (bit % 64);
+        self.holes.set(region - self.window.start);
     }
 
     /// What is to be gone through from where it is: the rest of its segment, or after
@@ -173,9 +174,8 @@ impl Copier {
         if !self.first_pass || !self.scan || self.window.contains(&region) {
             return None;
         }
-        let window = self.scan_window.next_power_of_two().max(self.course.segment());
-        let start = region / window * window;
-        Some(start..start + window)
+        let start = region / self.scan_window * self.scan_window;
+        Some(start..start + self.scan_window)
     }
 
     pub(super) fn rounds(&self, region: u64) -> u8 {

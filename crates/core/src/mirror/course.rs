@@ -25,6 +25,8 @@
 
 use std::ops::Range;
 
+use super::bits::Bits;
+
 /// Segments of a disk, at most: 16 KiB of memory, gone through in microseconds. Those of
 /// disks beyond 512 GiB are larger.
 const SEGMENTS_MAX: u64 = 65536;
@@ -36,8 +38,8 @@ pub(super) struct Course {
     regions: u64,
     /// Regions of a segment, a power of two.
     segment: u64,
-    /// Segments that have not begun, a bit for each.
-    left: Vec<u64>,
+    /// Segments that have not begun.
+    left: Bits,
     /// No word before this one has any.
     first: usize,
     /// Regions in them.
@@ -45,7 +47,7 @@ pub(super) struct Course {
     /// The regions of the one that is being gone through.
     current: Range<u64>,
     /// Segments that a stream has been in.
-    passed: Vec<u64>,
+    passed: Bits,
     /// A stream has come to where one has been.
     recurs: bool,
 }
@@ -55,30 +57,22 @@ impl Course {
     pub(super) fn new(regions: u64, least: u64) -> Course {
         let enough = regions.div_ceil(SEGMENTS_MAX).next_power_of_two();
         let segment = least.max(1).next_power_of_two().max(enough);
-        let words = regions.div_ceil(segment).div_ceil(64) as usize;
-        let mut course = Course {
+        let segments = regions.div_ceil(segment);
+        Course {
             regions,
             segment,
-            left: Vec::new(),
+            left: Bits::all(segments),
             first: 0,
-            ahead: 0,
+            ahead: regions,
             current: 0..0,
-            passed: vec![0; words],
+            passed: Bits::none(segments),
             recurs: false,
-        };
-        course.restart();
-        course
+        }
     }
 
     /// Begins again, with every segment left.
     pub(super) fn restart(&mut self) {
-        let segments = self.segments();
-        self.left = vec![u64::MAX; self.passed.len()];
-        if let Some(last) = self.left.last_mut()
-            && !segments.is_multiple_of(64)
-        {
-            *last = (1 << (segments % 64)) - 1;
-        }
+        self.left = Bits::all(self.segments());
         self.first = 0;
         self.ahead = self.regions;
         self.current = 0..0;
@@ -111,8 +105,8 @@ impl Course {
             return;
         }
         for segment in from..=to {
-            self.recurs |= segment > from && bit(&self.passed, segment);
-            self.passed[(segment / 64) as usize] |= 1 << (segment % 64);
+            self.recurs |= segment > from && self.passed.has(segment);
+            self.passed.set(segment);
         }
     }
 
@@ -127,7 +121,7 @@ impl Course {
             self.current = 0..0;
             return false;
         };
-        self.left[(next / 64) as usize] &= !(1 << (next % 64));
+        self.left.clear(next);
         let start = next * self.segment;
         self.current = start..(start + self.segment).min(self.regions);
         self.ahead -= self.current.end - self.current.start;
@@ -135,25 +129,25 @@ impl Course {
     }
 
     fn first_left(&mut self) -> Option<u64> {
-        let words = self.left.get(self.first..)?;
-        self.first += words.iter().position(|word| *word != 0)?;
-        let bits = u64::from(self.left[self.first].trailing_zeros());
+        let words = &self.left.words()[self.first..];
+        let at = words.iter().position(|word| *word != 0)?;
+        let bits = u64::from(words[at].trailing_zeros());
+        self.first += at;
         Some(self.first as u64 * 64 + bits)
     }
 
     /// The segment that is left and that a stream comes to last which is in `head`.
     fn last_needed(&self, head: u64) -> Option<u64> {
         let all = self.segments();
-        let new = |word: usize| self.left[word] & !self.passed[word];
-        let old = |word: usize| self.left[word] & self.passed[word];
-        let [new_near, new, old] = [
-            if self.recurs { None } else { self.back(head, all / 2, new) },
-            self.back(head, all - 1, new),
-            self.back(head, all - 1, old),
-        ];
-        let next = if self.recurs { new.or(old) } else { new_near.or(old).or(new) };
+        let (left, passed) = (self.left.words(), self.passed.words());
+        let new = |by| self.back(head, by, |word| left[word] & !passed[word]);
+        let old = || self.back(head, all - 1, |word| left[word] & passed[word]);
+        let next = match self.recurs {
+            true => new(all - 1).or_else(old),
+            false => new(all / 2).or_else(old).or_else(|| new(all - 1)),
+        };
         // The one that it is in comes last.
-        next.or_else(|| self.back(head, all, |word| self.left[word]))
+        next.or_else(|| self.back(head, all, |word| left[word]))
     }
 
     /// The first of these going back from `head`, around the disk's beginning, by so
@@ -163,10 +157,6 @@ impl Course {
         last(head.saturating_sub(by)..head, &which)
             .or_else(|| last(around.max(head)..self.segments(), &which))
     }
-}
-
-fn bit(words: &[u64], at: u64) -> bool {
-    words[(at / 64) as usize] >> (at % 64) & 1 == 1
 }
 
 /// The last bit of these that is set in words.
@@ -265,6 +255,6 @@ mod tests {
     #[test]
     fn a_large_disk_has_larger_segments() {
         let course = Course::new(1 << 30, 128);
-        assert_eq!((course.segment(), course.left.len()), (1 << 14, 1024));
+        assert_eq!((course.segment(), course.left.words().len()), (1 << 14, 1024));
     }
 }

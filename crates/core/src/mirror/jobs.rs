@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::bits::Bits;
 use super::{Job, JobId, JobKind};
 use crate::{ByteRange, Nanos};
 
@@ -17,14 +18,13 @@ pub(super) struct InFlight {
     held: u32,
     /// It belongs to the verification pass.
     pub(super) verify: bool,
-    touched: Vec<u64>,
+    touched: Bits,
 }
 
 impl InFlight {
     /// Whether a guest write touched `region` since the job began.
     pub(super) fn touched(&self, region: u64) -> bool {
-        let bit = region - self.regions.start;
-        self.touched[(bit / 64) as usize] >> (bit % 64) & 1 == 1
+        self.touched.has(region - self.regions.start)
     }
 
     /// Whether it is a copy that the source is being read for.
@@ -40,8 +40,7 @@ impl InFlight {
         let start = regions.start.max(self.regions.start);
         let end = regions.end.min(self.regions.end);
         for region in start..end {
-            let bit = region - self.regions.start;
-            self.touched[(bit / 64) as usize] |= 1 << (bit % 64);
+            self.touched.set(region - self.regions.start);
         }
     }
 }
@@ -64,7 +63,7 @@ impl Jobs {
     ) -> Job {
         let job = Job { id: JobId(self.next), kind, range };
         self.next += 1;
-        let words = (regions.end - regions.start).div_ceil(64) as usize;
+        let touched = Bits::none(regions.end - regions.start);
         self.list.push(InFlight {
             job,
             regions,
@@ -72,7 +71,7 @@ impl Jobs {
             on_source: true,
             held: 0,
             verify,
-            touched: vec![0; words],
+            touched,
         });
         job
     }

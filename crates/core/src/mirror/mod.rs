@@ -51,6 +51,7 @@
 //! `control` pauses, resumes and cancels. `Mirror::handle` applies an event and then lets each part do what
 //! has become possible; there is no other order in which things happen.
 
+mod bits;
 mod config;
 mod control;
 mod converge;

@@ -109,6 +109,12 @@ mod tests {
         streams.wrote(ByteRange::new(offset, len));
     }
 
+    /// Writes 8 KiB in one of so many places, as a multiplication scatters.
+    fn scatter(streams: &mut Streams, at: &mut u64, places: u64) {
+        *at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        write(streams, (*at >> 33) % places * 8192, 8192);
+    }
+
     /// A log's writes of 8 KiB, from one place to another.
     fn log(streams: &mut Streams, from: u64, to: u64) {
         for at in (from..to).step_by(8192) {
@@ -149,8 +155,7 @@ mod tests {
         let mut streams = Streams::default();
         let mut at: u64 = 7;
         for _ in 0..10_000 {
-            at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            write(&mut streams, (at >> 33) % 4096 * 8192, 8192);
+            scatter(&mut streams, &mut at, 4096);
         }
         assert_eq!(streams.head(), None);
     }
@@ -162,8 +167,7 @@ mod tests {
         for commit in 0..1000 {
             write(&mut streams, (1 << 40) + commit * 8192, 8192);
             for _ in 0..6 {
-                at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                write(&mut streams, (at >> 33) % 100_000_000 * 8192, 8192);
+                scatter(&mut streams, &mut at, 100_000_000);
             }
         }
         assert_eq!(streams.head(), Some((1 << 40) + 1000 * 8192));

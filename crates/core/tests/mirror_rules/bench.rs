@@ -79,11 +79,7 @@ impl Bench {
     }
 
     pub(crate) fn jobs(&self) -> Vec<Job> {
-        let job = |action: &Action| match action {
-            Action::Start(job) => Some(*job),
-            _ => None,
-        };
-        self.asked.iter().filter_map(job).collect()
+        jobs(&self.asked)
     }
 
     pub(crate) fn copied(&mut self, job: Job) -> &[Action] {
@@ -110,6 +106,15 @@ impl Bench {
         self.reach_seal();
         assert_eq!(self.tell(Event::Sealed(Ok(()))), [Action::Commit]);
     }
+}
+
+/// The jobs that are started by these.
+pub(crate) fn jobs(asked: &[Action]) -> Vec<Job> {
+    let job = |action: &Action| match action {
+        Action::Start(job) => Some(*job),
+        _ => None,
+    };
+    asked.iter().filter_map(job).collect()
 }
 
 pub(crate) fn source(id: u64) -> Action {

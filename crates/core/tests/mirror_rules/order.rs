@@ -2,11 +2,11 @@
 //! after another.
 
 use sterna_core::mirror::{
-    Action, Allowance, Config, Control, Event, Job, RequestKind, Stored,
+    Action, Allowance, Config, Control, Event, RequestKind, Stored,
 };
 use sterna_core::{ByteRange, Nanos};
 
-use crate::bench::{Bench, REGION, destination};
+use crate::bench::{Bench, REGION, destination, jobs};
 
 const SEGMENT: u64 = 16;
 const DISK: u64 = 1024;
@@ -36,14 +36,6 @@ fn write_region(bench: &mut Bench, id: &mut u64, region: u64) -> Vec<Action> {
         }
     }
     asked
-}
-
-fn jobs(asked: &[Action]) -> Vec<Job> {
-    let job = |action: &Action| match action {
-        Action::Start(job) => Some(*job),
-        _ => None,
-    };
-    asked.iter().filter_map(job).collect()
 }
 
 /// Goes through the whole disk with the guest writing a region for each two that are

@@ -1,6 +1,6 @@
 //! Migrations of one kind, as often as they were repeated. Pure.
 
-use super::outcome::{Mean, Outcome, Trial};
+use super::outcome::{Mean, Outcome, Trial, mean};
 use super::plan::State;
 
 /// The migrations of one disk in one state, way and direction; at least one.
@@ -14,7 +14,7 @@ impl<'t> Case<'t> {
     pub(super) fn all(outcome: &'t Outcome) -> Vec<Case<'t>> {
         let mut cases: Vec<Case<'t>> = Vec::new();
         for trial in &outcome.trials {
-            match cases.iter_mut().find(|case| case.trial().words() == trial.words()) {
+            match cases.iter_mut().find(|case| case.trial().kind() == trial.kind()) {
                 Some(case) => case.trials.push(trial),
                 None => cases.push(Case { trials: vec![trial] }),
             }
@@ -24,12 +24,9 @@ impl<'t> Case<'t> {
 
     /// The same migrations with nothing going on.
     pub(super) fn idle(&self, outcome: &'t Outcome) -> Option<Case<'t>> {
-        let what = |case: &Case<'_>| {
-            let Trial { disk, way, forth, .. } = *case.trial();
-            (disk, way, forth)
-        };
-        let mut idle = Case::all(outcome).into_iter();
-        idle.find(|case| case.trial().state == State::Idle && what(case) == what(self))
+        let (disk, _, way, forth) = self.trial().kind();
+        let kind = (disk, State::Idle, way, forth);
+        Case::all(outcome).into_iter().find(|case| case.trial().kind() == kind)
     }
 
     /// One of them, for what they have in common.
@@ -41,7 +38,7 @@ impl<'t> Case<'t> {
     pub(super) fn mean(&self, value: impl Fn(&Trial) -> Option<f64>) -> Option<f64> {
         let known: Vec<f64> =
             self.trials.iter().filter_map(|trial| value(trial)).collect();
-        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+        Some(mean(&known)?.value)
     }
 
     /// The largest of all repeats.
@@ -53,15 +50,12 @@ impl<'t> Case<'t> {
     /// seconds' scatter makes of it, or the repeats' own scatter, if that is larger.
     /// (Repeats share some seconds without a migration: it is a little too small.)
     pub(super) fn kept(&self, outcome: &Outcome) -> Option<Mean> {
-        let value = self.mean(|trial| Some(outcome.kept(trial)?.value))?;
         let each: Vec<Mean> =
             self.trials.iter().filter_map(|trial| outcome.kept(trial)).collect();
-        let count = each.len() as f64;
-        let squares = |of: &dyn Fn(&Mean) -> f64| each.iter().map(of).sum::<f64>();
-        let seconds = squares(&|mean| mean.error.powi(2)).sqrt() / count;
-        let scatter = squares(&|mean| (mean.value - value).powi(2));
-        let repeats = (scatter / (count - 1.0).max(1.0) / count).sqrt();
-        Some(Mean { value, error: seconds.max(repeats) })
+        let kept = mean(&each.iter().map(|one| one.value).collect::<Vec<_>>())?;
+        let squares: f64 = each.iter().map(|one| one.error.powi(2)).sum();
+        let seconds = squares.sqrt() / each.len() as f64;
+        Some(Mean { error: kept.error.max(seconds), ..kept })
     }
 }
 

@@ -46,6 +46,11 @@ impl Trial {
         format!("{}, {}, {path}, {}", self.disk, self.state, self.way)
     }
 
+    /// What repeats of it have in common.
+    pub(super) fn kind(&self) -> (Disk, State, Way, bool) {
+        (self.disk, self.state, self.way, self.forth)
+    }
+
     /// How long it took, in seconds.
     pub(super) fn seconds(&self) -> f64 {
         self.moved.seconds
@@ -244,7 +249,8 @@ fn mean_orders<'s>(seconds: impl Iterator<Item = &'s Second>) -> Option<Mean> {
     mean(&seconds.map(|second| second.orders).collect::<Vec<f64>>())
 }
 
-fn mean(values: &[f64]) -> Option<Mean> {
+/// The mean of some values, if there are any.
+pub(super) fn mean(values: &[f64]) -> Option<Mean> {
     let count = values.len() as f64;
     if values.is_empty() {
         return None;
