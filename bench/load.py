@@ -87,21 +87,31 @@ def latencies(work, prefix):
 def around(bench, mover, settings, places, before, after=0.5):
     """A move under fio, which runs for so many seconds before it and after it: every
     I/O, when the move began and was over, and whether it ended in time."""
+    found, [move] = beside(bench, mover, settings, places, before, after)
+    return found, *move
+
+
+def beside(bench, mover, settings, places, before, after, count=1):
+    """Moves to and fro under one fio, which runs for so many seconds before the first
+    and after each: every I/O, and of each move when it began and was over, and whether
+    it ended in time."""
     uri = mover.prepare(*places)
     job = {**settings, "size": bench.size, "time_based": 1,
            "runtime": LONG, "write_lat_log": "app",
            "log_unix_epoch": 1, "disable_slat": 1, "disable_lat": 1}
+    moves = []
     try:
         with Fio(bench.tools["fio"], bench.work, uri, job) as fio:
             time.sleep(BEGINS + before)
-            began = time.time()
-            ended = mover.move()
-            over = time.time()
-            time.sleep(after)
+            for _ in range(count):
+                began = time.time()
+                ended = mover.move()
+                moves.append((began, time.time(), ended))
+                time.sleep(after)
             fio.end()
     finally:
         mover.end()
-    return latencies(bench.work, "app"), began, over, ended
+    return latencies(bench.work, "app"), moves
 
 
 def window(found, since, until):

@@ -1,7 +1,8 @@
 """The programs that move a disk, with or without a client on it.
 
 A mover is prepared for a source and a destination, offers a URI (if it serves at
-all), moves, and says what CPU time it took.
+all), moves, and says what CPU time it took. Those that serve move it back the next
+time.
 """
 
 import os
@@ -14,6 +15,10 @@ from servers import QemuNbd, Sterna, cpu_seconds, wait_for
 
 class SternaMover:
     name = "sterna"
+    # What must hold.
+    guard = ()
+    # What becomes of the old image: others move the same one.
+    old_image = ("--keep-source",)
 
     def __init__(self, bench):
         self.bench = bench
@@ -21,6 +26,7 @@ class SternaMover:
         self.report = {}
 
     def prepare(self, source, destination):
+        self.way = ["here", "there"]
         self.server.start_daemon()
         self.server.adopt("here", source)
         self.directory = os.path.dirname(destination)
@@ -28,7 +34,9 @@ class SternaMover:
         return self.server.uri()
 
     def move(self):
-        done = self.server.call("migrate", "disk", "--to", "there", "--keep-source")
+        done = self.server.call("migrate", "disk", "--to", self.way[1], *self.old_image,
+                                *self.guard)
+        self.way.reverse()
         self.report = done["report"]
         return True
 
@@ -58,16 +66,11 @@ class GuardedMover(SternaMover):
     def prepare(self, source, destination):
         if self.array is None:
             return super().prepare(source, destination)
+        self.way = ["here", "there"]
         self.directory = os.path.dirname(destination)
         self.server.start_daemon()
         add_arrays(self.server, self.array, source, destination)
         return self.server.uri()
-
-    def move(self):
-        done = self.server.call("migrate", "disk", "--to", "there", "--keep-source",
-                                *self.guard)
-        self.report = done["report"]
-        return True
 
 
 # The caches of an emulated array, in proportion to such small disks: else the whole
@@ -123,10 +126,14 @@ class Mirror:
         wait_for(control, self.process)
         wait_for(nbd, self.process)
         self.qmp = Qmp(control)
+        self.way = ["src", "dst"]
         return f"nbd+unix:///disk?socket={nbd}"
 
     def move(self):
-        return self.qmp.mirror("src", "dst", self.mode, self.bench.limit, self.speed)
+        ended = self.qmp.mirror(*self.way, self.mode, self.bench.limit, self.speed)
+        if ended:
+            self.way.reverse()
+        return ended
 
     def cpu(self):
         return cpu_seconds(self.process.pid)

@@ -1,7 +1,8 @@
 //! How much of this host's processors is idle.
 //!
-//! The kernel counts in hundredths of a second, so it is looked at over a second. Where
-//! it does not tell, all of them count as idle.
+//! The kernel counts in hundredths of a second, so it is looked at over a second. Before
+//! that they count as busy: on a busy host a small disk would have moved meanwhile. Where
+//! the kernel does not tell, all of them count as idle.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -50,18 +51,17 @@ pub(crate) struct Processors {
 
 impl Processors {
     pub(crate) fn new() -> Processors {
-        Processors { since: Ticks::now().map(|ticks| (Instant::now(), ticks)), idle: 1.0 }
+        Processors { since: Ticks::now().map(|ticks| (Instant::now(), ticks)), idle: 0.0 }
     }
 
-    /// The part of them that was idle in the last second, if somebody asked meanwhile.
+    /// The part of them that was idle in the last second; none if nobody asked then.
     pub(crate) fn idle(&mut self) -> f64 {
-        if let Some((since, then)) = self.since
-            && since.elapsed() >= SPAN
-        {
-            let now = Ticks::now();
-            let is_last = since.elapsed() < 2 * SPAN;
-            self.idle = now.filter(|_| is_last).map_or(1.0, |now| now.idle_since(&then));
-            self.since = Some((Instant::now(), now.unwrap_or(then)));
+        let Some((since, then)) = self.since else { return 1.0 };
+        let passed = since.elapsed();
+        if passed >= SPAN {
+            let Some(now) = Ticks::now() else { return 1.0 };
+            self.idle = if passed < 2 * SPAN { now.idle_since(&then) } else { 0.0 };
+            self.since = Some((Instant::now(), now));
         }
         self.idle
     }
@@ -86,6 +86,6 @@ mod tests {
     fn this_host_tells() {
         let mut processors = Processors::new();
         assert!(processors.since.is_some());
-        assert_eq!(processors.idle(), 1.0, "it has not been looked at for a second");
+        assert_eq!(processors.idle(), 0.0, "it has not been looked at for a second");
     }
 }

@@ -40,6 +40,9 @@ const RESPONSES: f64 = 2.0;
 /// Or until they are so long.
 const LONG: Nanos = Nanos::from_secs(1);
 
+/// Answers that a comparison needs: of fewer, one more here than there is all or nothing.
+const FEW: u64 = 4;
+
 /// The windows after a turn in which requests are still answered that met it. What
 /// they lost is the turn's.
 const TAIL: usize = 1;
@@ -254,7 +257,7 @@ impl Turns {
         let on = sum(self.recent.range(OFF_MIN..before));
         let after = sum(self.recent.range(..CLEAN));
         let before = sum(self.recent.range(before..before + CLEAN));
-        steady(&before, &after)?;
+        steady(&before, &on, &after)?;
         let off = sum([before, after].iter());
         // Its last chunks end after it, and so do the requests that waited for them.
         let part = tail.span.as_secs_f64() / on.span.as_secs_f64().max(1e-9);
@@ -275,16 +278,17 @@ impl Turns {
         let after = sum(self.recent.range(..NEAR));
         let off = sum(self.recent.range(NEAR..before - TAIL));
         let before = sum(self.recent.range(before..before + NEAR));
-        steady(&before, &after)?;
+        steady(&before, &off, &after)?;
         (off.operations > 0).then(|| pair(&sum([before, after].iter()), &off))
     }
 }
 
-/// Nothing if the load has jumped in between, or there was none: of some requests, as
-/// those that make blocks zeroes, no answers are counted.
-fn steady(before: &Seen, after: &Seen) -> Option<()> {
+/// Nothing if the load has jumped in between, or there was next to none: of some
+/// requests, as those that make blocks zeroes, no answers are counted.
+fn steady(before: &Seen, between: &Seen, after: &Seen) -> Option<()> {
+    let answers = before.operations + between.operations + after.operations;
     let (before, after) = (before.iops(), after.iops());
-    let some = before > 0.0 && after > 0.0;
+    let some = before > 0.0 && after > 0.0 && answers >= FEW;
     (some && (before - after).abs() <= JUMP * (before + after) / 2.0).then_some(())
 }
 

@@ -1,0 +1,118 @@
+"""The guard and QEMU's mirror at one pace: beside whom does an application keep more?
+
+Sterna moves a disk to and fro under a steady application, guarded. Then QEMU's mirror
+does, at the static speed with which it takes as long. At equal time, what is kept is to
+compare without a line through other points, and many moves beside one fio vary less
+than many runs of it: each is compared with the seconds before and after it. The two
+take turns.
+
+Then it is moved with a bound on the application's p99, and its windows are counted, in
+the moves and around them.
+
+Bursty applications are not here: in the time that Sterna takes for them no static speed
+is anywhere near (part `guard`).
+"""
+
+import os
+import statistics
+
+import guard
+import load
+from table import Bars, median, table
+
+KEEPS, MIRROR, BOUNDED = "sterna, --keep 97%", "mirror", guard.CEILING
+# Moves beside one fio; each repeat of the benchmark is a turn of both.
+MOVES = 4
+# Seconds before the first and after each.
+CALM = 6.0
+
+
+def run(bench):
+    out = {}
+    for place, contestants in guard.places(bench).items():
+        for what, settings in guard.cases(place):
+            if bench.only in what and "thinktime" not in settings:
+                runs = case(bench, contestants, settings)
+                out[what] = {"runs": runs, "bars": judge(what, runs)}
+    return out
+
+
+def case(bench, contestants, settings):
+    """The moves of each contestant under one application."""
+    guarded, mirror = contestants
+    runs = {KEEPS: [], MIRROR: [], BOUNDED: []}
+    for _ in range(bench.repeats):
+        runs[KEEPS] += several(bench, guarded(), settings)
+        pace = median([one["seconds"] for one in runs[KEEPS]])
+        runs[MIRROR] += several(bench, mirror(int(bench.size / pace)), settings)
+        bound = median([one["usual_ms"] for one in runs[KEEPS]]) * guard.P99_FACTOR
+        bounded = guarded(("--p99", f"{bound:.2f}ms"))
+        runs[BOUNDED] += several(bench, bounded, settings, bound)
+    return runs
+
+
+def several(bench, mover, settings, bound=None):
+    """Some moves beside one application, and how each of them went. What is in bound is
+    told of two stretches: that of the move, and those around it."""
+    source, destination = bench.places()
+    load.fill(source, bench.size)
+    mover.old_image = ()
+    found, moves = load.beside(bench, mover, settings, (source, destination), CALM, CALM,
+                               MOVES)
+    os.unlink(source)
+    calms = [(began - CALM, began) for began, _, _ in moves]
+    calms.append((moves[-1][1], moves[-1][1] + CALM))
+    usual_ms = median([load.window(found, *calm)["p99_ms"] for calm in calms])
+    bound = bound or usual_ms * guard.P99_FACTOR
+    # One that asks at a fixed rate loses nothing before the disk is full: what counts is
+    # answered in time.
+    good = [one for one in found if one[1] <= bound] if "rate_iops" in settings else found
+    usual = [load.iops(good, *calm) for calm in calms]
+    out = []
+    for number, (began, over, ended) in enumerate(moves):
+        around = statistics.mean(usual[number:number + 2])
+        out.append({"kept": load.iops(good, began, over) / max(0.1, around),
+                    "seconds": over - began, "ended": ended, "usual_ms": usual_ms,
+                    "beside": in_bound(found, bound, [(began, over)]),
+                    "around": in_bound(found, bound, calms[number:number + 2])})
+    return out
+
+
+def in_bound(found, bound, stretches):
+    """How many windows of them are in the bound, and how many there are."""
+    windows = [load.window(found, at, at + guard.WINDOW)["p99_ms"]
+               for stretch in stretches for at in guard.steps(*stretch)]
+    return sum(p99 <= bound for p99 in windows), len(windows)
+
+
+def part(many, where):
+    """The part of the windows of all moves that was in the bound."""
+    good, all_of_them = (sum(one[where][at] for one in many) for at in (0, 1))
+    return good / all_of_them
+
+
+def mean(many):
+    """What was kept on average, and its standard error."""
+    values = [one["kept"] for one in many]
+    error = statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
+    return statistics.mean(values), error
+
+
+def judge(what, runs):
+    kept = {name: mean(many) for name, many in runs.items()}
+    table(f"At one pace, {what}",
+          ["program", "moves", "kept", "time", "in bound", "around"],
+          [[name, f"{len(many)}", "{:.3f} ± {:.3f}".format(*kept[name]),
+            f"{guard.middle(many, 'seconds'):.1f} s" if guard.ended(many)
+            else "no end", f"{part(many, 'beside'):.2f}", f"{part(many, 'around'):.2f}"]
+           for name, many in runs.items()])
+    bars = Bars()
+    bars.at_least(f"{what}: kept", kept[KEEPS][0], guard.KEEP)
+    bars.at_least(f"{what}: kept more than by the mirror",
+                  kept[KEEPS][0] - kept[MIRROR][0], -guard.LOSS_MIN)
+    # A machine whose windows are beyond the bound by themselves is nobody's failure.
+    bars.at_least(f"{what}: windows under the p99 asked for",
+                  min(1.0, part(runs[BOUNDED], "beside")
+                      / max(0.01, part(runs[BOUNDED], "around"))), guard.WINDOWS_KEPT)
+    bars.show(f"At one pace, {what}: bars")
+    return bars.rows
