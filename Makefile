@@ -62,6 +62,7 @@ lab: guest
 bench: guest
 	@scripts/deps bench
 	$(CARGO) build --release --locked --bin sterna
+	$(CARGO) build --release --locked -p sterna-engine --example vhost-load
 	@$(PYTHON) -u bench/run --sterna '$(abspath $(TARGET))/release/sterna' \
 		--work '$(abspath $(TARGET))/bench' --guest '$(abspath $(TARGET))/guest' \
 		--qemu "$$(scripts/qemu10 '$(abspath $(TARGET))/qemu10' || true)" $(BENCH)

@@ -91,10 +91,10 @@ def around(bench, mover, settings, places, before, after=0.5):
     return found, *move
 
 
-def beside(bench, mover, settings, places, before, after, count=1):
-    """Moves to and fro under one fio, which runs for so many seconds before the first
-    and after each: every I/O, and of each move when it began and was over, and whether
-    it ended in time."""
+def beside(bench, mover, settings, places, before, after, count=1, enough=LONG):
+    """Moves to and fro under one fio, so many, or until they have taken so long; fio
+    runs for so many seconds before the first and after each. Gives every I/O, and of
+    each move when it began and was over, and whether it ended in time."""
     uri = mover.prepare(*places)
     job = {**settings, "size": bench.size, "time_based": 1,
            "runtime": LONG, "write_lat_log": "app",
@@ -103,10 +103,11 @@ def beside(bench, mover, settings, places, before, after, count=1):
     try:
         with Fio(bench.tools["fio"], bench.work, uri, job) as fio:
             time.sleep(BEGINS + before)
-            for _ in range(count):
+            while len(moves) < count and enough > 0:
                 began = time.time()
                 ended = mover.move()
                 moves.append((began, time.time(), ended))
+                enough -= time.time() - began
                 time.sleep(after)
             fio.end()
     finally:

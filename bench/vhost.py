@@ -86,7 +86,7 @@ def run(bench):
     finally:
         for server in servers:
             server.stop()
-    return {"runs": runs, "bars": judge(bench, runs)}
+    return {"runs": runs, "bars": judge(bench, runs, "A guest's disk")}
 
 
 def compare(bench, machine, servers):
@@ -108,7 +108,7 @@ def compare(bench, machine, servers):
     return runs
 
 
-def judge(bench, runs):
+def judge(bench, runs, title):
     bars, rows = Bars(), []
     for name, _, _, _, bar in KINDS:
         if name not in runs:
@@ -125,7 +125,7 @@ def judge(bench, runs):
                           iops / their_iops, bar)
             bars.at_most(f"{name}: CPU, of qemu-storage-daemon's",
                          cpu / max(1e-9, their_cpu), CPU_BAR)
-    table(f"A guest's disk, {bench.repeats} runs of {bench.seconds} s each, medians",
+    table(f"{title}, {bench.repeats} runs of {bench.seconds} s each, medians",
           ["load", "sterna IO/s", "spread", "of theirs", "CPU s/100k", "of theirs"], rows)
-    bars.show("A guest's disk: the bars")
+    bars.show(f"{title}: the bars")
     return bars.rows

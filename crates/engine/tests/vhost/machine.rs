@@ -2,13 +2,14 @@
 //! requests into it. The control protocol is spoken by rust-vmm's client.
 
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use vhost::vhost_user::message::{
-    VhostUserConfigFlags, VhostUserInflight, VhostUserProtocolFeatures,
-    VhostUserVirtioFeatures,
+    VhostUserConfigFlags, VhostUserHeaderFlag, VhostUserInflight,
+    VhostUserProtocolFeatures, VhostUserVirtioFeatures,
 };
 use vhost::vhost_user::{Frontend, VhostUserFrontend};
 use vhost::{VhostBackend, VhostUserMemoryRegionInfo, VringConfigData};
@@ -33,7 +34,7 @@ const WRITE: u16 = 2;
 const TABLED: u16 = 4;
 
 /// No step of a test takes longer, however loaded the machine is.
-const LONG: Duration = Duration::from_secs(30);
+pub(crate) const LONG: Duration = Duration::from_secs(30);
 
 /// A stretch of memory: where, how long, and whether the disk may write there.
 #[derive(Clone, Copy)]
@@ -55,7 +56,19 @@ impl Memory {
         Memory { file, map }
     }
 
-    fn host(&self, guest: u64) -> u64 {
+    pub(crate) fn len(&self) -> usize {
+        MEMORY
+    }
+
+    pub(crate) fn fd(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+
+    pub(crate) fn inode(&self) -> u64 {
+        self.file.metadata().unwrap().ino()
+    }
+
+    pub(crate) fn host(&self, guest: u64) -> u64 {
         self.map.get_host_address(GuestAddress(guest)).unwrap() as u64
     }
 
@@ -129,14 +142,7 @@ impl<'a> Machine<'a> {
 
     fn start(&self, base: u16) {
         let frontend = &self.frontend;
-        let region = VhostUserMemoryRegionInfo {
-            guest_phys_addr: 0,
-            memory_size: MEMORY as u64,
-            userspace_addr: self.memory.host(0),
-            mmap_offset: 0,
-            mmap_handle: self.memory.file.as_raw_fd(),
-        };
-        frontend.set_mem_table(&[region]).unwrap();
+        frontend.set_mem_table(&[self.region()]).unwrap();
         frontend.set_vring_num(0, ENTRIES).unwrap();
         frontend.set_vring_base(0, base).unwrap();
         let config = VringConfigData {
@@ -153,6 +159,31 @@ impl<'a> Machine<'a> {
         frontend.set_vring_kick(0, &self.kick).unwrap();
         let mut frontend = frontend.clone();
         frontend.set_vring_enable(0, true).unwrap();
+    }
+
+    fn region(&self) -> VhostUserMemoryRegionInfo {
+        VhostUserMemoryRegionInfo {
+            guest_phys_addr: 0,
+            memory_size: MEMORY as u64,
+            userspace_addr: self.memory.host(0),
+            mmap_offset: 0,
+            mmap_handle: self.memory.file.as_raw_fd(),
+        }
+    }
+
+    /// From now on each message is answered.
+    pub(crate) fn waits_for_answers(&self) {
+        self.frontend.set_hdr_flags(VhostUserHeaderFlag::NEED_REPLY);
+    }
+
+    /// Takes the memory away.
+    pub(crate) fn take_memory(&mut self) -> vhost::Result<()> {
+        self.frontend.remove_mem_region(&self.region())
+    }
+
+    /// Adds it.
+    pub(crate) fn add_memory(&mut self) -> vhost::Result<()> {
+        self.frontend.add_mem_region(&self.region()).map(drop)
     }
 
     /// The disk's size, as its configuration says.
@@ -273,7 +304,7 @@ impl Machine<'_> {
     }
 }
 
-fn wait_readable(event: &EventFd, span: Duration) {
+pub(crate) fn wait_readable(event: &impl AsRawFd, span: Duration) {
     let mut asked =
         libc::pollfd { fd: event.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: it is given one entry, which lives as long as the call.

@@ -11,9 +11,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use common::{DISK, Stage, eventually, on_both};
-use machine::{DATA, Machine, Memory, Stretch};
+use machine::{DATA, LONG, Machine, Memory, Stretch, wait_readable};
 use sterna_core::qos::{ClassId, Limit, Terms};
 use sterna_engine::{Config, DiskSpec, Engine, ImageSpec};
+use virtio_driver::{
+    VhostUser, VirtioBlkFeatureFlags, VirtioBlkQueue, VirtioBlkTransport,
+    VirtioFeatureFlags,
+};
 
 const MIB: usize = 1 << 20;
 const SIZE: u64 = 8 << 20;
@@ -235,6 +239,86 @@ fn a_queue_that_makes_no_sense_harms_nobody_else() {
     let mut client = stage.client();
     client.write(0, &[7; 512]);
     assert_eq!(client.read(0, 512), vec![7; 512]);
+}
+
+#[test]
+fn a_driver_of_another_make_reads_what_it_has_written() {
+    let stage = Stage::new(sterna_engine::IoChoice::Auto, SIZE);
+    let socket = serve(&stage);
+    let features = VirtioFeatureFlags::VERSION_1
+        | VirtioFeatureFlags::RING_EVENT_IDX
+        | VirtioFeatureFlags::RING_INDIRECT_DESC;
+    let features = features.bits() | VirtioBlkFeatureFlags::MQ.bits();
+    let socket = socket.to_str().unwrap();
+    // It gives its memory region by region.
+    let mut device: Box<VirtioBlkTransport> =
+        Box::new(VhostUser::new(socket, features).unwrap());
+    assert_eq!(u64::from(device.get_config().unwrap().capacity) * 512, SIZE);
+    let memory = Memory::new();
+    let (start, len) = (memory.host(0), memory.len());
+    device.map_mem_region(start as usize, len, memory.fd(), 0).unwrap();
+    let mut queues = VirtioBlkQueue::setup_queues(&mut *device, 2, 64).unwrap();
+    let (out, back) = (pattern(MIB, 3), DATA + 2 * MIB as u64);
+    memory.put(DATA, &out);
+    for (number, queue) in queues.iter_mut().enumerate() {
+        let (kick, answered) =
+            (device.get_submission_notifier(number), device.get_completion_fd(number));
+        queue.set_used_notif_enabled(true);
+        for (writes, at) in [(true, DATA), (false, back)] {
+            let place = (number * MIB) as u64;
+            let buffer = memory.host(at) as *mut u8;
+            // SAFETY: it is in the memory, which nobody else touches meanwhile.
+            unsafe {
+                match writes {
+                    true => queue.write_raw(place, buffer, MIB, ()).unwrap(),
+                    false => queue.read_raw(place, buffer, MIB, ()).unwrap(),
+                }
+            }
+            kick.notify().unwrap();
+            wait_readable(&*answered, LONG);
+            answered.read().unwrap();
+            let answers: Vec<i32> = queue.completions().map(|it| it.ret).collect();
+            assert_eq!(answers, [0], "queue {number}, {writes}");
+        }
+        assert!(memory.get(back, MIB) == out, "queue {number}");
+        memory.put(back, &vec![0; MIB]);
+    }
+}
+
+#[test]
+fn memory_that_changes_is_there_all_the_time() {
+    let stage = Stage::new(sterna_engine::IoChoice::Auto, SIZE);
+    let socket = serve(&stage);
+    let memory = Memory::new();
+    let mut machine = Machine::connect(&socket, &memory, None);
+    machine.waits_for_answers();
+    let data = [Stretch(DATA, MIB as u32, false)];
+    // It is taken away, which does not show before it is there again, or settled.
+    machine.take_memory().expect("take it away");
+    assert_eq!(machine.ask(WRITE, 0, &data), OK);
+    machine.add_memory().expect("add it again");
+    assert_eq!(machine.ask(WRITE, 0, &data), OK);
+    assert!(machine.add_memory().is_err(), "it is there already");
+    assert!(machine.frontend_is_gone(), "what makes no sense ends the connection");
+}
+
+#[test]
+fn memory_that_was_taken_away_is_let_go() {
+    let stage = Stage::new(sterna_engine::IoChoice::Auto, SIZE);
+    let socket = serve(&stage);
+    let memory = Memory::new();
+    let mut machine = Machine::connect(&socket, &memory, None);
+    machine.waits_for_answers();
+    let maps = || fs::read_to_string("/proc/self/maps").unwrap();
+    let mapped = |memory: &Memory| {
+        let inode = format!(" {} ", memory.inode());
+        maps().lines().filter(|line| line.contains(&inode)).count()
+    };
+    // Ours and the daemon's, which is in the same process here.
+    eventually("the mapping", || mapped(&memory) == 2);
+    machine.take_memory().expect("take it away");
+    eventually("the mapping to go", || mapped(&memory) == 1);
+    assert!(!machine.frontend_is_gone());
 }
 
 #[test]

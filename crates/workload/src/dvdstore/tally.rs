@@ -32,6 +32,9 @@ pub struct Window {
     pub orders: u64,
     /// Orders a second.
     pub orders_per_s: f64,
+    /// Orders that were due in it and have been acknowledged, then or since: in a closed
+    /// loop an order is due when its user begins with it.
+    pub due: u64,
     /// Purchases that were rolled back.
     pub rollbacks: u64,
     /// Visits that ended with an error.
@@ -99,6 +102,7 @@ struct User {
 struct Part {
     began: Duration,
     times: Histogram<u64>,
+    due: u64,
     rollbacks: u64,
     errors: u64,
 }
@@ -189,11 +193,26 @@ impl Tally {
         self.users[user].since = None;
         let time = now.saturating_sub(due);
         record(&mut self.second.times, time);
+        self.was_due(due);
         if self.phase == Phase::Measured {
             record(&mut self.times[Kind::Order as usize], time);
             let pause = now.saturating_sub(self.last_order);
             self.longest_pause = self.longest_pause.max(pause);
             self.last_order = now;
+        }
+    }
+
+    /// Counts an order to the window in which it was due.
+    fn was_due(&mut self, due: Duration) {
+        if due >= self.second.began {
+            self.second.due += 1;
+            return;
+        }
+        let at_s = due.as_secs_f64() - self.start.as_secs_f64();
+        // Of those that were due before the measurement, no window tells.
+        let index = self.series.partition_point(|window| window.at_s <= at_s);
+        if let Some(window) = self.series.get_mut(index).filter(|_| at_s >= 0.0) {
+            window.due += 1;
         }
     }
 
@@ -269,6 +288,7 @@ impl Tally {
             at_s: now.as_secs_f64() - self.start.as_secs_f64(),
             orders,
             orders_per_s: orders as f64 / span,
+            due: part.due,
             rollbacks: part.rollbacks,
             errors: part.errors,
             p50_us: times.p50_us,
@@ -283,11 +303,12 @@ impl Tally {
 
 impl Part {
     fn new(began: Duration) -> Part {
-        Part { began, times: histogram(), rollbacks: 0, errors: 0 }
+        Part { began, times: histogram(), due: 0, rollbacks: 0, errors: 0 }
     }
 
     fn add(&mut self, other: &Part) {
         self.times.add(&other.times).expect("the bounds are the same");
+        self.due += other.due;
         self.rollbacks += other.rollbacks;
         self.errors += other.errors;
     }
@@ -362,6 +383,23 @@ mod tests {
         assert_eq!(figures.series[6].orders, 0);
         assert_eq!(figures.series[6].waiting_us, 6_000_000);
         assert_eq!((figures.longest_pause, figures.waiting), (s(9), s(9)));
+    }
+
+    #[test]
+    fn an_order_is_counted_to_the_window_in_which_it_was_due() {
+        let mut tally = Tally::new(1, s(1));
+        tally.begin(s(1));
+        tally.ordered(0, s(0), s(2));
+        tally.tick(s(2));
+        tally.tick(s(3));
+        // Nobody was served for two seconds; one was due at the very end of the first.
+        for due in [1500, 2000, 2500, 3000] {
+            tally.ordered(0, Duration::from_millis(due), s(3));
+        }
+        let series = tally.end(s(4)).series;
+        let due: Vec<u64> = series.iter().map(|window| window.due).collect();
+        let orders: Vec<u64> = series.iter().map(|window| window.orders).collect();
+        assert_eq!((due, orders), (vec![1, 2, 1], vec![1, 0, 4]));
     }
 
     #[test]

@@ -69,6 +69,10 @@ pub(super) struct Second {
     pub(super) at: f64,
     /// Orders a second.
     pub(super) orders: f64,
+    /// Orders that were acknowledged in it.
+    pub(super) acknowledged: u64,
+    /// Orders that were due in it, and were acknowledged at some time.
+    pub(super) due: u64,
     /// Of the response times of orders, the 99th percentile, in milliseconds; nothing
     /// of no orders.
     pub(super) p99_ms: Option<f64>,
@@ -83,6 +87,8 @@ impl Second {
         Second {
             at: from + window.at_s,
             orders: window.orders_per_s,
+            acknowledged: window.orders,
+            due: window.due,
             p99_ms: (window.orders > 0).then(|| ms(window.p99_us)),
             slowest_ms: ms(window.max_us.max(window.waiting_us)),
         }
@@ -140,13 +146,29 @@ impl Outcome {
         mean_orders(self.seconds_beside(trial))
     }
 
-    /// The part of the orders that was kept.
+    /// The part of the orders that was kept. Of those that come at their own pace it is
+    /// known how many were due meanwhile; else it is guessed from how many were made
+    /// without the migration.
     pub(super) fn kept(&self, trial: &Trial) -> Option<Mean> {
+        if trial.state == State::Low {
+            return self.kept_of_due(trial);
+        }
         let (without, during) = (self.without(trial)?, self.during(trial)?);
         let value = during.value / without.value;
         let part = |mean: Mean| (mean.error / mean.value.max(1e-9)).powi(2);
         let error = value * (part(without) + part(during)).sqrt();
         (without.value > 0.0).then_some(Mean { value, error })
+    }
+
+    fn kept_of_due(&self, trial: &Trial) -> Option<Mean> {
+        let beside = self.seconds_beside(trial);
+        let (late, due): (Vec<f64>, Vec<f64>) = beside
+            .map(|it| (it.acknowledged as f64 - it.due as f64, it.due as f64))
+            .unzip();
+        let (late, due) = (mean(&late)?, mean(&due)?);
+        let kept =
+            Mean { value: 1.0 + late.value / due.value, error: late.error / due.value };
+        (due.value > 0.0).then_some(kept)
     }
 
     /// The worst second's 99th percentile of orders, without the migration and during
@@ -285,6 +307,8 @@ pub(super) mod tests {
         let seconds = (1..=60).map(f64::from).map(|at| Second {
             at,
             orders: if is_during(at) { during } else { without },
+            acknowledged: if is_during(at) { during } else { without } as u64,
+            due: without as u64,
             p99_ms: Some(if is_during(at) { 80.0 } else { 50.0 }),
             slowest_ms: at,
         });
@@ -324,6 +348,27 @@ pub(super) mod tests {
         assert_eq!(outcome.p99_ms(&trial()), [Some(50.0), Some(80.0)]);
         assert_eq!(outcome.order_stall_ms(&trial()), Some(40.0));
         assert_eq!(outcome.disk_stall_ms(&trial()), Some(40.0));
+    }
+
+    #[test]
+    fn of_orders_that_come_at_their_own_pace_those_that_were_due_count() {
+        let mut outcome = outcome(10.0, 10.0);
+        let low = Trial { state: State::Low, ..trial() };
+        for second in
+            outcome.seconds.iter_mut().filter(|it| it.at > 20.0 && it.at <= 40.0)
+        {
+            // By chance more come.
+            (second.due, second.acknowledged) = (20, 20);
+        }
+        let kept = outcome.kept(&low).unwrap();
+        assert!((kept.value - 1.0).abs() < 1e-9 && kept.error < 1e-9, "{kept:?}");
+        for second in
+            outcome.seconds.iter_mut().filter(|it| it.at > 38.0 && it.at <= 40.0)
+        {
+            second.acknowledged = 0;
+        }
+        let kept = outcome.kept(&low).unwrap();
+        assert!((kept.value - 0.9).abs() < 1e-9 && kept.error > 0.0, "{kept:?}");
     }
 
     #[test]

@@ -154,6 +154,9 @@ pub(super) enum Link {
     Nbd,
 }
 
+/// As much without a migration as one took, in seconds, but no more than this.
+const CALM_MOST: f64 = 120.0;
+
 /// How long it is looked at a guest that does nothing, in seconds.
 const QUIET: f64 = 3.0;
 
@@ -258,6 +261,13 @@ impl Plan {
     /// orders only processors are measured.
     pub(super) fn calm(&self, state: State) -> f64 {
         if state.is_busy() { self.calm } else { QUIET }
+    }
+
+    /// The same after a migration that took so long, in seconds: as many orders as can be
+    /// made differ from minute to minute, and a long one is compared with as much.
+    pub(super) fn calm_after(&self, state: State, took: f64) -> f64 {
+        let longer = if state == State::High { took.min(CALM_MOST) } else { 0.0 };
+        self.calm(state).max(longer)
     }
 
     /// How large a disk is.

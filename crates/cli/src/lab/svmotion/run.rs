@@ -133,7 +133,7 @@ impl<'s> Run<'s> {
         let plan = self.plan;
         for &disk in &plan.disks {
             let first = self.outcome.trials.len();
-            let mut calms = vec![self.calm(state).await?];
+            let mut calms = vec![self.calm(plan.calm(state)).await?];
             let once = ways.iter().flat_map(|way| [(*way, true), (*way, false)]);
             let often = (0..plan.repeats).flat_map(|_| once.clone());
             for (way, forth) in often {
@@ -148,7 +148,8 @@ impl<'s> Run<'s> {
                 };
                 let until = self.watch.now();
                 let calm = calms.last().copied().into_iter().collect();
-                calms.push(self.calm(state).await?);
+                let quiet = plan.calm_after(state, until - from);
+                calms.push(self.calm(quiet).await?);
                 let bytes = plan.size(disk);
                 let moved = Moved { bytes, seconds, held_ms };
                 let trial = Trial { disk, state, way, forth, from, until, calm, moved };
@@ -164,10 +165,10 @@ impl<'s> Run<'s> {
         Ok(())
     }
 
-    /// A time without a migration.
-    async fn calm(&mut self, state: State) -> anyhow::Result<(f64, f64)> {
+    /// So many seconds without a migration: from when to when.
+    async fn calm(&mut self, seconds: f64) -> anyhow::Result<(f64, f64)> {
         let from = self.watch.now();
-        self.watch(self.plan.calm(state)).await?;
+        self.watch(seconds).await?;
         Ok((from, self.watch.now()))
     }
 

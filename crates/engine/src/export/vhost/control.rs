@@ -23,10 +23,10 @@ use vhost::vhost_user::message::{
 use vhost::vhost_user::{Error, GpuBackend, Result, VhostUserBackendReqHandlerMut};
 use virtio_bindings::virtio_blk::VIRTIO_BLK_F_FLUSH;
 use virtio_bindings::virtio_ring::VIRTIO_RING_F_EVENT_IDX;
-use vm_memory::{FileOffset, GuestAddress, GuestMemoryMmap, GuestRegionMmap, MmapRegion};
 
 use super::device::Device;
 use super::inflight::Area;
+use super::regions::Regions;
 use super::ring::RingSpec;
 use super::server::Served;
 use super::{QUEUE_SIZE_MAX, QUEUES_MAX, config};
@@ -45,8 +45,7 @@ pub(super) struct Control {
     /// The device's number on the reactor.
     device: u32,
     features: u64,
-    /// Where the hypervisor has the guest's memory, and where the guest has it.
-    regions: Vec<VhostUserMemoryRegion>,
+    regions: Regions,
     area: Option<Area>,
     queues: Vec<Queue>,
 }
@@ -69,7 +68,7 @@ impl Control {
         let added = call(&disk, move |reactor| reactor.add_device(place.index, &name))?;
         let device = added.map_err(Error::ReqHandlerError)?;
         let queues = vec![Queue::default(); usize::from(QUEUES_MAX)];
-        let (features, regions, area) = (0, Vec::new(), None);
+        let (features, regions, area) = (0, Regions::default(), None);
         Ok(Control { disk, device, features, regions, area, queues })
     }
 
@@ -89,14 +88,21 @@ impl Control {
         found.ok_or(Error::BackendInternalError)
     }
 
-    /// Where the guest has what the hypervisor has at this address.
-    fn translate(&self, address: u64) -> Result<u64> {
-        let inside = |region: &&VhostUserMemoryRegion| {
-            let (start, size) = (region.user_addr, region.memory_size);
-            (start..start + size).contains(&address)
-        };
-        let region = self.regions.iter().find(inside).ok_or(Error::InvalidParam)?;
-        Ok(address - region.user_addr + region.guest_phys_addr)
+    /// Whether there is memory that is there only for a moment longer.
+    pub(super) fn is_unsettled(&self) -> bool {
+        self.regions.is_unsettled()
+    }
+
+    /// That moment is over.
+    pub(super) fn settle(&mut self) -> Result<()> {
+        self.regions.settle();
+        self.tell_memory()
+    }
+
+    /// The device works in the memory that there is now.
+    fn tell_memory(&self) -> Result<()> {
+        let memory = self.regions.memory()?;
+        self.on_device(move |device| device.set_memory(memory))
     }
 
     /// What the reactor says in the end; nothing, if it drops the question. Where the
@@ -159,22 +165,6 @@ fn event(file: File) -> Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// A stretch of the guest's memory.
-fn map(region: &VhostUserMemoryRegion, file: File) -> Result<GuestRegionMmap<()>> {
-    let end = region.mmap_offset.checked_add(region.memory_size);
-    let there = file.metadata().map_err(Error::ReqHandlerError)?.len();
-    // What lies behind the end of a file cannot be touched.
-    if end.is_none_or(|end| end > there) {
-        return Err(Error::InvalidParam);
-    }
-    let size = usize::try_from(region.memory_size).map_err(|_| Error::InvalidParam)?;
-    let failed = |error| Error::ReqHandlerError(io::Error::other(error));
-    let mapped = MmapRegion::from_file(FileOffset::new(file, region.mmap_offset), size);
-    let mapped = mapped.map_err(failed)?;
-    let base = GuestAddress(region.guest_phys_addr);
-    GuestRegionMmap::new(mapped, base).ok_or(Error::InvalidParam)
-}
-
 impl VhostUserBackendReqHandlerMut for Control {
     fn set_owner(&mut self) -> Result<()> {
         Ok(())
@@ -207,15 +197,8 @@ impl VhostUserBackendReqHandlerMut for Control {
         files: Vec<File>,
         _postcopy: Option<bool>,
     ) -> Result<Option<Vec<VhostUserMemoryRegionBase>>> {
-        let pairs = regions.iter().zip(files);
-        let mut mapped =
-            pairs.map(|(region, file)| map(region, file)).collect::<Result<Vec<_>>>()?;
-        mapped.sort_by_key(|region| vm_memory::GuestMemoryRegion::start_addr(region).0);
-        let memory = GuestMemoryMmap::from_regions(mapped)
-            .map_err(|error| Error::ReqHandlerError(io::Error::other(error)))?;
-        self.regions = regions.to_vec();
-        let memory = Arc::new(memory);
-        self.on_device(move |device| device.set_memory(memory))?;
+        self.regions = Regions::of(regions, files)?;
+        self.tell_memory()?;
         Ok(None)
     }
 
@@ -237,8 +220,9 @@ impl VhostUserBackendReqHandlerMut for Control {
         available: u64,
         _log: u64,
     ) -> Result<()> {
-        let table = self.translate(descriptor)?;
-        let (avail, used) = (self.translate(available)?, self.translate(used)?);
+        let table = self.regions.translate(descriptor)?;
+        let avail = self.regions.translate(available)?;
+        let used = self.regions.translate(used)?;
         let queue = self.queue(index)?;
         (queue.table, queue.avail, queue.used) = (table, avail, used);
         Ok(())
@@ -324,8 +308,12 @@ impl VhostUserBackendReqHandlerMut for Control {
     }
 
     fn get_protocol_features(&mut self) -> Result<VhostUserProtocolFeatures> {
+        // With `REPLY_ACK` the hypervisor waits until memory that it adds is known here:
+        // else a request in it could come first, and would be refused.
         Ok(VhostUserProtocolFeatures::MQ
             | VhostUserProtocolFeatures::CONFIG
+            | VhostUserProtocolFeatures::REPLY_ACK
+            | VhostUserProtocolFeatures::CONFIGURE_MEM_SLOTS
             | VhostUserProtocolFeatures::INFLIGHT_SHMFD)
     }
 
@@ -389,20 +377,23 @@ impl VhostUserBackendReqHandlerMut for Control {
     }
 
     fn get_max_mem_slots(&mut self) -> Result<u64> {
-        Err(unsupported("memory slots"))
+        Ok(Regions::MAX)
     }
 
     fn add_mem_region(
         &mut self,
-        _region: &VhostUserSingleMemoryRegion,
-        _file: File,
+        region: &VhostUserSingleMemoryRegion,
+        file: File,
         _postcopy: Option<bool>,
     ) -> Result<Option<VhostUserMemoryRegionBase>> {
-        Err(unsupported("memory slots"))
+        self.regions.add(region, file)?;
+        self.tell_memory()?;
+        Ok(None)
     }
 
-    fn remove_mem_region(&mut self, _region: &VhostUserSingleMemoryRegion) -> Result<()> {
-        Err(unsupported("memory slots"))
+    fn remove_mem_region(&mut self, region: &VhostUserSingleMemoryRegion) -> Result<()> {
+        // The device works in what leaves until that has left.
+        self.regions.remove(region)
     }
 
     fn set_device_state_fd(

@@ -13,6 +13,7 @@
 //!
 //! - `server` listens, and `control` is what the hypervisor says: rust-vmm's `vhost` knows
 //!   the messages; each is carried out on the disk's reactor before it is answered.
+//!   `regions` are the guest's memory.
 //! - `device` is the machine's side on the reactor: it takes requests out of the `ring`s,
 //!   gives them to the disk, and puts the answers back.
 //! - `chain` walks descriptors, `request` makes sense of what they hold, and `data` is
@@ -47,6 +48,7 @@ mod control;
 mod data;
 pub(crate) mod device;
 mod inflight;
+mod regions;
 mod request;
 pub(crate) mod ring;
 mod server;

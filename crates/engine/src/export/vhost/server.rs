@@ -23,6 +23,10 @@ use crate::reactor::Shared;
 /// When the system has no descriptors or memory left, the next try is after this.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// A hypervisor that takes memory away and says nothing for so long adds none in its
+/// place.
+const SETTLES: Duration = Duration::from_secs(1);
+
 /// A socket on which a disk is served, until it is dropped.
 pub(crate) struct Server {
     listener: UnixListener,
@@ -87,6 +91,14 @@ fn shut(socket: &impl AsRawFd) {
     unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_RDWR) };
 }
 
+/// Whether nothing is said on a socket for so long.
+fn is_silent(socket: &impl AsRawFd, span: Duration) -> bool {
+    let events = libc::POLLIN;
+    let mut asked = libc::pollfd { fd: socket.as_raw_fd(), events, revents: 0 };
+    // SAFETY: it is given one entry, which lives as long as the call.
+    unsafe { libc::poll(&raw mut asked, 1, span.as_millis() as i32) == 0 }
+}
+
 fn listen(listener: &UnixListener, current: &Mutex<Option<UnixStream>>, disk: &Served) {
     loop {
         let accepted = listener.accept().and_then(|(stream, _)| {
@@ -125,8 +137,15 @@ fn listen(listener: &UnixListener, current: &Mutex<Option<UnixStream>>, disk: &S
 fn serve(stream: UnixStream, disk: &Served) -> Result<()> {
     let control = Arc::new(Mutex::new(Control::new(disk.clone())?));
     tracing::info!(disk = disk.name, "a virtual machine has come");
-    let mut handler = BackendReqHandler::from_stream(stream, control);
+    let said = stream.try_clone().map_err(Error::SocketBroken)?;
+    let mut handler = BackendReqHandler::from_stream(stream, Arc::clone(&control));
     loop {
+        if let Ok(mut control) = control.lock()
+            && control.is_unsettled()
+            && is_silent(&said, SETTLES)
+        {
+            control.settle()?;
+        }
         match handler.handle_request() {
             Ok(()) => {}
             Err(Error::Disconnected | Error::PartialMessage) => return Ok(()),
