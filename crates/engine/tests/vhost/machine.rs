@@ -34,7 +34,7 @@ const WRITE: u16 = 2;
 const TABLED: u16 = 4;
 
 /// No step of a test takes longer, however loaded the machine is.
-pub(crate) const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_secs(30);
 
 /// A stretch of memory: where, how long, and whether the disk may write there.
 #[derive(Clone, Copy)]
@@ -304,7 +304,7 @@ impl Machine<'_> {
     }
 }
 
-pub(crate) fn wait_readable(event: &impl AsRawFd, span: Duration) {
+fn wait_readable(event: &EventFd, span: Duration) {
     let mut asked =
         libc::pollfd { fd: event.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: it is given one entry, which lives as long as the call.

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use common::{DISK, Stage, eventually, on_both};
-use machine::{DATA, LONG, Machine, Memory, Stretch, wait_readable};
+use machine::{DATA, Machine, Memory, Stretch};
 use sterna_core::qos::{ClassId, Limit, Terms};
 use sterna_engine::{Config, DiskSpec, Engine, ImageSpec};
 use virtio_driver::{
@@ -261,9 +261,7 @@ fn a_driver_of_another_make_reads_what_it_has_written() {
     let (out, back) = (pattern(MIB, 3), DATA + 2 * MIB as u64);
     memory.put(DATA, &out);
     for (number, queue) in queues.iter_mut().enumerate() {
-        let (kick, answered) =
-            (device.get_submission_notifier(number), device.get_completion_fd(number));
-        queue.set_used_notif_enabled(true);
+        let kick = device.get_submission_notifier(number);
         for (writes, at) in [(true, DATA), (false, back)] {
             let place = (number * MIB) as u64;
             let buffer = memory.host(at) as *mut u8;
@@ -275,9 +273,12 @@ fn a_driver_of_another_make_reads_what_it_has_written() {
                 }
             }
             kick.notify().unwrap();
-            wait_readable(&*answered, LONG);
-            answered.read().unwrap();
-            let answers: Vec<i32> = queue.completions().map(|it| it.ret).collect();
+            // A queue that starts is woken once for nothing.
+            let mut answers = Vec::new();
+            eventually("an answer", || {
+                answers.extend(queue.completions().map(|it| it.ret));
+                !answers.is_empty()
+            });
             assert_eq!(answers, [0], "queue {number}, {writes}");
         }
         assert!(memory.get(back, MIB) == out, "queue {number}");
@@ -319,6 +320,13 @@ fn memory_that_was_taken_away_is_let_go() {
     machine.take_memory().expect("take it away");
     eventually("the mapping to go", || mapped(&memory) == 1);
     assert!(!machine.frontend_is_gone());
+    // What the machine asks for without any memory does not keep it from leaving.
+    machine.put(FLUSH, 0, &[]);
+    machine.kick();
+    drop(machine);
+    let start = Instant::now();
+    drop(stage);
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
 }
 
 #[test]

@@ -103,8 +103,8 @@ impl Device {
     }
 
     /// From now on addresses are those of this memory.
-    pub(crate) fn set_memory(&mut self, memory: Option<Memory>) {
-        self.memory = memory;
+    pub(crate) fn set_memory(&mut self, memory: Memory) {
+        self.memory = Some(memory);
     }
 
     /// Whether the guest flushes.

@@ -111,15 +111,14 @@ impl Regions {
         self.all.retain(|region| !region.leaves);
     }
 
-    /// The memory that they are; nothing if there are none.
-    pub(super) fn memory(&self) -> Result<Option<Memory>> {
+    /// The memory that they are. Without any, no address is in it.
+    pub(super) fn memory(&self) -> Result<Memory> {
         if self.all.is_empty() {
-            return Ok(None);
+            return Ok(Arc::new(GuestMemoryMmap::new()));
         }
         let mapped = self.all.iter().map(|region| Arc::clone(&region.mapped)).collect();
         // Not if two are at one place.
-        let memory = GuestMemoryMmap::from_arc_regions(mapped);
-        memory.map(|memory| Some(Arc::new(memory))).map_err(failed)
+        GuestMemoryMmap::from_arc_regions(mapped).map(Arc::new).map_err(failed)
     }
 
     /// Where the guest has what the hypervisor has at this address.
