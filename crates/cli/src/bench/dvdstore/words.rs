@@ -271,6 +271,7 @@ mod tests {
         let window = Window {
             at_s: 7199.6,
             orders: 99_999,
+            due: 0,
             orders_per_s: 9999.9,
             rollbacks: 99_999,
             errors: 99_999,
