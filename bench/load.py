@@ -109,6 +109,8 @@ def beside(bench, mover, settings, places, before, after, count=1, enough=LONG):
                 moves.append((began, time.time(), ended))
                 enough -= time.time() - began
                 time.sleep(after)
+                if not ended:
+                    break
             fio.end()
     finally:
         mover.end()

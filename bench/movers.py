@@ -94,6 +94,7 @@ class Mirror:
 
     def __init__(self, bench, mode="background", speed=None):
         self.bench = bench
+        self.limit = bench.limit
         self.mode = mode
         self.speed = speed
         self.name = f"mirror, {speed / 1e6:.0f} MB/s" if speed else "mirror, " + mode
@@ -130,7 +131,7 @@ class Mirror:
         return f"nbd+unix:///disk?socket={nbd}"
 
     def move(self):
-        ended = self.qmp.mirror(*self.way, self.mode, self.bench.limit, self.speed)
+        ended = self.qmp.mirror(*self.way, self.mode, self.limit, self.speed)
         if ended:
             self.way.reverse()
         return ended

@@ -24,6 +24,9 @@ KEEPS, MIRROR, BOUNDED = "sterna, --keep 97%", "mirror", guard.CEILING
 # Moves beside one fio, or as many as take so many seconds; each repeat of the benchmark
 # is a turn of all.
 MOVES, ENOUGH = 4, 100.0
+# A mirror that takes so many times as long does not end: it is slower than what the
+# application writes.
+PATIENCE = 2.0
 # Seconds before the first and after each.
 CALM = 6.0
 
@@ -45,7 +48,9 @@ def case(bench, contestants, settings):
     for _ in range(bench.repeats):
         runs[KEEPS] += several(bench, guarded(), settings)
         pace = median([one["seconds"] for one in runs[KEEPS]])
-        runs[MIRROR] += several(bench, mirror(int(bench.size / pace)), settings)
+        theirs = mirror(int(bench.size / pace))
+        theirs.limit = PATIENCE * pace
+        runs[MIRROR] += several(bench, theirs, settings)
         bound = median([one["usual_ms"] for one in runs[KEEPS]]) * guard.P99_FACTOR
         bounded = guarded(("--p99", f"{bound:.2f}ms"))
         runs[BOUNDED] += several(bench, bounded, settings, bound)
@@ -60,7 +65,9 @@ def several(bench, mover, settings, bound=None):
     mover.old_image = ()
     found, moves = load.beside(bench, mover, settings, (source, destination), CALM, CALM,
                                MOVES, ENOUGH)
-    os.unlink(source)
+    # An odd number of moves has taken it along.
+    if os.path.exists(source):
+        os.unlink(source)
     calms = [(began - CALM, began) for began, _, _ in moves]
     calms.append((moves[-1][1], moves[-1][1] + CALM))
     usual_ms = median([load.window(found, *calm)["p99_ms"] for calm in calms])
@@ -109,8 +116,9 @@ def judge(what, runs):
            for name, many in runs.items()])
     bars = Bars()
     bars.at_least(f"{what}: kept", kept[KEEPS][0], guard.KEEP)
-    bars.at_least(f"{what}: kept more than by the mirror",
-                  kept[KEEPS][0] - kept[MIRROR][0], -guard.LOSS_MIN)
+    if guard.ended(runs[MIRROR]):
+        bars.at_least(f"{what}: kept more than by the mirror",
+                      kept[KEEPS][0] - kept[MIRROR][0], -guard.LOSS_MIN)
     # A machine whose windows are beyond the bound by themselves is nobody's failure.
     bars.at_least(f"{what}: windows under the p99 asked for",
                   min(1.0, part(runs[BOUNDED], "beside")

@@ -1,8 +1,7 @@
 //! How much of this host's processors is idle.
 //!
-//! The kernel counts in hundredths of a second, so it is looked at over a second. Before
-//! that they count as busy: on a busy host a small disk would have moved meanwhile. Where
-//! the kernel does not tell, all of them count as idle.
+//! The kernel counts in hundredths of a second, so it is looked at over a second. Where
+//! it does not tell, all of them count as idle.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -46,21 +45,24 @@ impl Ticks {
 #[derive(Debug)]
 pub(crate) struct Processors {
     since: Option<(Instant, Ticks)>,
-    idle: f64,
+    idle: Option<f64>,
 }
 
 impl Processors {
     pub(crate) fn new() -> Processors {
-        Processors { since: Ticks::now().map(|ticks| (Instant::now(), ticks)), idle: 0.0 }
+        Processors {
+            since: Ticks::now().map(|ticks| (Instant::now(), ticks)),
+            idle: None,
+        }
     }
 
-    /// The part of them that was idle in the last second; none if nobody asked then.
-    pub(crate) fn idle(&mut self) -> f64 {
-        let Some((since, then)) = self.since else { return 1.0 };
+    /// The part of them that was idle in the last second; nothing if nobody asked then.
+    pub(crate) fn idle(&mut self) -> Option<f64> {
+        let Some((since, then)) = self.since else { return Some(1.0) };
         let passed = since.elapsed();
         if passed >= SPAN {
-            let Some(now) = Ticks::now() else { return 1.0 };
-            self.idle = if passed < 2 * SPAN { now.idle_since(&then) } else { 0.0 };
+            let Some(now) = Ticks::now() else { return Some(1.0) };
+            self.idle = (passed < 2 * SPAN).then(|| now.idle_since(&then));
             self.since = Some((Instant::now(), now));
         }
         self.idle
@@ -86,6 +88,6 @@ mod tests {
     fn this_host_tells() {
         let mut processors = Processors::new();
         assert!(processors.since.is_some());
-        assert_eq!(processors.idle(), 0.0, "it has not been looked at for a second");
+        assert_eq!(processors.idle(), None, "it has not been looked at for a second");
     }
 }

@@ -100,12 +100,15 @@ impl Guard {
         let busy = [turn, needs, self.bound()].into_iter().flatten().min();
         let manner = self.keep.as_ref().map_or(Manner::Even, Keep::manner);
         // With a deadline alone nobody is to be kept from anything.
-        let leaves_gaps = self.crowded && (turn.is_some() || self.bound().is_some());
+        // As long as it is not known: a small disk would have moved meanwhile.
+        let crowded = self.crowded || seen.idle_processors.is_none();
+        let leaves_gaps = crowded && (turn.is_some() || self.bound().is_some());
         Allowance { busy, idle: None, manner, leaves_gaps }
     }
 
-    fn look_at_processors(&mut self, idle: f64) {
-        self.crowded = idle < if self.crowded { ROOMY } else { CROWDED };
+    fn look_at_processors(&mut self, idle: Option<f64>) {
+        let bound = if self.crowded { ROOMY } else { CROWDED };
+        self.crowded = idle.map_or(self.crowded, |idle| idle < bound);
     }
 
     /// What comes is another time: nothing was copied for a while, and not to compare.

@@ -128,7 +128,7 @@ impl Measured {
             copied: self.copied,
             gone: self.gone,
             mirrored: Nanos(0),
-            idle_processors: 1.0,
+            idle_processors: Some(1.0),
         }
     }
 

@@ -46,7 +46,7 @@ fn show_mirrored(
 }
 
 fn seen(guest: &Window, copied: u64, mirrored: Nanos) -> Observation<'_> {
-    Observation { guest, copied, gone: Nanos(0), mirrored, idle_processors: 1.0 }
+    Observation { guest, copied, gone: Nanos(0), mirrored, idle_processors: Some(1.0) }
 }
 
 fn bound() -> Aim {
@@ -149,12 +149,14 @@ fn short_gaps_are_left_to_the_guest_while_all_processors_are_busy() {
     let guest = window(200, 1, 2);
     for (aim, leaves) in [(keep_97(), true), (bound(), true), (Aim::default(), false)] {
         let mut guard = Guard::new(aim);
-        let mut leaves_gaps = |idle_processors: f64| {
+        let mut leaves_gaps = |idle_processors: Option<f64>| {
             let seen = Observation { idle_processors, ..seen(&guest, 0, Nanos(0)) };
             guard.step(&seen, Way::default()).leaves_gaps
         };
+        // What is not known yet changes nothing for later.
+        assert_eq!([None, Some(0.15)].map(&mut leaves_gaps), [leaves, false], "{aim:?}");
         // Its own copying does not make it change its mind.
-        let said = [0.5, 0.15, 0.05, 0.15, 0.3, 0.15].map(&mut leaves_gaps);
+        let said = [0.5, 0.15, 0.05, 0.15, 0.3, 0.15].map(|idle| leaves_gaps(Some(idle)));
         assert_eq!(said, [false, false, leaves, leaves, false, false], "{aim:?}");
     }
 }

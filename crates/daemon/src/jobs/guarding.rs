@@ -99,7 +99,7 @@ impl Watched {
         &mut self,
         window: &Window,
         now: &Progress,
-        idle_processors: f64,
+        idle_processors: Option<f64>,
     ) -> Allowance {
         let last = self.last.replace(*now).unwrap_or(*now);
         let seen = Observation {
@@ -117,8 +117,14 @@ impl Watched {
 }
 
 impl Daemon {
-    /// One sample of one migration, with this part of the processors idle.
-    fn guard(&self, job: &Job, watched: &mut Watched, window: &Window, idle: f64) {
+    /// One sample of one migration, with this part of the processors idle, if it is known.
+    fn guard(
+        &self,
+        job: &Job,
+        watched: &mut Watched,
+        window: &Window,
+        idle: Option<f64>,
+    ) {
         let running = job.running();
         let progress = running.then(|| self.engine.progress(job.engine_id()));
         let mut told = lock(&job.leave);

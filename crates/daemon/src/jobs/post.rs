@@ -195,7 +195,7 @@ mod tests {
             copied: 0,
             gone: none,
             mirrored: none,
-            idle_processors: 1.0,
+            idle_processors: Some(1.0),
         };
         let allowance = post.step(&seen, left);
         let fares = post.report(1, allowance);

@@ -260,7 +260,7 @@ impl Mover {
             gone,
             mirrored: Nanos(0),
             // QEMU's copier uses no short gaps.
-            idle_processors: 1.0,
+            idle_processors: Some(1.0),
         };
         let guard = &self.record.guard;
         let is_another = self.post.as_ref().is_none_or(|post| post.asked() != guard);

@@ -2,6 +2,7 @@
 //! requests into it. The control protocol is spoken by rust-vmm's client.
 
 use std::fs::File;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -142,7 +143,7 @@ impl<'a> Machine<'a> {
 
     fn start(&self, base: u16) {
         let frontend = &self.frontend;
-        frontend.set_mem_table(&[self.region()]).unwrap();
+        frontend.set_mem_table(&[self.region(0..MEMORY as u64)]).unwrap();
         frontend.set_vring_num(0, ENTRIES).unwrap();
         frontend.set_vring_base(0, base).unwrap();
         let config = VringConfigData {
@@ -161,12 +162,12 @@ impl<'a> Machine<'a> {
         frontend.set_vring_enable(0, true).unwrap();
     }
 
-    fn region(&self) -> VhostUserMemoryRegionInfo {
+    fn region(&self, guest: Range<u64>) -> VhostUserMemoryRegionInfo {
         VhostUserMemoryRegionInfo {
-            guest_phys_addr: 0,
-            memory_size: MEMORY as u64,
-            userspace_addr: self.memory.host(0),
-            mmap_offset: 0,
+            guest_phys_addr: guest.start,
+            memory_size: guest.end - guest.start,
+            userspace_addr: self.memory.host(0) + guest.start,
+            mmap_offset: guest.start,
             mmap_handle: self.memory.file.as_raw_fd(),
         }
     }
@@ -176,14 +177,14 @@ impl<'a> Machine<'a> {
         self.frontend.set_hdr_flags(VhostUserHeaderFlag::NEED_REPLY);
     }
 
-    /// Takes the memory away.
-    pub(crate) fn take_memory(&mut self) -> vhost::Result<()> {
-        self.frontend.remove_mem_region(&self.region())
+    /// Takes memory away.
+    pub(crate) fn take_memory(&mut self, guest: Range<u64>) -> vhost::Result<()> {
+        self.frontend.remove_mem_region(&self.region(guest))
     }
 
-    /// Adds it.
-    pub(crate) fn add_memory(&mut self) -> vhost::Result<()> {
-        self.frontend.add_mem_region(&self.region()).map(drop)
+    /// Adds memory.
+    pub(crate) fn add_memory(&mut self, guest: Range<u64>) -> vhost::Result<()> {
+        self.frontend.add_mem_region(&self.region(guest)).map(drop)
     }
 
     /// The disk's size, as its configuration says.

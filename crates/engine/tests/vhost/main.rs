@@ -294,32 +294,45 @@ fn memory_that_changes_is_there_all_the_time() {
     let mut machine = Machine::connect(&socket, &memory, None);
     machine.waits_for_answers();
     let data = [Stretch(DATA, MIB as u32, false)];
-    // It is taken away, which does not show before it is there again, or settled.
-    machine.take_memory().expect("take it away");
+    let len = memory.len() as u64;
+    // It is taken away, and added in parts, but for a page.
+    machine.take_memory(0..len).expect("take it away");
     assert_eq!(machine.ask(WRITE, 0, &data), OK);
-    machine.add_memory().expect("add it again");
+    machine.add_memory(0..len / 2).expect("add a half");
     assert_eq!(machine.ask(WRITE, 0, &data), OK);
-    assert!(machine.add_memory().is_err(), "it is there already");
+    let behind = [Stretch(len - MIB as u64, MIB as u32, false)];
+    assert_eq!(machine.ask(WRITE, 0, &behind), OK);
+    machine.add_memory(len / 2 + 4096..len).expect("add most of the other");
+    assert_eq!(machine.ask(WRITE, 0, &behind), OK);
+    assert!(machine.add_memory(0..len).is_err(), "it is there already");
     assert!(machine.frontend_is_gone(), "what makes no sense ends the connection");
 }
 
 #[test]
-fn memory_that_was_taken_away_is_let_go() {
+fn memory_that_was_taken_away_is_let_go_when_no_queue_is_in_it() {
     let stage = Stage::new(sterna_engine::IoChoice::Auto, SIZE);
     let socket = serve(&stage);
     let memory = Memory::new();
     let mut machine = Machine::connect(&socket, &memory, None);
     machine.waits_for_answers();
-    let maps = || fs::read_to_string("/proc/self/maps").unwrap();
-    let mapped = |memory: &Memory| {
+    let mapped = || {
         let inode = format!(" {} ", memory.inode());
-        maps().lines().filter(|line| line.contains(&inode)).count()
+        let maps = fs::read_to_string("/proc/self/maps").unwrap();
+        maps.lines().filter(|line| line.contains(&inode)).count()
     };
     // Ours and the daemon's, which is in the same process here.
-    eventually("the mapping", || mapped(&memory) == 2);
-    machine.take_memory().expect("take it away");
-    eventually("the mapping to go", || mapped(&memory) == 1);
-    assert!(!machine.frontend_is_gone());
+    eventually("the mapping", || mapped() == 2);
+    let (len, page) = (memory.len() as u64, 4096);
+    // The last page is of its own.
+    machine.take_memory(0..len).expect("take all of it away");
+    machine.add_memory(0..len - page).expect("add most of it");
+    machine.take_memory(0..len - page).expect("take that away, too");
+    assert_eq!(mapped(), 3);
+    eventually("the page to go", || mapped() == 2);
+    assert_eq!(machine.ask(FLUSH, 0, &[]), OK);
+    machine.stop();
+    machine.add_memory(len - page..len).expect("add the page");
+    eventually("all but the page to go", || mapped() == 2);
     // What the machine asks for without any memory does not keep it from leaving.
     machine.put(FLUSH, 0, &[]);
     machine.kick();

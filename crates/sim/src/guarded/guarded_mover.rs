@@ -121,7 +121,7 @@ impl GuardedMover {
             copied: now.passed.0 - last.passed.0,
             gone: now.guest_gone.since(last.guest_gone),
             mirrored: now.mirror_wait.since(last.mirror_wait),
-            idle_processors: 1.0,
+            idle_processors: Some(1.0),
         };
         let allowance = self.guard.step(&seen, Way::default());
         self.mover.allow(stage.now(), allowance, &mut self.orders);

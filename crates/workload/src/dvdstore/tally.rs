@@ -32,8 +32,8 @@ pub struct Window {
     pub orders: u64,
     /// Orders a second.
     pub orders_per_s: f64,
-    /// Orders that were due in it and have been acknowledged, then or since: in a closed
-    /// loop an order is due when its user begins with it.
+    /// Orders that were due in it and have been acknowledged, then or (in the series of a
+    /// report) since. In a closed loop an order is due when its user begins with it.
     pub due: u64,
     /// Purchases that were rolled back.
     pub rollbacks: u64,
@@ -207,6 +207,9 @@ impl Tally {
         if due >= self.second.began {
             self.second.due += 1;
             return;
+        }
+        if due >= self.line.began {
+            self.line.due += 1;
         }
         let at_s = due.as_secs_f64() - self.start.as_secs_f64();
         // Of those that were due before the measurement, no window tells.

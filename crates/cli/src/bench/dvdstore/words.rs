@@ -271,8 +271,8 @@ mod tests {
         let window = Window {
             at_s: 7199.6,
             orders: 99_999,
-            due: 0,
             orders_per_s: 9999.9,
+            due: 99_999,
             rollbacks: 99_999,
             errors: 99_999,
             p50_us: 123_456,

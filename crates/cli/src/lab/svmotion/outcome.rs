@@ -136,9 +136,14 @@ impl Outcome {
         trial.calm.iter().flat_map(|&(from, until)| self.seconds(from, until))
     }
 
-    /// Orders a second without the migration.
+    /// Orders a second without the migration. What it is before and what after count alike,
+    /// however long each was looked at: a database grows.
     pub(super) fn without(&self, trial: &Trial) -> Option<Mean> {
-        mean_orders(self.seconds_without(trial))
+        let spans = trial.calm.iter().map(|&(from, until)| self.seconds(from, until));
+        let means: Vec<Mean> = spans.filter_map(mean_orders).collect();
+        let all = mean(&means.iter().map(|it| it.value).collect::<Vec<f64>>())?;
+        let squares: f64 = means.iter().map(|it| it.error.powi(2)).sum();
+        Some(Mean { value: all.value, error: squares.sqrt() / means.len() as f64 })
     }
 
     /// Orders a second during the migration.
@@ -160,15 +165,17 @@ impl Outcome {
         (without.value > 0.0).then_some(Mean { value, error })
     }
 
+    /// What is missing is by what more orders wait at the end than did at the beginning. So
+    /// chance does as much in an hour as in a second, and what it does is seen in the
+    /// seconds without the migration.
     fn kept_of_due(&self, trial: &Trial) -> Option<Mean> {
-        let beside = self.seconds_beside(trial);
-        let (late, due): (Vec<f64>, Vec<f64>) = beside
-            .map(|it| (it.acknowledged as f64 - it.due as f64, it.due as f64))
-            .unzip();
-        let (late, due) = (mean(&late)?, mean(&due)?);
-        let kept =
-            Mean { value: 1.0 + late.value / due.value, error: late.error / due.value };
-        (due.value > 0.0).then_some(kept)
+        let gained = |second: &Second| second.acknowledged as f64 - second.due as f64;
+        let beside: f64 = self.seconds_beside(trial).map(gained).sum();
+        let due: u64 = self.seconds_beside(trial).map(|second| second.due).sum();
+        let without: Vec<f64> = self.seconds_without(trial).map(gained).collect();
+        let chance = mean(&without)?.error * (without.len() as f64).sqrt();
+        let due = due as f64;
+        (due > 0.0).then(|| Mean { value: 1.0 + beside / due, error: chance / due })
     }
 
     /// The worst second's 99th percentile of orders, without the migration and during
@@ -261,7 +268,10 @@ impl Outcome {
         };
         let during = moves(self.busy(&[(trial.from, trial.until)])?);
         let without = moves(self.busy(&trial.calm)?);
-        let work = if trial.state.is_busy() { self.kept(trial)?.value } else { 1.0 };
+        let work = match trial.state.is_busy() {
+            true => self.during(trial)?.value / self.without(trial)?.value.max(1e-9),
+            false => 1.0,
+        };
         let seconds = (during - without * work).max(0.0) * trial.seconds();
         Some(seconds / (trial.moved.bytes as f64 / CHUNK))
     }
@@ -368,7 +378,14 @@ pub(super) mod tests {
             second.acknowledged = 0;
         }
         let kept = outcome.kept(&low).unwrap();
-        assert!((kept.value - 0.9).abs() < 1e-9 && kept.error > 0.0, "{kept:?}");
+        assert!((kept.value - 0.9).abs() < 1e-9 && kept.error < 1e-9, "{kept:?}");
+        // Where one waits now and then without the migration, that is chance.
+        for (at, second) in outcome.seconds.iter_mut().enumerate() {
+            second.acknowledged += if at % 2 == 0 { 1 } else { 0 };
+            second.due += if at % 2 == 0 { 0 } else { 1 };
+        }
+        let kept = outcome.kept(&low).unwrap();
+        assert!((kept.error - 1.0 / 410.0).abs() < 1e-4, "{kept:?}");
     }
 
     #[test]

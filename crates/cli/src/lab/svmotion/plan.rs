@@ -237,7 +237,9 @@ impl Plan {
             }
             let ways = ways * f64::from(self.repeats);
             let calms = (1.0 + 2.0 * ways) * self.disks.len() as f64;
-            let state = |state: &State| calms * self.calm(*state) + self.warm_up;
+            let longest = moves / 2.0 / self.disks.len() as f64;
+            let state =
+                |state: &State| calms * self.calm_after(*state, longest) + self.warm_up;
             let states = self.states_over(link);
             let calm: f64 = states.iter().map(state).sum();
             calm + ways * states.len() as f64 * moves
@@ -263,8 +265,9 @@ impl Plan {
         if state.is_busy() { self.calm } else { QUIET }
     }
 
-    /// The same after a migration that took so long, in seconds: as many orders as can be
-    /// made differ from minute to minute, and a long one is compared with as much.
+    /// The same after migrations of which the longest took so long, in seconds: as many
+    /// orders as can be made differ from minute to minute, and a long one is compared with
+    /// as much.
     pub(super) fn calm_after(&self, state: State, took: f64) -> f64 {
         let longer = if state == State::High { took.min(CALM_MOST) } else { 0.0 };
         self.calm(state).max(longer)

@@ -117,6 +117,20 @@ mod tests {
     }
 
     #[test]
+    fn orders_that_were_due_and_did_not_come_fail() {
+        let mut outcome = outcome(10.0, 10.0);
+        outcome.trials[0].state = State::Low;
+        assert_eq!(failing(&outcome), Vec::<String>::new());
+        for second in
+            outcome.seconds.iter_mut().filter(|it| it.at > 38.0 && it.at <= 40.0)
+        {
+            second.acknowledged = 0;
+        }
+        let found = failing(&outcome);
+        assert_eq!(found, ["data, low, old → new, vhost-user: orders kept"]);
+    }
+
+    #[test]
     fn of_a_mirror_without_a_guard_nothing_is_asked() {
         let mut outcome = outcome(100.0, 50.0);
         let mirrors = outcome.trials.iter_mut();

@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use vhost::VhostUserMemoryRegionBase;
 use vhost::vhost_user::message::{
@@ -59,6 +59,7 @@ struct Queue {
     used: u64,
     base: u16,
     enabled: bool,
+    runs: bool,
     call: Option<Arc<OwnedFd>>,
 }
 
@@ -88,21 +89,24 @@ impl Control {
         found.ok_or(Error::BackendInternalError)
     }
 
-    /// Whether there is memory that is there only for a moment longer.
-    pub(super) fn is_unsettled(&self) -> bool {
-        self.regions.is_unsettled()
+    /// When memory that was taken away is to be let go, if any is.
+    pub(super) fn settles_at(&self) -> Option<Instant> {
+        self.regions.settles_at()
     }
 
-    /// That moment is over.
+    /// Lets it go.
     pub(super) fn settle(&mut self) -> Result<()> {
-        self.regions.settle();
+        let running = self.queues.iter().filter(|queue| queue.runs);
+        let needed = running.flat_map(|queue| [queue.table, queue.avail, queue.used]);
+        self.regions.settle(&needed.collect::<Vec<u64>>());
         self.tell_memory()
     }
 
-    /// The device works in the memory that there is now.
+    /// The device works in the memory that there is now. What there was is unmapped here,
+    /// which may take its time, unless a request still works in it.
     fn tell_memory(&self) -> Result<()> {
         let memory = self.regions.memory()?;
-        self.on_device(move |device| device.set_memory(memory))
+        self.on_device(move |device| device.set_memory(memory)).map(drop)
     }
 
     /// What the reactor says in the end; nothing, if it drops the question. Where the
@@ -245,7 +249,7 @@ impl VhostUserBackendReqHandlerMut for Control {
         let queue = self.queue(index)?;
         // One that does not run says nothing, and is where it was to begin.
         queue.base = base.unwrap_or(queue.base);
-        queue.call = None;
+        (queue.runs, queue.call) = (false, None);
         Ok(VhostUserVringState::new(index, u32::from(queue.base)))
     }
 
@@ -292,6 +296,7 @@ impl VhostUserBackendReqHandlerMut for Control {
                 return Err(Error::InvalidParam);
             }
         }
+        self.queue(u32::from(index))?.runs = true;
         Ok(())
     }
 
@@ -308,11 +313,8 @@ impl VhostUserBackendReqHandlerMut for Control {
     }
 
     fn get_protocol_features(&mut self) -> Result<VhostUserProtocolFeatures> {
-        // With `REPLY_ACK` the hypervisor waits until memory that it adds is known here:
-        // else a request in it could come first, and would be refused.
         Ok(VhostUserProtocolFeatures::MQ
             | VhostUserProtocolFeatures::CONFIG
-            | VhostUserProtocolFeatures::REPLY_ACK
             | VhostUserProtocolFeatures::CONFIGURE_MEM_SLOTS
             | VhostUserProtocolFeatures::INFLIGHT_SHMFD)
     }

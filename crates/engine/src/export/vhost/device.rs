@@ -102,9 +102,9 @@ impl Device {
         })
     }
 
-    /// From now on addresses are those of this memory.
-    pub(crate) fn set_memory(&mut self, memory: Memory) {
-        self.memory = Some(memory);
+    /// From now on addresses are those of this memory. Gives what there was.
+    pub(crate) fn set_memory(&mut self, memory: Memory) -> Option<Memory> {
+        self.memory.replace(memory)
     }
 
     /// Whether the guest flushes.

@@ -38,7 +38,8 @@
 //!
 //! # Limits
 //!
-//! A hypervisor that cuts off memory it has shared ends us (`SIGBUS`): whoever has the
+//! A hypervisor that cuts off memory it has shared, or has taken away a moment ago (see
+//! `regions`), ends us (`SIGBUS`): whoever has the
 //! socket is trusted as much as whoever may stop the daemon. The machine cannot be
 //! moved live to another host while it has such a disk: QEMU says so.
 

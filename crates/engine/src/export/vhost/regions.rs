@@ -4,14 +4,16 @@
 //! A region is mapped once. Whoever works in it holds the memory of that moment, so it goes
 //! when the last request in it has ended.
 //!
-//! A region that changes is taken away and added anew, while the guest goes on and may ask
-//! for something in it. So what is taken away *leaves*: it is there until another one is
-//! added in its place, or until nothing more is said for a moment ([`Regions::settle`]).
+//! A region that changes is taken away and added anew, perhaps in parts, while the guest
+//! goes on and asks for something in it. So what is taken away *leaves*: what the guest has
+//! there stays until another one covers it, or until nothing was changed for a while
+//! ([`Regions::settle`]). Where a queue lies that runs, it stays in any case.
 
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use vhost::vhost_user::message::VhostUserMemoryRegion;
 use vhost::vhost_user::{Error, Result};
@@ -19,14 +21,21 @@ use vm_memory::{FileOffset, GuestAddress, GuestMemoryMmap, GuestRegionMmap, Mmap
 
 use super::Memory;
 
-/// Regions of a machine at most, with those that leave: as in QEMU, which has one for each
-/// of up to 256 modules of memory. Each is a mapping, of which a process may have 65,530.
+/// Regions of a machine at most: as in QEMU, which has one for each of up to 256 modules of
+/// memory. Each is a mapping, of which a process may have 65,530. There may be as many
+/// more that leave.
 const REGIONS_MAX: usize = 509;
+
+/// What leaves is there so long after the last change: a hypervisor takes away and adds in
+/// one go, but may be stopped in the middle of it.
+const SETTLES: Duration = Duration::from_secs(10);
 
 /// What the hypervisor has given to us.
 #[derive(Default)]
 pub(super) struct Regions {
     all: Vec<Region>,
+    /// When that was changed last, if anything leaves.
+    changed: Option<Instant>,
 }
 
 struct Region {
@@ -36,6 +45,11 @@ struct Region {
 }
 
 impl Region {
+    fn new(told: &VhostUserMemoryRegion, file: File) -> Result<Region> {
+        let mapped = Arc::new(map(told, file)?);
+        Ok(Region { told: *told, mapped, leaves: false })
+    }
+
     /// Where the guest has it.
     fn guest(&self) -> Range<u64> {
         self.told.guest_phys_addr..self.told.guest_phys_addr + self.told.memory_size
@@ -46,12 +60,31 @@ impl Region {
         self.told.user_addr..self.told.user_addr + self.told.memory_size
     }
 
-    fn is_in_the_way_of(&self, other: &Region) -> bool {
-        let overlap = |one: Range<u64>, other: Range<u64>| {
-            one.start < other.end && other.start < one.end
+    fn overlaps(&self, other: &Region) -> bool {
+        let (one, other) = (self.guest(), other.guest());
+        one.start < other.end && other.start < one.end
+    }
+
+    /// What is left of it where another one has come: before and behind that.
+    fn without(&self, other: &Region) -> Vec<Region> {
+        let (own, other) = (self.guest(), other.guest());
+        let rest =
+            [own.start..other.start.min(own.end), other.end.max(own.start)..own.end];
+        rest.into_iter().filter_map(|part| self.part(part)).collect()
+    }
+
+    /// A part of it, if there is anything in it, and it can be had: it begins and ends
+    /// between pages unless the hypervisor is odd.
+    fn part(&self, guest: Range<u64>) -> Option<Region> {
+        let skipped = guest.start - self.told.guest_phys_addr;
+        let told = VhostUserMemoryRegion {
+            guest_phys_addr: guest.start,
+            memory_size: guest.end.checked_sub(guest.start).filter(|size| *size > 0)?,
+            user_addr: self.told.user_addr + skipped,
+            mmap_offset: self.told.mmap_offset + skipped,
         };
-        overlap(self.guest(), other.guest())
-            || overlap(self.hypervisor(), other.hypervisor())
+        let file = self.mapped.file_offset()?.file().try_clone().ok()?;
+        Some(Region { leaves: self.leaves, ..Region::new(&told, file).ok()? })
     }
 }
 
@@ -77,14 +110,21 @@ impl Regions {
         if told.memory_size == 0 || !ends(told.guest_phys_addr) || !ends(told.user_addr) {
             return Err(Error::InvalidParam);
         }
-        let mapped = Arc::new(map(told, file)?);
-        let region = Region { told: *told, mapped, leaves: false };
-        self.all.retain(|old| !old.leaves || !old.is_in_the_way_of(&region));
-        if self.all.len() >= REGIONS_MAX {
+        let region = Region::new(told, file)?;
+        let covered = |old: &Region| old.leaves && old.overlaps(&region);
+        let (covered, mut all): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.all).into_iter().partition(covered);
+        all.extend(covered.iter().flat_map(|old| old.without(&region)));
+        all.push(region);
+        if all.iter().filter(|region| region.leaves).count() > REGIONS_MAX {
+            all.retain(|region| !region.leaves);
+        }
+        if all.iter().filter(|region| !region.leaves).count() > REGIONS_MAX {
             return Err(Error::InvalidParam);
         }
-        self.all.push(region);
-        self.all.sort_by_key(|region| region.told.guest_phys_addr);
+        all.sort_by_key(|region| region.told.guest_phys_addr);
+        self.all = all;
+        self.look();
         Ok(())
     }
 
@@ -98,17 +138,27 @@ impl Regions {
                 && it.memory_size == told.memory_size
         };
         self.all.iter_mut().find(is_it).ok_or(Error::InvalidParam)?.leaves = true;
+        self.look();
         Ok(())
     }
 
-    /// Whether any leaves.
-    pub(super) fn is_unsettled(&self) -> bool {
-        self.all.iter().any(|region| region.leaves)
+    fn look(&mut self) {
+        let leaves = self.all.iter().any(|region| region.leaves);
+        self.changed = leaves.then(Instant::now);
     }
 
-    /// Those that leave have left.
-    pub(super) fn settle(&mut self) {
-        self.all.retain(|region| !region.leaves);
+    /// When those that leave are to have left, if any do.
+    pub(super) fn settles_at(&self) -> Option<Instant> {
+        self.changed.map(|changed| changed + SETTLES)
+    }
+
+    /// Those that leave have left, but for those in which any of these addresses of the
+    /// guest is.
+    pub(super) fn settle(&mut self, needed: &[u64]) {
+        let is_needed =
+            |region: &Region| needed.iter().any(|at| region.guest().contains(at));
+        self.all.retain(|region| !region.leaves || is_needed(region));
+        self.changed = None;
     }
 
     /// The memory that they are. Without any, no address is in it.

@@ -12,7 +12,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use vhost::vhost_user::{BackendReqHandler, Error, Result};
 
@@ -22,10 +22,6 @@ use crate::reactor::Shared;
 
 /// When the system has no descriptors or memory left, the next try is after this.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// A hypervisor that takes memory away and says nothing for so long adds none in its
-/// place.
-const SETTLES: Duration = Duration::from_secs(1);
 
 /// A socket on which a disk is served, until it is dropped.
 pub(crate) struct Server {
@@ -91,12 +87,19 @@ fn shut(socket: &impl AsRawFd) {
     unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_RDWR) };
 }
 
-/// Whether nothing is said on a socket for so long.
-fn is_silent(socket: &impl AsRawFd, span: Duration) -> bool {
+/// Whether nothing is said on a socket until then.
+fn is_silent(socket: &impl AsRawFd, until: Instant) -> bool {
     let events = libc::POLLIN;
     let mut asked = libc::pollfd { fd: socket.as_raw_fd(), events, revents: 0 };
-    // SAFETY: it is given one entry, which lives as long as the call.
-    unsafe { libc::poll(&raw mut asked, 1, span.as_millis() as i32) == 0 }
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        // SAFETY: it is given one entry, which lives as long as the call.
+        match unsafe { libc::poll(&raw mut asked, 1, left.as_millis() as i32) } {
+            // A signal came.
+            -1 => {}
+            heard => return heard == 0,
+        }
+    }
 }
 
 fn listen(listener: &UnixListener, current: &Mutex<Option<UnixStream>>, disk: &Served) {
@@ -140,9 +143,10 @@ fn serve(stream: UnixStream, disk: &Served) -> Result<()> {
     let said = stream.try_clone().map_err(Error::SocketBroken)?;
     let mut handler = BackendReqHandler::from_stream(stream, Arc::clone(&control));
     loop {
-        if let Ok(mut control) = control.lock()
-            && control.is_unsettled()
-            && is_silent(&said, SETTLES)
+        let settles_at = control.lock().ok().and_then(|control| control.settles_at());
+        if let Some(until) = settles_at
+            && is_silent(&said, until)
+            && let Ok(mut control) = control.lock()
         {
             control.settle()?;
         }
