@@ -171,11 +171,12 @@ impl Regions {
         GuestMemoryMmap::from_arc_regions(mapped).map(Arc::new).map_err(failed)
     }
 
-    /// Where the guest has what the hypervisor has at this address.
+    /// Where the guest has what the hypervisor has at this address: now, if something else
+    /// was there that leaves.
     pub(super) fn translate(&self, address: u64) -> Result<u64> {
-        let region =
-            self.all.iter().find(|region| region.hypervisor().contains(&address));
-        let region = region.ok_or(Error::InvalidParam)?;
+        let is_in = |region: &&Region| region.hypervisor().contains(&address);
+        let found = self.all.iter().filter(is_in).min_by_key(|region| region.leaves);
+        let region = found.ok_or(Error::InvalidParam)?;
         Ok(address - region.told.user_addr + region.told.guest_phys_addr)
     }
 }
@@ -196,4 +197,30 @@ fn map(region: &VhostUserMemoryRegion, file: File) -> Result<GuestRegionMmap<()>
     let mapped = MmapRegion::from_file(FileOffset::new(file, region.mmap_offset), size);
     let base = GuestAddress(region.guest_phys_addr);
     GuestRegionMmap::new(mapped.map_err(failed)?, base).ok_or(Error::InvalidParam)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_of_what_is_there_and_not_of_what_leaves() {
+        let memory = || {
+            let file = tempfile::tempfile().unwrap();
+            file.set_len(8192).unwrap();
+            file
+        };
+        // The hypervisor has one where it had the other; the guest has it elsewhere.
+        let first = VhostUserMemoryRegion::new(0, 8192, 1 << 30, 0);
+        let second = VhostUserMemoryRegion::new(1 << 20, 4096, 1 << 30, 0);
+        let mut regions = Regions::of(&[first], vec![memory()]).unwrap();
+        assert_eq!(regions.translate((1 << 30) + 8).unwrap(), 8);
+        regions.remove(&first).unwrap();
+        assert_eq!(regions.translate((1 << 30) + 8).unwrap(), 8, "it is still there");
+        regions.add(&second, memory()).unwrap();
+        assert_eq!(regions.translate((1 << 30) + 8).unwrap(), (1 << 20) + 8);
+        regions.settle(&[]);
+        assert_eq!(regions.translate((1 << 30) + 8).unwrap(), (1 << 20) + 8);
+        assert!(regions.translate((1 << 30) + 4096).is_err(), "nothing is there");
+    }
 }
