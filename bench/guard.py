@@ -77,12 +77,12 @@ def once(bench, mover, settings, places, bound=None):
     iops = load.iops_at_work if bursty else load.iops
     before = load.window(found, began - BEFORE, began)
     bound = bound or before["p99_ms"] * P99_FACTOR
-    good = [it for it in found if it[1] <= bound] if "rate_iops" in settings else found
+    good = counted(found, settings, bound)
     usual = iops(good, began - BEFORE, began)
     if not bursty:
         usual = (usual + iops(good, over, over + CYCLE)) / 2
     kept = iops(good, began, until) / max(0.1, usual)
-    windows = [load.window(found, at, at + WINDOW) for at in steps(began, over)]
+    windows = windows_of(found, began, over)
     # A bursty one asks for nothing in its gaps.
     windows = [one["p99_ms"] for one in windows if one["iops"] or not bursty]
     return {"before": before, "during": load.window(found, began, until),
@@ -90,10 +90,17 @@ def once(bench, mover, settings, places, bound=None):
             "in_bound": sum(p99 <= bound for p99 in windows)}
 
 
-def steps(began, over):
-    """The beginnings of the windows of a move; a part of one is one."""
-    for number in range(max(1, round((over - began) / WINDOW))):
-        yield began + number * WINDOW
+def counted(found, settings, bound):
+    """The I/Os that count. One that asks at a fixed rate loses nothing before the disk is
+    full: of it, those that were answered in time."""
+    return [it for it in found if it[1] <= bound] if "rate_iops" in settings else found
+
+
+def windows_of(found, began, over):
+    """The windows of a stretch; a part of one is one."""
+    count = max(1, round((over - began) / WINDOW))
+    return [load.window(found, at, at + WINDOW)
+            for at in (began + number * WINDOW for number in range(count))]
 
 
 def alone(bench, mover, source, destination):

@@ -27,11 +27,15 @@ class SternaMover:
 
     def prepare(self, source, destination):
         self.way = ["here", "there"]
-        self.server.start_daemon()
-        self.server.adopt("here", source)
         self.directory = os.path.dirname(destination)
-        self.server.call("datastore", "add", "there", self.directory)
+        self.server.start_daemon()
+        self.add(source, destination)
         return self.server.uri()
+
+    def add(self, source, destination):
+        """The disk, and where it goes."""
+        self.server.adopt("here", source)
+        self.server.call("datastore", "add", "there", self.directory)
 
     def move(self):
         done = self.server.call("migrate", "disk", "--to", self.way[1], *self.old_image,
@@ -63,14 +67,11 @@ class GuardedMover(SternaMover):
         self.array = array
         self.guard = guard
 
-    def prepare(self, source, destination):
+    def add(self, source, destination):
         if self.array is None:
-            return super().prepare(source, destination)
-        self.way = ["here", "there"]
-        self.directory = os.path.dirname(destination)
-        self.server.start_daemon()
-        add_arrays(self.server, self.array, source, destination)
-        return self.server.uri()
+            super().add(source, destination)
+        else:
+            add_arrays(self.server, self.array, source, destination)
 
 
 # The caches of an emulated array, in proportion to such small disks: else the whole

@@ -72,9 +72,7 @@ def several(bench, mover, settings, bound=None):
     calms.append((moves[-1][1], moves[-1][1] + CALM))
     usual_ms = median([load.window(found, *calm)["p99_ms"] for calm in calms])
     bound = bound or usual_ms * guard.P99_FACTOR
-    # One that asks at a fixed rate loses nothing before the disk is full: what counts is
-    # answered in time.
-    good = [one for one in found if one[1] <= bound] if "rate_iops" in settings else found
+    good = guard.counted(found, settings, bound)
     usual = [load.iops(good, *calm) for calm in calms]
     out = []
     for number, (began, over, ended) in enumerate(moves):
@@ -88,9 +86,8 @@ def several(bench, mover, settings, bound=None):
 
 def in_bound(found, bound, stretches):
     """How many windows of them are in the bound, and how many there are."""
-    windows = [load.window(found, at, at + guard.WINDOW)["p99_ms"]
-               for stretch in stretches for at in guard.steps(*stretch)]
-    return sum(p99 <= bound for p99 in windows), len(windows)
+    windows = [one for stretch in stretches for one in guard.windows_of(found, *stretch)]
+    return sum(one["p99_ms"] <= bound for one in windows), len(windows)
 
 
 def part(many, where):

@@ -55,18 +55,24 @@ def arguments(server):
             f"vhost-user-blk-pci,chardev={server.name},num-queues=1"]
 
 
-def once(bench, machine, server, device, kind):
-    """IO/s, and CPU seconds of the server for 100,000 I/Os."""
-    _, rw, size, depth, _ = kind
+def once(server, ask):
+    """IO/s, and CPU seconds of the server for 100,000 I/Os, of which `ask` gives the first
+    and how many there were."""
     before = server.cpu()
+    iops, ios = ask()
+    return {"iops": iops, "cpu": (server.cpu() - before) * 100_000 / max(1, ios)}
+
+
+def ask(bench, machine, device, kind):
+    """Asks a guest's device for something: IO/s, and how many."""
+    _, rw, size, depth, _ = kind
     said = machine.run(
         f"fio --name=a --filename={device} --rw={rw} --bs={size} --iodepth={depth} "
         f"--ioengine=libaio --direct=1 --time_based --runtime={bench.seconds} "
         "--randrepeat=0 --output-format=json")
-    cpu = server.cpu() - before
     job = json.loads(said[said.index("{"):])["jobs"][0]
     side = job["write" if "write" in rw else "read"]
-    return {"iops": side["iops"], "cpu": cpu * 100_000 / max(1, side["total_ios"])}
+    return side["iops"], side["total_ios"]
 
 
 def run(bench):
@@ -82,28 +88,35 @@ def run(bench):
             server.start(file)
         disks = [word for server in servers for word in arguments(server)]
         with Machine(bench.guest, bench.work, bench.sockets, disks) as machine:
-            runs = compare(bench, machine, servers)
+            devices = find_devices(machine, servers)
+            runs = compare(bench, servers, lambda server, kind: ask(
+                bench, machine, devices[server.name], kind))
     finally:
         for server in servers:
             server.stop()
     return {"runs": runs, "bars": judge(bench, runs, "A guest's disk")}
 
 
-def compare(bench, machine, servers):
+def find_devices(machine, servers):
+    """What the guest calls the disk of each server."""
     # Behind the root disk in the order in which QEMU was given them; ours says its name.
     devices = ["/dev/vdb", "/dev/vdc"]
     found = machine.run("echo $(cat /sys/block/vdb/serial)")
     if found != "disk":
         raise RuntimeError(f"the first disk calls itself {found}, and not `disk`")
-    contestants = list(zip(servers, devices))
+    return {server.name: device for server, device in zip(servers, devices)}
+
+
+def compare(bench, servers, ask):
+    """The runs of each server under each load, in turns."""
     runs = {}
     for kind in KINDS:
         if bench.only not in kind[0]:
             continue
         runs[kind[0]] = {server.name: [] for server in servers}
         for repeat in range(bench.repeats):
-            for server, device in bench.turn(contestants, repeat):
-                one = once(bench, machine, server, device, kind)
+            for server in bench.turn(servers, repeat):
+                one = once(server, lambda server=server: ask(server, kind))
                 runs[kind[0]][server.name].append(one)
     return runs
 

@@ -1,6 +1,6 @@
 //! Migrations of one kind, as often as they were repeated. Pure.
 
-use super::outcome::{Mean, Outcome, Trial, mean};
+use super::outcome::{Mean, Outcome, Trial, error, mean, values};
 use super::plan::State;
 
 /// The migrations of one disk in one state, way and direction; at least one.
@@ -52,10 +52,8 @@ impl<'t> Case<'t> {
     pub(super) fn kept(&self, outcome: &Outcome) -> Option<Mean> {
         let each: Vec<Mean> =
             self.trials.iter().filter_map(|trial| outcome.kept(trial)).collect();
-        let kept = mean(&each.iter().map(|one| one.value).collect::<Vec<_>>())?;
-        let squares: f64 = each.iter().map(|one| one.error.powi(2)).sum();
-        let seconds = squares.sqrt() / each.len() as f64;
-        Some(Mean { error: kept.error.max(seconds), ..kept })
+        let kept = mean(&values(&each))?;
+        Some(Mean { error: kept.error.max(error(&each)), ..kept })
     }
 }
 

@@ -141,9 +141,7 @@ impl Outcome {
     pub(super) fn without(&self, trial: &Trial) -> Option<Mean> {
         let spans = trial.calm.iter().map(|&(from, until)| self.seconds(from, until));
         let means: Vec<Mean> = spans.filter_map(mean_orders).collect();
-        let all = mean(&means.iter().map(|it| it.value).collect::<Vec<f64>>())?;
-        let squares: f64 = means.iter().map(|it| it.error.powi(2)).sum();
-        Some(Mean { value: all.value, error: squares.sqrt() / means.len() as f64 })
+        Some(Mean { error: error(&means), ..mean(&values(&means))? })
     }
 
     /// Orders a second during the migration.
@@ -155,9 +153,13 @@ impl Outcome {
     /// known how many were due meanwhile; else it is guessed from how many were made
     /// without the migration.
     pub(super) fn kept(&self, trial: &Trial) -> Option<Mean> {
-        if trial.state == State::Low {
-            return self.kept_of_due(trial);
+        match trial.state {
+            State::Low => self.kept_of_due(trial),
+            _ => self.kept_of_usual(trial),
         }
+    }
+
+    fn kept_of_usual(&self, trial: &Trial) -> Option<Mean> {
         let (without, during) = (self.without(trial)?, self.during(trial)?);
         let value = during.value / without.value;
         let part = |mean: Mean| (mean.error / mean.value.max(1e-9)).powi(2);
@@ -268,10 +270,8 @@ impl Outcome {
         };
         let during = moves(self.busy(&[(trial.from, trial.until)])?);
         let without = moves(self.busy(&trial.calm)?);
-        let work = match trial.state.is_busy() {
-            true => self.during(trial)?.value / self.without(trial)?.value.max(1e-9),
-            false => 1.0,
-        };
+        let busy = trial.state.is_busy();
+        let work = if busy { self.kept_of_usual(trial)?.value } else { 1.0 };
         let seconds = (during - without * work).max(0.0) * trial.seconds();
         Some(seconds / (trial.moved.bytes as f64 / CHUNK))
     }
@@ -293,9 +293,29 @@ pub(super) fn mean(values: &[f64]) -> Option<Mean> {
     Some(Mean { value, error })
 }
 
+/// What each of some means is.
+pub(super) fn values(means: &[Mean]) -> Vec<f64> {
+    means.iter().map(|one| one.value).collect()
+}
+
+/// The error that the mean of some means has by their own.
+pub(super) fn error(means: &[Mean]) -> f64 {
+    let squares: f64 = means.iter().map(|one| one.error.powi(2)).sum();
+    squares.sqrt() / means.len() as f64
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+
+    /// The seconds that ended in a span.
+    pub(in super::super) fn between(
+        outcome: &mut Outcome,
+        from: f64,
+        until: f64,
+    ) -> impl Iterator<Item = &mut Second> {
+        outcome.seconds.iter_mut().filter(move |it| it.at > from && it.at <= until)
+    }
 
     /// A migration at high load, from 20 s to 40 s, of 640 chunks.
     pub(in super::super) fn trial() -> Trial {
@@ -364,19 +384,13 @@ pub(super) mod tests {
     fn of_orders_that_come_at_their_own_pace_those_that_were_due_count() {
         let mut outcome = outcome(10.0, 10.0);
         let low = Trial { state: State::Low, ..trial() };
-        for second in
-            outcome.seconds.iter_mut().filter(|it| it.at > 20.0 && it.at <= 40.0)
-        {
+        for second in between(&mut outcome, 20.0, 40.0) {
             // By chance more come.
             (second.due, second.acknowledged) = (20, 20);
         }
         let kept = outcome.kept(&low).unwrap();
         assert!((kept.value - 1.0).abs() < 1e-9 && kept.error < 1e-9, "{kept:?}");
-        for second in
-            outcome.seconds.iter_mut().filter(|it| it.at > 38.0 && it.at <= 40.0)
-        {
-            second.acknowledged = 0;
-        }
+        between(&mut outcome, 38.0, 40.0).for_each(|second| second.acknowledged = 0);
         let kept = outcome.kept(&low).unwrap();
         assert!((kept.value - 0.9).abs() < 1e-9 && kept.error < 1e-9, "{kept:?}");
         // Where one waits now and then without the migration, that is chance.

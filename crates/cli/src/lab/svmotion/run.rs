@@ -133,7 +133,6 @@ impl<'s> Run<'s> {
         let plan = self.plan;
         for &disk in &plan.disks {
             let first = self.outcome.trials.len();
-            let mut took = 0.0_f64;
             let mut calms = vec![self.calm(plan.calm(state)).await?];
             let once = ways.iter().flat_map(|way| [(*way, true), (*way, false)]);
             let often = (0..plan.repeats).flat_map(|_| once.clone());
@@ -150,8 +149,9 @@ impl<'s> Run<'s> {
                 let until = self.watch.now();
                 let calm = calms.last().copied().into_iter().collect();
                 // The one before is compared with it, too, and the next one.
-                let longest = took.max(until - from);
-                took = until - from;
+                let before = self.outcome.trials[first..].last();
+                let longest =
+                    before.map_or(0.0, |it| it.until - it.from).max(until - from);
                 calms.push(self.calm(plan.calm_after(state, longest)).await?);
                 let bytes = plan.size(disk);
                 let moved = Moved { bytes, seconds, held_ms };

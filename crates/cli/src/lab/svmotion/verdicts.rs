@@ -95,7 +95,7 @@ fn complaints(outcome: &Outcome) -> Verdict {
 
 #[cfg(test)]
 mod tests {
-    use super::super::outcome::tests::{outcome, trial};
+    use super::super::outcome::tests::{between, outcome, trial};
     use super::super::plan::{State, Way};
     use super::*;
 
@@ -121,11 +121,7 @@ mod tests {
         let mut outcome = outcome(10.0, 10.0);
         outcome.trials[0].state = State::Low;
         assert_eq!(failing(&outcome), Vec::<String>::new());
-        for second in
-            outcome.seconds.iter_mut().filter(|it| it.at > 38.0 && it.at <= 40.0)
-        {
-            second.acknowledged = 0;
-        }
+        between(&mut outcome, 38.0, 40.0).for_each(|second| second.acknowledged = 0);
         let found = failing(&outcome);
         assert_eq!(found, ["data, low, old → new, vhost-user: orders kept"]);
     }

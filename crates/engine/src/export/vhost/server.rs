@@ -95,8 +95,7 @@ fn is_silent(socket: &impl AsRawFd, until: Instant) -> bool {
         let left = until.saturating_duration_since(Instant::now());
         // SAFETY: it is given one entry, which lives as long as the call.
         match unsafe { libc::poll(&raw mut asked, 1, left.as_millis() as i32) } {
-            // A signal came.
-            -1 => {}
+            -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
             heard => return heard == 0,
         }
     }
@@ -140,12 +139,11 @@ fn listen(listener: &UnixListener, current: &Mutex<Option<UnixStream>>, disk: &S
 fn serve(stream: UnixStream, disk: &Served) -> Result<()> {
     let control = Arc::new(Mutex::new(Control::new(disk.clone())?));
     tracing::info!(disk = disk.name, "a virtual machine has come");
-    let said = stream.try_clone().map_err(Error::SocketBroken)?;
     let mut handler = BackendReqHandler::from_stream(stream, Arc::clone(&control));
     loop {
         let settles_at = control.lock().ok().and_then(|control| control.settles_at());
         if let Some(until) = settles_at
-            && is_silent(&said, until)
+            && is_silent(&handler, until)
             && let Ok(mut control) = control.lock()
         {
             control.settle()?;
