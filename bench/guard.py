@@ -44,8 +44,9 @@ LOSS_MIN = 0.01
 # The p99 that is asked for, in times of the one before.
 P99_FACTOR = 2.0
 CEILING = "sterna, --p99"
-# Windows of the response time, and the part of them that must be kept.
-WINDOW = 1.0
+# Windows of the response time: so many seconds, and longer where those have fewer I/Os
+# than a percentile needs; and the part of them that must be kept.
+WINDOW, PERCENTILE_OF = 1.0, 100
 WINDOWS_KEPT = 0.99
 # Parts of the time that a move takes alone: what the mirror's five speeds are.
 # The slowest is meant to keep what is asked for, so that nothing has to be guessed.
@@ -82,7 +83,7 @@ def once(bench, mover, settings, places, bound=None):
     if not bursty:
         usual = (usual + iops(good, over, over + CYCLE)) / 2
     kept = iops(good, began, until) / max(0.1, usual)
-    windows = windows_of(found, began, over)
+    windows = windows_of(found, settings, began, over)
     # A bursty one asks for nothing in its gaps.
     windows = [one["p99_ms"] for one in windows if one["iops"] or not bursty]
     return {"before": before, "during": load.window(found, began, until),
@@ -96,11 +97,17 @@ def counted(found, settings, bound):
     return [it for it in found if it[1] <= bound] if "rate_iops" in settings else found
 
 
-def windows_of(found, began, over):
+def width(settings):
+    """Seconds of a window under such an application. At a fixed rate it has few I/Os."""
+    return max(WINDOW, PERCENTILE_OF / settings.get("rate_iops", PERCENTILE_OF))
+
+
+def windows_of(found, settings, began, over):
     """The windows of a stretch; a part of one is one."""
-    count = max(1, round((over - began) / WINDOW))
-    return [load.window(found, at, at + WINDOW)
-            for at in (began + number * WINDOW for number in range(count))]
+    wide = width(settings)
+    count = max(1, round((over - began) / wide))
+    return [load.window(found, at, at + wide)
+            for at in (began + number * wide for number in range(count))]
 
 
 def alone(bench, mover, source, destination):

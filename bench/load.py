@@ -1,6 +1,7 @@
 """fio: as a client of a server, and directly on a file."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -124,8 +125,8 @@ def window(found, since, until):
         # Nothing ended: the whole stretch was one wait.
         return {"iops": 0.0, "p99_ms": (until - since) * 1000,
                 "max_ms": (until - since) * 1000}
-    return {"iops": len(took) / (until - since), "p99_ms": took[int(len(took) * 0.99)],
-            "max_ms": took[-1]}
+    return {"iops": len(took) / (until - since), "max_ms": took[-1],
+            "p99_ms": took[math.ceil(len(took) * 0.99) - 1]}
 
 
 def iops(found, since, until):

@@ -14,6 +14,9 @@
 //! that is approached again only slowly: without it the loop would run into the knee
 //! every few seconds.
 //!
+//! It begins with the least that a copier is given: a fast device shows what more would
+//! do only when it is done, and of a guest with few requests only after seconds.
+//!
 //! # Special cases
 //!
 //! - The edges of a burst say little about the rate: the copy was faster before the
@@ -102,7 +105,7 @@ impl Ceiling {
     pub(super) fn new(bound: Nanos) -> Self {
         Ceiling {
             bound: bound.0 as f64,
-            rate: START,
+            rate: LEAST,
             ceiling: MOST,
             recent: VecDeque::new(),
             since: 0,
@@ -173,6 +176,11 @@ impl Ceiling {
         }
     }
 
+    /// A second has too few requests for a percentile.
+    fn are_few(&self) -> bool {
+        self.recent.len() > RECENT
+    }
+
     fn follow(&mut self, p99: f64, seen: &Observation<'_>, all: &Spread) {
         let copies = seen.copied > 0;
         // What is copied in its gaps makes it no quicker.
@@ -184,7 +192,7 @@ impl Ceiling {
         self.sure = if telling { self.sure + 1 } else { 0 };
         if self.sure >= SURE {
             self.given_up = !self.given_up;
-            self.rate = if self.given_up { 0.0 } else { START };
+            self.rate = if self.given_up { 0.0 } else { LEAST };
             self.sure = 0;
         }
         if self.given_up {
@@ -192,7 +200,7 @@ impl Ceiling {
         }
         // A window above the bound by itself: more of it than one in a hundred. Of few
         // requests none speaks for itself.
-        let here = Some(&seen.guest.response).filter(|_| self.recent.len() <= RECENT);
+        let here = Some(&seen.guest.response).filter(|_| !self.are_few());
         let slow = here.and_then(|it| it.quantile(0.97));
         let slow = slow.is_some_and(|it| it.0 as f64 > self.bound);
         if (slow || p99 > self.bound) && self.since >= 2 {
@@ -214,7 +222,7 @@ impl Ceiling {
             return;
         }
         self.since = 0;
-        let aim = if self.recent.len() > RECENT { AIM_FEW } else { AIM };
+        let aim = if self.are_few() { AIM_FEW } else { AIM };
         let factor = 1.0 + G * (aim * self.bound / p99.max(1.0) - 1.0);
         let used = (2.0 * seen.copy_rate()).max(START).max(self.rate);
         self.ceiling = (self.ceiling * RISE).min(MOST);

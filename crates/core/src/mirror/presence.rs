@@ -66,7 +66,8 @@ impl Presence {
         Presence {
             waiting: false,
             seen: now,
-            pause: 0.0,
+            // Not known: whoever asks at all may ask every 30 ms, and is there then.
+            pause: QUIET_MAX.0 as f64 / PAUSES,
             gaps: Gaps::new(),
             leaves_gaps: false,
             uses: true,

@@ -40,12 +40,15 @@ pub struct Scene {
     /// It reads for so long and is quiet for so long, both above zero; or it reads all
     /// the time.
     pub bursts: Option<(Nanos, Nanos)>,
+    /// It asks at this interval, above zero, where it has not so many in flight; or as
+    /// soon as it is answered.
+    pub every: Option<Nanos>,
     /// Where it reads, or begins to write, follows from this.
     pub seed: u64,
 }
 
 /// How the application fared, and the move.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Fared {
     /// Requests that the application was answered, per second in which it asked.
     pub iops: f64,
@@ -53,6 +56,9 @@ pub struct Fared {
     pub p99: Nanos,
     /// How long the move took.
     pub took: Nanos,
+    /// The 99th percentiles of the seconds, or of a hundred requests each where those
+    /// take longer.
+    pub p99s: Vec<Nanos>,
 }
 
 impl Scene {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use sterna_core::array::{Array, Completion, Kind, Request};
-use sterna_core::measure::Window;
+use sterna_core::measure::{Spread, Window};
 use sterna_core::{ByteRange, Nanos};
 use sterna_workload::random::Random;
 
@@ -34,6 +34,10 @@ pub(super) enum Answered {
     Write(u64),
 }
 
+/// A percentile is taken of so many seconds at least in which the application asks, and
+/// of so many requests: of fewer, the 99th is the longest.
+const STRETCH: (f64, u64) = (1.0, 100);
+
 /// Two arrays, and an application.
 pub(super) struct Stage {
     scene: Scene,
@@ -50,11 +54,19 @@ pub(super) struct Stage {
     random: Random,
     /// Requests that the application has not in flight, and would.
     eager: u32,
+    /// When it asks next, if it does so at a rate.
+    next_at: Nanos,
     /// Where a log goes on.
     head: u64,
     window: Window,
     /// All windows before.
     past: Window,
+    /// The response times of which a percentile will be taken, and since which second
+    /// of those in which it asked.
+    stretch: Spread,
+    stretch_from: f64,
+    /// The 99th percentiles of the stretches before.
+    p99s: Vec<Nanos>,
 }
 
 impl Stage {
@@ -71,9 +83,13 @@ impl Stage {
             next_name: 0,
             random: Random::new(scene.seed),
             eager: scene.outstanding,
+            next_at: Nanos(0),
             head: Random::new(scene.seed).below(scene.size / scene.bytes) * scene.bytes,
             window: Window::default(),
             past: Window::default(),
+            stretch: Spread::default(),
+            stretch_from: 0.0,
+            p99s: Vec::new(),
         }
     }
 
@@ -83,10 +99,13 @@ impl Stage {
 
     /// What the application asks for now, if it asks for anything, and its name.
     pub(super) fn next_request(&mut self) -> Option<(u64, ByteRange)> {
-        if self.eager == 0 || self.quiet_until().is_some() {
+        if self.eager == 0 || self.quiet_until().is_some() || self.next_at > self.now {
             return None;
         }
         self.eager -= 1;
+        if let Some(every) = self.scene.every {
+            self.next_at = self.next_at.plus(every);
+        }
         let name = self.next_name;
         self.next_name += 1;
         self.open.insert(name, self.now);
@@ -136,6 +155,13 @@ impl Stage {
         let side = if self.scene.log { &mut window.write } else { &mut window.read };
         side.record(self.scene.bytes, took, Nanos(0), took);
         window.response.record(took);
+        self.stretch.record(took);
+        let ((seconds, requests), asking) = (STRETCH, self.asking());
+        if asking - self.stretch_from >= seconds && self.stretch.len() >= requests {
+            let stretch = std::mem::take(&mut self.stretch);
+            self.p99s.extend(stretch.quantile(0.99));
+            self.stretch_from = asking;
+        }
     }
 
     /// What the application writes is written to the destination as well.
@@ -169,7 +195,9 @@ impl Stage {
 
     /// Goes on to what happens next, but not beyond `until`; gives what was answered.
     pub(super) fn advance(&mut self, until: Nanos) -> Vec<Answered> {
-        let begins = if self.eager > 0 { self.quiet_until() } else { None };
+        let asks =
+            self.quiet_until().or((self.next_at > self.now).then_some(self.next_at));
+        let begins = if self.eager > 0 { asks } else { None };
         let next = [self.source.next_event(), self.destination.next_event(), begins];
         let next = next.into_iter().flatten().min();
         self.now = next.map_or(until, |next| next.min(until)).max(self.now);
@@ -206,6 +234,7 @@ impl Stage {
             iops: self.past.total().operations as f64 / seconds,
             p99: self.past.response.quantile(0.99).unwrap_or_default(),
             took: self.now,
+            p99s: self.p99s.clone(),
         }
     }
 }

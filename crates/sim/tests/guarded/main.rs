@@ -32,6 +32,15 @@ const CLUSTERS: [(Nanos, Nanos); 3] = [
     (Nanos::from_millis(50), Nanos::from_millis(200)),
 ];
 
+/// One that asks for next to nothing does so at this interval.
+const SELDOM: Nanos = Nanos::from_millis(50);
+
+/// The bound of its p99, in times of what it usually is.
+const P99_FACTOR: u64 = 2;
+
+/// The part of the time that it must be within that.
+const IN_BOUND: f64 = 0.99;
+
 /// Coming back to a device that the copier uses may cost it some more.
 const CLUSTERED: f64 = 0.01;
 
@@ -47,6 +56,7 @@ fn scene(array: Preset, outstanding: u32) -> Scene {
         bytes: 64 << 10,
         log: false,
         bursts: None,
+        every: None,
         seed: 7,
     }
 }
@@ -169,5 +179,56 @@ fn a_log_keeps_its_part() {
             assert!(kept >= least, "{name}, {outstanding}: {kept:.3}");
             assert!(took <= most, "{name}, {outstanding}: {took:.0} s");
         }
+    }
+}
+
+/// What moves under a bound, and beside what.
+fn bounded(array: Preset) -> Vec<Scene> {
+    let asks = [(Some(SELDOM), 1), (None, 2), (None, 16)];
+    let of = |log: bool| {
+        asks.map(|(every, outstanding)| Scene {
+            log,
+            bytes: if log { 8192 } else { 64 << 10 },
+            every,
+            ..scene(array, outstanding)
+        })
+    };
+    let bursty = [2, 16].map(|outstanding| Scene {
+        size: 4 << 30,
+        bursts: Some(BURSTS),
+        ..scene(array, outstanding)
+    });
+    [&of(false)[..], &of(true)[..], &bursty[..]].concat()
+}
+
+#[test]
+fn under_a_bound_of_its_p99_an_application_is_in_99_of_100_stretches() {
+    for scene in [Preset::OldFc, Preset::Flash2010].into_iter().flat_map(bounded) {
+        let mut usual = scene.alone().p99s;
+        usual.sort();
+        let bound = Nanos(usual[usual.len() / 2].0 * P99_FACTOR);
+        let aim = Aim { p99: Some(bound), ..Aim::default() };
+        let (mut within, mut all, mut took) = (0, 0, 0.0);
+        for turn in 0..MOVES / 2 {
+            let fared = Scene { seed: scene.seed + turn, ..scene }.guarded(aim);
+            within += fared.p99s.iter().filter(|p99| **p99 <= bound).count();
+            all += fared.p99s.len();
+            took += fared.took.as_secs_f64();
+        }
+        let part = within as f64 / all as f64;
+        let Scene { array, outstanding, log, .. } = scene;
+        let kind = match (scene.every, scene.bursts) {
+            (Some(_), _) => "seldom",
+            (_, Some(_)) => "bursts",
+            _ => "steady",
+        };
+        let what = if log { "a log" } else { "reads" };
+        println!(
+            "{}, {what}, {kind}, {outstanding} outstanding: {part:.3} of {all} stretches \
+             within {bound}, in {:.0} s",
+            array.name(),
+            2.0 * took / MOVES as f64
+        );
+        assert!(part >= IN_BOUND, "{scene:?}: {within} of {all} within {bound}");
     }
 }
