@@ -34,6 +34,8 @@ APPLICATIONS = {
 }
 LOADS = {"idle": {"iodepth": 1, "rate_iops": 20}, "low": {"iodepth": 2},
          "high": {"iodepth": 16}}
+# The place that is no emulated array.
+REAL = "disk"
 # A cycle of the bursty one: on for 2 s, off for 3 s.
 CYCLE = 5.0
 # Seconds before the move: two cycles.
@@ -176,7 +178,7 @@ def run(bench):
         wanted = {what: job for what, job in cases(place) if bench.only in what}
         if not wanted:
             continue
-        source, destination = bench.places()
+        source, destination = bench.places(emulated=place != REAL)
         load.fill(source, bench.size)
         least = median([alone(bench, contestants[1](None), source, destination)
                         for _ in range(bench.repeats)])
@@ -214,7 +216,7 @@ def picture(bench, out):
 
 def places(bench):
     """What moves on each, by the guard's options and by a speed."""
-    found = {"disk": (lambda *guard: GuardedMover(bench, None, *guard),
+    found = {REAL: (lambda *guard: GuardedMover(bench, None, *guard),
                       lambda speed: Mirror(bench, speed=speed))}
     for array in ("old-fc", "flash-2010"):
         found[array] = (

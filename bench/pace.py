@@ -43,38 +43,39 @@ def run(bench):
     for place, contestants in guard.places(bench).items():
         for what, settings in guard.cases(place):
             if bench.only in what and "thinktime" not in settings:
-                runs = case(bench, contestants, settings)
+                places = bench.places(emulated=place != guard.REAL)
+                runs = case(bench, contestants, settings, places)
                 out[what] = {"runs": runs, "bars": judge(what, runs)}
     return out
 
 
-def case(bench, contestants, settings):
+def case(bench, contestants, settings, places):
     """The moves of each contestant under one application."""
     guarded, mirror = contestants
     runs = {KEEPS: [], MIRROR: [], BOUNDED: []}
     for _ in range(bench.repeats):
-        runs[KEEPS] += several(bench, guarded(), settings)
+        runs[KEEPS] += several(bench, guarded(), settings, places)
         pace = median([one["seconds"] for one in runs[KEEPS]])
         theirs = mirror(int(bench.size / pace))
         theirs.limit = PATIENCE * pace
-        runs[MIRROR] += several(bench, theirs, settings)
+        runs[MIRROR] += several(bench, theirs, settings, places)
         usual = sorted(p99 for one in runs[KEEPS] + runs[MIRROR] for p99 in one["usual_ms"])
         bound = usual[math.ceil(len(usual) * WITHIN) - 1] * guard.P99_FACTOR
         bounded = guarded(("--p99", f"{bound:.2f}ms"))
-        runs[BOUNDED] += several(bench, bounded, settings, bound)
+        runs[BOUNDED] += several(bench, bounded, settings, places, bound)
     return runs
 
 
-def several(bench, mover, settings, bound=None):
+def several(bench, mover, settings, places, bound=None):
     """Some moves beside one application, and how each of them went. What is in bound is
     told of two stretches: that of the move, and the calm one after it."""
-    source, destination = bench.places()
+    source, destination = places
     load.fill(source, bench.size)
     mover.old_image = ()
     wide = guard.width(settings)
     calm = max(CALM, CALM_WINDOWS * wide)
     count, enough = (MOVES, ENOUGH) if bound is None else (JUDGED, JUDGED * wide)
-    found, moves = load.beside(bench, mover, settings, (source, destination), calm, calm,
+    found, moves = load.beside(bench, mover, settings, places, calm, calm,
                                count, enough)
     # An odd number of moves has taken it along.
     if os.path.exists(source):
