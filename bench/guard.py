@@ -217,7 +217,7 @@ def picture(bench, out):
 def places(bench):
     """What moves on each, by the guard's options and by a speed."""
     found = {REAL: (lambda *guard: GuardedMover(bench, None, *guard),
-                      lambda speed: Mirror(bench, speed=speed))}
+                    lambda speed: Mirror(bench, speed=speed))}
     for array in ("old-fc", "flash-2010"):
         found[array] = (
             lambda *guard, array=array: GuardedMover(bench, array, *guard),

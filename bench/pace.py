@@ -15,13 +15,12 @@ Bursty applications are not here: in the time that Sterna takes for them no stat
 is anywhere near (part `guard`).
 """
 
-import math
 import os
 import statistics
 
 import guard
 import load
-from table import Bars, median, table
+from table import Bars, median, table, within
 
 KEEPS, MIRROR, BOUNDED = "sterna, --keep 97%", "mirror", guard.CEILING
 # Moves beside one fio, or as many as take so many seconds; each repeat of the benchmark
@@ -59,8 +58,8 @@ def case(bench, contestants, settings, places):
         theirs = mirror(int(bench.size / pace))
         theirs.limit = PATIENCE * pace
         runs[MIRROR] += several(bench, theirs, settings, places)
-        usual = sorted(p99 for one in runs[KEEPS] + runs[MIRROR] for p99 in one["usual_ms"])
-        bound = usual[math.ceil(len(usual) * WITHIN) - 1] * guard.P99_FACTOR
+        usual = [p99 for one in runs[KEEPS] + runs[MIRROR] for p99 in one["usual_ms"]]
+        bound = within(usual, WITHIN) * guard.P99_FACTOR
         bounded = guarded(("--p99", f"{bound:.2f}ms"))
         runs[BOUNDED] += several(bench, bounded, settings, places, bound)
     return runs

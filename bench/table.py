@@ -1,5 +1,6 @@
 """Medians, tables and verdicts."""
 
+import math
 import statistics
 
 # Everything printed, once more as Markdown, for a page of figures.
@@ -8,6 +9,11 @@ MARKDOWN = []
 
 def median(values):
     return statistics.median(values)
+
+
+def within(values, part):
+    """What such a part of the values does not exceed: their quantile, by nearest rank."""
+    return sorted(values)[math.ceil(len(values) * part) - 1]
 
 
 def spread(values):

@@ -234,7 +234,7 @@ impl Stage {
             iops: self.past.total().operations as f64 / seconds,
             p99: self.past.response.quantile(0.99).unwrap_or_default(),
             took: self.now,
-            p99s: self.p99s.clone(),
+            p99s: std::mem::take(&mut self.p99s),
         }
     }
 }

@@ -41,6 +41,9 @@ const P99_FACTOR: u64 = 2;
 /// The part of the time that it must be within that.
 const IN_BOUND: f64 = 0.99;
 
+/// A move has many stretches, so there are fewer of them.
+const BOUNDED_MOVES: u64 = MOVES / 2;
+
 /// Coming back to a device that the copier uses may cost it some more.
 const CLUSTERED: f64 = 0.01;
 
@@ -209,7 +212,7 @@ fn under_a_bound_of_its_p99_an_application_is_in_99_of_100_stretches() {
         let bound = Nanos(usual[usual.len() / 2].0 * P99_FACTOR);
         let aim = Aim { p99: Some(bound), ..Aim::default() };
         let (mut within, mut all, mut took) = (0, 0, 0.0);
-        for turn in 0..MOVES / 2 {
+        for turn in 0..BOUNDED_MOVES {
             let fared = Scene { seed: scene.seed + turn, ..scene }.guarded(aim);
             within += fared.p99s.iter().filter(|p99| **p99 <= bound).count();
             all += fared.p99s.len();
@@ -227,7 +230,7 @@ fn under_a_bound_of_its_p99_an_application_is_in_99_of_100_stretches() {
             "{}, {what}, {kind}, {outstanding} outstanding: {part:.3} of {all} stretches \
              within {bound}, in {:.0} s",
             array.name(),
-            2.0 * took / MOVES as f64
+            took / BOUNDED_MOVES as f64
         );
         assert!(part >= IN_BOUND, "{scene:?}: {within} of {all} within {bound}");
     }
