@@ -61,7 +61,8 @@ pub enum GuardState {
     Late,
     /// It does not hold yet, and the copy gives way.
     Converging,
-    /// It cannot hold, with a reason; the copy goes on only while the disk is idle.
+    /// It cannot hold, with a reason; the copy goes on while the disk is idle, and beside
+    /// the application with little, or with what the reason allows.
     Unreachable,
     /// Its schedule is closed: nothing is copied.
     Closed,

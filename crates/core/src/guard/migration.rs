@@ -161,8 +161,8 @@ impl Guard {
         self.keep.as_ref().and_then(Keep::kept)
     }
 
-    /// The 99th percentile of the guest's response times over the last second; known
-    /// only where that is held.
+    /// The 99th percentile of the guest's response times over the last second, or of its
+    /// last hundred requests; known only where that is held, and while it asks.
     pub fn p99(&self) -> Option<Nanos> {
         self.ceiling.as_ref().and_then(Ceiling::p99)
     }

@@ -12,10 +12,11 @@
 //! `migration` is the guard of a migration, with the `aim` it was given and how it is
 //! `standing`. `keep` holds a part of the guest's IO/s by the `price` of copying, which
 //! it finds by copying in `turns`, in the one of two `gears` that costs least; `p99` holds
-//! a response time; `deadline` sees to the time. `cruise` gives one class what it was
-//! promised by slowing the others.
+//! a response time, and tells what of it is the guest's `alone`; `deadline` sees to the
+//! time. `cruise` gives one class what it was promised by slowing the others.
 
 mod aim;
+mod alone;
 pub mod cruise;
 mod deadline;
 mod gear;
@@ -33,8 +34,8 @@ pub use migration::Guard;
 pub use observation::Observation;
 pub use standing::{Standing, Unreachable};
 
-/// The rate that a loop begins with, bytes per second: three small chunks in a tenth of
-/// a second, which no device feels.
+/// The rate that a loop begins with where means are kept, bytes per second: three small
+/// chunks in a tenth of a second, which no mean shows.
 const START: f64 = (2 << 20) as f64;
 
 /// Below this, copying beside the guest is not worth what it costs: four small chunks

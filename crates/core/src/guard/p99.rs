@@ -25,12 +25,13 @@
 //!
 //! # Failures
 //!
-//! If the guest's own requests are above the bound with no copy beside them, the
-//! bound is out of reach and the copy goes on only while the guest is gone; until
-//! the guest is well below it again by itself.
+//! If the guest is above the bound whatever is copied, next to nothing is copied while it
+//! is, and it is said that the bound is out of reach (`alone`). If its writes wait for
+//! the destination meanwhile, the least is copied all the same, so that they end.
 
 use std::collections::VecDeque;
 
+use super::alone::Alone;
 use super::{LEAST, MOST, Observation, START, Standing, Unreachable};
 use crate::Nanos;
 use crate::measure::Spread;
@@ -38,7 +39,8 @@ use crate::measure::Spread;
 /// Windows of which the percentile is taken, at least: a second.
 const RECENT: usize = 10;
 
-/// At most, however few requests there are in them: ten seconds.
+/// At most, however few requests there are in them: ten seconds with answers in each
+/// window. A guest that asks for nothing for as long is another afterwards.
 const LONGEST: usize = 100;
 
 /// Windows between two steps, at least: half a second, so that half of what is seen is
@@ -67,15 +69,9 @@ const DOWN: f64 = 0.5;
 /// What is left of the ceiling.
 const CEILING: f64 = 0.8;
 
-/// The ceiling rises by this factor with each step: by half in 20 s.
+/// The ceiling rises by this factor with each step: by half in 20 s, and later where it
+/// takes longer to a hundred requests.
 const RISE: f64 = 1.01;
-
-/// Windows without a copy in which the guest must be above the bound before the target
-/// is given up, and well below it before it is tried again: 3 s.
-const SURE: u32 = 30;
-
-/// Well below the bound.
-const WELL: f64 = 0.8;
 
 /// Requests that a percentile needs: of fewer than a hundred, the 99th is the longest,
 /// and one of them may be that by chance.
@@ -84,7 +80,7 @@ const REQUESTS: u64 = 100;
 /// A loop that keeps response times below a bound.
 #[derive(Debug)]
 pub(super) struct Ceiling {
-    bound: f64,
+    bound: Nanos,
     rate: f64,
     ceiling: f64,
     recent: VecDeque<Spread>,
@@ -93,10 +89,9 @@ pub(super) struct Ceiling {
     /// Windows with answers in a row in which the guest was there for a part only.
     edges: usize,
     windows: u32,
-    /// Windows in a row without a copy and above the bound; after the target was given
-    /// up, well below it.
-    sure: u32,
-    given_up: bool,
+    /// Windows without answers in a row.
+    silent: usize,
+    alone: Alone,
     p99: Option<Nanos>,
 }
 
@@ -104,15 +99,15 @@ impl Ceiling {
     /// A loop for this bound, above zero.
     pub(super) fn new(bound: Nanos) -> Self {
         Ceiling {
-            bound: bound.0 as f64,
+            bound,
             rate: LEAST,
             ceiling: MOST,
             recent: VecDeque::new(),
             since: 0,
             edges: 0,
             windows: 0,
-            sure: 0,
-            given_up: false,
+            silent: 0,
+            alone: Alone::default(),
             p99: None,
         }
     }
@@ -120,6 +115,12 @@ impl Ceiling {
     /// Looks at a window.
     pub(super) fn step(&mut self, seen: &Observation<'_>) {
         let answers = !seen.guest.response.is_empty();
+        self.alone.look(seen, self.bound);
+        self.silent = if answers { 0 } else { self.silent.saturating_add(1) };
+        if self.silent == LONGEST {
+            self.alone = Alone::default();
+            self.interrupt();
+        }
         if answers {
             self.recent.push_back(seen.guest.response.clone());
             self.windows = self.windows.saturating_add(1);
@@ -132,7 +133,7 @@ impl Ceiling {
         self.p99 = percentile(&all);
         let tells = answers && (seen.is_busy() || self.edges >= RECENT);
         if let Some(p99) = self.p99.filter(|_| tells) {
-            self.follow(p99.0 as f64, seen, &all);
+            self.follow(p99, seen, &all);
         }
     }
 
@@ -143,24 +144,26 @@ impl Ceiling {
 
     /// The busy rate, bytes per second.
     pub(super) fn rate(&self) -> u64 {
-        if self.given_up || self.rate < LEAST { 0 } else { self.rate as u64 }
+        let least = if self.alone.is_mirrored() { LEAST } else { 0.0 };
+        if self.rate < LEAST { least as u64 } else { self.rate as u64 }
     }
 
-    /// The 99th percentile of the last second, if anything came.
+    /// The 99th percentile of the last second, or of the last hundred requests; nothing
+    /// of a guest that has not asked for long.
     pub(super) fn p99(&self) -> Option<Nanos> {
         self.p99
     }
 
     /// How it stands.
     pub(super) fn standing(&self) -> Standing {
-        let above = self.p99.is_some_and(|p99| p99.0 as f64 > self.bound);
-        match self.p99 {
-            Some(p99) if self.given_up => {
-                Standing::Unreachable(Unreachable::OwnLatency { p99 })
+        match self.alone.often() {
+            Some(slow) if self.alone.is_mirrored() => {
+                Standing::Unreachable(Unreachable::MirrorLatency { slow })
             }
-            _ if self.windows < RECENT as u32 => Standing::Learning,
-            _ if above => Standing::Converging,
-            _ => Standing::Holding,
+            Some(slow) => Standing::Unreachable(Unreachable::OwnLatency { slow }),
+            None if self.windows < RECENT as u32 => Standing::Learning,
+            None if self.p99.is_some_and(|p99| p99 > self.bound) => Standing::Converging,
+            None => Standing::Holding,
         }
     }
 
@@ -181,29 +184,14 @@ impl Ceiling {
         self.recent.len() > RECENT
     }
 
-    fn follow(&mut self, p99: f64, seen: &Observation<'_>, all: &Spread) {
-        let copies = seen.copied > 0;
-        // What is copied in its gaps makes it no quicker.
-        let telling = if self.given_up {
-            p99 < WELL * self.bound
-        } else {
-            p99 > self.bound && !copies
-        };
-        self.sure = if telling { self.sure + 1 } else { 0 };
-        if self.sure >= SURE {
-            self.given_up = !self.given_up;
-            self.rate = if self.given_up { 0.0 } else { LEAST };
-            self.sure = 0;
-        }
-        if self.given_up {
-            return;
-        }
+    fn follow(&mut self, p99: Nanos, seen: &Observation<'_>, all: &Spread) {
         // A window above the bound by itself: more of it than one in a hundred. Of few
         // requests none speaks for itself.
         let here = Some(&seen.guest.response).filter(|_| !self.are_few());
         let slow = here.and_then(|it| it.quantile(0.97));
-        let slow = slow.is_some_and(|it| it.0 as f64 > self.bound);
+        let slow = slow.is_some_and(|it| it > self.bound);
         if (slow || p99 > self.bound) && self.since >= 2 {
+            let copies = seen.copied > 0;
             // In an edge it may have been the copy of the gap before it.
             if copies && self.edges == 0 {
                 self.ceiling = self.ceiling.min(self.rate * CEILING).max(LEAST);
@@ -223,7 +211,8 @@ impl Ceiling {
         }
         self.since = 0;
         let aim = if self.are_few() { AIM_FEW } else { AIM };
-        let factor = 1.0 + G * (aim * self.bound / p99.max(1.0) - 1.0);
+        let short = aim * self.bound.0 as f64 / (p99.0 as f64).max(1.0);
+        let factor = 1.0 + G * (short - 1.0);
         let used = (2.0 * seen.copy_rate()).max(START).max(self.rate);
         self.ceiling = (self.ceiling * RISE).min(MOST);
         self.rate = (self.rate * factor.min(UP) + BETA).min(self.ceiling).min(used);

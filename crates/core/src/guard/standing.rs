@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Bytes, Nanos};
+use crate::Bytes;
 
 /// How a target stands.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,26 +17,34 @@ pub enum Standing {
     Unreachable(Unreachable),
 }
 
-/// Why a target cannot be had. The copy then goes on only while the guest is gone; but
-/// for mirrored writes, which end the sooner the sooner it is done.
+/// Why a target cannot be had.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Unreachable {
-    /// Even this little copying costs the guest too much.
+    /// Even this little copying costs the guest too much. It is copied only while the
+    /// guest is gone, and tried again after a while.
     CopyCosts {
         /// Bytes per second.
         rate: u64,
         /// The part of its IO/s, 0 to 1, that this would cost.
         loss: f64,
     },
-    /// Mirrored writes cost the guest too much, whatever is copied.
+    /// Mirrored writes cost the guest too much, whatever is copied. They end the sooner
+    /// the sooner the copy does, so it may cost as much as they do.
     MirrorCosts {
         /// The part of its IO/s, 0 to 1.
         loss: f64,
     },
-    /// The guest's own requests take longer, with nothing beside them.
+    /// More of the guest's requests take longer than a bound leaves, with hardly a copy
+    /// beside them. It is copied while they do not, or while the guest is gone.
     OwnLatency {
-        /// Their 99th percentile.
-        p99: Nanos,
+        /// The part of them, 0 to 1.
+        slow: f64,
+    },
+    /// They do, and its writes wait for the destination. It is copied little beside the
+    /// guest, but always something, so that they end.
+    MirrorLatency {
+        /// The part of them, 0 to 1.
+        slow: f64,
     },
 }
 
@@ -56,9 +64,16 @@ impl fmt::Display for Unreachable {
                     loss * 100.0
                 )
             }
-            Unreachable::OwnLatency { p99 } => {
-                write!(f, "its own p99 is {p99} with no copy beside it")
-            }
+            Unreachable::OwnLatency { slow } => write!(
+                f,
+                "{:.1} % of its requests take longer with hardly a copy beside them",
+                slow * 100.0
+            ),
+            Unreachable::MirrorLatency { slow } => write!(
+                f,
+                "{:.1} % of its requests take longer while it writes to both images",
+                slow * 100.0
+            ),
         }
     }
 }

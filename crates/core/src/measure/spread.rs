@@ -105,6 +105,12 @@ impl Spread {
         self.max
     }
 
+    /// How many were longer, to the bucket.
+    pub fn longer_than(&self, span: Nanos) -> u64 {
+        let from = (bucket(span) + 1).clamp(self.used.start, self.used.end);
+        self.counts[from..self.used.end].iter().map(|it| u64::from(*it)).sum()
+    }
+
     /// The span that this part (0 to 1) of all does not exceed; nothing of nothing.
     pub fn quantile(&self, part: f64) -> Option<Nanos> {
         let rank = ((self.total as f64 * part).ceil() as u64).clamp(1, self.total.max(1));
@@ -136,6 +142,16 @@ mod tests {
         }
         assert_eq!(spread.max(), Nanos::from_millis(10));
         assert_eq!(Spread::default().quantile(0.99), None);
+    }
+
+    #[test]
+    fn what_was_longer_is_counted() {
+        let mut spread = Spread::default();
+        assert_eq!(spread.longer_than(Nanos(0)), 0);
+        (1..=100).for_each(|millis| spread.record(Nanos::from_millis(millis)));
+        let longer = |millis| spread.longer_than(Nanos::from_millis(millis));
+        assert_eq!((longer(0), longer(100), longer(1000)), (100, 0, 0));
+        assert!((48..=50).contains(&longer(50)), "{}", longer(50));
     }
 
     #[test]

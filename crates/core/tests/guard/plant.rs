@@ -50,6 +50,11 @@ impl Device {
         let part = 1.0 - self.each + self.each * CHUNK / chunk;
         self.weight * part / CHUNK
     }
+
+    fn slow_down(&mut self, factor: f64) {
+        self.own *= factor;
+        self.peak /= factor;
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +83,11 @@ pub(crate) enum Course {
     Sinus {
         part: f64,
         period: f64,
+    },
+    /// For a second out of so many, the device is slower by this factor.
+    Hiccups {
+        every: f64,
+        factor: f64,
     },
     /// From this second on the device is slower by this factor.
     SlowDown {
@@ -201,9 +211,9 @@ impl Plant {
             Course::Sinus { part, period } => {
                 factor *= 1.0 + part * (now / period * std::f64::consts::TAU).sin();
             }
-            Course::SlowDown { at, factor } if now >= at => {
-                device.own *= factor;
-                device.peak /= factor;
+            Course::SlowDown { at, factor } if now >= at => device.slow_down(factor),
+            Course::Hiccups { every, factor } if now % every >= every - 1.0 => {
+                device.slow_down(factor);
             }
             _ => {}
         }

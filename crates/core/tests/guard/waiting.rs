@@ -1,15 +1,22 @@
 //! The guest's slowest requests stay below a bound.
 
 use sterna_core::Nanos;
-use sterna_core::guard::{Aim, Standing};
-use sterna_core::measure::Spread;
+use sterna_core::guard::{Aim, Guard, Observation, Standing, Unreachable, Way};
+use sterna_core::measure::{Spread, Traffic, Window};
 
-use crate::plant::{Course, Device, Load, Setup, share};
+use crate::plant::{Course, Device, Load, Setup, WINDOW, share};
 use crate::random::Random;
 use crate::run::{Record, any, cases, run};
 
 /// Of a hundred random cases so many may miss by chance.
 const BY_CHANCE: f64 = 2.0;
+
+/// Bytes per second that a copy still is: a small chunk.
+const A_LITTLE: f64 = 65536.0;
+
+fn is_named(standing: &Standing) -> bool {
+    matches!(standing, Standing::Unreachable(Unreachable::OwnLatency { .. }))
+}
 
 /// The guest's p99 with nothing beside it, in seconds: a fixed part and a random one.
 fn own_p99(setup: &Setup) -> f64 {
@@ -109,12 +116,71 @@ fn a_bound_that_the_guest_misses_alone_is_named_within_thirty_seconds() {
         let setup = any(random);
         let target = own_p99(&setup) / random.between(2.0, 5.0);
         let record = run(setup, bound(target), 40, seed);
-        let named = |it: &Standing| matches!(it, Standing::Unreachable(_));
-        match record.standings.iter().position(named) {
+        match record.standings.iter().position(is_named) {
             Some(second) if second < 30 => Ok(()),
             other => Err(format!("{other:?}")),
         }
     });
+}
+
+#[test]
+fn a_bound_that_the_guest_misses_now_and_then_is_named_and_the_copy_goes_on() {
+    cases("now and then", 100, BY_CHANCE, |random, seed| {
+        let course = Course::Hiccups { every: random.between(4.0, 8.0), factor: 8.0 };
+        let setup = Setup { course, ..any(random) };
+        let target = own_p99(&setup) * 2.0;
+        let record = run(setup, bound(target), 60, seed);
+        let late: f64 = record.truth[300..].iter().map(|it| it.copied).sum();
+        match record.standings.iter().position(is_named) {
+            Some(second) if second < 30 && late > 30.0 * A_LITTLE => Ok(()),
+            other => Err(format!("{other:?}, {late:.3e} copied after it")),
+        }
+    });
+}
+
+#[test]
+fn a_bound_that_the_guest_misses_once_in_two_minutes_is_not_named() {
+    cases("once in two minutes", 100, 0.0, |random, seed| {
+        let course = Course::Hiccups { every: 120.0, factor: 8.0 };
+        let mut setup = Setup { course, ..any(random) };
+        if seed % 4 == 0 {
+            // With few requests.
+            setup.device = Device { peak: 8.0 / setup.device.own, ..setup.device };
+            setup.load = Load::Open { rate: random.between(5.0, 60.0) };
+        }
+        let target = own_p99(&setup) * random.between(2.0, 10.0);
+        let record = run(setup, bound(target), 300, seed);
+        match record.standings.iter().position(is_named) {
+            None => Ok(()),
+            Some(second) => Err(format!("in second {second}")),
+        }
+    });
+}
+
+#[test]
+fn writes_that_wait_for_the_destination_are_named_and_the_copy_goes_on() {
+    let mut guard = Guard::new(bound(0.005));
+    let mut allowance = Guard::FIRST;
+    for _ in 0..600 {
+        // Five of a hundred requests wait for the destination for ten milliseconds.
+        let mut window = Window { span: WINDOW, ..Window::default() };
+        window.response.record_many(Nanos::from_millis(1), 95);
+        window.response.record_many(Nanos::from_millis(11), 5);
+        let response = Nanos::from_millis(95 + 55);
+        window.write = Traffic { operations: 100, response, ..Traffic::default() };
+        let seen = Observation {
+            guest: &window,
+            copied: allowance.busy.unwrap_or(0) / 10,
+            gone: Nanos(0),
+            mirrored: Nanos::from_millis(50),
+            idle_processors: Some(1.0),
+        };
+        allowance = guard.step(&seen, Way::default());
+    }
+    let standing = guard.standing();
+    let named = |why| matches!(why, Unreachable::MirrorLatency { slow } if slow > 0.04);
+    assert!(matches!(standing, Standing::Unreachable(why) if named(why)), "{standing}");
+    assert!(allowance.busy >= Some(A_LITTLE as u64), "{allowance:?}");
 }
 
 #[test]

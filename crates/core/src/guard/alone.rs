@@ -1,0 +1,86 @@
+//! How many of the guest's requests take longer than a bound with hardly a copy beside
+//! them.
+//!
+//! If that is more than the hundredth that the bound leaves, no copier can hold it, and
+//! only who set it can mend that; so it is said. Requests are counted, and not
+//! percentiles, which remember for seconds. What was slow beside more of a copy counts as
+//! if it had not been: then it is not known whose doing it was.
+//!
+//! Writes that wait for the destination are slow by the migration, too, but not by what
+//! is copied at the moment. Less copying does not help them; it makes them last.
+
+use super::Observation;
+use crate::Nanos;
+
+/// Hardly a copy, bytes per second: twice the least.
+const HARDLY: f64 = 2.0 * super::LEAST;
+
+/// The weight of a window in the copy's rate, which goes by chunks: a second.
+const SECOND: f64 = 0.1;
+
+/// The weight of a window where storms of a second shall not count for much: a minute.
+const MINUTE: f64 = 1.0 / 600.0;
+
+/// The weight of a window in what is so lately: five seconds.
+const LATELY: f64 = 1.0 / 50.0;
+
+/// It is said from this part of the requests on, over a minute.
+const OFTEN: f64 = 0.02;
+
+/// And until it was no more than this lately: what the bound leaves.
+const SELDOM: f64 = 0.01;
+
+/// Waiting for the destination counts from this part of the response times on.
+const MIRRORED: f64 = 0.05;
+
+/// What the guest does by itself.
+#[derive(Debug, Default)]
+pub(super) struct Alone {
+    /// What is copied, bytes per second.
+    copied: f64,
+    /// The part of the requests that are slow by themselves, over a minute and lately.
+    minute: f64,
+    lately: f64,
+    often: bool,
+    /// How long writes waited for the destination alone in a window, and how long all
+    /// requests took, in nanoseconds.
+    mirrored: f64,
+    took: f64,
+}
+
+impl Alone {
+    /// Looks at a window; slow is what takes longer than the bound.
+    pub(super) fn look(&mut self, seen: &Observation<'_>, bound: Nanos) {
+        self.copied += SECOND * (seen.copy_rate() - self.copied);
+        let answers = &seen.guest.response;
+        if answers.is_empty() {
+            return;
+        }
+        let slow = if self.is_alone() { answers.longer_than(bound) } else { 0 };
+        let part = slow as f64 / answers.len() as f64;
+        self.minute += MINUTE * (part - self.minute);
+        self.lately += LATELY * (part - self.lately);
+        let was = self.often;
+        self.often = self.lately > SELDOM && (was || self.minute > OFTEN);
+        if was && !self.often {
+            self.minute = 0.0;
+        }
+        self.mirrored += LATELY * (seen.mirrored.0 as f64 - self.mirrored);
+        self.took += LATELY * (seen.guest.total().response.0 as f64 - self.took);
+    }
+
+    /// Whether there is hardly a copy.
+    fn is_alone(&self) -> bool {
+        self.copied <= HARDLY
+    }
+
+    /// The part of its requests, 0 to 1, that are slow, if those are often too many.
+    pub(super) fn often(&self) -> Option<f64> {
+        self.often.then_some(self.minute.max(self.lately))
+    }
+
+    /// Whether its writes wait for the destination for so long that it tells.
+    pub(super) fn is_mirrored(&self) -> bool {
+        self.mirrored > MIRRORED * self.took
+    }
+}
