@@ -28,8 +28,8 @@ pub const SHARES_MAX: u32 = 100_000;
 
 /// How far a class may be ahead of virtual time, in requests of its own, by what its
 /// reservation gives it. Past that it is forgotten, so that a class that was carried
-/// by its reservation for long is not put off for long afterwards. More than the
-/// largest request weighs.
+/// by its reservation for long is not put off for long afterwards. A single request that
+/// weighs more counts whole.
 const AHEAD_MAX: u64 = 64;
 
 /// The requests at a datastore, shared by its schedulers.
@@ -94,6 +94,8 @@ pub struct Stake {
     pub(super) class: Arc<Class>,
     /// Where its next request begins, in the pool's virtual time.
     finish: AtomicU64,
+    /// What its last request weighs.
+    weight: AtomicU64,
     /// The virtual time of its members among each other.
     member_time: AtomicU64,
 }
@@ -101,13 +103,14 @@ pub struct Stake {
 impl Stake {
     /// Of a class of its own: a disk that is in none.
     pub fn new(class: Arc<Class>) -> Stake {
-        Stake { class, finish: AtomicU64::new(0), member_time: AtomicU64::new(0) }
+        let [finish, weight, member_time] = [(); 3].map(|()| AtomicU64::new(0));
+        Stake { class, finish, weight, member_time }
     }
 
     /// The tag of its next request.
     pub(super) fn tag(&self, pool: &Pool) -> u64 {
         let virtual_time = pool.virtual_time();
-        let ahead = AHEAD_MAX * UNIT / self.class.shares();
+        let ahead = AHEAD_MAX.max(self.weight.load(Relaxed)) * UNIT / self.class.shares();
         let furthest = virtual_time.saturating_add(ahead);
         let finish = self.finish.load(Relaxed);
         if finish > furthest {
@@ -121,7 +124,9 @@ impl Stake {
         if !reserved {
             pool.advance(tag);
         }
-        let step = UNIT * cost.weight() / self.class.shares();
+        let weight = cost.weight();
+        self.weight.store(weight, Relaxed);
+        let step = UNIT * weight / self.class.shares();
         self.finish.store(tag.saturating_add(step), Relaxed);
     }
 

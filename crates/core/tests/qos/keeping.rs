@@ -164,6 +164,19 @@ fn a_class_at_its_limit_goes_on_at_once_under_a_lower_one() {
 }
 
 #[test]
+fn the_largest_requests_count_in_shares_with_all_they_weigh() {
+    // One that weighs 513 for each 256 that weigh 2.
+    let large = Client { outstanding: 4, bytes: 32 << 20, ..busy(1) };
+    let small = Client { bytes: 64 << 10, ..busy(2) };
+    let classes = [(1, Terms::default()), (2, Terms::default())];
+    let mut world = World::new(Some(1), MS, 1, &classes, &[large, small]);
+    world.run(Nanos::from_secs(10));
+    let rates = world.run(Nanos::from_secs(100));
+    let ratio = rates[0].0 * 513.0 / (rates[1].0 * 2.0);
+    assert!((0.95..1.05).contains(&ratio), "{rates:?}");
+}
+
+#[test]
 fn a_class_that_its_reservation_carried_is_not_put_off_afterwards() {
     // 300 per second, of which the first class has 200 by its reservation, though by
     // its shares it would have 3.
