@@ -21,6 +21,7 @@ use sterna_api::{CruisePhase, CruiseState};
 use sterna_core::guard::cruise::{CruiseControl, Hold, Outcome, PERIOD};
 use sterna_core::qos::policy::{Cruise, PolicyId, resolve};
 use sterna_core::qos::{ClassId, Limit, Terms};
+use sterna_core::schedule::Moment;
 use sterna_engine::DiskId;
 
 use super::book::{Book, Entry};
@@ -106,7 +107,7 @@ impl Loops {
             let plan = entry.plan();
             let Some((policy, cruise)) = resolve(&plan, now).cruise else { continue };
             open.insert(policy);
-            let hold = self.cruise(&book, period, entry, policy, cruise);
+            let hold = self.cruise(&book, period, entry, (policy, cruise), now);
             let own = Some((entry.record.id, hold.own)).filter(|(_, own)| !own.is_none());
             for (class, limit) in hold.others.into_iter().chain(own) {
                 let this = HeldTo { limit, policy };
@@ -127,8 +128,8 @@ impl Loops {
         book: &Book,
         period: &Period,
         entry: &Entry,
-        policy: PolicyId,
-        cruise: Cruise,
+        (policy, cruise): (PolicyId, Cruise),
+        now: Moment,
     ) -> Hold {
         let (class, name) = (entry.record.id, &entry.record.name);
         let begin = || Control {
@@ -146,7 +147,7 @@ impl Loops {
         if !datastores.is_empty() {
             one.datastores = datastores;
         }
-        let others = period.others(book, class, &one.datastores, &one.held);
+        let others = period.others(book, class, &one.datastores, &one.held, now);
         let hold = one.control.step(&own, &others);
         one.held = hold.others.keys().copied().collect();
         let (phase, reason) = match one.control.outcome() {

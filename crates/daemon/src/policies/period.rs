@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use sterna_core::Nanos;
 use sterna_core::guard::cruise::Other;
 use sterna_core::measure::Window;
+use sterna_core::qos::policy::resolve;
 use sterna_core::qos::{ClassId, Rate};
+use sterna_core::schedule::Moment;
 use sterna_engine::DiskId;
 
 use super::book::{Book, Entry};
@@ -102,6 +104,7 @@ impl Period {
         class: ClassId,
         datastores: &BTreeSet<String>,
         held: &BTreeSet<ClassId>,
+        now: Moment,
     ) -> Vec<Other> {
         let resting = held.iter().filter(|it| self.rests(book, **it));
         let resting: BTreeSet<&ClassId> = resting.collect();
@@ -111,7 +114,7 @@ impl Period {
         let other = |other: &ClassId| {
             let rests = || resting.contains(other).then(|| self.nothing());
             let window = self.of(*other, datastores).or_else(rests)?;
-            let floor = book.get(*other).map_or(0.0, |entry| floor(entry, &window));
+            let floor = book.get(*other).map_or(0.0, |entry| floor(entry, &window, now));
             Some(Other { class: *other, window, floor })
         };
         others.filter_map(other).collect()
@@ -125,25 +128,25 @@ impl Period {
     }
 }
 
-/// What a class must not be held below, in bytes per second. A reservation in requests
-/// is one of bytes at the size of request that the class has.
-fn floor(entry: &Entry, window: &Window) -> f64 {
-    match entry.plan().reservation {
+/// What a class must not be held below, in bytes per second: its reservation, or the
+/// floor of its own cruise control. Requests count at the size that the class has.
+fn floor(entry: &Entry, window: &Window, now: Moment) -> f64 {
+    match resolve(&entry.plan(), now).terms.reservation {
         None => 0.0,
         Some(Rate::Bytes(rate)) => rate as f64,
-        Some(Rate::Requests(rate)) => {
-            rate as f64 * window.total().size().unwrap_or_default()
-        }
+        Some(Rate::Requests(rate)) => rate as f64 * Other::request(window),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use sterna_core::measure::Traffic;
-    use sterna_core::qos::SHARES;
+    use sterna_core::qos::policy::{Aim, Cruise, Fallback, PolicyId, Tolerance};
+    use sterna_core::qos::{Goal, SHARES};
+    use sterna_core::schedule::Weekday;
 
     use super::*;
-    use crate::store::ClassRecord;
+    use crate::store::{ClassRecord, PolicyRecord};
 
     const OLTP: ClassId = ClassId(1);
     const BACKUP: ClassId = ClassId(2);
@@ -175,7 +178,13 @@ mod tests {
     /// The others of the database on `ds1`, of whom those are held.
     fn others(book: &Book, period: &Period, held: &[ClassId]) -> Vec<ClassId> {
         let (there, held) = (BTreeSet::from(["ds1".into()]), held.iter().copied());
-        let others = period.others(book, OLTP, &there, &held.collect());
+        let others = period.others(
+            book,
+            OLTP,
+            &there,
+            &held.collect(),
+            Moment::new(Weekday::Monday, 0),
+        );
         others.into_iter().map(|other| other.class).collect()
     }
 
@@ -187,6 +196,42 @@ mod tests {
         let hardly = period(&[(OLTP, "ds1", 9), (BACKUP, "ds2", 0)]);
         assert_eq!(others(&book, &hardly, &[BACKUP]), [BACKUP]);
         assert_eq!(others(&book, &hardly, &[]), []);
+    }
+
+    #[test]
+    fn nobody_is_held_below_the_floor_of_its_own_cruise_control() {
+        let target = Goal::Requests(2000);
+        let floor = Some(Rate::Requests(1000));
+        let (tolerance, fallback) = (Tolerance::new(10).unwrap(), Fallback::None);
+        let cruise = Cruise { target, tolerance, floor, fallback };
+        let mut book = book(&[OLTP, BACKUP]);
+        let mut backup = book.get(BACKUP).unwrap().clone();
+        backup.policies.push(PolicyRecord {
+            id: PolicyId(1),
+            class: BACKUP,
+            aim: Aim::Cruise(cruise),
+            schedule: None,
+            until_job: None,
+            created: 1,
+        });
+        book = book.with(backup);
+        let (there, none) = (BTreeSet::from(["ds1".into()]), BTreeSet::new());
+        let floors = |bytes: u64| {
+            let read = Traffic { operations: 9, bytes: 9 * bytes, ..Traffic::default() };
+            let mut period = period(&[(OLTP, "ds1", 9)]);
+            period.enter(BACKUP, "ds1", &Window { read, ..Window::default() });
+            let others = period.others(
+                &book,
+                OLTP,
+                &there,
+                &none,
+                Moment::new(Weekday::Monday, 0),
+            );
+            others.into_iter().map(|other| other.floor).collect::<Vec<_>>()
+        };
+        assert_eq!(floors(65536), [65_536_000.0]);
+        // One that rests counts with a database's pages.
+        assert_eq!(floors(0), [8_192_000.0]);
     }
 
     #[test]

@@ -15,6 +15,9 @@ use crate::qos::{ClassId, Goal, Limit};
 /// for long.
 pub const RATE_MIN: f64 = (1 << 20) as f64;
 
+/// Bytes in a request of a class that has none: a database's page.
+const PAGE: f64 = 8192.0;
+
 /// A class uses what it is allowed from this part on.
 pub(super) const USES: f64 = 0.9;
 
@@ -40,6 +43,11 @@ pub struct Other {
 }
 
 impl Other {
+    /// Bytes in a request of who did that, on average; above zero.
+    pub fn request(window: &Window) -> f64 {
+        window.total().size().filter(|size| *size > 0.0).unwrap_or(PAGE)
+    }
+
     /// What it did, in bytes per second.
     pub(super) fn did(&self) -> f64 {
         self.window.bytes_per_second()
@@ -55,13 +63,13 @@ impl Other {
     /// that take so long each. One that has none is not held.
     fn limit(&self, goal: Goal) -> Limit {
         let none = Limit::default();
-        let size = self.window.total().size().unwrap_or_default();
+        let size = Other::request(&self.window);
         match goal {
             Goal::Bytes(rate) => {
                 Limit { bytes: Some(rate.max(self.floor as u64)), ..none }
             }
             Goal::Requests(rate) => {
-                let floor = if size > 0.0 { self.floor / size } else { 0.0 };
+                let floor = self.floor / size;
                 Limit { requests: Some(rate.max(floor as u64)), ..none }
             }
             Goal::Response(span) if self.floor > 0.0 => {
