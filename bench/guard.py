@@ -105,9 +105,9 @@ def width(settings):
 
 
 def windows_of(found, settings, began, over):
-    """The windows of a stretch; a part of one is one."""
-    wide = width(settings)
-    count = max(1, round((over - began) / wide))
+    """The windows of a stretch: as many as have room in it, and no time left over."""
+    count = max(1, int((over - began) / width(settings)))
+    wide = (over - began) / count
     return [load.window(found, at, at + wide)
             for at in (began + number * wide for number in range(count))]
 

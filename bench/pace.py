@@ -7,7 +7,7 @@ than many runs of it: each is compared with the seconds before and after it. The
 take turns.
 
 Then it is moved with a bound on the application's p99, and its windows are counted, in
-the moves and after them: a hundred at least. The bound is twice what nine in ten of its
+the moves, of which there are a hundred windows' time, and after them. The bound is twice what nine in ten of its
 windows are within by themselves; on a machine that others use as well, twice what is
 usual is passed by every tenth window, whoever moves.
 
@@ -33,7 +33,7 @@ PATIENCE = 2.0
 CALM, CALM_WINDOWS = 6.0, 2
 # The part of its windows that an application is within by itself.
 WITHIN = 0.9
-# Windows that a bound is judged by.
+# Windows that a bound is judged by, in time.
 JUDGED = 100
 
 

@@ -137,7 +137,7 @@ fn now_has(one: &Migration) -> String {
         Some(guard) => format!("the guard: {}", guard::asked(&guard.asked)),
         None => "no guard".into(),
     };
-    format!("Migration {} of {} now has {pace}, and {guard}.", one.id, one.disk)
+    format!("Migration {} of {} now has {pace},\nand {guard}.", one.id, one.disk)
 }
 
 fn said(one: &Migration, more: &str) -> String {

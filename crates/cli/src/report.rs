@@ -53,10 +53,18 @@ pub(crate) fn show(one: &Migration, output: Output) -> String {
     output.pairs(&pairs)
 }
 
-/// What came of a guard: `kept 98.7% of 993 IO/s`.
+/// What came of a guard: `kept 98.7% of 993 IO/s, p99 4.20 ms of 5.00 ms`.
 fn fared(guarding: &Guarding) -> Option<String> {
-    let (kept, before) = (guarding.kept?, guarding.baseline_iops?);
-    Some(format!("kept {:.1}% of {} IO/s", kept * 100.0, iops(before)))
+    let kept = guarding.kept.zip(guarding.baseline_iops);
+    let kept = kept.map(|(kept, before)| {
+        format!("kept {:.1}% of {} IO/s", kept * 100.0, iops(before))
+    });
+    let p99 = guarding.p99_us.zip(guarding.asked.p99_us).map(|both| {
+        let (was, bound) = (both.0 as f64, both.1 as f64);
+        format!("p99 {} of {}", response(Some(was)), response(Some(bound)))
+    });
+    let parts: Vec<String> = kept.into_iter().chain(p99).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// What a migration came to, for the end of a wait.

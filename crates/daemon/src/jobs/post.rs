@@ -122,7 +122,7 @@ impl Post {
         let mut busy = self.guard.busy_rate();
         if allowance == CLOSED {
             let window = self.asked.window.as_deref().unwrap_or_default();
-            (state, reason) = (GuardState::Closed, Some(format!("open {window}")));
+            (state, reason) = (GuardState::Closed, Some(format!("only {window}")));
             (late, busy) = (self.late_when_closed(), Some(0));
         }
         let kept = self.guard.kept();
