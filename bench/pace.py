@@ -6,6 +6,9 @@ compare without a line through other points, and many moves beside one fio vary 
 than many runs of it: each is compared with the seconds before and after it. The two
 take turns.
 
+How far apart two of those stretches are on average, with nobody moving anything, is said
+as well: what is kept cannot be known better than that by a single move.
+
 Then it is moved with a bound on the application's p99, and its windows are counted, in
 the moves, of which there are a hundred windows' time, and after them. The bound is twice what nine in ten of its
 windows are within by themselves; on a machine that others use as well, twice what is
@@ -89,7 +92,8 @@ def several(bench, mover, settings, places, bound=None):
     out = []
     for number, (began, over, ended) in enumerate(moves):
         around = statistics.mean(usual[number:number + 2])
-        out.append({"kept": load.iops(good, began, over) / max(0.1, around),
+        apart = abs(usual[number + 1] - usual[number]) / max(0.1, around)
+        out.append({"kept": load.iops(good, began, over) / max(0.1, around), "apart": apart,
                     "seconds": over - began, "ended": ended, "usual_ms": windows[number + 1],
                     "beside": in_bound(bound, [one["p99_ms"] for one in guard.windows_of(
                         found, settings, began, over)]),
@@ -123,8 +127,9 @@ def mean(many):
 def judge(what, runs):
     kept = {name: mean(many) for name, many in runs.items()}
     table(f"At one pace, {what}",
-          ["program", "moves", "kept", "time", "in bound", "after"],
+          ["program", "moves", "kept", "apart", "time", "in bound", "after"],
           [[name, f"{len(many)}", "{:.3f} ± {:.3f}".format(*kept[name]),
+            f"{statistics.mean(one['apart'] for one in many):.3f}",
             f"{guard.middle(many, 'seconds'):.1f} s" if guard.ended(many)
             else "no end", *("{}/{}".format(*counts(many, where)) for where in ("beside", "after"))]
            for name, many in runs.items()])

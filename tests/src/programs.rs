@@ -103,26 +103,21 @@ pub fn checker() -> &'static Path {
     PATH.get_or_init(|| ours("sterna-checker", "STERNA_CHECKER"))
 }
 
-/// One of our programs: named by a variable, or built in this build directory
-/// (as a release if there is one, because that is what people run).
+/// One of our programs: named by a variable, or built with the profile of the tests, so
+/// that it is what the sources say.
 fn ours(name: &str, variable: &str) -> PathBuf {
     if let Some(path) = std::env::var_os(variable) {
         return path.into();
     }
-    let target = target_dir();
-    let built = |profile: &str| target.join(profile).join(name);
-    for profile in ["release", "debug"] {
-        if built(profile).is_file() {
-            return built(profile);
-        }
-    }
+    let (target, debug) = (target_dir(), cfg!(debug_assertions));
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        .args(["build", "--release", "--bin", name])
+        .args(["build", "--locked", "--quiet", "--bin", name])
+        .args((!debug).then_some("--release"))
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
         .env("CARGO_TARGET_DIR", &target)
         .status()
         .expect("start cargo");
     assert!(status.success(), "cargo could not build {name}");
-    built("release")
+    target.join(if debug { "debug" } else { "release" }).join(name)
 }

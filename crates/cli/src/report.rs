@@ -215,12 +215,16 @@ mod tests {
             Some(Figures { window_s: 5.0, iops, bytes_per_second: 0.0, p99_us })
         };
         let guarding = Guarding {
-            asked: sterna_api::Guard { keep: Some(0.97), ..Default::default() },
+            asked: sterna_api::Guard {
+                keep: Some(0.97),
+                p99_us: Some(5000),
+                ..Default::default()
+            },
             state: None,
             reason: None,
             baseline_iops: Some(1250.0),
             kept: Some(0.9632),
-            p99_us: None,
+            p99_us: Some(1200),
             allowance: None,
             late_s: None,
         };
@@ -246,7 +250,7 @@ mod tests {
             "db moved from fast to slow in 47 s.",
             "guest held 3.1 ms",
             "10.0 GiB, on average 218 MiB/s",
-            "guard         kept 96.3% of 1250 IO/s",
+            "guard         kept 96.3% of 1250 IO/s, p99 1.2 ms of 5.0 ms\n",
             "1250 before, 1204 during",
             "1.1 ms before, 1.2 ms during, 2.0 ms at worst",
             "removed",
