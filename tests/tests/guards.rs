@@ -111,8 +111,16 @@ fn a_copy_whose_guard_is_removed_runs_free() {
     settle();
     let id = stage.daemon.migrate("a --to there --idle-only");
     settle();
+    let set = |guard: &str| {
+        stage.daemon.sterna(&format!("migration set {id} {guard}")).ok().stdout
+    };
+    let said = set("--idle-only --window Mon-Sun");
+    assert!(
+        said.contains("the guard: only while the disk is idle, only Mon-Sun"),
+        "{said}"
+    );
     let before = synced(&stage, id);
-    stage.daemon.sterna(&format!("migration set {id} --no-guard")).ok();
+    set("--no-guard");
     until("the copy to run beside the client", seconds(4), || {
         let now = stage.daemon.migration(id);
         let synced = now["progress"]["synced"].as_u64().unwrap_or(0);

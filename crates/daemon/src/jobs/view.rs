@@ -42,7 +42,11 @@ impl Daemon {
             progress = state.tally.progress();
             copied = state.tally.now().copied;
             application = state.watch.application();
-            guard = guard.map(|guard| state.guarding.clone().unwrap_or(guard));
+            // What is asked for anew has not been looked at yet.
+            guard = guard.map(|guard| {
+                let now = state.guarding.clone();
+                now.filter(|now| now.asked == guard.asked).unwrap_or(guard)
+            });
         }
         let state = state_of(&record, progress.as_ref());
         let (mut reason, mut hint) = (record.note, None);

@@ -21,6 +21,8 @@ impl Daemon {
             ..at
         });
         let guard = now.as_ref().and_then(|now| now.guarding.clone());
+        // What is asked for anew has not been looked at yet.
+        let guard = guard.filter(|guard| guard.asked == record.guard);
         let trouble = now.as_ref().and_then(|now| now.trouble.clone());
         let by_hand = record.paused && state == MigrationState::Paused;
         let reason = trouble.clone().or(record.note);
