@@ -10,9 +10,9 @@ How far apart two of those stretches are on average, with nobody moving anything
 as well: what is kept cannot be known better than that by a single move.
 
 Then it is moved with a bound on the application's p99, and its windows are counted, in
-the moves, of which there are a hundred windows' time, and after them. The bound is twice what nine in ten of its
-windows are within by themselves; on a machine that others use as well, twice what is
-usual is passed by every tenth window, whoever moves.
+the moves, of which there are a hundred windows' time, and after them. The bound is twice
+what nine in ten of its windows are within by themselves; on a machine that others use as
+well, twice what is usual is passed by every tenth window, whoever moves.
 
 Bursty applications are not here: in the time that Sterna takes for them no static speed
 is anywhere near (part `guard`).

@@ -10,6 +10,7 @@
 //! is copied at the moment. Less copying does not help them; it makes them last.
 
 use super::Observation;
+use super::mirrored::Mirrored;
 use crate::Nanos;
 
 /// Hardly a copy, bytes per second: twice the least.
@@ -42,10 +43,7 @@ pub(super) struct Alone {
     minute: f64,
     lately: f64,
     often: bool,
-    /// How long writes waited for the destination alone in a window, and how long all
-    /// requests took, in nanoseconds.
-    mirrored: f64,
-    took: f64,
+    mirrored: Mirrored,
 }
 
 impl Alone {
@@ -65,8 +63,7 @@ impl Alone {
         if was && !self.often {
             self.minute = 0.0;
         }
-        self.mirrored += LATELY * (seen.mirrored.0 as f64 - self.mirrored);
-        self.took += LATELY * (seen.guest.total().response.0 as f64 - self.took);
+        self.mirrored.look(seen, LATELY);
     }
 
     /// Whether there is hardly a copy.
@@ -81,6 +78,6 @@ impl Alone {
 
     /// Whether its writes wait for the destination for so long that it tells.
     pub(super) fn is_mirrored(&self) -> bool {
-        self.mirrored > MIRRORED * self.took
+        self.mirrored.part() > MIRRORED
     }
 }

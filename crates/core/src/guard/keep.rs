@@ -24,6 +24,7 @@
 
 use super::gear::AIM;
 use super::gears::Gears;
+use super::mirrored::Mirrored;
 use super::turns::{Pair, Turns};
 use super::{LEAST, Observation, Standing, Unreachable};
 use crate::mirror::Manner;
@@ -83,9 +84,7 @@ pub(super) struct Keep {
     iops: f64,
     /// What the copy costs it, smoothed.
     loss: f64,
-    /// How long writes waited for the destination alone in a sample, and how long all
-    /// requests took, in nanoseconds and smoothed.
-    mirrored: (f64, f64),
+    mirrored: Mirrored,
     /// Samples since the last in which nothing was copied.
     copied_for: u32,
     /// Comparisons in a row that left no rate.
@@ -107,7 +106,7 @@ impl Keep {
             since: 0,
             iops: 0.0,
             loss: 0.0,
-            mirrored: (0.0, 0.0),
+            mirrored: Mirrored::default(),
             copied_for: 0,
             hopeless: 0,
             given_up: None,
@@ -183,7 +182,7 @@ impl Keep {
                 loss: self.gears.now().price.value() * LEAST,
             });
         }
-        let mirrored = self.mirrored();
+        let mirrored = self.mirrored.part();
         match self.pairs {
             0..LEARNING => Standing::Learning,
             _ if mirrored > self.budget => {
@@ -196,7 +195,7 @@ impl Keep {
 
     /// The guest's IO/s without the copy, and the part of it that it has, if known.
     pub(super) fn kept(&self) -> Option<(f64, f64)> {
-        let kept = 1.0 - self.loss - self.mirrored();
+        let kept = 1.0 - self.loss - self.mirrored.part();
         (self.pairs > 0).then(|| (self.iops, kept.clamp(0.0, 1.0)))
     }
 
@@ -214,25 +213,17 @@ impl Keep {
         if (1..NEVER_WITHOUT).contains(&self.copied_for) {
             return;
         }
-        let (waited, took) = &mut self.mirrored;
-        *waited += MIRRORED * (seen.mirrored.0 as f64 - *waited);
-        *took += MIRRORED * (seen.guest.total().response.0 as f64 - *took);
+        self.mirrored.look(seen, MIRRORED);
     }
 
     /// The part of its IO/s that the guest may lose to the copy.
     fn aim(&self) -> f64 {
-        let mirrored = self.mirrored();
+        let mirrored = self.mirrored.part();
         if mirrored > self.budget {
             return mirrored.min(AIM_MAX);
         }
         let overspent = (self.loss - AIM * self.budget).max(0.0);
         (AIM * self.budget - overspent - mirrored).max(AIM_MIN * self.budget)
-    }
-
-    /// The part of the guest's time that goes into waiting for the destination.
-    fn mirrored(&self) -> f64 {
-        let (waited, took) = self.mirrored;
-        (waited / took.max(1.0)).min(1.0)
     }
 
     fn learn(&mut self, pair: &Pair) {

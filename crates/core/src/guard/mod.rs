@@ -23,6 +23,7 @@ mod gear;
 mod gears;
 mod keep;
 mod migration;
+mod mirrored;
 mod observation;
 mod p99;
 mod price;

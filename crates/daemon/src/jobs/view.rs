@@ -35,19 +35,16 @@ impl Daemon {
         let mut progress = None;
         let mut application = record.application;
         let mut copied = record.tallied.copied;
-        let mut guard = recorded(&record.guard, &application, record.step);
+        let mut guarding = None;
         if let Some(job) = self.job(record.id) {
             self.look_at(&job);
             let state = lock(&job.state);
             progress = state.tally.progress();
             copied = state.tally.now().copied;
             application = state.watch.application();
-            // What is asked for anew has not been looked at yet.
-            guard = guard.map(|guard| {
-                let now = state.guarding.clone();
-                now.filter(|now| now.asked == guard.asked).unwrap_or(guard)
-            });
+            guarding = state.guarding.clone();
         }
+        let guard = fares(guarding, &record.guard, &record.application, record.step);
         let state = state_of(&record, progress.as_ref());
         let (mut reason, mut hint) = (record.note, None);
         if let (MigrationState::Paused, Some(pause)) = (state, record.pause) {
@@ -76,13 +73,16 @@ impl Daemon {
     }
 }
 
-/// A guard by the records: how it has fared, or that it was asked for.
-pub(crate) fn recorded(
+/// How a guard fares, if it is this one that was looked at last; else by the records: how
+/// it has fared, or that it was asked for.
+pub(crate) fn fares(
+    now: Option<Guarding>,
     guard: &Guard,
     application: &Application,
     step: Step,
 ) -> Option<Guarding> {
-    if step.ended() { fared(guard, application) } else { asked(guard) }
+    now.filter(|now| now.asked == *guard)
+        .or_else(|| if step.ended() { fared(guard, application) } else { asked(guard) })
 }
 
 /// How a guard has fared when all is over, by what the application had before and

@@ -176,16 +176,14 @@ mod tests {
     }
 
     /// The others of the database on `ds1`, of whom those are held.
-    fn others(book: &Book, period: &Period, held: &[ClassId]) -> Vec<ClassId> {
+    fn found(book: &Book, period: &Period, held: &[ClassId]) -> Vec<Other> {
         let (there, held) = (BTreeSet::from(["ds1".into()]), held.iter().copied());
-        let others = period.others(
-            book,
-            OLTP,
-            &there,
-            &held.collect(),
-            Moment::new(Weekday::Monday, 0),
-        );
-        others.into_iter().map(|other| other.class).collect()
+        let monday = Moment::new(Weekday::Monday, 0);
+        period.others(book, OLTP, &there, &held.collect(), monday)
+    }
+
+    fn others(book: &Book, period: &Period, held: &[ClassId]) -> Vec<ClassId> {
+        found(book, period, held).into_iter().map(|other| other.class).collect()
     }
 
     #[test]
@@ -215,18 +213,11 @@ mod tests {
             created: 1,
         });
         book = book.with(backup);
-        let (there, none) = (BTreeSet::from(["ds1".into()]), BTreeSet::new());
         let floors = |bytes: u64| {
             let read = Traffic { operations: 9, bytes: 9 * bytes, ..Traffic::default() };
             let mut period = period(&[(OLTP, "ds1", 9)]);
             period.enter(BACKUP, "ds1", &Window { read, ..Window::default() });
-            let others = period.others(
-                &book,
-                OLTP,
-                &there,
-                &none,
-                Moment::new(Weekday::Monday, 0),
-            );
+            let others = found(&book, &period, &[]);
             others.into_iter().map(|other| other.floor).collect::<Vec<_>>()
         };
         assert_eq!(floors(65536), [65_536_000.0]);

@@ -4,7 +4,7 @@ use sterna_api::{Migration, MigrationState, Progress, Provision};
 
 use super::moves::Standing;
 use crate::daemon::{Daemon, lock};
-use crate::jobs::recorded;
+use crate::jobs::fares;
 use crate::store::{Step, VmMoveRecord};
 
 impl Daemon {
@@ -20,9 +20,7 @@ impl Daemon {
             eta_s: at.eta_s.filter(|_| moves),
             ..at
         });
-        let guard = now.as_ref().and_then(|now| now.guarding.clone());
-        // What is asked for anew has not been looked at yet.
-        let guard = guard.filter(|guard| guard.asked == record.guard);
+        let guarding = now.as_ref().and_then(|now| now.guarding.clone());
         let trouble = now.as_ref().and_then(|now| now.trouble.clone());
         let by_hand = record.paused && state == MigrationState::Paused;
         let reason = trouble.clone().or(record.note);
@@ -37,8 +35,7 @@ impl Daemon {
             verify: false,
             // It is not ours to remove.
             keep_source: true,
-            guard: guard
-                .or_else(|| recorded(&record.guard, &record.application, record.step)),
+            guard: fares(guarding, &record.guard, &record.application, record.step),
             state,
             reason: reason.or_else(|| by_hand.then(|| "asked for".to_owned())),
             hint: trouble.map(|_| {

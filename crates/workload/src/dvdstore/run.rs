@@ -131,16 +131,17 @@ pub async fn run(
         ledger: options.acknowledged.as_deref().map(Ledger::open).transpose()?,
     });
     let (ended, end) = watch::channel(false);
-    let mut users = JoinSet::new();
+    let mut waiting = Vec::new();
     for (number, session) in sessions.into_iter().enumerate() {
         let shopper = Shopper::new(store, seed, number as u64);
         let user =
             User { number, shopper, shared: Arc::clone(&shared), end: end.clone() };
-        users.spawn(user.shop(session));
+        waiting.push(user.shop(session));
     }
+    let mut users = JoinSet::new();
     let used = || local.as_ref().and_then(LocalServer::used);
     let (used_before, interrupted) =
-        measure(&shared, &mut users, used, options, stop, told).await?;
+        measure(&shared, waiting, &mut users, used, options, stop, told).await?;
     // First the users: what they begin from now on would be made, but not counted.
     ended.send_replace(true);
     let figures = shared.tally().end(shared.now());
@@ -154,10 +155,12 @@ pub async fn run(
     Ok(Report::new(facts, run, figures, cpu, interrupted))
 }
 
-/// Closes windows while the users shop. Gives what the server had used when the
-/// measurement began, and whether it was ended before its time. Fails if a user does.
+/// Starts the users that wait, and closes windows while they shop. Gives what the server
+/// had used when the measurement began, and whether it was ended before its time. Fails if
+/// a user does.
 async fn measure(
     shared: &Shared,
+    mut waiting: Vec<impl Future<Output = Result<(), StoreError>> + Send + 'static>,
     users: &mut JoinSet<Result<(), StoreError>>,
     used: impl Fn() -> Option<f64>,
     options: &RunOptions,
@@ -166,11 +169,16 @@ async fn measure(
 ) -> Result<(Option<f64>, bool), StoreError> {
     let mut stop = pin!(stop);
     let (mut used_before, mut interrupted) = (None, false);
-    for (length, measures) in [(options.warm_up, false), (options.length, true)] {
+    let phases = [(options.warm_up, false), (options.length, true)];
+    // Users begin with the first phase, so that none of their orders is before it.
+    for (length, measures) in phases.into_iter().filter(|it| it.1 || !it.0.is_zero()) {
         let from = Instant::now();
         if measures {
             used_before = used();
             shared.tally().begin(shared.now());
+        }
+        for user in waiting.drain(..) {
+            users.spawn(user);
         }
         let mut windows = interval_at(from + WINDOW, WINDOW);
         windows.set_missed_tick_behavior(MissedTickBehavior::Skip);
