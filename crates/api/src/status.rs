@@ -25,6 +25,10 @@ pub struct Counts {
     pub migrations: u64,
     /// Of these, paused ones.
     pub migrations_paused: u64,
+    /// Classes, the built-in one left out.
+    pub classes: u64,
+    /// Policies, open or closed.
+    pub policies: u64,
 }
 
 /// Something that somebody should look at.

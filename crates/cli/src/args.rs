@@ -29,7 +29,12 @@ Examples:
   sterna datastore add slow /mnt/hdd
   sterna disk create db --size 10G --on fast
   sterna disk uri db
-  sterna migrate db --to slow --verify";
+  sterna migrate db --to slow --verify
+  sterna migrate db --to fast --keep 97%
+  sterna class create oltp db --shares 2000
+  sterna policy limit migration 50M --schedule \"Mon-Fri 08:00-18:00\"
+  sterna policy cruise oltp 1000iops --tolerance 10%
+  sterna top --by class";
 
 /// What the exit codes say.
 pub(crate) const EXIT_CODES: [(&str, &str); 3] = [

@@ -9,7 +9,7 @@ use crate::connect::Link;
 use crate::format::{count, moment_ago};
 use crate::output::Output;
 use crate::table::{Column, Pairs, Table};
-use crate::terms::{depth, held, limit, rate, reservation};
+use crate::terms::{depth, held, limit, policies, rate, reservation};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClassCommand {
@@ -145,10 +145,7 @@ fn members(class: &Class) -> String {
 }
 
 fn deleted(class: &Class) -> String {
-    let policies = match class.policies.len() {
-        1 => "1 policy".into(),
-        many => format!("{many} policies"),
-    };
+    let policies = policies(class.policies.len() as u64);
     let disks = count(class.disks.len() as u64, "disk");
     format!("Class {} is deleted, with {policies}; {disks} left it.", class.name)
 }

@@ -2,6 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use sterna_core::{Bytes, Nanos};
 
 /// A number of bytes: `1.46 GiB`.
@@ -55,21 +57,20 @@ pub(crate) fn iops(iops: f64) -> String {
     }
 }
 
-/// A moment: `2026-11-20 20:12:38 UTC`.
+/// A moment in local time, by which schedules go: `2026-11-20 21:12:38 CET`.
 pub(crate) fn moment(unix: u64) -> String {
-    let (days, second) = (unix / 86400, unix % 86400);
-    // Civil date from a day number, with years that begin in March.
-    let day = days + 719_468;
-    let era = day / 146_097;
-    let of_era = day % 146_097;
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * of_year + 2) / 153;
-    let date = of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{date:02} {hour:02}:{minute:02}:{second:02} UTC")
+    moment_in(TimeZone::system(), unix)
+}
+
+fn moment_in(zone: TimeZone, unix: u64) -> String {
+    // What no calendar reaches is no moment of ours; the number says as much.
+    i64::try_from(unix)
+        .ok()
+        .and_then(|unix| Timestamp::from_second(unix).ok())
+        .map_or_else(
+            || format!("{unix} s after 1970"),
+            |at| at.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S %Z").to_string(),
+        )
 }
 
 /// A moment to come and how long that is ahead.
@@ -123,10 +124,15 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_in_utc() {
-        assert_eq!(moment(0), "1970-01-01 00:00:00 UTC");
-        assert_eq!(moment(951_782_400), "2000-02-29 00:00:00 UTC");
-        assert_eq!(moment(1_795_205_558), "2026-11-20 20:12:38 UTC");
+    fn moments_are_in_local_time_and_say_so() {
+        let utc = |unix| moment_in(TimeZone::UTC, unix);
+        assert_eq!(utc(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(utc(951_782_400), "2000-02-29 00:00:00 UTC");
+        let berlin = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        let berlin = |unix| moment_in(berlin.clone(), unix);
+        assert_eq!(berlin(1_795_205_558), "2026-11-20 21:12:38 CET");
+        assert_eq!(berlin(1_784_664_758), "2026-07-21 22:12:38 CEST");
+        assert_eq!(utc(u64::MAX), "18446744073709551615 s after 1970");
     }
 
     #[test]

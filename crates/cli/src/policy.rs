@@ -19,8 +19,8 @@ pub(crate) enum PolicyCommand {
     Limit {
         #[command(flatten)]
         class: ClassArg,
-        /// Bytes per second (2M), requests per second (100iops), or the mean
-        /// response time at least (20ms)
+        /// Bytes per second (2M), requests per second (100iops), or a mean
+        /// response time that requests are slowed down to (20ms)
         goal: Goal,
         #[command(flatten)]
         when: WhenArgs,

@@ -48,7 +48,7 @@ fn figures(stats: &DiskStats) -> Table {
     let recent = &stats.recent;
     heading(&mut table, &format!("the last {:.0} s", recent.window_s));
     add_recent(&mut table, recent);
-    heading(&mut table, "since attached");
+    heading(&mut table, "since it is served");
     let mut row = |name: &str, of: &dyn Fn(&RequestStats) -> Option<String>| {
         let cells =
             [&stats.read, &stats.write].map(|side| of(side).unwrap_or("-".into()));

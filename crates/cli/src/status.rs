@@ -6,6 +6,7 @@ use crate::connect::Link;
 use crate::format::moment_ago;
 use crate::output::Output;
 use crate::table::{Cell, Pairs, Style};
+use crate::terms::policies;
 
 /// Carries out the command.
 pub(crate) fn run(link: &Link, output: Output) -> anyhow::Result<()> {
@@ -32,6 +33,8 @@ fn show(status: &Status, output: Output) -> String {
         paused => format!(", {paused} paused"),
     };
     pairs.add("migrations", format!("{} under way{paused}", counts.migrations));
+    let policies = policies(counts.policies);
+    pairs.add("classes", format!("{}, {policies}", counts.classes));
     if status.warnings.is_empty() {
         pairs.add("warnings", Cell::styled("none", Style::Good));
     }

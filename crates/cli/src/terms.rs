@@ -8,6 +8,14 @@ use crate::format::rate as bytes_rate;
 /// What is not there.
 pub(crate) const NOTHING: &str = "-";
 
+/// `1 policy`, `2 policies`.
+pub(crate) fn policies(number: u64) -> String {
+    match number {
+        1 => "1 policy".into(),
+        many => format!("{many} policies"),
+    }
+}
+
 /// A rate: `20.0 MiB/s`, `500 IO/s`.
 pub(crate) fn rate(rate: Rate) -> String {
     match rate {

@@ -22,7 +22,11 @@ impl Daemon {
         self.survey_datastores(&disks, &mut counts, &mut warnings);
         self.survey_disks(&disks, &mut counts, &mut warnings);
         self.survey_migrations(&mut counts, &mut warnings)?;
-        warnings.extend(self.list_policies()?.iter().filter_map(out_of_reach));
+        let policies = self.list_policies()?;
+        counts.policies = policies.len() as u64;
+        warnings.extend(policies.iter().filter_map(out_of_reach));
+        let classes = self.list_classes()?;
+        counts.classes = classes.iter().filter(|one| !one.built_in).count() as u64;
         Ok((counts, warnings))
     }
 
