@@ -9,8 +9,9 @@
 //! # Special cases
 //!
 //! - What mirrored writes cost is there whatever is copied, and so it does not show in a
-//!   comparison. The mirror knows how long writes waited for the destination alone; that
-//!   part of the response times is taken off the budget.
+//!   comparison. The mirror knows how long writes waited for the destination alone, and
+//!   a log shows how much slower the source is for them; that part of the guest's time is
+//!   taken off the budget.
 //! - A loss that a pause makes plain is acted on at the end of the pause, before the
 //!   comparison is complete.
 //!

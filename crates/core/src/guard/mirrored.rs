@@ -1,13 +1,16 @@
-//! The part of the guest's time that goes into waiting for the destination.
+//! What mirrored writes cost the guest.
 
 use super::Observation;
+use super::twice::Twice;
 
 /// How long writes waited for the destination alone in a window, and how long all
-/// requests took, in nanoseconds and smoothed.
+/// requests took, in nanoseconds and smoothed; and how much slower the source is for
+/// them.
 #[derive(Debug, Default)]
 pub(super) struct Mirrored {
     waited: f64,
     took: f64,
+    twice: Twice,
 }
 
 impl Mirrored {
@@ -16,10 +19,13 @@ impl Mirrored {
         self.waited += weight * (seen.mirrored.0 as f64 - self.waited);
         let took = seen.guest.total().response.0 as f64;
         self.took += weight * (took - self.took);
+        self.twice.look(seen);
     }
 
-    /// The part, 0 to 1.
+    /// The part of its time, 0 to 1. Where writes to both images are slower than those to
+    /// one, that is known of all, with what they wait.
     pub(super) fn part(&self) -> f64 {
-        (self.waited / self.took.max(1.0)).min(1.0)
+        let waited = (self.waited / self.took.max(1.0)).min(1.0);
+        waited.max(self.twice.costs())
     }
 }

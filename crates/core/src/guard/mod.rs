@@ -29,6 +29,7 @@ mod p99;
 mod price;
 mod standing;
 mod turns;
+mod twice;
 
 pub use aim::{Aim, Way};
 pub use migration::Guard;

@@ -16,6 +16,9 @@ pub struct Observation<'a> {
     /// How long its writes waited for the destination alone, all of them together
     /// (`Progress::mirror_wait`, what it grew by).
     pub mirrored: Nanos,
+    /// How many of its writes went to both images (`Progress::mirrored_writes`, what it
+    /// grew by).
+    pub mirrored_writes: u64,
     /// The part of the host's processors that was idle of late, 0 to 1; nothing if it has
     /// not been looked at yet. 1 where it cannot be known.
     pub idle_processors: Option<f64>,

@@ -62,6 +62,8 @@ pub(super) struct Flights {
     answers: u64,
     /// How long guests waited for the destination alone, all in all.
     mirror_wait: Nanos,
+    /// Writes that were mirrored, and answered.
+    mirrored_writes: u64,
     /// What a request takes until the guest has its answer, smoothed.
     response: Nanos,
     /// Writes that waited for the destination in vain without ever being sent to
@@ -95,6 +97,11 @@ impl Flights {
         self.mirror_wait
     }
 
+    /// Writes that were mirrored, and answered, all in all.
+    pub(super) fn mirrored_writes(&self) -> u64 {
+        self.mirrored_writes
+    }
+
     /// What a request takes until the guest has its answer, of late.
     pub(super) fn response(&self) -> Nanos {
         self.response
@@ -107,10 +114,12 @@ impl Flights {
         flight.answered = true;
         let waited = flight.source_done.take().map_or(Nanos(0), |at| now.since(at));
         let took = now.since(flight.arrived).0;
+        let mirrored = flight.destination != Side::Idle;
         self.mirror_wait = self.mirror_wait.plus(waited);
         if first {
             self.unanswered -= 1;
             self.answers += 1;
+            self.mirrored_writes += u64::from(mirrored);
             let old = self.response.0;
             self.response = Nanos(old - old / SMOOTHING + took / SMOOTHING);
         }

@@ -285,6 +285,7 @@ impl<M: RegionMap> Mirror<M> {
             guest_gone: self.pace.gone(),
             passed: Bytes(self.pace.passed()),
             mirror_wait: self.flights.mirror_wait(),
+            mirrored_writes: self.flights.mirrored_writes(),
             eta,
             held: self.switch.held(),
             undone: self.switch.undone(),

@@ -148,6 +148,8 @@ pub struct Progress {
     /// How long guests' writes waited for the destination alone, all of them together,
     /// since this mirror began.
     pub mirror_wait: Nanos,
+    /// Guests' writes that were mirrored, and answered, since this mirror began.
+    pub mirrored_writes: u64,
     /// How long the rest will take at this rate, if that can be said.
     pub eta: Option<Nanos>,
     /// How long the guest was held at the switch-over that succeeded.

@@ -11,4 +11,5 @@ mod random;
 mod run;
 mod silence;
 mod timing;
+mod twice;
 mod waiting;

@@ -138,6 +138,7 @@ impl Measured {
             copied: self.copied,
             gone: self.gone,
             mirrored: Nanos(0),
+            mirrored_writes: 0,
             idle_processors: Some(1.0),
         }
     }

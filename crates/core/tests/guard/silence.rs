@@ -46,7 +46,14 @@ fn show_mirrored(
 }
 
 fn seen(guest: &Window, copied: u64, mirrored: Nanos) -> Observation<'_> {
-    Observation { guest, copied, gone: Nanos(0), mirrored, idle_processors: Some(1.0) }
+    Observation {
+        guest,
+        copied,
+        gone: Nanos(0),
+        mirrored,
+        mirrored_writes: 0,
+        idle_processors: Some(1.0),
+    }
 }
 
 fn bound() -> Aim {

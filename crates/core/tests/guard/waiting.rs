@@ -173,6 +173,7 @@ fn writes_that_wait_for_the_destination_are_named_and_the_copy_goes_on() {
             copied: allowance.busy.unwrap_or(0) / 10,
             gone: Nanos(0),
             mirrored: Nanos::from_millis(50),
+            mirrored_writes: 0,
             idle_processors: Some(1.0),
         };
         allowance = guard.step(&seen, Way::default());

@@ -107,6 +107,7 @@ impl Watched {
             copied: now.passed.0.saturating_sub(last.passed.0),
             gone: now.guest_gone.since(last.guest_gone),
             mirrored: now.mirror_wait.since(last.mirror_wait),
+            mirrored_writes: now.mirrored_writes.saturating_sub(last.mirrored_writes),
             idle_processors,
         };
         // First it is copied, and then compared.

@@ -195,6 +195,7 @@ mod tests {
             copied: 0,
             gone: none,
             mirrored: none,
+            mirrored_writes: 0,
             idle_processors: Some(1.0),
         };
         let allowance = post.step(&seen, left);

@@ -259,6 +259,7 @@ impl Mover {
             copied,
             gone,
             mirrored: Nanos(0),
+            mirrored_writes: 0,
             // QEMU's copier uses no short gaps.
             idle_processors: Some(1.0),
         };

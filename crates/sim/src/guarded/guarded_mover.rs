@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use sterna_core::guard::{Aim, Guard, Observation, Way};
+use sterna_core::guard::{Aim, Guard, Observation, Standing, Unreachable, Way};
 use sterna_core::mirror::{Config, JobId, Progress};
 use sterna_core::{ByteRange, Nanos};
 
@@ -38,7 +38,8 @@ impl GuardedMover {
         }
     }
 
-    pub(super) fn run(mut self, stage: &mut Stage, until: Nanos) {
+    /// Moves it; says why what was promised is out of reach, if it is at the end.
+    pub(super) fn run(mut self, stage: &mut Stage, until: Nanos) -> Option<Unreachable> {
         let mut window = WINDOW;
         while !self.ended && stage.now() < until {
             while let Some((name, range)) = stage.next_request() {
@@ -54,6 +55,10 @@ impl GuardedMover {
                 window = window.plus(WINDOW);
                 self.look(stage);
             }
+        }
+        match self.guard.standing() {
+            Standing::Unreachable(why) => Some(why),
+            Standing::Learning | Standing::Holding | Standing::Converging => None,
         }
     }
 
@@ -121,6 +126,7 @@ impl GuardedMover {
             copied: now.passed.0 - last.passed.0,
             gone: now.guest_gone.since(last.guest_gone),
             mirrored: now.mirror_wait.since(last.mirror_wait),
+            mirrored_writes: now.mirrored_writes - last.mirrored_writes,
             idle_processors: Some(1.0),
         };
         let allowance = self.guard.step(&seen, Way::default());

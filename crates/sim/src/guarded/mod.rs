@@ -11,7 +11,7 @@ mod static_mover;
 
 use sterna_core::Nanos;
 use sterna_core::array::Preset;
-use sterna_core::guard::Aim;
+use sterna_core::guard::{Aim, Unreachable};
 
 use guarded_mover::GuardedMover;
 use stage::Stage;
@@ -28,6 +28,8 @@ const LONGEST: Nanos = Nanos::from_secs(7200);
 pub struct Scene {
     /// The source and, a second of the same kind, the destination.
     pub array: Preset,
+    /// There is no second: both images are on one.
+    pub one_array: bool,
     /// Bytes of the disk.
     pub size: u64,
     /// Requests that the application has in flight, above zero.
@@ -59,6 +61,8 @@ pub struct Fared {
     /// The 99th percentiles of the seconds, or of a hundred requests each where those
     /// take longer.
     pub p99s: Vec<Nanos>,
+    /// Why the guard said at last that what it holds is out of reach, if it did.
+    pub unreachable: Option<Unreachable>,
 }
 
 impl Scene {
@@ -73,8 +77,8 @@ impl Scene {
     /// Moved by the daemon's mirror, with its guard.
     pub fn guarded(&self, aim: Aim) -> Fared {
         let mut stage = Stage::new(self);
-        GuardedMover::new(self.size, aim).run(&mut stage, LONGEST);
-        stage.fared()
+        let unreachable = GuardedMover::new(self.size, aim).run(&mut stage, LONGEST);
+        Fared { unreachable, ..stage.fared() }
     }
 
     /// Moved by a copier with a speed in bytes per second, above zero.

@@ -43,7 +43,8 @@ pub(super) struct Stage {
     scene: Scene,
     now: Nanos,
     source: Array,
-    destination: Array,
+    /// Another array, unless there is one for both.
+    destination: Option<Array>,
     asked: HashMap<u64, Asked>,
     /// The next name of a request.
     next: u64,
@@ -76,7 +77,7 @@ impl Stage {
             scene: *scene,
             now: Nanos(0),
             source: Array::new(model.clone(), scene.seed),
-            destination: Array::new(model, scene.seed),
+            destination: (!scene.one_array).then(|| Array::new(model, scene.seed)),
             asked: HashMap::new(),
             next: 0,
             open: HashMap::new(),
@@ -183,14 +184,13 @@ impl Stage {
         let id = self.next;
         self.next += 1;
         let (offset, bytes) = (range.offset, range.len);
-        let request = Request { id, lun: 0, kind, offset, bytes };
+        let lun = u32::from(matches!(asked, Asked::Write(_) | Asked::Twin(_)));
+        let array = match (lun, &mut self.destination) {
+            (1, Some(destination)) => destination,
+            _ => &mut self.source,
+        };
         self.asked.insert(id, asked);
-        match asked {
-            Asked::Write(_) | Asked::Twin(_) => {
-                self.destination.submit(self.now, request);
-            }
-            _ => self.source.submit(self.now, request),
-        }
+        array.submit(self.now, Request { id, lun, kind, offset, bytes });
     }
 
     /// Goes on to what happens next, but not beyond `until`; gives what was answered.
@@ -198,12 +198,15 @@ impl Stage {
         let asks =
             self.quiet_until().or((self.next_at > self.now).then_some(self.next_at));
         let begins = if self.eager > 0 { asks } else { None };
-        let next = [self.source.next_event(), self.destination.next_event(), begins];
+        let destination = self.destination.as_ref().and_then(Array::next_event);
+        let next = [self.source.next_event(), destination, begins];
         let next = next.into_iter().flatten().min();
         self.now = next.map_or(until, |next| next.min(until)).max(self.now);
         let mut completions: Vec<Completion> = Vec::new();
         self.source.advance(self.now, &mut completions);
-        self.destination.advance(self.now, &mut completions);
+        if let Some(destination) = &mut self.destination {
+            destination.advance(self.now, &mut completions);
+        }
         completions.iter().filter_map(|it| self.answered(it.id)).collect()
     }
 
@@ -235,6 +238,7 @@ impl Stage {
             p99: self.past.response.quantile(0.99).unwrap_or_default(),
             took: self.now,
             p99s: std::mem::take(&mut self.p99s),
+            unreachable: None,
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use sterna_core::Nanos;
 use sterna_core::array::Preset;
-use sterna_core::guard::Aim;
+use sterna_core::guard::{Aim, Unreachable};
 use sterna_sim::guarded::{Fared, Scene};
 
 /// What is asked for.
@@ -54,6 +54,7 @@ const FASTER: f64 = 1.25;
 fn scene(array: Preset, outstanding: u32) -> Scene {
     Scene {
         array,
+        one_array: false,
         size: 512 << 20,
         outstanding,
         bytes: 64 << 10,
@@ -181,6 +182,41 @@ fn a_log_keeps_its_part() {
             };
             assert!(kept >= least, "{name}, {outstanding}: {kept:.3}");
             assert!(took <= most, "{name}, {outstanding}: {took:.0} s");
+        }
+    }
+}
+
+#[test]
+fn on_one_array_a_log_is_told_what_writing_to_both_images_costs() {
+    let aim = Aim { keep: Some(KEEP), ..Aim::default() };
+    for array in [Preset::OldFc, Preset::Flash2010] {
+        for outstanding in [1, 2, 16] {
+            let scene = Scene {
+                log: true,
+                bytes: 8192,
+                one_array: true,
+                ..scene(array, outstanding)
+            };
+            let alone = scene.alone().iops;
+            let fared = scene.guarded(aim);
+            let (name, kept) = (array.name(), fared.iops / alone);
+            println!(
+                "{name}, a log, {outstanding} outstanding, one array: {alone:.0} IO/s alone, \
+                 kept {kept:.3} in {:.0} s, {:?}",
+                fared.took.as_secs_f64(),
+                fared.unreachable
+            );
+            // The cache of an old array takes both; flash has to do both.
+            let Some(Unreachable::MirrorCosts { loss }) = fared.unreachable else {
+                assert!(kept >= KEEP, "{name}, {outstanding}: {kept:.3}");
+                continue;
+            };
+            let lost = 1.0 - kept;
+            let about = lost / 2.0..lost * 1.5;
+            assert!(
+                about.contains(&loss),
+                "{name}, {outstanding}: {loss:.3} of {lost:.3}"
+            );
         }
     }
 }

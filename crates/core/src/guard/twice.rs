@@ -1,0 +1,152 @@
+//! What it costs the guest that the source is slower for mirrored writes.
+//!
+//! Where both images share a device, a write's twin takes the time of the same device,
+//! and all requests are slower for it. Nobody waits for the destination then, and no
+//! pause of the copy shows it: it lasts until the copy ends.
+//!
+//! An application that writes one place after the other shows it by itself. Now all that
+//! it writes has been copied, and goes to both images, and now nothing: stretches of the
+//! one are compared with those of the other right before and after them,
+//!
+//! ```text
+//!   to one | to both | to one        loss = 1 - IO/s(to both) / IO/s(to one)
+//!   to both | to one | to both
+//! ```
+//!
+//! and the loss counts for that part of the writes that goes to both. Nothing is told of
+//! an application that reads as well, or writes anywhere: each of its windows has as many
+//! mirrored writes as the one before.
+
+use std::collections::VecDeque;
+
+use super::Observation;
+
+/// A window tells about writes if this part of its requests are.
+const WRITES: f64 = 0.9;
+
+/// It is one to both images from this part of its writes on, and one to the source alone
+/// up to the rest; what is in between is the edge of a stretch.
+const BOTH: f64 = 0.9;
+
+/// Answers that a stretch needs.
+const ANSWERS: f64 = 8.0;
+
+/// Seconds after which what a stretch began with counts for half: it is compared with
+/// what is near.
+const NEAR: f64 = 2.0;
+
+/// If the outer stretches differ by more than this part, something has happened in
+/// between.
+const JUMP: f64 = 0.3;
+
+/// Comparisons before anything is said.
+const FEW: f64 = 5.0;
+
+/// Comparisons that count: an application goes round its log while a device changes.
+const RECENT: f64 = 20.0;
+
+/// So many standard errors are taken off: what may be chance is not said.
+const DOUBT: f64 = 2.0;
+
+/// The part of a new window in how many writes go to both: half a minute counts.
+const SMOOTHING: f64 = 1.0 / 300.0;
+
+/// Windows in a row whose writes went to the same images.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    to_both: bool,
+    answers: f64,
+    seconds: f64,
+}
+
+impl Stretch {
+    fn iops(&self) -> f64 {
+        self.answers / self.seconds.max(1e-9)
+    }
+}
+
+/// A loop that compares writes to both images with those to one.
+#[derive(Debug, Default)]
+pub(super) struct Twice {
+    /// The last three at most, the newest first.
+    stretches: VecDeque<Stretch>,
+    /// Comparisons, their mean and their variance, smoothed.
+    count: f64,
+    loss: f64,
+    variance: f64,
+    /// The part of the writes that goes to both, smoothed.
+    part: f64,
+}
+
+impl Twice {
+    /// Looks at a window without a copy.
+    pub(super) fn look(&mut self, seen: &Observation<'_>) {
+        let (all, writes) = (seen.guest.total().operations, seen.guest.write.operations);
+        if all == 0 {
+            return;
+        }
+        // An answer may be counted in the window after.
+        let to_both = (seen.mirrored_writes as f64 / (writes as f64).max(1.0)).min(1.0);
+        let of_all = to_both * writes as f64 / all as f64;
+        self.part += SMOOTHING * (of_all - self.part);
+        if !seen.is_busy() || (writes as f64) < WRITES * all as f64 {
+            self.stretches.clear();
+        } else if to_both >= BOTH || to_both <= 1.0 - BOTH {
+            self.add(Stretch {
+                to_both: to_both >= BOTH,
+                answers: writes as f64,
+                seconds: seen.guest.span.as_secs_f64(),
+            });
+        }
+    }
+
+    /// The part of its IO/s, 0 to 1, that the guest loses; nothing if it may be chance.
+    pub(super) fn costs(&self) -> f64 {
+        if self.count < FEW {
+            return 0.0;
+        }
+        let error = (self.variance / self.count.min(RECENT)).sqrt();
+        self.part * (self.loss - DOUBT * error).clamp(0.0, 1.0)
+    }
+
+    fn add(&mut self, window: Stretch) {
+        if let Some(last) = self.stretches.front_mut()
+            && last.to_both == window.to_both
+        {
+            if last.seconds > NEAR {
+                last.answers /= 2.0;
+                last.seconds /= 2.0;
+            }
+            last.answers += window.answers;
+            last.seconds += window.seconds;
+            return;
+        }
+        self.compare();
+        self.stretches.push_front(window);
+        self.stretches.truncate(3);
+    }
+
+    /// The one before the last with the two around it.
+    fn compare(&mut self) {
+        let [after, between, before] = self.stretches.make_contiguous() else { return };
+        let enough = [*after, *between, *before].iter().all(|it| it.answers >= ANSWERS);
+        let (first, last) = (before.iops(), after.iops());
+        let around = (first + last) / 2.0;
+        if !enough || (first - last).abs() > JUMP * around {
+            return;
+        }
+        let (both, one) = match between.to_both {
+            true => (between.iops(), around),
+            false => (around, between.iops()),
+        };
+        self.learn((1.0 - both / one.max(1e-9)).max(-1.0));
+    }
+
+    fn learn(&mut self, loss: f64) {
+        self.count += 1.0;
+        let weight = 1.0 / self.count.min(RECENT);
+        let off = loss - self.loss;
+        self.loss += weight * off;
+        self.variance += weight * (off * (loss - self.loss) - self.variance);
+    }
+}
