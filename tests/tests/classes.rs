@@ -88,6 +88,7 @@ fn the_class_of_the_copies_can_be_limited_but_not_be_deleted_or_filled() {
     assert!(words.contains("classes     1, 1 policy"), "{words}");
     let copies = class(daemon, "migration");
     assert_eq!(copies["in_force"]["bytes_per_second"], 20 * MIB);
+    assert!(copies["notes"][0].as_str().is_some_and(|it| it.contains("at half of")));
     assert_eq!(copies["in_force"]["shares"], 100);
     daemon.sterna("class delete migration").fails_with(&["built in"]);
     daemon.sterna("class add migration db").fails_with(&["no disks"]);
@@ -162,6 +163,7 @@ fn contradictions_are_refused_with_the_arithmetic_and_change_nothing() {
             &["500 IO/s", "1.00 MiB/s"],
         ),
         ("class set oltp --shares 0", &["1 to 100000 shares"]),
+        ("policy cruise migration 9M --tolerance 5%", &["a target of the copies"]),
     ] {
         daemon.sterna(line).fails_with(words);
     }

@@ -59,7 +59,7 @@ pub(crate) fn iops(iops: f64) -> String {
 
 /// A moment in local time, by which schedules go: `2026-11-20 21:12:38 CET`.
 pub(crate) fn moment(unix: u64) -> String {
-    moment_in(TimeZone::system(), unix)
+    moment_in(TimeZone::try_system().unwrap_or(TimeZone::UTC), unix)
 }
 
 fn moment_in(zone: TimeZone, unix: u64) -> String {

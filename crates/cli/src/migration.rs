@@ -57,7 +57,7 @@ pub(crate) struct IdArg {
     id: u64,
 }
 
-fn parse_id(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_id(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| {
         "a migration goes by its number, which `sterna migration list` shows".into()
     })

@@ -9,6 +9,7 @@ use sterna_core::schedule::Schedule;
 use crate::connect::Link;
 use crate::explain;
 use crate::format::{moment_ago, moment_ahead};
+use crate::migration;
 use crate::output::Output;
 use crate::table::{Cell, Column, Pairs, Style, Table};
 use crate::terms::{NOTHING, fallback, kind, rate, wish};
@@ -98,7 +99,7 @@ pub(crate) struct WhenArgs {
     #[arg(long)]
     schedule: Option<Schedule>,
     /// Only until this migration (its number) has ended
-    #[arg(long, value_name = "JOB")]
+    #[arg(long, value_name = "JOB", value_parser = migration::parse_id)]
     until_job: Option<u64>,
 }
 
@@ -227,7 +228,8 @@ fn show(one: &Policy, output: Output) -> String {
     pairs.add("when", when(one));
     pairs.add("state", state(one));
     pairs.maybe("tighter", one.looser_than.map(|id| format!("policy {id}")));
-    pairs.add("since", moment_ago(one.since));
+    let state_since = one.cruise.as_ref().and_then(|cruise| cruise.since);
+    pairs.add("since", moment_ago(state_since.unwrap_or(one.since)));
     pairs.maybe("until", one.until.map(moment_ahead));
     if let Some(cruise) = &one.cruise {
         pairs.maybe("reason", cruise.reason.as_deref());

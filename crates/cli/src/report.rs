@@ -5,7 +5,7 @@ use sterna_api::{
 };
 
 use crate::disk::provision;
-use crate::format::{bytes, iops, moment, moment_ago, rate, response, span};
+use crate::format::{bytes, count, iops, moment, moment_ago, rate, response, span};
 use crate::guard;
 use crate::output::Output;
 use crate::table::{Cell, Pairs, Style};
@@ -126,7 +126,7 @@ fn add_progress(pairs: &mut Pairs, progress: &Progress, state: MigrationState) {
     pairs.add("copied", format!("{}, now {now}", bytes(progress.copied)));
     pairs.maybe("verified", progress.verified.map(bytes));
     if progress.late_regions > 0 {
-        pairs.add("behind", format!("{} regions", progress.late_regions));
+        pairs.add("behind", count(progress.late_regions, "region"));
     }
     pairs.maybe("left", progress.eta_s.map(span));
     if progress.undone > 0 {

@@ -10,9 +10,9 @@ use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use sterna_api::{Client, ErrorCode, Migration, MigrationState, Progress};
+use sterna_api::{Client, ClientError, ErrorCode, Migration, MigrationState, Progress};
 
-use crate::connect::Failure;
+use crate::connect::{Failure, explain};
 use crate::format::{bytes, iops, rate, response, span};
 use crate::output::{Output, WIDTH};
 use crate::report::summary;
@@ -74,9 +74,25 @@ async fn follow(
     while !(migration.state.ended() || needs_help(&migration)) {
         screen.draw(&migration)?;
         tokio::time::sleep(POLL).await;
-        migration = client.migration(migration.id).await?;
+        let next = client.migration(migration.id).await;
+        migration = next.map_err(|error| out_of_sight(error, &migration))?;
     }
     Ok(migration)
+}
+
+/// Nothing is known of it at the moment. A daemon that is gone takes it up again when it
+/// is started.
+fn out_of_sight(error: ClientError, migration: &Migration) -> anyhow::Error {
+    if !matches!(error, ClientError::NoDaemon { .. } | ClientError::Broken(_)) {
+        return error.into();
+    }
+    let Migration { id, disk, .. } = migration;
+    let message = explain(&error.into()).message;
+    let hint = format!(
+        "migration {id} of {disk} goes on where it was when the daemon is started again; \
+         `sterna migration watch {id}` follows it then"
+    );
+    Failure { code: ErrorCode::Unavailable, message, hint }.into()
 }
 
 /// Whether it stands still with something that somebody must do about it.
@@ -174,7 +190,7 @@ impl Screen {
 
 fn new_bar() -> ProgressBar {
     let bar = ProgressBar::new(0);
-    let template = "{prefix}\n[{bar:28}] {percent:>3}%  {msg}";
+    let template = "{prefix}\n[{bar:20}] {percent:>3}%  {msg}";
     let style = ProgressStyle::with_template(template).expect("the template is valid");
     bar.set_style(style.progress_chars("=> "));
     bar

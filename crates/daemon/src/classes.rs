@@ -25,6 +25,10 @@ use crate::store::{ClassChange, ClassRecord};
 /// loops of cruise control look at them all the time.
 const CLASSES_MAX: usize = 256;
 
+/// What somebody who limits copies should know.
+const COUNTED_TWICE: &str =
+    "what a copy reads and what it writes both count: a disk moves at half of the limit";
+
 /// A class that the store has not numbered yet; no number is as high.
 const NEW: ClassId = ClassId(u32::MAX);
 
@@ -185,6 +189,11 @@ impl Daemon {
         let disks = self.store.disks()?;
         let of_it = disks.into_iter().filter(|disk| entry.disks.contains(&disk.id));
         let in_force = resolve(&entry.plan(), Local::now().moment()).terms;
+        let mut notes = self.reservation_notes(entry.record.id)?;
+        let limit = in_force.limit;
+        if entry.is_built_in() && (limit.bytes.is_some() || limit.requests.is_some()) {
+            notes.push(COUNTED_TWICE.into());
+        }
         Ok(Class {
             name: entry.record.name.clone(),
             built_in: entry.is_built_in(),
@@ -194,7 +203,7 @@ impl Daemon {
             policies: entry.policies.iter().map(|policy| policy.id.0).collect(),
             in_force: Terms::from(in_force),
             held: self.view_held(&self.book(), entry.record.id),
-            notes: self.reservation_notes(entry.record.id)?,
+            notes,
             created: entry.record.created,
         })
     }

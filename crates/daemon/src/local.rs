@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use jiff::civil::DateTime;
-use jiff::tz::AmbiguousOffset;
+use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{SignedDuration, Timestamp, Zoned};
 use sterna_core::schedule::{Moment, Schedule, Weekday};
 
@@ -20,6 +20,20 @@ impl Local {
     /// Now, in the zone of the system (or of `TZ`).
     pub(crate) fn now() -> Local {
         Local(Zoned::now())
+    }
+
+    /// Why the zone that was asked for is not there, so that schedules go by another. A
+    /// machine that has none has UTC, and that is well.
+    pub(crate) fn unknown() -> Option<String> {
+        std::env::var_os("TZ").filter(|zone| !zone.is_empty())?;
+        TimeZone::try_system().err().map(|error| error.to_string())
+    }
+
+    /// When the clock will show a moment so many seconds ahead, in words: `Sat
+    /// 2026-11-28 03:00 CET`.
+    pub(crate) fn words_ahead(&self, seconds: u32) -> String {
+        let then = self.when_ahead(seconds).to_zoned(self.0.time_zone().clone());
+        then.strftime("%a %Y-%m-%d %H:%M %Z").to_string()
     }
 
     /// The second of the week.

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use crate::daemon::{Daemon, NbdPlace, Places};
 use crate::datastores::make_directory;
 use crate::error::{DaemonError, Result};
+use crate::local::Local;
 use crate::lock::StateLock;
 use crate::settings::Settings;
 use crate::sockets::{self, Bound, Inherited, NbdSocket};
@@ -130,6 +131,9 @@ impl Running {
         }
         if let Some(reason) = io.reason {
             tracing::info!(reason, "no io_uring");
+        }
+        if let Some(reason) = Local::unknown() {
+            tracing::warn!(reason, "no local time: schedules go by UTC");
         }
     }
 

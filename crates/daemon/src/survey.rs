@@ -8,6 +8,7 @@ use sterna_core::Nanos;
 
 use crate::daemon::Daemon;
 use crate::error::Result;
+use crate::local::Local;
 use crate::store::DiskRecord;
 
 /// How many disks a warning names: a line of names of common length.
@@ -22,11 +23,18 @@ impl Daemon {
         self.survey_datastores(&disks, &mut counts, &mut warnings);
         self.survey_disks(&disks, &mut counts, &mut warnings);
         self.survey_migrations(&mut counts, &mut warnings)?;
+        warnings.extend(Local::unknown().map(|why| Warning {
+            about: "local time".into(),
+            message: format!("schedules go by UTC: {why}"),
+            hint:
+                "start the daemon with a TZ that is there, as in TZ=Europe/Berlin".into(),
+        }));
         let policies = self.list_policies()?;
         counts.policies = policies.len() as u64;
         warnings.extend(policies.iter().filter_map(out_of_reach));
-        let classes = self.list_classes()?;
-        counts.classes = classes.iter().filter(|one| !one.built_in).count() as u64;
+        let book = self.book();
+        let classes = book.entries().filter(|entry| !entry.is_built_in());
+        counts.classes = classes.count() as u64;
         Ok((counts, warnings))
     }
 

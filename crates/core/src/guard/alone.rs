@@ -39,7 +39,8 @@ const MIRRORED: f64 = 0.05;
 pub(super) struct Alone {
     /// What is copied, bytes per second.
     copied: f64,
-    /// The part of the requests that are slow by themselves, over a minute and lately.
+    /// The part of the requests that are slow by themselves, window by window, over a
+    /// minute and lately.
     minute: f64,
     lately: f64,
     often: bool,
@@ -64,6 +65,14 @@ impl Alone {
             self.minute = 0.0;
         }
         self.mirrored.look(seen, LATELY);
+        if self.is_alone() {
+            self.mirrored.compare(seen);
+        }
+    }
+
+    /// What was seen says nothing of what comes.
+    pub(super) fn interrupt(&mut self) {
+        self.mirrored.interrupt();
     }
 
     /// Whether there is hardly a copy.

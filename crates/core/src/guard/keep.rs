@@ -59,8 +59,8 @@ const STALE: u32 = 1200;
 const MIRRORED: f64 = 1.0 / 300.0;
 
 /// Samples in a row with something copied after which there are none without: longer
-/// than any turn.
-const NEVER_WITHOUT: u32 = 100;
+/// than any turn, of a slow guest, too.
+const NEVER_WITHOUT: u32 = 200;
 
 /// The part of a new comparison in what was lost so far: a minute counts.
 const SMOOTHING: f64 = 1.0 / 60.0;
@@ -154,6 +154,7 @@ impl Keep {
     /// What was seen says nothing of what comes.
     pub(super) fn interrupt(&mut self) {
         self.turns.interrupt();
+        self.mirrored.interrupt();
     }
 
     /// The busy rate over turns and pauses, bytes per second.
@@ -215,6 +216,7 @@ impl Keep {
             return;
         }
         self.mirrored.look(seen, MIRRORED);
+        self.mirrored.compare(seen);
     }
 
     /// The part of its IO/s that the guest may lose to the copy.

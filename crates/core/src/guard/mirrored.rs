@@ -14,12 +14,21 @@ pub(super) struct Mirrored {
 }
 
 impl Mirrored {
-    /// Looks at a window, which has this weight.
+    /// Looks at a window, which has this weight, for what writes wait.
     pub(super) fn look(&mut self, seen: &Observation<'_>, weight: f64) {
         self.waited += weight * (seen.mirrored.0 as f64 - self.waited);
         let took = seen.guest.total().response.0 as f64;
         self.took += weight * (took - self.took);
+    }
+
+    /// Looks at a window with hardly a copy for how much slower writes to both images are.
+    pub(super) fn compare(&mut self, seen: &Observation<'_>) {
         self.twice.look(seen);
+    }
+
+    /// What was seen says nothing of what comes.
+    pub(super) fn interrupt(&mut self) {
+        self.twice.interrupt();
     }
 
     /// The part of its time, 0 to 1. Where writes to both images are slower than those to

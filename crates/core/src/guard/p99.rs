@@ -140,6 +140,8 @@ impl Ceiling {
     /// What was seen says nothing of what comes.
     pub(super) fn interrupt(&mut self) {
         self.recent.clear();
+        self.p99 = None;
+        self.alone.interrupt();
     }
 
     /// The busy rate, bytes per second.

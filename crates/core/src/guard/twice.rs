@@ -15,7 +15,8 @@
 //!
 //! and the loss counts for that part of the writes that goes to both. Nothing is told of
 //! an application that reads as well, or writes anywhere: each of its windows has as many
-//! mirrored writes as the one before.
+//! mirrored writes as the one before. What a log showed is forgotten when it has been
+//! none for a while.
 
 use std::collections::VecDeque;
 
@@ -28,8 +29,12 @@ const WRITES: f64 = 0.9;
 /// up to the rest; what is in between is the edge of a stretch.
 const BOTH: f64 = 0.9;
 
-/// Answers that a stretch needs.
-const ANSWERS: f64 = 8.0;
+/// Writes that a window needs to tell, and a stretch: few go to one side by chance, and
+/// the fewer, the sooner.
+const ANSWERS: u64 = 8;
+
+/// Windows in a row that are not of a log after which it is none: five seconds.
+const NO_LOG: u32 = 50;
 
 /// Seconds after which what a stretch began with counts for half: it is compared with
 /// what is near.
@@ -42,11 +47,11 @@ const JUMP: f64 = 0.3;
 /// Comparisons before anything is said.
 const FEW: f64 = 5.0;
 
-/// Comparisons that count: an application goes round its log while a device changes.
+/// Comparisons that count: a device changes while an application goes round its log.
 const RECENT: f64 = 20.0;
 
 /// So many standard errors are taken off: what may be chance is not said.
-const DOUBT: f64 = 2.0;
+const DOUBT: f64 = 1.5;
 
 /// The part of a new window in how many writes go to both: half a minute counts.
 const SMOOTHING: f64 = 1.0 / 300.0;
@@ -76,22 +81,31 @@ pub(super) struct Twice {
     variance: f64,
     /// The part of the writes that goes to both, smoothed.
     part: f64,
+    /// Windows in a row that were not of a log.
+    strange: u32,
 }
 
 impl Twice {
-    /// Looks at a window without a copy.
+    /// Looks at a window with hardly a copy.
     pub(super) fn look(&mut self, seen: &Observation<'_>) {
         let (all, writes) = (seen.guest.total().operations, seen.guest.write.operations);
         if all == 0 {
             return;
         }
-        // An answer may be counted in the window after.
-        let to_both = (seen.mirrored_writes as f64 / (writes as f64).max(1.0)).min(1.0);
-        let of_all = to_both * writes as f64 / all as f64;
-        self.part += SMOOTHING * (of_all - self.part);
         if !seen.is_busy() || (writes as f64) < WRITES * all as f64 {
-            self.stretches.clear();
-        } else if to_both >= BOTH || to_both <= 1.0 - BOTH {
+            self.interrupt();
+            self.strange += 1;
+            if self.strange >= NO_LOG {
+                *self = Twice::default();
+            }
+            return;
+        }
+        self.strange = 0;
+        // An answer may be counted in the window after.
+        let to_both = (seen.mirrored_writes as f64 / writes as f64).min(1.0);
+        self.part += SMOOTHING * (to_both - self.part);
+        let of_one_kind = to_both >= BOTH || to_both <= 1.0 - BOTH;
+        if writes >= ANSWERS && of_one_kind {
             self.add(Stretch {
                 to_both: to_both >= BOTH,
                 answers: writes as f64,
@@ -100,12 +114,18 @@ impl Twice {
         }
     }
 
+    /// What was seen is not next to what comes.
+    pub(super) fn interrupt(&mut self) {
+        self.stretches.clear();
+    }
+
     /// The part of its IO/s, 0 to 1, that the guest loses; nothing if it may be chance.
     pub(super) fn costs(&self) -> f64 {
         if self.count < FEW {
             return 0.0;
         }
-        let error = (self.variance / self.count.min(RECENT)).sqrt();
+        // Two in a row share two of their stretches.
+        let error = (2.0 * self.variance / self.count.min(RECENT)).sqrt();
         self.part * (self.loss - DOUBT * error).clamp(0.0, 1.0)
     }
 
@@ -129,10 +149,9 @@ impl Twice {
     /// The one before the last with the two around it.
     fn compare(&mut self) {
         let [after, between, before] = self.stretches.make_contiguous() else { return };
-        let enough = [*after, *between, *before].iter().all(|it| it.answers >= ANSWERS);
         let (first, last) = (before.iops(), after.iops());
         let around = (first + last) / 2.0;
-        if !enough || (first - last).abs() > JUMP * around {
+        if (first - last).abs() > JUMP * around {
             return;
         }
         let (both, one) = match between.to_both {

@@ -105,9 +105,11 @@ impl Spread {
         self.max
     }
 
-    /// How many were longer, to the bucket.
+    /// How many were longer, to the bucket: those of which a quantile would say so.
     pub fn longer_than(&self, span: Nanos) -> u64 {
-        let from = (bucket(span) + 1).clamp(self.used.start, self.used.end);
+        let at = bucket(span);
+        let same = Nanos(middle(at)).min(self.max) > span;
+        let from = (at + usize::from(!same)).clamp(self.used.start, self.used.end);
         self.counts[from..self.used.end].iter().map(|it| u64::from(*it)).sum()
     }
 

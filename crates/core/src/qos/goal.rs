@@ -20,7 +20,7 @@ pub enum Goal {
 /// The text is no goal; says what one looks like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseGoalError {
-    text: String,
+    pub(super) text: String,
 }
 
 impl fmt::Display for ParseGoalError {

@@ -84,7 +84,11 @@ pub enum ParseRateError {
 impl fmt::Display for ParseRateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ParseRateError::Goal(error) => error.fmt(f),
+            ParseRateError::Goal(error) => write!(
+                f,
+                "`{}` is not a rate above zero: write 15M (bytes per second) or 1000iops",
+                error.text
+            ),
             ParseRateError::Response(error) => error.fmt(f),
         }
     }

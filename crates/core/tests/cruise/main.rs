@@ -210,6 +210,43 @@ fn a_class_that_asks_for_less_does_not_keep_the_others_down() {
     assert!(allowed(&hold) > 60.0 * MIB, "{hold:?}");
 }
 
+#[test]
+fn a_class_with_a_limit_of_its_own_below_its_target_keeps_nobody_down() {
+    let (mut control, mut world) =
+        (CruiseControl::new(cruise(Goal::Requests(1500))), e4());
+    let mut hold = Hold::default();
+    let mut go_on = |control: &mut CruiseControl, limit: Limit, periods: usize| {
+        control.limit_own(limit);
+        let mut last = 0.0;
+        for _ in 0..periods {
+            let bytes = [hold.own.bytes, limit.bytes].into_iter().flatten().min();
+            let own = Limit { bytes, ..hold.own };
+            let (own, others) = world.period(&Hold { own, others: hold.others.clone() });
+            hold = control.step(&own, &others);
+            last = own.iops();
+        }
+        (last, allowed(&hold))
+    };
+    // Held for its target, then limited to less, then not any more.
+    let (has, before) = go_on(&mut control, Limit::default(), 30);
+    assert!((1350.0..1650.0).contains(&has) && before < 60.0 * MIB, "{has}, {before}");
+    let limit = Limit { bytes: Some(5 << 20), ..Limit::default() };
+    let (has, others) = go_on(&mut control, limit, 60);
+    assert!(has < 650.0 && others > 5.0 * before, "{has}, {others}");
+    assert_eq!(*control.outcome(), Outcome::Holding);
+    assert_eq!(control.note(), Some("its own limit leaves it no more"));
+    let (has, _) = go_on(&mut control, Limit::default(), 15);
+    assert!((1350.0..1650.0).contains(&has), "{has}");
+    // Nor if it was out of reach before.
+    let mut control = CruiseControl::new(cruise(Goal::Requests(50_000)));
+    go_on(&mut control, Limit::default(), 20);
+    assert!(matches!(control.outcome(), Outcome::Unreachable(_)));
+    let (_, before) = go_on(&mut control, limit, 2);
+    assert_eq!(*control.outcome(), Outcome::Holding);
+    let (_, others) = go_on(&mut control, limit, 20);
+    assert!(others > 2.0 * before, "{before}, {others}");
+}
+
 /// It would have its pages in no time, and works on each for 5 ms.
 #[test]
 fn a_class_that_seldom_waits_keeps_nobody_down_however_little_they_do() {

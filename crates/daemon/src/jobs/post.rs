@@ -103,6 +103,17 @@ impl Post {
         Some(Nanos::from_secs(opens.saturating_sub(by)))
     }
 
+    /// When the schedule opens, which is closed.
+    fn when_closed(&self) -> String {
+        let window = self.asked.window.as_deref().unwrap_or_default();
+        let now = Local::now();
+        let opens = self.schedule.as_ref().and_then(|it| it.until_change(now.moment()));
+        opens.map_or_else(
+            || format!("only {window}"),
+            |seconds| format!("only {window}, from {} on", now.words_ahead(seconds)),
+        )
+    }
+
     fn fares(&self, allowance: Allowance) -> Guarding {
         let (mut state, mut reason) = match self.guard.standing() {
             Standing::Holding => (GuardState::Holding, None),
@@ -121,8 +132,7 @@ impl Post {
         }
         let mut busy = self.guard.busy_rate();
         if allowance == CLOSED {
-            let window = self.asked.window.as_deref().unwrap_or_default();
-            (state, reason) = (GuardState::Closed, Some(format!("only {window}")));
+            (state, reason) = (GuardState::Closed, Some(self.when_closed()));
             (late, busy) = (self.late_when_closed(), Some(0));
         }
         let kept = self.guard.kept();
@@ -201,6 +211,9 @@ mod tests {
         let allowance = post.step(&seen, left);
         let fares = post.report(1, allowance);
         assert_eq!((fares.state, fares.allowance), (Some(GuardState::Closed), Some(0)));
+        let says = format!("only {another_day}, from {another_day} 20");
+        let why = fares.reason.as_deref().expect("a reason");
+        assert!(why.starts_with(&says) && why.contains(" 00:00 "), "{why}");
         fares
     }
 

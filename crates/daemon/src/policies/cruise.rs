@@ -105,9 +105,11 @@ impl Loops {
         let mut open = BTreeSet::new();
         for entry in book.entries() {
             let plan = entry.plan();
-            let Some((policy, cruise)) = resolve(&plan, now).cruise else { continue };
+            let resolved = resolve(&plan, now);
+            let Some((policy, cruise)) = resolved.cruise else { continue };
             open.insert(policy);
-            let hold = self.cruise(&book, period, entry, (policy, cruise), now);
+            let limit = resolved.terms.limit;
+            let hold = self.cruise(&book, period, entry, (policy, cruise, limit), now);
             let own = Some((entry.record.id, hold.own)).filter(|(_, own)| !own.is_none());
             for (class, limit) in hold.others.into_iter().chain(own) {
                 let this = HeldTo { limit, policy };
@@ -128,7 +130,7 @@ impl Loops {
         book: &Book,
         period: &Period,
         entry: &Entry,
-        (policy, cruise): (PolicyId, Cruise),
+        (policy, cruise, limit): (PolicyId, Cruise, Limit),
         now: Moment,
     ) -> Hold {
         let (class, name) = (entry.record.id, &entry.record.name);
@@ -148,6 +150,7 @@ impl Loops {
             one.datastores = datastores;
         }
         let others = period.others(book, class, &one.datastores, &one.held, now);
+        one.control.limit_own(limit);
         let hold = one.control.step(&own, &others);
         one.held = hold.others.keys().copied().collect();
         let (phase, reason) = match one.control.outcome() {

@@ -153,6 +153,13 @@ impl Daemon {
         let id = self.in_turn(|book| {
             let entry = book.class(&request.class)?;
             let class = entry.record.id;
+            if entry.is_built_in() && matches!(aim, Aim::Cruise(_)) {
+                let message = "applications would be slowed for a target of the copies";
+                let hint = "reserve something for copies: `sterna class set migration \
+                            --reservation 20M`; or say when a move must end: `sterna \
+                            migrate DISK --finish-by TIME`";
+                return Err(DaemonError::invalid(message).hint(hint));
+            }
             if entry.policies.len() == POLICIES_MAX {
                 let message =
                     format!("class {} has {POLICIES_MAX} policies", request.class);

@@ -23,6 +23,8 @@
 //!   under way, and the class gets no more. Then the others are let go, step by step, and
 //!   the loop holds, saying so. (A response time that is missed is missed, however little
 //!   is asked.)
+//! - A class that has all that a limit of its own leaves it gets no more by what the others
+//!   give up: they are let go, step by step, and the loop says so.
 //! - A class that asks for nothing for [`IDLE`] periods lets the others go, also from a
 //!   fallback. When it comes back, they begin with the most that was known to be well.
 //! - Others that do not use what they may are no reason to allow them more: they may be
@@ -48,7 +50,7 @@ use crate::qos::policy::{Cruise, Fallback};
 use crate::qos::{ClassId, Goal, Limit};
 
 use self::law::{Law, RAISE_MAX};
-use self::reach::{Reach, hold, tolerance};
+use self::reach::{Reach, hold, tolerance, uses_up};
 use self::share::{Shares, USES};
 
 pub use self::share::{Other, RATE_MIN};
@@ -121,6 +123,8 @@ pub struct Hold {
 #[derive(Debug)]
 pub struct CruiseControl {
     cruise: Cruise,
+    /// What the class is held to by its own policies.
+    limit: Limit,
     /// Bytes per second for all others together; nothing holds them back without it.
     allowed: Option<f64>,
     law: Law,
@@ -146,6 +150,7 @@ impl CruiseControl {
     pub fn new(cruise: Cruise) -> CruiseControl {
         CruiseControl {
             cruise,
+            limit: Limit::default(),
             allowed: None,
             law: Law::default(),
             shares: Shares::default(),
@@ -159,6 +164,11 @@ impl CruiseControl {
             outcome: Outcome::Converging,
             note: None,
         }
+    }
+
+    /// The class's own policies hold it to this from now on.
+    pub fn limit_own(&mut self, limit: Limit) {
+        self.limit = limit;
     }
 
     /// What has become of the target.
@@ -184,6 +194,7 @@ impl CruiseControl {
         let held = !self.shares.limits().is_empty();
         match Reach::of(&self.cruise, own, held) {
             None => self.nothing_asked(),
+            Some(reach) if self.is_limited(reach, own) => self.leaves_no_more(),
             Some(reach) => self.look(reach, got, others),
         }
         self.share(got, others);
@@ -208,6 +219,22 @@ impl CruiseControl {
         if self.resting == 0 {
             self.outcome = Outcome::Holding;
         }
+    }
+
+    /// Whether it is a limit of the class's own that keeps it from its target.
+    fn is_limited(&self, reach: Reach, own: &Window) -> bool {
+        reach.speed < 1.0 - tolerance(&self.cruise) && uses_up(&self.limit, own)
+    }
+
+    /// Nobody's yielding would help.
+    fn leaves_no_more(&mut self) {
+        // What they did under a fallback says nothing of what they may have.
+        if std::mem::take(&mut self.resting) > 0 {
+            self.law.forget();
+        }
+        (self.idle, self.alone, self.smoothed) = (0, 0, None);
+        self.recent.clear();
+        self.has_all("its own limit leaves it no more");
     }
 
     fn look(&mut self, reach: Reach, got: f64, others: &[Other]) {
@@ -266,9 +293,14 @@ impl CruiseControl {
         self.allowed = Some((before * self.law.cut(before, ease, AIM)).max(floors));
     }
 
-    /// It has all it wants: the others are let go, step by step.
+    /// It has all it wants.
     fn asks_for_less(&mut self) {
-        self.note = Some("the class does not ask for more");
+        self.has_all("the class does not ask for more");
+    }
+
+    /// It has all that it can have: the others are let go, step by step.
+    fn has_all(&mut self, why: &'static str) {
+        self.note = Some(why);
         self.outcome = Outcome::Holding;
         self.at_floor = 0;
         self.raise(RAISE_MAX);

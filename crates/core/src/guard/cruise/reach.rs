@@ -92,6 +92,20 @@ pub(super) fn tolerance(cruise: &Cruise) -> f64 {
     f64::from(cruise.tolerance.percent()) / 100.0
 }
 
+/// Whether a class has all that a limit leaves it.
+pub(super) fn uses_up(limit: &Limit, own: &Window) -> bool {
+    let total = own.total();
+    let rate =
+        |has: f64, may: Option<u64>| may.is_some_and(|may| has >= AT_LIMIT * may as f64);
+    // Requests are held back up to the response time, and no further: what takes longer is
+    // the device.
+    let mean = total.mean(total.response).unwrap_or_default().0 as f64;
+    let waits = |span: Nanos| mean <= span.0 as f64 / AT_LIMIT && total.queue.0 > 0;
+    rate(own.bytes_per_second(), limit.bytes)
+        || rate(own.iops(), limit.requests)
+        || limit.response.is_some_and(waits)
+}
+
 /// What the class is held to while others yield to it.
 pub(super) fn hold(cruise: &Cruise) -> Limit {
     let most = most(cruise);
