@@ -25,10 +25,16 @@ const MINUTE: f64 = 1.0 / 600.0;
 /// The weight of a window in what is so lately: five seconds.
 const LATELY: f64 = 1.0 / 50.0;
 
+/// The weight of a window where it is a little too much all the time: five minutes.
+const LONG: f64 = 1.0 / 3000.0;
+
 /// It is said from this part of the requests on, over a minute.
 const OFTEN: f64 = 0.02;
 
-/// And until it was no more than this lately: what the bound leaves.
+/// And from this one on, over five.
+const MORE: f64 = 0.012;
+
+/// And until it was no more than this: what the bound leaves.
 const SELDOM: f64 = 0.01;
 
 /// Waiting for the destination counts from this part of the response times on.
@@ -39,11 +45,14 @@ const MIRRORED: f64 = 0.05;
 pub(super) struct Alone {
     /// What is copied, bytes per second.
     copied: f64,
-    /// The part of the requests that are slow by themselves, window by window, over a
-    /// minute and lately.
-    minute: f64,
+    /// The part of the requests that are slow by themselves, window by window, lately and
+    /// over longer.
     lately: f64,
+    minute: f64,
+    long: f64,
+    /// That is too much: by what it was over a minute, and over more.
     often: bool,
+    always: bool,
     mirrored: Mirrored,
 }
 
@@ -57,8 +66,11 @@ impl Alone {
         }
         let slow = if self.is_alone() { answers.longer_than(bound) } else { 0 };
         let part = slow as f64 / answers.len() as f64;
-        self.minute += MINUTE * (part - self.minute);
         self.lately += LATELY * (part - self.lately);
+        self.minute += MINUTE * (part - self.minute);
+        self.long += LONG * (part - self.long);
+        let bar = if self.always { SELDOM } else { MORE };
+        self.always = self.long > bar && self.minute > SELDOM / 2.0;
         let was = self.often;
         self.often = self.lately > SELDOM && (was || self.minute > OFTEN);
         if was && !self.often {
@@ -82,7 +94,8 @@ impl Alone {
 
     /// The part of its requests, 0 to 1, that are slow, if those are often too many.
     pub(super) fn often(&self) -> Option<f64> {
-        self.often.then_some(self.minute.max(self.lately))
+        let often = self.often.then_some(self.minute.max(self.lately));
+        often.or_else(|| self.always.then_some(self.long))
     }
 
     /// Whether its writes wait for the destination for so long that it tells.
