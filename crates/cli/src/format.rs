@@ -59,10 +59,16 @@ pub(crate) fn iops(iops: f64) -> String {
 
 /// A moment in local time, by which schedules go: `2026-11-20 21:12:38 CET`.
 pub(crate) fn moment(unix: u64) -> String {
-    moment_in(TimeZone::try_system().unwrap_or(TimeZone::UTC), unix)
+    moment_in(zone(), unix)
 }
 
-fn moment_in(zone: TimeZone, unix: u64) -> String {
+/// The zone of whoever reads this; UTC where there is none.
+pub(crate) fn zone() -> TimeZone {
+    TimeZone::try_system().unwrap_or(TimeZone::UTC)
+}
+
+/// A moment in a zone.
+pub(crate) fn moment_in(zone: TimeZone, unix: u64) -> String {
     // What no calendar reaches is no moment of ours; the number says as much.
     i64::try_from(unix)
         .ok()
@@ -128,6 +134,7 @@ mod tests {
         let utc = |unix| moment_in(TimeZone::UTC, unix);
         assert_eq!(utc(0), "1970-01-01 00:00:00 UTC");
         assert_eq!(utc(951_782_400), "2000-02-29 00:00:00 UTC");
+        assert_eq!(utc(1_795_205_558), "2026-11-20 20:12:38 UTC");
         let berlin = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
         let berlin = |unix| moment_in(berlin.clone(), unix);
         assert_eq!(berlin(1_795_205_558), "2026-11-20 21:12:38 CET");

@@ -6,13 +6,14 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
 use sterna_api::{Top, TopBy};
 use tokio::time::MissedTickBehavior;
 
 use super::column::{Column, GAP, NAME_MIN, that_fit};
 use super::view::View;
 use crate::connect::Link;
-use crate::format::moment;
+use crate::format::{moment_in, zone};
 use crate::output::{Output, WIDTH};
 
 /// Prints rows `count` times, or for ever.
@@ -32,7 +33,7 @@ pub(super) fn run(
             let top = client.top(by, every.as_secs_f64()).await?;
             let text = match output.is_json() {
                 true => format!("{}\n", serde_json::to_string(&top)?),
-                false => block(&top),
+                false => block(&top, zone()),
             };
             if !is_read(&text)? {
                 return Ok(());
@@ -53,11 +54,11 @@ fn is_read(text: &str) -> io::Result<bool> {
 }
 
 /// A moment's rows, the busiest first.
-fn block(top: &Top) -> String {
+fn block(top: &Top, zone: TimeZone) -> String {
     let columns = that_fit(WIDTH);
     let taken: usize = columns.iter().map(|column| column.width + GAP).sum();
     let width = (WIDTH - taken).max(NAME_MIN);
-    let mut text = format!("# {}\n", moment(top.at_ms / 1000));
+    let mut text = format!("# {}\n", moment_in(zone, top.at_ms / 1000));
     let mut line = |name: &str, cell: &dyn Fn(&Column) -> String| {
         text.push_str(&format!("{name:<width$}"));
         for column in columns {
@@ -94,9 +95,9 @@ mod tests {
             total: Load::default(),
             rows: vec![row(&long, Load::default()), row("db", load)],
         };
-        let text = block(&top);
+        let text = block(&top, TimeZone::UTC);
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[0], format!("# {}", moment(1_795_205_558)));
+        assert_eq!(lines[0], "# 2026-11-20 20:12:38 UTC");
         assert!(lines[1].starts_with("DISK ") && lines[1].chars().count() <= WIDTH);
         assert!(lines[2].starts_with("db ") && lines[2].contains("12.3k"), "{text}");
         assert!(lines[2].chars().count() <= WIDTH, "{text}");

@@ -93,25 +93,30 @@ impl Post {
     /// By how much it will be late at least, if nothing is open any more until the
     /// deadline: nothing is copied before the schedule opens.
     fn late_when_closed(&self) -> Option<Nanos> {
-        let (by, schedule) = (self.asked.finish_by?, self.schedule.as_ref()?);
+        let by = self.asked.finish_by.filter(|_| self.schedule.is_some())?;
         if self.left == 0 || self.time_until(by) > Nanos(0) {
             return None;
         }
         let now = Local::now();
-        let opens = schedule.until_change(now.moment());
-        let opens = opens.map_or_else(clock::now, |seconds| now.ahead(seconds));
+        let opens = self.opens(&now).map_or_else(clock::now, |it| now.ahead(it));
         Some(Nanos::from_secs(opens.saturating_sub(by)))
     }
 
-    /// When the schedule opens, which is closed.
+    /// In how many seconds the schedule opens, which is closed now.
+    fn opens(&self, now: &Local) -> Option<u32> {
+        self.schedule.as_ref()?.until_change(now.moment())
+    }
+
+    /// What is said while the schedule is closed.
     fn when_closed(&self) -> String {
         let window = self.asked.window.as_deref().unwrap_or_default();
         let now = Local::now();
-        let opens = self.schedule.as_ref().and_then(|it| it.until_change(now.moment()));
-        opens.map_or_else(
-            || format!("only {window}"),
-            |seconds| format!("only {window}, from {} on", now.words_ahead(seconds)),
-        )
+        match self.opens(&now) {
+            Some(seconds) => {
+                format!("only {window}, from {} on", now.words_ahead(seconds))
+            }
+            None => format!("only {window}"),
+        }
     }
 
     fn fares(&self, allowance: Allowance) -> Guarding {
