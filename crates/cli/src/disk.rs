@@ -76,8 +76,7 @@ pub(crate) enum DiskCommand {
     },
     /// Show what a disk's requests are like
     ///
-    /// Times and patterns of reads and writes since the disk was attached: since the
-    /// daemon began to serve it.
+    /// Times and patterns of reads and writes since the daemon began to serve it.
     Stats {
         /// Its name
         name: String,

@@ -4,7 +4,8 @@
 //! If that is more than the hundredth that the bound leaves, no copier can hold it, and
 //! only who set it can mend that; so it is said. Requests are counted, and not
 //! percentiles, which remember for seconds. What was slow beside more of a copy counts as
-//! if it had not been: then it is not known whose doing it was.
+//! if it had not been: then it is not known whose doing it was. If it went on when the
+//! copy had stopped, that is known.
 //!
 //! Writes that wait for the destination are slow by the migration, too, but not by what
 //! is copied at the moment. Less copying does not help them; it makes them last.
@@ -28,8 +29,9 @@ const LATELY: f64 = 1.0 / 50.0;
 /// The weight of a window where it is a little too much all the time: five minutes.
 const LONG: f64 = 1.0 / 3000.0;
 
-/// It is said from this part of the requests on, over a minute.
-const OFTEN: f64 = 0.02;
+/// It is said from this part of the requests on, over a minute: a second and a half in
+/// which all are slow, so that one such second is not enough, nor two in four minutes.
+const OFTEN: f64 = 0.025;
 
 /// And from this one on, over five.
 const MORE: f64 = 0.012;
@@ -40,16 +42,31 @@ const SELDOM: f64 = 0.01;
 /// Waiting for the destination counts from this part of the response times on.
 const MIRRORED: f64 = 0.05;
 
+/// The part of the requests that are slow, window by window, lately and over longer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slow {
+    lately: f64,
+    minute: f64,
+    long: f64,
+}
+
+impl Slow {
+    fn look(&mut self, part: f64) {
+        self.lately += LATELY * (part - self.lately);
+        self.minute += MINUTE * (part - self.minute);
+        self.long += LONG * (part - self.long);
+    }
+}
+
 /// What the guest does by itself.
 #[derive(Debug, Default)]
 pub(super) struct Alone {
     /// What is copied, bytes per second.
     copied: f64,
-    /// The part of the requests that are slow by themselves, window by window, lately and
-    /// over longer.
-    lately: f64,
-    minute: f64,
-    long: f64,
+    /// Slow by themselves, as is known.
+    slow: Slow,
+    /// The same if what has been slow beside a copy since it was last known is so, too.
+    doubtful: Slow,
     /// That is too much: by what it was over a minute, and over more.
     often: bool,
     always: bool,
@@ -64,22 +81,32 @@ impl Alone {
         if answers.is_empty() {
             return;
         }
-        let slow = if self.is_alone() { answers.longer_than(bound) } else { 0 };
-        let part = slow as f64 / answers.len() as f64;
-        self.lately += LATELY * (part - self.lately);
-        self.minute += MINUTE * (part - self.minute);
-        self.long += LONG * (part - self.long);
+        let slow = answers.longer_than(bound) as f64 / answers.len() as f64;
+        let part = if self.is_alone() { slow } else { 0.0 };
+        self.doubtful.look(slow);
+        self.slow.look(part);
+        let Slow { lately, minute, long } = self.slow;
         let bar = if self.always { SELDOM } else { MORE };
-        self.always = self.long > bar && self.minute > SELDOM / 2.0;
+        self.always = long > bar && minute > SELDOM / 2.0;
         let was = self.often;
-        self.often = self.lately > SELDOM && (was || self.minute > OFTEN);
+        self.often = lately > SELDOM && (was || minute > OFTEN);
         if was && !self.often {
-            self.minute = 0.0;
+            (self.slow.minute, self.doubtful.minute) = (0.0, 0.0);
         }
         self.mirrored.look(seen, LATELY);
         if self.is_alone() {
             self.mirrored.compare(seen);
         }
+    }
+
+    /// What was slow beside a copy was not the copy's doing: it counts, too.
+    pub(super) fn not_the_copys(&mut self) {
+        self.slow = self.doubtful;
+    }
+
+    /// It may have been the copy's doing.
+    pub(super) fn may_be_the_copys(&mut self) {
+        self.doubtful = self.slow;
     }
 
     /// What was seen says nothing of what comes.
@@ -94,8 +121,9 @@ impl Alone {
 
     /// The part of its requests, 0 to 1, that are slow, if those are often too many.
     pub(super) fn often(&self) -> Option<f64> {
-        let often = self.often.then_some(self.minute.max(self.lately));
-        often.or_else(|| self.always.then_some(self.long))
+        let Slow { lately, minute, long } = self.slow;
+        let often = self.often.then_some(minute.max(lately));
+        often.or_else(|| self.always.then_some(long))
     }
 
     /// Whether its writes wait for the destination for so long that it tells.

@@ -12,13 +12,15 @@
 //! `migration` is the guard of a migration, with the `aim` it was given and how it is
 //! `standing`. `keep` holds a part of the guest's IO/s by the `price` of copying, which
 //! it finds by copying in `turns`, in the one of two `gears` that costs least; `p99` holds
-//! a response time, and tells what of it is the guest's `alone`; `deadline` sees to the
-//! time. `cruise` gives one class what it was promised by slowing the others.
+//! a response time, is in `doubt` whose doing it was that it was long, and tells what of it
+//! is the guest's `alone`; `deadline` sees to the time. `cruise` gives one class what it
+//! was promised by slowing the others.
 
 mod aim;
 mod alone;
 pub mod cruise;
 mod deadline;
+mod doubt;
 mod gear;
 mod gears;
 mod keep;

@@ -12,7 +12,12 @@
 //! A percentile is a late and noisy signal with a knee behind it. So a window above
 //! the bound halves the rate at once, and the rate at which that happened is a ceiling
 //! that is approached again only slowly: without it the loop would run into the knee
-//! every few seconds.
+//! every few seconds. Long after, it is approached faster, as what it was learned from
+//! is no more.
+//!
+//! If halving does not help, nothing is copied, until it is known whose doing it was
+//! (`doubt`). If it was not the copy's, it was not from its beginning, and the copy goes
+//! on as if it had only been halved.
 //!
 //! It begins with the least that a copier is given: a fast device shows what more would
 //! do only when it is done, and of a guest with few requests only after seconds.
@@ -22,6 +27,9 @@
 //! - The edges of a burst say little about the rate: the copy was faster before the
 //!   guest came. But a guest whose bursts are shorter than a window has nothing but
 //!   edges. The rate goes down by what they say, and not up.
+//! - One slow request in a window of few is a stray if nine in ten of its neighbours take
+//!   no more than half the bound: the rate is halved, as it may be the first of many, but
+//!   there is no ceiling for it.
 //!
 //! # Failures
 //!
@@ -32,6 +40,7 @@
 use std::collections::VecDeque;
 
 use super::alone::Alone;
+use super::doubt::{Doubt, Fall, Verdict};
 use super::{LEAST, MOST, Observation, START, Standing, Unreachable};
 use crate::Nanos;
 use crate::measure::Spread;
@@ -69,9 +78,24 @@ const DOWN: f64 = 0.5;
 /// What is left of the ceiling.
 const CEILING: f64 = 0.8;
 
-/// The ceiling rises by this factor with each step: by half in 20 s, and later where it
+/// A window is above the bound by itself with more slow requests than this part: of a
+/// tenth of a second, three times what the bound leaves of all.
+const HERE: f64 = 0.03;
+
+/// One slow request of so many is none of an event; of fewer it may be.
+const FEW_HERE: u64 = 10;
+
+/// The ceiling rises by this part with each step: by a fifth in 10 s, and later where it
 /// takes longer to a hundred requests.
-const RISE: f64 = 1.01;
+const RISE: f64 = 0.01;
+
+/// And by this one where it is known to have been the copy, and to go on when that has
+/// stopped: by a tenth in 50 s, as each time costs seconds.
+const RISE_LITTLE: f64 = 0.001;
+
+/// After so many steps it rises faster and faster, as what it was learned from becomes
+/// old: by half in 20 s, and a hundred times in 85 s.
+const RISES: f64 = 30.0;
 
 /// Requests that a percentile needs: of fewer than a hundred, the 99th is the longest,
 /// and one of them may be that by chance.
@@ -83,9 +107,13 @@ pub(super) struct Ceiling {
     bound: Nanos,
     rate: f64,
     ceiling: f64,
+    /// Steps up since it was lowered.
+    rises: f64,
     recent: VecDeque<Spread>,
     /// Windows since the last step.
     since: usize,
+    /// Whether the rate from which it came down was too much.
+    doubt: Doubt,
     /// Windows with answers in a row in which the guest was there for a part only.
     edges: usize,
     windows: u32,
@@ -102,8 +130,10 @@ impl Ceiling {
             bound,
             rate: LEAST,
             ceiling: MOST,
+            rises: 0.0,
             recent: VecDeque::new(),
             since: 0,
+            doubt: Doubt::default(),
             edges: 0,
             windows: 0,
             silent: 0,
@@ -131,6 +161,10 @@ impl Ceiling {
         let mut all = Spread::default();
         self.recent.iter().for_each(|it| all.merge(it));
         self.p99 = percentile(&all);
+        if self.alone.is_mirrored() || seen.copied > 0 && !seen.is_busy() {
+            // Something is copied all the time: nobody can tell whose doing it is.
+            self.doubt.end();
+        }
         let tells = answers && (seen.is_busy() || self.edges >= RECENT);
         if let Some(p99) = self.p99.filter(|_| tells) {
             self.follow(p99, seen, &all);
@@ -141,6 +175,7 @@ impl Ceiling {
     pub(super) fn interrupt(&mut self) {
         self.recent.clear();
         self.p99 = None;
+        self.doubt.end();
         self.alone.interrupt();
     }
 
@@ -165,6 +200,7 @@ impl Ceiling {
             Some(slow) => Standing::Unreachable(Unreachable::OwnLatency { slow }),
             None if self.windows < RECENT as u32 => Standing::Learning,
             None if self.p99.is_some_and(|p99| p99 > self.bound) => Standing::Converging,
+            None if self.doubt.is_open() || self.rate() == 0 => Standing::Learning,
             None => Standing::Holding,
         }
     }
@@ -187,23 +223,25 @@ impl Ceiling {
     }
 
     fn follow(&mut self, p99: Nanos, seen: &Observation<'_>, all: &Spread) {
-        // A window above the bound by itself: more of it than one in a hundred. Of few
-        // requests none speaks for itself.
-        let here = Some(&seen.guest.response).filter(|_| !self.are_few());
-        let slow = here.and_then(|it| it.quantile(0.97));
-        let slow = slow.is_some_and(|it| it > self.bound);
-        if (slow || p99 > self.bound) && self.since >= 2 {
-            let copies = seen.copied > 0;
-            // In an edge it may have been the copy of the gap before it.
-            if copies && self.edges == 0 {
-                self.ceiling = self.ceiling.min(self.rate * CEILING).max(LEAST);
-            }
-            if copies {
-                // What was seen at that rate is not held against the next.
-                self.recent.clear();
-            }
-            self.rate *= DOWN;
+        // A window above the bound by itself: more of it than one in a hundred.
+        let slow = seen.guest.response.longer_than(self.bound);
+        let here = slow as f64 > HERE * seen.guest.response.len() as f64;
+        let few = seen.guest.response.len() < FEW_HERE;
+        match self.doubt.look(here && (slow > 1 || few), seen.copied == 0) {
+            Some(Verdict::NotTheCopy(fall)) => return self.go_on(fall),
+            Some(Verdict::TheCopy) => self.alone.may_be_the_copys(),
+            None => {}
+        }
+        if self.doubt.is_open() {
+            return;
+        }
+        // Of few requests none speaks for itself.
+        let here = here && !self.are_few();
+        if (here || p99 > self.bound) && self.since >= 2 {
+            let usual = all.quantile(0.9).unwrap_or_default();
+            let stray = slow == 1 && p99 <= self.bound && usual.0 <= self.bound.0 / 2;
             self.since = 0;
+            self.fall(seen.copied > 0, stray);
             return;
         }
         let enough = all.len() >= REQUESTS || self.recent.len() >= LONGEST;
@@ -212,12 +250,48 @@ impl Ceiling {
             return;
         }
         self.since = 0;
+        self.doubt.end();
+        self.alone.may_be_the_copys();
         let aim = if self.are_few() { AIM_FEW } else { AIM };
         let short = aim * self.bound.0 as f64 / (p99.0 as f64).max(1.0);
         let factor = 1.0 + G * (short - 1.0);
         let used = (2.0 * seen.copy_rate()).max(START).max(self.rate);
-        self.ceiling = (self.ceiling * RISE).min(MOST);
+        let rise = if self.doubt.was_the_copy() {
+            RISE_LITTLE
+        } else {
+            self.rises += 1.0;
+            RISE * (self.rises / RISES).max(1.0)
+        };
+        self.ceiling = (self.ceiling * (1.0 + rise)).min(MOST);
         self.rate = (self.rate * factor.min(UP) + BETA).min(self.ceiling).min(used);
+    }
+
+    /// That rate was not too much: it goes on, as if it had only been halved.
+    fn go_on(&mut self, fall: Fall) {
+        (self.ceiling, self.rate) = (fall.ceiling, (fall.rate * DOWN).max(LEAST));
+        self.since = 0;
+        self.recent.clear();
+        self.alone.not_the_copys();
+    }
+
+    /// Copies less: half, and nothing if that does not help.
+    fn fall(&mut self, copies: bool, stray: bool) {
+        if stray {
+            self.rate *= DOWN;
+            return;
+        }
+        let Ceiling { rate, ceiling, .. } = *self;
+        // In an edge it may have been the copy of the gap before it.
+        if copies && self.edges == 0 {
+            self.ceiling = ceiling.min(rate * CEILING).max(LEAST);
+            self.rises = 0.0;
+        }
+        if copies {
+            // What was seen at that rate is not held against the next.
+            self.recent.clear();
+        }
+        let helps = !self.doubt.begin(rate, ceiling);
+        self.rate = if helps { rate * DOWN } else { rate.min(LEAST / 2.0) };
     }
 }
 

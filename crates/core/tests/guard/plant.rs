@@ -89,6 +89,18 @@ pub(crate) enum Course {
         every: f64,
         factor: f64,
     },
+    /// One request of so many takes longer by this factor.
+    Strays {
+        of: f64,
+        factor: f64,
+    },
+    /// A cache that takes so many bytes, and writes down so many a second. When it is
+    /// full, the device is slower by this factor until half of that is written down.
+    Cache {
+        bytes: f64,
+        down: f64,
+        factor: f64,
+    },
     /// From this second on the device is slower by this factor.
     SlowDown {
         at: f64,
@@ -122,6 +134,9 @@ pub(crate) struct Plant {
     now: f64,
     wander: f64,
     quiet_since: f64,
+    /// Bytes that the cache has not written down, and whether it was full.
+    cached: f64,
+    full: bool,
 }
 
 /// What was measured in a window.
@@ -196,7 +211,15 @@ fn in_flight(most: f64, chunk: f64, latency: impl Fn(f64) -> f64) -> f64 {
 impl Plant {
     pub(crate) fn new(setup: Setup, seed: u64) -> Self {
         let random = Random::new(seed ^ 0xc0ffee);
-        Plant { setup, random, now: 0.0, wander: 0.0, quiet_since: 0.0 }
+        Plant {
+            setup,
+            random,
+            now: 0.0,
+            wander: 0.0,
+            quiet_since: 0.0,
+            cached: 0.0,
+            full: false,
+        }
     }
 
     /// The device and the load at this moment; no load while the guest pauses.
@@ -213,6 +236,7 @@ impl Plant {
                 factor *= 1.0 + part * (now / period * std::f64::consts::TAU).sin();
             }
             Course::SlowDown { at, factor } if now >= at => device.slow_down(factor),
+            Course::Cache { factor, .. } if self.full => device.slow_down(factor),
             Course::Hiccups { every, factor } if now % every >= every - 1.0 => {
                 device.slow_down(factor);
             }
@@ -248,6 +272,7 @@ impl Plant {
         let (mut truth, mut time) = (Truth::default(), 0.0);
         let mut counted = 0.0;
         for _ in 0..PARTS {
+            let before = truth.copied;
             self.wander = 0.99 * self.wander
                 + self.setup.wander
                     * (1.0_f64 - 0.99 * 0.99).sqrt()
@@ -287,9 +312,25 @@ impl Plant {
                 }
             }
             self.now += step;
+            self.cache(truth.copied - before, step);
         }
         let measured = self.measure(counted, time, &truth);
         (measured, truth)
+    }
+
+    fn cache(&mut self, copied: f64, step: f64) {
+        if let Course::Cache { bytes, down, .. } = self.setup.course {
+            self.cached = (self.cached + copied - down * step).max(0.0);
+            self.full = self.cached > if self.full { bytes / 2.0 } else { bytes };
+        }
+    }
+
+    /// How many times longer a request takes.
+    fn stray(&mut self) -> f64 {
+        match self.setup.course {
+            Course::Strays { of, factor } if self.random.unit() * of < 1.0 => factor,
+            _ => 1.0,
+        }
     }
 
     fn measure(&mut self, counted: f64, time: f64, truth: &Truth) -> Measured {
@@ -301,7 +342,7 @@ impl Plant {
             // No more than are needed for a percentile of a second.
             let samples = operations.min(60);
             for _ in 0..samples {
-                let span = mean * (0.6 + 0.4 * self.random.exponential());
+                let span = mean * (0.6 + 0.4 * self.random.exponential()) * self.stray();
                 sum += span;
                 window.response.record(Nanos((span * 1e9) as u64));
             }

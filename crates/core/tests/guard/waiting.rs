@@ -11,6 +11,10 @@ use crate::run::{Record, any, cases, run};
 /// Of a hundred random cases so many may miss by chance.
 const BY_CHANCE: f64 = 2.0;
 
+/// Of what could be copied, this part is copied beside a guest that is slow by itself at
+/// times: on the average, and at least.
+const AS_MUCH: (f64, f64) = (0.6, 0.1);
+
 /// Bytes per second that a copy still is: a small chunk.
 const A_LITTLE: f64 = 65536.0;
 
@@ -226,6 +230,69 @@ fn a_bound_that_comes_into_reach_is_held_again() {
             _ if after <= before => Err(format!("{before} then {after}")),
             _ => Ok(()),
         }
+    });
+}
+
+/// Beside a guest with some hundred requests a second, to which this happens, hardly less
+/// is copied than beside one to which it does not.
+fn copied_beside(name: &str, seconds: usize, course: impl Fn(&mut Random) -> Course) {
+    let (mut sum, mut least, count) = (0.0, f64::MAX, 50);
+    for seed in 0..count {
+        let random = &mut Random::new(seed);
+        let own = random.between(0.001, 0.003);
+        let device = Device { own, peak: 8.0 / own, weight: 1.0, each: 0.0 };
+        let load = Load::Open { rate: random.between(150.0, 600.0) };
+        let setup = Setup { device, load, course: Course::Steady, wander: 0.01 };
+        let target = own_p99(&setup) * 4.0;
+        let without = run(setup, bound(target), seconds, seed).copied();
+        let setup = Setup { course: course(random), ..setup };
+        let part = run(setup, bound(target), seconds, seed).copied() / without;
+        eprintln!("{name}: seed {seed}: {part:.2} of it");
+        (sum, least) = (sum + part, f64::min(least, part));
+    }
+    let mean = sum / count as f64;
+    println!("{name}: {mean:.2} of it, {least:.2} at least");
+    assert!(mean > AS_MUCH.0 && least > AS_MUCH.1, "{name}: {mean:.2}, {least:.2}");
+}
+
+#[test]
+fn one_slow_request_of_its_own_in_a_thousand_does_not_hold_the_copy_up() {
+    copied_beside("strays", 120, |_| Course::Strays { of: 1000.0, factor: 50.0 });
+}
+
+#[test]
+fn a_second_that_is_slow_without_the_copy_does_not_hold_it_up_afterwards() {
+    copied_beside("slow seconds", 120, |random| Course::Hiccups {
+        every: random.between(8.0, 20.0),
+        factor: 8.0,
+    });
+}
+
+#[test]
+fn nor_does_one_every_minute_or_two() {
+    copied_beside("seldom slow seconds", 900, |random| Course::Hiccups {
+        every: random.between(20.0, 110.0),
+        factor: 8.0,
+    });
+}
+
+#[test]
+fn what_a_cache_writes_down_when_the_copy_stops_is_not_taken_for_the_guests_own() {
+    cases("a cache", 50, BY_CHANCE, |random, seed| {
+        let own = random.between(0.001, 0.003);
+        let device = Device { own, peak: 8.0 / own, weight: 0.1, each: 0.0 };
+        let load = Load::Open { rate: random.between(150.0, 600.0) };
+        let down = random.between(4e6, 20e6);
+        let bytes = down * random.between(1.0, 4.0);
+        let course = Course::Cache { bytes, down, factor: 6.0 };
+        let setup = Setup { device, load, course, wander: 0.01 };
+        let target = own_p99(&setup) * 3.0;
+        let mut record = run(setup, bound(target), 400, seed);
+        if let Some(second) = record.standings.iter().position(is_named) {
+            return Err(format!("named in second {second}"));
+        }
+        record.responses.drain(..100);
+        holds(&record, target)
     });
 }
 
