@@ -1,6 +1,7 @@
 //! A disk that QEMU serves becomes a disk of Sterna's while its guest runs, and a file
 //! again.
 
+use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -50,13 +51,18 @@ fn disks(stage: &Stage) -> Vec<String> {
     all.as_array().expect("a list").iter().map(name).collect()
 }
 
+/// The files of disks on the datastore `there`.
+fn files_there(stage: &Stage) -> Vec<String> {
+    let there = std::fs::read_dir(&stage.there).expect("read a directory");
+    let name = |entry: DirEntry| entry.file_name().to_string_lossy().into_owned();
+    there.flatten().map(name).filter(|name| !name.starts_with('.')).collect()
+}
+
 /// Nothing of a disk is left on the datastore `there`.
 #[track_caller]
 fn nothing_is_left(stage: &Stage) {
     assert_eq!(disks(stage), Vec::<String>::new());
-    let left = std::fs::read_dir(&stage.there).expect("read a directory");
-    let left: Vec<_> = left.flatten().map(|entry| entry.file_name()).collect();
-    assert!(left.iter().all(|name| name.to_string_lossy().starts_with('.')), "{left:?}");
+    assert_eq!(files_there(stage), Vec::<String>::new());
 }
 
 /// An adoption that has begun and takes its time.
@@ -229,8 +235,9 @@ fn a_machine_that_dies_or_hangs_ends_its_adoption() {
     let why = ended["reason"].as_str().expect("why");
     assert!(why.contains("not answer") && why.contains("disk remove web-vda"), "{why}");
     machine.go_on();
-    until("the disk to be removed", seconds(30), || {
-        disks(&stage).is_empty().then_some(())
+    // A disk is no longer listed before its image has gone.
+    until("the disk and its image to be removed", seconds(30), || {
+        (disks(&stage).is_empty() && files_there(&stage).is_empty()).then_some(())
     });
     nothing_is_left(&stage);
     is_written(&old);
