@@ -15,16 +15,24 @@ pub const URI: &str = "qemu:///system";
 /// Where libvirt's helper for the output of machines listens.
 const LOG_SOCKET: &str = "/run/libvirt/virtlogd-sock";
 
+/// Starts libvirt with machines that run as root, wherever that is not so already. Where
+/// root may use KVM and libvirt's own user may not, libvirt does not believe what it found
+/// out about QEMU, and looks again each time it is asked, which takes it minutes.
+const AS_ROOT: &str = r#"
+    conf=/etc/libvirt/qemu.conf
+    ours=$(mktemp) && cat "$conf" >"$ours" && printf '%s\n' 'user = "+0"' 'group = "+0"' >>"$ours" &&
+        mount --bind "$ours" "$conf" && rm "$ours" && exec libvirtd "$0" "$@"
+"#;
+
 /// What we started, because it was not there, and a connection to libvirt's helper: it
-/// ends by itself when nobody is connected, and libvirt, which may look at QEMU for
-/// minutes before it starts a machine, does not start it again.
+/// ends by itself when nobody is connected, and libvirt does not start it again.
 static KEPT: OnceLock<(Vec<Child>, UnixStream)> = OnceLock::new();
 
 /// Whether there is a libvirt that we may use; started, if it does not run. If there is
 /// none, the test is skipped.
 #[track_caller]
 pub fn have() -> bool {
-    let needed = ["libvirtd", "virtlogd", "virsh", "qemu-system-x86_64"];
+    let needed = ["libvirtd", "virtlogd", "virsh", "unshare", "qemu-system-x86_64"];
     if !(programs::root() && programs::have(&needed)) {
         return false;
     }
@@ -32,11 +40,12 @@ pub fn have() -> bool {
         let mut children = Vec::new();
         let helper = || UnixStream::connect(LOG_SOCKET).ok();
         let helper = helper().unwrap_or_else(|| {
-            children.push(start("virtlogd"));
+            children.push(start("virtlogd", []));
             until("libvirt's helper to answer", seconds(30), helper)
         });
         if !answers() {
-            children.push(start("libvirtd"));
+            let as_root = ["--mount", "--propagation", "slave", "sh", "-c", AS_ROOT];
+            children.push(start("unshare", as_root));
             until("libvirt to answer", seconds(30), || answers().then_some(()));
         }
         (children, helper)
@@ -46,9 +55,13 @@ pub fn have() -> bool {
 
 /// Starts one of libvirt's daemons. It ends by itself when it is not used for a while.
 #[track_caller]
-fn start(name: &str) -> Child {
+fn start<'a>(name: &str, args: impl IntoIterator<Item = &'a str>) -> Child {
     let mut command = programs::command(name);
-    command.args(["--timeout", "120"]).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(args)
+        .args(["--timeout", "120"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     command.spawn().unwrap_or_else(|error| panic!("start {name}: {error}"))
 }
 
