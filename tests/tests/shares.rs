@@ -102,3 +102,27 @@ fn a_reservation_holds_beside_a_neighbour_with_most_of_the_shares() {
         client.finish();
     }
 }
+
+#[test]
+fn a_reservation_holds_where_the_array_is_slow_to_nobody() {
+    let stage = stage();
+    // 24 at once take it 30 ms, and it has no reason to prefer anybody.
+    let depths = [("a", 4), ("b", 16)];
+    let clients =
+        depths.map(|(it, depth)| stage.checker(it, &CheckerOptions::hard(depth)));
+    let [a, b] = pace(&stage.daemon);
+    eprintln!("nothing is reserved: {a:.0} and {b:.0} IO/s");
+    // Twice of what its few requests have among the many.
+    let reserved = (2.0 * a).floor();
+    stage.daemon.sterna(&format!("class set a --reservation {reserved}iops")).ok();
+    let held = |[a, _]: [f64; 2]| a >= reserved * 0.9;
+    settled(&stage.daemon, "the reservation", held);
+    for _ in 0..3 {
+        let now = pace(&stage.daemon);
+        assert!(held(now), "it does not stay: {now:?} IO/s of {reserved} IO/s");
+        assert!(now[1] > 0.0, "the neighbour gets nothing at all");
+    }
+    for client in clients {
+        client.finish();
+    }
+}

@@ -2,8 +2,9 @@
 //!
 //! `goal` and `terms` are the words; a `class` has terms in force; the `scheduler`
 //! of a datastore chooses who starts next of its `flows`, by a `bucket` for each limit
-//! and the tags and places of its `pool`; the `window` says how many places there are. What people
-//! ask for a class, and what that comes to in each second of the week, is `policy`.
+//! and the tags and places of its `pool`; the `window` says how many places there are, fewer
+//! where there is a `shortage`. What people ask for a class, and what that comes to in each
+//! second of the week, is `policy`.
 
 mod bucket;
 mod class;
@@ -14,6 +15,7 @@ mod line;
 pub mod policy;
 mod pool;
 mod scheduler;
+mod shortage;
 mod slots;
 mod terms;
 mod window;
@@ -23,6 +25,7 @@ pub use class::{Class, ClassId, Cost};
 pub use goal::{Goal, ParseGoalError};
 pub use pool::{Pool, SHARES_MAX, Stake};
 pub use scheduler::{FlowId, Permit, Scheduler};
+pub use shortage::Lack;
 pub use slots::SCHEDULERS_MAX;
 pub use terms::{Limit, NotARate, ParseRateError, Rate, SHARES, Terms};
 pub use window::{WindowControl, threshold};

@@ -20,7 +20,10 @@
 //! sees for itself: where fewer requests at the device are answered as slowly as more
 //! were, so that the throughput falls with the window, it takes that back and stays
 //! there for a while.
+//!
+//! A reservation may need a smaller one (`shortage`). It comes before the throughput.
 
+use super::shortage::{Lack, Shortages, at_device};
 use crate::Nanos;
 use crate::measure::Window as Measured;
 
@@ -95,25 +98,37 @@ pub struct WindowControl {
     before: Option<Let>,
     /// Below that throughput falls, and for how many steps that is believed.
     floor: Option<(f64, u32)>,
+    shortages: Shortages,
+    /// No more than this, for the sake of reservations.
+    most: f64,
 }
 
 impl Default for WindowControl {
     fn default() -> Self {
-        WindowControl { window: MAX, latency: None, before: None, floor: None }
+        WindowControl {
+            window: MAX,
+            latency: None,
+            before: None,
+            floor: None,
+            shortages: Shortages::default(),
+            most: MAX,
+        }
     }
 }
 
 impl WindowControl {
     /// Looks at what the datastore did in a period, and gives the window for the
-    /// next: some hundred milliseconds each. `threshold` is the latency to hold.
-    pub fn step(&mut self, measured: &Measured, threshold: Nanos) -> u32 {
+    /// next: some hundred milliseconds each. `threshold` is the latency to hold; `lacks`
+    /// says which classes had less than their reservations.
+    pub fn step(&mut self, measured: &Measured, threshold: Nanos, lacks: &[Lack]) -> u32 {
+        let at_device = at_device(measured);
+        self.most = self.shortages.step(at_device, lacks).unwrap_or(MAX);
         let total = measured.total();
         let Some(latency) = total.mean(total.service) else { return self.window() };
         let latency = (latency.0 as f64).max(1.0);
         let smoothed =
             self.latency.map_or(latency, |old| old + SMOOTHING * (latency - old));
         self.latency = Some(smoothed);
-        let at_device = total.service.0 as f64 / measured.span.0.max(1) as f64;
         let wanted = threshold.0 as f64 / smoothed * self.window + BETA;
         let next = (1.0 - G) * self.window + G * wanted;
         let room = (2.0 * at_device).max(MIN);
@@ -156,7 +171,7 @@ impl WindowControl {
 
     /// The window as it is.
     pub fn window(&self) -> u32 {
-        self.window.round() as u32
+        self.window.min(self.most).round() as u32
     }
 }
 
@@ -184,7 +199,7 @@ mod tests {
         for step in 0..150 {
             let at_device = f64::from(control.window()).min(200.0);
             let seen = device(peak, unloaded, at_device);
-            control.step(&seen, threshold(None));
+            control.step(&seen, threshold(None), &[]);
             done += if step < 50 { 0.0 } else { seen.iops() / 100.0 };
         }
         done
@@ -220,7 +235,7 @@ mod tests {
         for _ in 0..steps {
             let at_device = asked.min(f64::from(control.window()));
             last = device(3360.0, Nanos::from_millis(5), at_device);
-            control.step(&last, THRESHOLD);
+            control.step(&last, THRESHOLD, &[]);
         }
         let total = last.total();
         (last.total().operations as f64 * 4.0, total.mean(total.service).unwrap())
@@ -249,7 +264,8 @@ mod tests {
         // A device that was slow for a while.
         for _ in 0..40 {
             let at_device = f64::from(control.window()).min(100.0);
-            control.step(&device(300.0, Nanos::from_millis(5), at_device), THRESHOLD);
+            let seen = device(300.0, Nanos::from_millis(5), at_device);
+            control.step(&seen, THRESHOLD, &[]);
         }
         assert!(control.window() < 14, "{}", control.window());
         let (rate, _) = run(&mut control, 125.0, 40);

@@ -100,7 +100,7 @@ struct Control {
 impl Loops {
     fn step(&mut self, daemon: &Daemon, period: &Period) {
         let (book, now) = (daemon.book(), Local::now().moment());
-        self.places.step(daemon, &book, &period.contended(&book));
+        self.places.step(daemon, &book, period, now);
         let mut held = Held::new();
         let mut open = BTreeSet::new();
         for entry in book.entries() {

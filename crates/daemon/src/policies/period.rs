@@ -10,7 +10,7 @@ use sterna_core::Nanos;
 use sterna_core::guard::cruise::Other;
 use sterna_core::measure::Window;
 use sterna_core::qos::policy::resolve;
-use sterna_core::qos::{ClassId, Rate};
+use sterna_core::qos::{ClassId, Lack, Rate};
 use sterna_core::schedule::Moment;
 use sterna_engine::DiskId;
 
@@ -83,6 +83,17 @@ impl Period {
             (name.clone(), all)
         };
         names.into_iter().map(all).collect()
+    }
+
+    /// The classes on a datastore that have less than is reserved for them now.
+    pub(super) fn lacks(&self, book: &Book, datastore: &str, now: Moment) -> Vec<Lack> {
+        let there = BTreeSet::from([datastore.to_owned()]);
+        let lack = |entry: &Entry| {
+            let class = entry.record.id;
+            let reserved = resolve(&entry.plan(), now).terms.reservation?;
+            Lack::of(class, reserved, &self.whole(class).0, &self.of(class, &there)?)
+        };
+        book.entries().filter_map(lack).collect()
     }
 
     /// What a class did everywhere, and where.

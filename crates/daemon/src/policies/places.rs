@@ -3,15 +3,18 @@
 //!
 //! A datastore gets a window only while somebody who uses it has shares or a
 //! reservation of their own; else it is left alone. What the window should be `core`
-//! decides, second by second, from the latency.
+//! decides, second by second, from the latency and from what classes have of their
+//! reservations.
 
 use std::collections::BTreeMap;
 
 use sterna_core::Nanos;
 use sterna_core::measure::{LqFit, Window};
 use sterna_core::qos::{SHARES, WindowControl, threshold};
+use sterna_core::schedule::Moment;
 
 use super::book::{Book, Entry};
+use super::period::Period;
 use crate::daemon::Daemon;
 
 /// Periods for which a window is kept where nobody who needs it asks for anything: a
@@ -42,18 +45,21 @@ impl Places {
         &mut self,
         daemon: &Daemon,
         book: &Book,
-        done: &BTreeMap<String, Window>,
+        period: &Period,
+        now: Moment,
     ) {
+        let done = period.contended(book);
         let needed = book.entries().any(needs_places);
-        for name in self.forget(done, needed) {
+        for name in self.forget(&done, needed) {
             set(daemon, &name, None);
         }
         for (name, window) in done {
             let place = self.0.entry(name.clone()).or_default();
-            let places = place.control.step(window, latency_of(daemon, name));
+            let lacks = period.lacks(book, &name, now);
+            let places = place.control.step(&window, latency_of(daemon, &name), &lacks);
             if place.told != Some(places) {
                 place.told = Some(places);
-                set(daemon, name, Some(places));
+                set(daemon, &name, Some(places));
             }
         }
     }

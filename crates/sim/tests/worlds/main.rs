@@ -4,6 +4,7 @@
 mod laws;
 mod loads;
 mod published;
+mod reservations;
 mod terms;
 
 use sterna_core::Nanos;

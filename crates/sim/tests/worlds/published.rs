@@ -63,7 +63,7 @@ fn four_hosts_with_a_window_wait_for_31_ms_and_lose_nothing() {
     let mut window = WindowControl::default();
     let threshold = Nanos::from_millis(30);
     let mut control = |_: Nanos, seen: Seen<'_>| Orders {
-        windows: vec![(0, Some(window.step(&seen.arrays[0], threshold)))],
+        windows: vec![(0, Some(window.step(&seen.arrays[0], threshold, &[])))],
         ..Orders::default()
     };
     // Whole requests, and one window for all instead of one for each host.
