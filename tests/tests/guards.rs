@@ -143,6 +143,24 @@ fn a_closed_schedule_copies_nothing() {
 }
 
 #[test]
+fn what_was_copied_last_is_no_rate_once_the_schedule_has_closed() {
+    let Some(stage) = stage(64) else { return };
+    let id = stage.daemon.migrate("a --to there --rate 4M --window Mon-Sun");
+    let rate = |now: &Value| now["progress"]["rate"].as_f64().expect("a rate");
+    until("something to be copied", seconds(10), || {
+        (rate(&stage.daemon.migration(id)) > 0.0).then_some(())
+    });
+    let close = "--window Mon,00:00:00-00:00:01";
+    stage.daemon.sterna(&format!("migration set {id} {close}")).ok();
+    reaches(&stage, id, "closed");
+    let now = stage.daemon.migration(id);
+    assert_eq!((rate(&now), &now["progress"]["eta_s"]), (0.0, &Value::Null), "{now:#}");
+    stage.daemon.hurry(id);
+    stage.daemon.sterna(&format!("migration set {id} --no-guard")).ok();
+    stage.daemon.completed(id);
+}
+
+#[test]
 fn a_move_that_will_be_late_is_a_warning() {
     let Some(stage) = stage(64) else { return };
     let id = stage.daemon.migrate("a --to there --rate 1M --finish-by 10s");

@@ -132,7 +132,7 @@ pub(crate) fn fares(guarding: &Guarding) -> Option<String> {
     }
 }
 
-fn percent(part: f64) -> String {
+pub(crate) fn percent(part: f64) -> String {
     let text = format!("{:.1}", part * 100.0);
     format!("{}%", text.strip_suffix(".0").unwrap_or(&text))
 }

@@ -34,7 +34,7 @@ pub(crate) fn show(one: &Migration, output: Output) -> String {
         pairs.maybe(
             "",
             match one.state.ended() {
-                true => fared(guarding),
+                true => fared(guarding, one.ended),
                 false => guard::fares(guarding),
             },
         );
@@ -53,17 +53,26 @@ pub(crate) fn show(one: &Migration, output: Output) -> String {
     output.pairs(&pairs)
 }
 
-/// What came of a guard: `kept 98.7% of 993 IO/s, p99 4.20 ms of 5.00 ms`.
-fn fared(guarding: &Guarding) -> Option<String> {
+/// What came of a guard: `kept 98.7% of 993 IO/s (97% asked), p99 4.20 ms of 5.00 ms,
+/// 14 s late`. It ended at this second.
+fn fared(guarding: &Guarding, ended: Option<u64>) -> Option<String> {
+    let asked = &guarding.asked;
     let kept = guarding.kept.zip(guarding.baseline_iops);
     let kept = kept.map(|(kept, before)| {
-        format!("kept {:.1}% of {} IO/s", kept * 100.0, iops(before))
+        let asked = asked.keep.map(|part| format!(" ({} asked)", guard::percent(part)));
+        let asked = asked.unwrap_or_default();
+        format!("kept {:.1}% of {} IO/s{asked}", kept * 100.0, iops(before))
     });
-    let p99 = guarding.p99_us.zip(guarding.asked.p99_us).map(|both| {
+    let p99 = guarding.p99_us.zip(asked.p99_us).map(|both| {
         let (was, bound) = (both.0 as f64, both.1 as f64);
         format!("p99 {} of {}", response(Some(was)), response(Some(bound)))
     });
-    let parts: Vec<String> = kept.into_iter().chain(p99).collect();
+    let late =
+        asked.finish_by.zip(ended).map(|(by, ended)| match ended.saturating_sub(by) {
+            0 => "in time".to_owned(),
+            late => format!("{} late", span(late as f64)),
+        });
+    let parts: Vec<String> = kept.into_iter().chain(p99).chain(late).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
@@ -89,7 +98,7 @@ pub(crate) fn summary(one: &Migration, output: Output) -> String {
         if let Some(report) = &one.report {
             add_report(&mut pairs, report, one.size);
         }
-        pairs.maybe("guard", one.guard.as_ref().and_then(fared));
+        pairs.maybe("guard", one.guard.as_ref().and_then(|it| fared(it, one.ended)));
         add_application(&mut pairs, &one.application, true);
         let kept = if one.keep_source { "kept" } else { "removed" };
         pairs.add("source image", one.reason.clone().unwrap_or(kept.into()));
@@ -250,7 +259,7 @@ mod tests {
             "db moved from fast to slow in 47 s.",
             "guest held 3.1 ms",
             "10.0 GiB, on average 218 MiB/s",
-            "guard         kept 96.3% of 1250 IO/s, p99 1.2 ms of 5.0 ms\n",
+            "guard         kept 96.3% of 1250 IO/s (97% asked), p99 1.2 ms of 5.0 ms\n",
             "1250 before, 1204 during",
             "1.1 ms before, 1.2 ms during, 2.0 ms at worst",
             "removed",
@@ -258,6 +267,24 @@ mod tests {
             assert!(text.contains(part), "{part} in:\n{text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn a_deadline_that_was_missed_is_told_and_one_that_was_not() {
+        let asked = sterna_api::Guard { finish_by: Some(1000), ..Default::default() };
+        let guarding = Guarding {
+            asked,
+            state: None,
+            reason: None,
+            baseline_iops: None,
+            kept: None,
+            p99_us: None,
+            allowance: None,
+            late_s: None,
+        };
+        let told = |ended| fared(&guarding, Some(ended)).expect("how it fared");
+        assert_eq!(told(999), "in time");
+        assert_eq!(told(1014), "14 s late");
     }
 
     #[test]

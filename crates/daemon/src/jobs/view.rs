@@ -1,6 +1,8 @@
 //! A migration as the API shows it, with what to do about a pause.
 
-use sterna_api::{Application, Guard, Guarding, Migration, MigrationState, Progress};
+use sterna_api::{
+    Application, Guard, GuardState, Guarding, Migration, MigrationState, Progress,
+};
 use sterna_core::mirror::{self, PauseReason, Phase};
 
 use crate::daemon::{Daemon, lock};
@@ -46,6 +48,7 @@ impl Daemon {
         }
         let guard = fares(guarding, &record.guard, &record.application, record.step);
         let state = state_of(&record, progress.as_ref());
+        let moves = state != MigrationState::Paused && !is_closed(guard.as_ref());
         let (mut reason, mut hint) = (record.note, None);
         if let (MigrationState::Paused, Some(pause)) = (state, record.pause) {
             (reason, hint) = (Some(pause.reason), pause.hint);
@@ -66,7 +69,7 @@ impl Daemon {
             hint,
             started: record.started,
             ended: record.ended,
-            progress: progress.map(|progress| convert(&progress, copied, state)),
+            progress: progress.map(|progress| convert(&progress, copied, moves)),
             application,
             report: record.report,
         }
@@ -83,6 +86,11 @@ pub(crate) fn fares(
 ) -> Option<Guarding> {
     now.filter(|now| now.asked == *guard)
         .or_else(|| if step.ended() { fared(guard, application) } else { asked(guard) })
+}
+
+/// Whether the hours of a guard are over, so that nothing is copied.
+pub(crate) fn is_closed(guard: Option<&Guarding>) -> bool {
+    guard.is_some_and(|guard| guard.state == Some(GuardState::Closed))
 }
 
 /// How a guard has fared when all is over, by what the application had before and
@@ -145,8 +153,7 @@ fn state_of(
 
 /// A mirror's progress, with what was copied before it. What stands still has no
 /// rate.
-fn convert(progress: &mirror::Progress, copied: u64, state: MigrationState) -> Progress {
-    let moves = state != MigrationState::Paused;
+fn convert(progress: &mirror::Progress, copied: u64, moves: bool) -> Progress {
     Progress {
         total: progress.total.0,
         synced: progress.synced.0,

@@ -4,7 +4,7 @@ use sterna_api::{Migration, MigrationState, Progress, Provision};
 
 use super::moves::Standing;
 use crate::daemon::{Daemon, lock};
-use crate::jobs::fares;
+use crate::jobs::{fares, is_closed};
 use crate::store::{Step, VmMoveRecord};
 
 impl Daemon {
@@ -13,14 +13,15 @@ impl Daemon {
         let one = lock(&self.vms.moves).get(&record.id).cloned();
         let now = one.map(|one| one.standing());
         let state = state_of(&record, now.as_ref());
-        let moves = state != MigrationState::Paused;
+        let guarding = now.as_ref().and_then(|now| now.guarding.clone());
+        let guard = fares(guarding, &record.guard, &record.application, record.step);
+        let moves = state != MigrationState::Paused && !is_closed(guard.as_ref());
         let progress = now.as_ref().and_then(|now| now.progress);
         let progress = progress.map(|at| Progress {
             rate: if moves { at.rate } else { 0.0 },
             eta_s: at.eta_s.filter(|_| moves),
             ..at
         });
-        let guarding = now.as_ref().and_then(|now| now.guarding.clone());
         let trouble = now.as_ref().and_then(|now| now.trouble.clone());
         let by_hand = record.paused && state == MigrationState::Paused;
         let reason = trouble.clone().or(record.note);
@@ -35,7 +36,7 @@ impl Daemon {
             verify: false,
             // It is not ours to remove.
             keep_source: true,
-            guard: fares(guarding, &record.guard, &record.application, record.step),
+            guard,
             state,
             reason: reason.or_else(|| by_hand.then(|| "asked for".to_owned())),
             hint: trouble.map(|_| {
