@@ -126,3 +126,20 @@ fn a_reservation_holds_where_the_array_is_slow_to_nobody() {
         client.finish();
     }
 }
+
+#[test]
+fn what_is_lacking_of_a_reservation_is_said() {
+    let stage = stage();
+    // One request at a time: the array cannot answer them any sooner.
+    let client = stage.checker("a", &CheckerOptions::hard(1));
+    let [alone, _] = pace(&stage.daemon);
+    let reserved = (2.0 * alone).floor();
+    stage.daemon.sterna(&format!("class set a --reservation {reserved}iops")).ok();
+    let said = until("it to be said", seconds(60), || {
+        let shown = stage.daemon.sterna("class show a").ok().stdout;
+        let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        shown.contains("of what is reserved").then_some(shown)
+    });
+    assert!(said.contains("datastore array: it has") && said.contains(" % of"), "{said}");
+    client.finish();
+}

@@ -132,6 +132,13 @@ impl Shortages {
         self.0.retain(|_, one| one.short > 0 || one.most.is_some() || one.in_vain > 0);
         self.0.values().filter_map(|one| one.most).reduce(f64::min)
     }
+
+    /// The classes that are short though it was tried, and the part of their reservations
+    /// that they have.
+    pub(super) fn in_vain(&self) -> impl Iterator<Item = (ClassId, f64)> + '_ {
+        let in_vain = self.0.iter().filter(|(_, one)| one.short > 0 && one.in_vain > 0);
+        in_vain.map(|(class, one)| (*class, one.has))
+    }
 }
 
 impl Shortage {

@@ -23,6 +23,7 @@
 //!
 //! A reservation may need a smaller one (`shortage`). It comes before the throughput.
 
+use super::class::ClassId;
 use super::shortage::{Lack, Shortages, at_device};
 use crate::Nanos;
 use crate::measure::Window as Measured;
@@ -167,6 +168,12 @@ impl WindowControl {
             _ => Some(now),
         };
         self.floor.map_or(MIN, |(least, _)| least)
+    }
+
+    /// The classes that have less than their reservations though a smaller window was
+    /// tried, and the part that they have.
+    pub fn in_vain(&self) -> impl Iterator<Item = (ClassId, f64)> + '_ {
+        self.shortages.in_vain()
     }
 
     /// The window as it is.

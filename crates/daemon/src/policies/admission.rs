@@ -67,7 +67,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// What cannot be told of a class's reservations, or has become too much.
+    /// What cannot be told of a class's reservations, has become too much, or is lacking.
     pub(crate) fn reservation_notes(&self, class: ClassId) -> Result<Vec<String>> {
         let (disks, book) = (self.store.disks()?, self.book());
         let mut notes = Vec::new();
@@ -82,6 +82,7 @@ impl Daemon {
                 Err(oversold) => notes.push(format!("datastore {name}: {oversold}")),
             }
         }
+        notes.extend(self.lacks(class));
         Ok(notes)
     }
 

@@ -101,6 +101,7 @@ impl Loops {
     fn step(&mut self, daemon: &Daemon, period: &Period) {
         let (book, now) = (daemon.book(), Local::now().moment());
         self.places.step(daemon, &book, period, now);
+        daemon.set_lacking(self.places.lacking());
         let mut held = Held::new();
         let mut open = BTreeSet::new();
         for entry in book.entries() {
