@@ -34,7 +34,7 @@ pub(crate) fn show(one: &Migration, output: Output) -> String {
         pairs.maybe(
             "",
             match one.state.ended() {
-                true => fared(guarding, one.ended),
+                true => fared(guarding, done(one)),
                 false => guard::fares(guarding),
             },
         );
@@ -53,9 +53,14 @@ pub(crate) fn show(one: &Migration, output: Output) -> String {
     output.pairs(&pairs)
 }
 
+/// When it was done, if it is.
+fn done(one: &Migration) -> Option<u64> {
+    one.ended.filter(|_| one.state == MigrationState::Completed)
+}
+
 /// What came of a guard: `kept 98.7% of 993 IO/s (97% asked), p99 4.20 ms of 5.00 ms,
-/// 14 s late`. It ended at this second.
-fn fared(guarding: &Guarding, ended: Option<u64>) -> Option<String> {
+/// 14 s late`. It was done at this second.
+fn fared(guarding: &Guarding, done: Option<u64>) -> Option<String> {
     let asked = &guarding.asked;
     let kept = guarding.kept.zip(guarding.baseline_iops);
     let kept = kept.map(|(kept, before)| {
@@ -68,7 +73,7 @@ fn fared(guarding: &Guarding, ended: Option<u64>) -> Option<String> {
         format!("p99 {} of {}", response(Some(was)), response(Some(bound)))
     });
     let late =
-        asked.finish_by.zip(ended).map(|(by, ended)| match ended.saturating_sub(by) {
+        asked.finish_by.zip(done).map(|(by, done)| match done.saturating_sub(by) {
             0 => "in time".to_owned(),
             late => format!("{} late", span(late as f64)),
         });
@@ -98,7 +103,7 @@ pub(crate) fn summary(one: &Migration, output: Output) -> String {
         if let Some(report) = &one.report {
             add_report(&mut pairs, report, one.size);
         }
-        pairs.maybe("guard", one.guard.as_ref().and_then(|it| fared(it, one.ended)));
+        pairs.maybe("guard", one.guard.as_ref().and_then(|it| fared(it, done(one))));
         add_application(&mut pairs, &one.application, true);
         let kept = if one.keep_source { "kept" } else { "removed" };
         pairs.add("source image", one.reason.clone().unwrap_or(kept.into()));

@@ -25,7 +25,7 @@ pub use class::{Class, ClassId, Cost};
 pub use goal::{Goal, ParseGoalError};
 pub use pool::{Pool, SHARES_MAX, Stake};
 pub use scheduler::{FlowId, Permit, Scheduler};
-pub use shortage::Lack;
+pub use shortage::Reserved;
 pub use slots::SCHEDULERS_MAX;
 pub use terms::{Limit, NotARate, ParseRateError, Rate, SHARES, Terms};
 pub use window::{WindowControl, threshold};

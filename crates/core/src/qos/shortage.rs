@@ -7,24 +7,31 @@
 //! step. What brought it the reservation is kept for a minute, and then let go slowly.
 //!
 //! A class may also have less because it asks for no more, however soon it is answered, or
-//! because the datastore does no more. So what did not bring it more is taken back, and is
-//! not tried again for a while. That is judged at the end: a device that prefers whoever
-//! has most does so until they have hardly more.
+//! because the datastore does no more. So a trial has an end: where it does not help any
+//! more, or makes it worse, as disks do less in all with few requests at a time. Then what
+//! was best is kept, if it was better than nothing, and it is tried again after a while,
+//! each time after a longer one; or at once, if the class has much less than it had.
+//!
+//! What helps shows late where a device prefers whoever has most: it does so until they
+//! have hardly more. So a trial goes on where it changes nothing.
+//!
+//! A class that has the datastore for itself has nobody to be preferred to. What holds it
+//! back on purpose is no shortage, either.
 
 use std::collections::BTreeMap;
 
 use super::class::ClassId;
-use super::terms::Rate;
+use super::terms::{Rate, Terms};
 use crate::measure::Window;
 
 /// Less than this part of what is reserved is less: seconds vary by as much.
 const LESS: f64 = 0.97;
 
-/// With fewer of its requests at the device on average it would not have more if they were
-/// answered at once.
-const WAITS: f64 = 0.5;
+/// Who has fewer requests at the device on average would not have more of it if it were
+/// answered at once; and does not keep others waiting.
+const PRESENT: f64 = 0.5;
 
-/// Steps in a row for which it has to be short: one alone may be its beginning.
+/// Steps in a row that tell something: one alone may be a beginning or an end.
 const IN_A_ROW: u32 = 2;
 
 /// What is left with each step: the part of its reservation that the class has, as who
@@ -32,8 +39,12 @@ const IN_A_ROW: u32 = 2;
 /// this and no more: more than half at once might be too much, and a little is not seen.
 const LEFT: (f64, f64) = (0.5, 0.8);
 
-/// It has to have brought this many times what it had before: seconds vary by less.
-const PAYS: f64 = 1.2;
+/// So many times what a class had is more, and the inverse is less: seconds vary by less.
+const MORE: f64 = 1.2;
+
+/// A class that nothing was done for has much less than it had with less than this part of
+/// it: a neighbour has come. Its own ups and downs are smaller.
+const LOST: f64 = 0.6;
 
 /// The part of a new second in what a class has.
 const SMOOTHING: f64 = 0.5;
@@ -41,44 +52,55 @@ const SMOOTHING: f64 = 0.5;
 /// Fewer would leave a device idle between two requests.
 const MIN: f64 = 2.0;
 
-/// Steps for which it is kept when nothing is short any more: a minute.
+/// Steps for which it is kept when nothing is short any more, or nothing helps: a minute.
 const KEPT: u32 = 60;
 
 /// And by how much it is let go then, with each step: twice as much in a quarter of a
 /// minute.
 const LET_GO: f64 = 1.05;
 
-/// Steps until it is tried again where it did not help: two minutes, as it takes seconds
-/// of fewer requests than the others could have.
-const IN_VAIN: u32 = 120;
+/// Steps until it is tried again where it did not help: two minutes, as it takes seconds of
+/// fewer requests than the others could have; later twice as long, up to half an hour.
+const AGAIN: (u32, u32) = (120, 1920);
 
-/// That a class has less than its reservation.
+/// What a class that has a reservation did in a period.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Lack {
-    /// The class.
-    pub class: ClassId,
-    /// The part of its reservation that it has.
-    pub has: f64,
-    /// Whether it always has requests at the device, so that it might have more if they
-    /// were answered sooner.
-    pub waits: bool,
+pub struct Reserved {
+    class: ClassId,
+    rate: Rate,
+    /// The part of it that it had, and that it had here.
+    has: f64,
+    here: f64,
+    /// Its own requests at the device, on average.
+    present: f64,
 }
 
-impl Lack {
-    /// Whether a class has less than what is reserved for it: `here` is what it does on a
-    /// datastore, `everywhere` on all of them.
+impl Reserved {
+    /// What a class did on a datastore, and everywhere. Nothing, if its terms reserve
+    /// nothing, or hold it back by something that is not compared with what they reserve.
     pub fn of(
         class: ClassId,
-        reserved: Rate,
+        terms: &Terms,
         everywhere: &Window,
         here: &Window,
-    ) -> Option<Lack> {
-        let has = match reserved {
-            Rate::Requests(rate) => everywhere.iops() / rate as f64,
-            Rate::Bytes(rate) => everywhere.bytes_per_second() / rate as f64,
+    ) -> Option<Reserved> {
+        let (rate, limit) = (terms.reservation?, &terms.limit);
+        let other = match rate {
+            Rate::Requests(_) => limit.bytes,
+            Rate::Bytes(_) => limit.requests,
         };
-        let waits = at_device(here) >= WAITS;
-        (has < LESS).then_some(Lack { class, has, waits })
+        if other.is_some() || limit.response.is_some() {
+            return None;
+        }
+        let part = |seen: &Window| {
+            let had = match rate {
+                Rate::Requests(_) => seen.iops(),
+                Rate::Bytes(_) => seen.bytes_per_second(),
+            };
+            had / rate.number().max(1) as f64
+        };
+        let (has, present) = (part(everywhere), at_device(here));
+        Some(Reserved { class, rate, has, here: part(here), present })
     }
 }
 
@@ -92,81 +114,145 @@ pub(super) fn at_device(seen: &Window) -> f64 {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shortages(BTreeMap<ClassId, Shortage>);
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Shortage {
-    /// Steps in a row.
+    rate: Rate,
+    /// Steps in a row in which it had less, and in which it hardly had requests there.
     short: u32,
-    /// The part of its reservation that it has, smoothed.
-    has: f64,
-    /// How many requests are let to the datastore.
+    absent: u32,
+    /// The part of its reservation that it has here, smoothed.
+    here: f64,
+    /// How many requests are let to the datastore, and for how many steps that is kept.
     most: Option<f64>,
-    /// How it was when it began to get fewer.
-    before: Option<Before>,
-    /// Steps for which that is left as it is, and for which nothing is tried.
-    rests: u32,
-    in_vain: u32,
+    kept: u32,
+    trial: Option<Trial>,
+    /// What a trial came to that did not help.
+    end: Option<End>,
+}
+
+/// How many were let to it when it had so much.
+#[derive(Clone, Copy, Debug)]
+struct At {
+    most: Option<f64>,
+    here: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Before {
-    most: Option<f64>,
-    has: f64,
+struct Trial {
+    before: At,
+    best: At,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct End {
+    here: f64,
+    /// Steps until it is tried again, and how many they were.
+    left: u32,
+    of: u32,
 }
 
 impl Shortages {
-    /// Looks at a period in which so many requests were at the datastore and these classes
-    /// had less than their reservations. Gives how many may be there.
-    pub(super) fn step(&mut self, at_device: f64, lacks: &[Lack]) -> Option<f64> {
-        for lack in lacks.iter().filter(|lack| lack.waits) {
-            self.0.entry(lack.class).or_default();
+    /// Looks at a period in which so many requests were at the datastore, and these classes
+    /// have reservations. Gives how many may be there.
+    pub(super) fn step(&mut self, at_device: f64, reserved: &[Reserved]) -> Option<f64> {
+        let is_same = |class: &ClassId, one: &mut Shortage| {
+            reserved.iter().any(|it| it.class == *class && it.rate == one.rate)
+        };
+        self.0.retain(is_same);
+        for one in reserved {
+            let begin = Shortage::of(one.rate);
+            self.0.entry(one.class).or_insert(begin).step(at_device, *one);
         }
-        for (class, one) in &mut self.0 {
-            one.in_vain = one.in_vain.saturating_sub(1);
-            match lacks.iter().find(|lack| lack.class == *class) {
-                Some(lack) if lack.waits || one.before.is_some() => {
-                    one.press(at_device, *lack);
-                }
-                _ => one.let_go(at_device),
-            }
-        }
-        self.0.retain(|_, one| one.short > 0 || one.most.is_some() || one.in_vain > 0);
         self.0.values().filter_map(|one| one.most).reduce(f64::min)
     }
 
     /// The classes that are short though it was tried, and the part of their reservations
-    /// that they have.
+    /// that they have there.
     pub(super) fn in_vain(&self) -> impl Iterator<Item = (ClassId, f64)> + '_ {
-        let in_vain = self.0.iter().filter(|(_, one)| one.short > 0 && one.in_vain > 0);
-        in_vain.map(|(class, one)| (*class, one.has))
+        let in_vain = self.0.iter().filter(|(_, one)| one.short > 0 && one.end.is_some());
+        in_vain.map(|(class, one)| (*class, one.here))
     }
 }
 
 impl Shortage {
-    /// The class has less than its reservation.
-    fn press(&mut self, at_device: f64, lack: Lack) {
-        let new = if self.short == 0 { 1.0 } else { SMOOTHING };
-        self.has += new * (lack.has - self.has);
-        self.short += 1;
-        self.rests = KEPT;
-        if self.short < IN_A_ROW || self.in_vain > 0 {
-            return;
-        }
-        let before = Before { most: self.most, has: self.has };
-        let before = *self.before.get_or_insert(before);
-        let now = self.most.unwrap_or(at_device).max(MIN);
-        if lack.waits && now > MIN {
-            self.most = Some((now * self.has.clamp(LEFT.0, LEFT.1)).max(MIN));
-        } else if self.has < before.has * PAYS {
-            (self.most, self.before) = (before.most, None);
-            self.in_vain = IN_VAIN;
+    fn of(rate: Rate) -> Shortage {
+        let (short, absent, here) = (0, 0, 0.0);
+        Shortage {
+            rate,
+            short,
+            absent,
+            here,
+            most: None,
+            kept: 0,
+            trial: None,
+            end: None,
         }
     }
 
-    /// It has what is reserved for it, or asks for no more.
+    fn step(&mut self, at_device: f64, reserved: Reserved) {
+        let Reserved { has, here, present, .. } = reserved;
+        self.absent = if present < PRESENT { self.absent + 1 } else { 0 };
+        if has >= LESS {
+            (self.trial, self.end) = (None, None);
+        }
+        if has >= LESS || self.trial.is_none() && self.absent > 0 {
+            self.short = 0;
+            return self.let_go(at_device);
+        }
+        let new = if self.short == 0 { 1.0 } else { SMOOTHING };
+        self.here += new * (here - self.here);
+        self.short += 1;
+        let lost = if self.most.is_some() { 1.0 / MORE } else { LOST };
+        let waits = |end: End| end.left > 0 && self.here > end.here * lost;
+        if self.trial.is_none() && self.end.is_some_and(waits) {
+            return self.let_go(at_device);
+        }
+        if self.short >= IN_A_ROW {
+            let others = at_device - present;
+            self.press(at_device, others < PRESENT);
+        }
+    }
+
+    /// One step of a trial; `alone` if there is nobody else.
+    fn press(&mut self, at_device: f64, alone: bool) {
+        let now = At { most: self.most, here: self.here };
+        let mut trial = self.trial.unwrap_or(Trial { before: now, best: now });
+        if now.here > trial.best.here {
+            trial.best = now;
+        }
+        self.kept = KEPT;
+        let most = self.most.unwrap_or(at_device).max(MIN);
+        let worse = now.here < trial.best.here / MORE;
+        let sated = self.absent >= IN_A_ROW;
+        if sated {
+            // The best of many is better than the first by chance alone.
+            trial.best = now;
+        }
+        if alone || worse || sated || most <= MIN {
+            return self.finish(trial);
+        }
+        self.trial = Some(trial);
+        if self.absent == 0 {
+            self.most = Some((most * self.here.clamp(LEFT.0, LEFT.1)).max(MIN));
+        }
+    }
+
+    fn finish(&mut self, trial: Trial) {
+        let Trial { before, best } = trial;
+        let helped = best.here >= before.here * MORE;
+        let At { most, here } = if helped { best } else { before };
+        let of = self.end.map_or(AGAIN.0, |end| (2 * end.of).min(AGAIN.1));
+        (self.most, self.trial) = (most, None);
+        self.end = Some(End { here, left: of, of });
+    }
+
+    /// Nothing is to be tried, with so many requests at the device.
     fn let_go(&mut self, at_device: f64) {
-        (self.short, self.before) = (0, None);
-        if self.rests > 0 {
-            self.rests -= 1;
+        if let Some(end) = &mut self.end {
+            end.left = end.left.saturating_sub(1);
+        }
+        if self.kept > 0 {
+            self.kept -= 1;
             return;
         }
         // More than twice of what comes is not what holds them back.

@@ -24,7 +24,7 @@
 //! A reservation may need a smaller one (`shortage`). It comes before the throughput.
 
 use super::class::ClassId;
-use super::shortage::{Lack, Shortages, at_device};
+use super::shortage::{Reserved, Shortages, at_device};
 use crate::Nanos;
 use crate::measure::Window as Measured;
 
@@ -119,11 +119,21 @@ impl Default for WindowControl {
 
 impl WindowControl {
     /// Looks at what the datastore did in a period, and gives the window for the
-    /// next: some hundred milliseconds each. `threshold` is the latency to hold; `lacks`
-    /// says which classes had less than their reservations.
-    pub fn step(&mut self, measured: &Measured, threshold: Nanos, lacks: &[Lack]) -> u32 {
+    /// next: some hundred milliseconds each. `threshold` is the latency to hold, and
+    /// `reserved` the classes that have reservations.
+    pub fn step(
+        &mut self,
+        measured: &Measured,
+        threshold: Nanos,
+        reserved: &[Reserved],
+    ) -> u32 {
         let at_device = at_device(measured);
-        self.most = self.shortages.step(at_device, lacks).unwrap_or(MAX);
+        let most = self.shortages.step(at_device, reserved).unwrap_or(MAX);
+        if std::mem::replace(&mut self.most, most) < self.window {
+            // So few say nothing of what the window does.
+            (self.before, self.latency) = (None, None);
+            return self.window();
+        }
         let total = measured.total();
         let Some(latency) = total.mean(total.service) else { return self.window() };
         let latency = (latency.0 as f64).max(1.0);

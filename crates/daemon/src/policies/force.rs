@@ -137,7 +137,7 @@ impl Daemon {
             let percent = (has * 100.0).floor();
             format!(
                 "datastore {name}: it has {percent} % of what is reserved; fewer requests \
-                 of others there do not help, so it asks for no more, or the datastore \
+                 of others there bring no more, so it asks for no more, or the datastore \
                  does no more"
             )
         };

@@ -10,7 +10,7 @@ use sterna_core::Nanos;
 use sterna_core::guard::cruise::Other;
 use sterna_core::measure::Window;
 use sterna_core::qos::policy::resolve;
-use sterna_core::qos::{ClassId, Lack, Rate};
+use sterna_core::qos::{ClassId, Rate, Reserved};
 use sterna_core::schedule::Moment;
 use sterna_engine::DiskId;
 
@@ -85,15 +85,22 @@ impl Period {
         names.into_iter().map(all).collect()
     }
 
-    /// The classes on a datastore that have less than is reserved for them now.
-    pub(super) fn lacks(&self, book: &Book, datastore: &str, now: Moment) -> Vec<Lack> {
+    /// The classes for which something is reserved now, as they are on a datastore.
+    /// Copies are not among them: they are slow on purpose, for the applications' sake.
+    pub(super) fn reserved(
+        &self,
+        book: &Book,
+        datastore: &str,
+        now: Moment,
+    ) -> Vec<Reserved> {
         let there = BTreeSet::from([datastore.to_owned()]);
-        let lack = |entry: &Entry| {
-            let class = entry.record.id;
-            let reserved = resolve(&entry.plan(), now).terms.reservation?;
-            Lack::of(class, reserved, &self.whole(class).0, &self.of(class, &there)?)
+        let reserved = |entry: &Entry| {
+            let (class, terms) = (entry.record.id, resolve(&entry.plan(), now).terms);
+            let here = self.of(class, &there).unwrap_or(self.nothing());
+            Reserved::of(class, &terms, &self.whole(class).0, &here)
         };
-        book.entries().filter_map(lack).collect()
+        let entries = book.entries().filter(|entry| !entry.is_built_in());
+        entries.filter_map(reserved).collect()
     }
 
     /// What a class did everywhere, and where.

@@ -56,13 +56,17 @@ impl Places {
         for name in self.forget(&done, needed) {
             set(daemon, &name, None);
         }
-        for (name, window) in done {
-            let place = self.0.entry(name.clone()).or_default();
-            let lacks = period.lacks(book, &name, now);
-            let places = place.control.step(&window, latency_of(daemon, &name), &lacks);
+        for name in done.keys() {
+            self.0.entry(name.clone()).or_default();
+        }
+        let nothing = Window { span: period.span, ..Window::default() };
+        for (name, place) in &mut self.0 {
+            let window = done.get(name).unwrap_or(&nothing);
+            let reserved = period.reserved(book, name, now);
+            let places = place.control.step(window, latency_of(daemon, name), &reserved);
             if place.told != Some(places) {
                 place.told = Some(places);
-                set(daemon, &name, Some(places));
+                set(daemon, name, Some(places));
             }
         }
     }
