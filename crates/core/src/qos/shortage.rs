@@ -16,7 +16,8 @@
 //! have hardly more. So a trial goes on where it changes nothing.
 //!
 //! A class that has the datastore for itself has nobody to be preferred to. What holds it
-//! back on purpose is no shortage, either.
+//! back on purpose is no shortage, either. Nor has a class a reason to have less where its
+//! requests take no longer than when it had all of its reservation: then it asks for less.
 
 use std::collections::BTreeMap;
 
@@ -55,9 +56,15 @@ const MIN: f64 = 2.0;
 /// Steps for which it is kept when nothing is short any more, or nothing helps: a minute.
 const KEPT: u32 = 60;
 
-/// And by how much it is let go then, with each step: twice as much in a quarter of a
-/// minute.
-const LET_GO: f64 = 1.05;
+/// And by how much it is let go then, with each step: twice as much in half a minute.
+const LET_GO: f64 = 1.02;
+
+/// Requests take longer than when it had all if they take so many times as long.
+const LONGER: f64 = 1.05;
+
+/// What is left of that time with each step: half in six minutes, as the class, too,
+/// becomes another.
+const REMEMBERED: f64 = 0.998;
 
 /// Steps until it is tried again where it did not help: two minutes, as it takes seconds of
 /// fewer requests than the others could have; later twice as long, up to half an hour.
@@ -71,8 +78,9 @@ pub struct Reserved {
     /// The part of it that it had, and that it had here.
     has: f64,
     here: f64,
-    /// Its own requests at the device, on average.
+    /// Its own requests at the device, on average, and how many seconds they took.
     present: f64,
+    took: f64,
 }
 
 impl Reserved {
@@ -100,7 +108,8 @@ impl Reserved {
             had / rate.number().max(1) as f64
         };
         let (has, present) = (part(everywhere), at_device(here));
-        Some(Reserved { class, rate, has, here: part(here), present })
+        let took = present / here.iops().max(f64::MIN_POSITIVE);
+        Some(Reserved { class, rate, has, here: part(here), present, took })
     }
 }
 
@@ -117,11 +126,13 @@ pub(super) struct Shortages(BTreeMap<ClassId, Shortage>);
 #[derive(Clone, Copy, Debug)]
 struct Shortage {
     rate: Rate,
-    /// Steps in a row in which it had less, and in which it hardly had requests there.
+    /// Steps in a row in which it had less, and in which it asked for no more.
     short: u32,
     absent: u32,
     /// The part of its reservation that it has here, smoothed.
     here: f64,
+    /// What its requests took at most, in seconds, when it had all of it.
+    enough: f64,
     /// How many requests are let to the datastore, and for how many steps that is kept.
     most: Option<f64>,
     kept: u32,
@@ -176,12 +187,13 @@ impl Shortages {
 
 impl Shortage {
     fn of(rate: Rate) -> Shortage {
-        let (short, absent, here) = (0, 0, 0.0);
+        let (short, absent, here, enough) = (0, 0, 0.0, 0.0);
         Shortage {
             rate,
             short,
             absent,
             here,
+            enough,
             most: None,
             kept: 0,
             trial: None,
@@ -190,11 +202,14 @@ impl Shortage {
     }
 
     fn step(&mut self, at_device: f64, reserved: Reserved) {
-        let Reserved { has, here, present, .. } = reserved;
-        self.absent = if present < PRESENT { self.absent + 1 } else { 0 };
+        let Reserved { has, here, present, took, .. } = reserved;
+        self.enough *= REMEMBERED;
         if has >= LESS {
             (self.trial, self.end) = (None, None);
+            self.enough = self.enough.max(took);
         }
+        let asks = present >= PRESENT && took > LONGER * self.enough;
+        self.absent = if asks { 0 } else { self.absent + 1 };
         if has >= LESS || self.trial.is_none() && self.absent > 0 {
             self.short = 0;
             return self.let_go(at_device);

@@ -180,3 +180,18 @@ fn a_device_that_is_slow_by_itself_is_not_choked_by_a_trial() {
     println!("{done:.0} of 5000");
     assert!(done > 0.8 * 5000.0, "{done:.0} of 5000");
 }
+
+#[test]
+fn a_class_that_asks_now_for_less_and_now_for_more_is_in_nobodys_way() {
+    // Around what is reserved, and often above it; nothing but itself makes it less.
+    for (reserved, swing, every) in [(400, 0.1, 8), (400, 0.2, 20), (450, 0.4, 60)] {
+        let period = Nanos::from_secs(every);
+        let load = Load::Sine { mean: 400.0, swing, period };
+        let one = || Client::new("reserved", load, random(8192, 100));
+        let (before, beside) = rates(one(), 16, &mut Uncontrolled);
+        let (has, other) = with(one(), 16, f64::from(reserved));
+        let what = format!("{reserved}, {swing}, {every} s");
+        assert!(has > 0.97 * before, "{what}: {has:.0} of {before:.0}");
+        assert!(other > 0.9 * beside, "{what}: {other:.0} of {beside:.0}");
+    }
+}
