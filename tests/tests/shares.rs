@@ -61,6 +61,20 @@ fn settled(daemon: &Daemon, what: &str, right: impl Fn([f64; 2]) -> bool) -> [f6
     })
 }
 
+/// The disk `a` gets at least this part of a reservation of so many IO/s, and goes on
+/// getting it; and its neighbour gets something, too.
+#[track_caller]
+fn is_kept(daemon: &Daemon, reserved: f64, part: f64) {
+    daemon.sterna(&format!("class set a --reservation {reserved}iops")).ok();
+    let held = |[a, _]: [f64; 2]| a >= reserved * part;
+    settled(daemon, "the reservation", held);
+    for _ in 0..3 {
+        let now = pace(daemon);
+        assert!(held(now), "it does not stay: {now:?} IO/s of {reserved} IO/s");
+        assert!(now[1] > 0.0, "the neighbour gets nothing at all");
+    }
+}
+
 #[test]
 fn two_clients_of_an_array_get_what_their_shares_say() {
     let stage = stage();
@@ -90,14 +104,7 @@ fn a_reservation_holds_beside_a_neighbour_with_most_of_the_shares() {
     let [a, b] = settled(&stage.daemon, "a tenth of the shares", crowded_out);
     // Half of what there is, and far more than the shares give it.
     let reserved = ((a + b) / 2.0).floor();
-    stage.daemon.sterna(&format!("class set a --reservation {reserved}iops")).ok();
-    let held = |[a, _]: [f64; 2]| a >= reserved * 0.85;
-    settled(&stage.daemon, "the reservation", held);
-    for _ in 0..3 {
-        let now = pace(&stage.daemon);
-        assert!(held(now), "it does not stay: {now:?} IO/s of {reserved} IO/s");
-        assert!(now[1] > 0.0, "the neighbour gets nothing at all");
-    }
+    is_kept(&stage.daemon, reserved, 0.85);
     for client in clients {
         client.finish();
     }
@@ -114,14 +121,7 @@ fn a_reservation_holds_where_the_array_is_slow_to_nobody() {
     eprintln!("nothing is reserved: {a:.0} and {b:.0} IO/s");
     // Twice of what its few requests have among the many.
     let reserved = (2.0 * a).floor();
-    stage.daemon.sterna(&format!("class set a --reservation {reserved}iops")).ok();
-    let held = |[a, _]: [f64; 2]| a >= reserved * 0.9;
-    settled(&stage.daemon, "the reservation", held);
-    for _ in 0..3 {
-        let now = pace(&stage.daemon);
-        assert!(held(now), "it does not stay: {now:?} IO/s of {reserved} IO/s");
-        assert!(now[1] > 0.0, "the neighbour gets nothing at all");
-    }
+    is_kept(&stage.daemon, reserved, 0.9);
     for client in clients {
         client.finish();
     }
