@@ -20,8 +20,12 @@ const LOG_SOCKET: &str = "/run/libvirt/virtlogd-sock";
 /// out about QEMU, and looks again each time it is asked, which takes it minutes.
 const AS_ROOT: &str = r#"
     conf=/etc/libvirt/qemu.conf
-    ours=$(mktemp) && cat "$conf" >"$ours" && printf '%s\n' 'user = "+0"' 'group = "+0"' >>"$ours" &&
-        mount --bind "$ours" "$conf" && rm "$ours" && exec libvirtd "$0" "$@"
+    ours=$(mktemp) &&
+        cat "$conf" >"$ours" &&
+        printf '%s\n' 'user = "+0"' 'group = "+0"' >>"$ours" &&
+        mount --bind "$ours" "$conf" &&
+        rm "$ours" &&
+        exec libvirtd "$0" "$@"
 "#;
 
 /// What we started, because it was not there, and a connection to libvirt's helper: it

@@ -126,6 +126,16 @@ impl Stage {
         tiny
     }
 
+    /// The names of what disks and moves have left in `there`; the datastore's own begin
+    /// with a dot.
+    #[track_caller]
+    pub fn files_there(&self) -> Vec<String> {
+        let there = std::fs::read_dir(&self.there).expect("read a directory");
+        let names = there.flatten().map(|entry| entry.file_name());
+        let names = names.map(|name| name.to_string_lossy().into_owned());
+        names.filter(|name| !name.starts_with('.')).collect()
+    }
+
     /// Creates a thin disk of `size` bytes on `here`; gives its URI.
     #[track_caller]
     pub fn disk(&self, name: &str, size: u64) -> String {

@@ -1,7 +1,6 @@
 //! A disk that QEMU serves becomes a disk of Sterna's while its guest runs, and a file
 //! again.
 
-use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -51,18 +50,11 @@ fn disks(stage: &Stage) -> Vec<String> {
     all.as_array().expect("a list").iter().map(name).collect()
 }
 
-/// The files of disks on the datastore `there`.
-fn files_there(stage: &Stage) -> Vec<String> {
-    let there = std::fs::read_dir(&stage.there).expect("read a directory");
-    let name = |entry: DirEntry| entry.file_name().to_string_lossy().into_owned();
-    there.flatten().map(name).filter(|name| !name.starts_with('.')).collect()
-}
-
 /// Nothing of a disk is left on the datastore `there`.
 #[track_caller]
 fn nothing_is_left(stage: &Stage) {
     assert_eq!(disks(stage), Vec::<String>::new());
-    assert_eq!(files_there(stage), Vec::<String>::new());
+    assert_eq!(stage.files_there(), Vec::<String>::new());
 }
 
 /// An adoption that has begun and takes its time.
@@ -237,7 +229,7 @@ fn a_machine_that_dies_or_hangs_ends_its_adoption() {
     machine.go_on();
     // A disk is no longer listed before its image has gone.
     until("the disk and its image to be removed", seconds(30), || {
-        (disks(&stage).is_empty() && files_there(&stage).is_empty()).then_some(())
+        (disks(&stage).is_empty() && stage.files_there().is_empty()).then_some(())
     });
     nothing_is_left(&stage);
     is_written(&old);

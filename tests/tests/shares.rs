@@ -136,9 +136,8 @@ fn what_is_lacking_of_a_reservation_is_said() {
     let reserved = (2.0 * alone).floor();
     stage.daemon.sterna(&format!("class set a --reservation {reserved}iops")).ok();
     let said = until("it to be said", seconds(60), || {
-        let shown = stage.daemon.sterna("class show a").ok().stdout;
-        let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-        shown.contains("of what is reserved").then_some(shown)
+        let notes = stage.daemon.json("class show a")["notes"].to_string();
+        notes.contains("of what is reserved").then_some(notes)
     });
     assert!(said.contains("datastore array: it has") && said.contains(" % of"), "{said}");
     client.finish();

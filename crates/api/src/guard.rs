@@ -82,7 +82,7 @@ impl fmt::Display for GuardState {
 }
 
 /// A guard at work.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Guarding {
     /// What must hold.
     pub asked: Guard,

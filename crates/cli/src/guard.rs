@@ -178,12 +178,10 @@ mod tests {
         let guarding = Guarding {
             asked: asked.clone(),
             state: Some(GuardState::Holding),
-            reason: None,
             baseline_iops: Some(4120.0),
             kept: Some(0.982),
-            p99_us: None,
             allowance: Some(212 << 20),
-            late_s: None,
+            ..Guarding::default()
         };
         assert_eq!(super::asked(&asked), "keep 97%");
         let line = fares(&guarding).unwrap();

@@ -234,13 +234,10 @@ mod tests {
                 p99_us: Some(5000),
                 ..Default::default()
             },
-            state: None,
-            reason: None,
             baseline_iops: Some(1250.0),
             kept: Some(0.9632),
             p99_us: Some(1200),
-            allowance: None,
-            late_s: None,
+            ..Guarding::default()
         };
         let one = Migration {
             guard: Some(guarding),
@@ -277,16 +274,7 @@ mod tests {
     #[test]
     fn a_deadline_that_was_missed_is_told_and_one_that_was_not() {
         let asked = sterna_api::Guard { finish_by: Some(1000), ..Default::default() };
-        let guarding = Guarding {
-            asked,
-            state: None,
-            reason: None,
-            baseline_iops: None,
-            kept: None,
-            p99_us: None,
-            allowance: None,
-            late_s: None,
-        };
+        let guarding = Guarding { asked, ..Guarding::default() };
         let told = |ended| fared(&guarding, Some(ended)).expect("how it fared");
         assert_eq!(told(999), "in time");
         assert_eq!(told(1014), "14 s late");

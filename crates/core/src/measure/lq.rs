@@ -149,7 +149,7 @@ impl LqLine {
         if total.operations < OPERATIONS_MIN || window.span == Nanos(0) {
             return;
         }
-        let q = (total.service.0 as f64 / window.span.0 as f64) as f32;
+        let q = window.at_device() as f32;
         let latency = (total.service.0 as f64 / total.operations as f64) as f32;
         if q <= 0.0 || latency <= 0.0 {
             return;

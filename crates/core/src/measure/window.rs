@@ -89,6 +89,14 @@ impl Window {
         }
     }
 
+    /// Requests at the device on average, of those that were answered.
+    pub fn at_device(&self) -> f64 {
+        match self.span.0 {
+            0 => 0.0,
+            span => self.total().service.0 as f64 / span as f64,
+        }
+    }
+
     /// Whether nothing was answered, and nothing is under way.
     pub fn is_idle(&self) -> bool {
         self.in_flight == 0 && self.total().operations == 0

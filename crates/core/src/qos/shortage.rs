@@ -107,15 +107,10 @@ impl Reserved {
             };
             had / rate.number().max(1) as f64
         };
-        let (has, present) = (part(everywhere), at_device(here));
+        let (has, present) = (part(everywhere), here.at_device());
         let took = present / here.iops().max(f64::MIN_POSITIVE);
         Some(Reserved { class, rate, has, here: part(here), present, took })
     }
-}
-
-/// How many requests were at the device, on average.
-pub(super) fn at_device(seen: &Window) -> f64 {
-    seen.total().service.0 as f64 / seen.span.0.max(1) as f64
 }
 
 /// The classes that are or were short on a datastore, and how few requests it is let for
@@ -137,7 +132,7 @@ struct Shortage {
     most: Option<f64>,
     kept: u32,
     trial: Option<Trial>,
-    /// What a trial came to that did not help.
+    /// What a trial came to that did not bring all of it.
     end: Option<End>,
 }
 

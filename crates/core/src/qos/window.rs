@@ -24,7 +24,7 @@
 //! A reservation may need a smaller one (`shortage`). It comes before the throughput.
 
 use super::class::ClassId;
-use super::shortage::{Reserved, Shortages, at_device};
+use super::shortage::{Reserved, Shortages};
 use crate::Nanos;
 use crate::measure::Window as Measured;
 
@@ -127,7 +127,7 @@ impl WindowControl {
         threshold: Nanos,
         reserved: &[Reserved],
     ) -> u32 {
-        let at_device = at_device(measured);
+        let at_device = measured.at_device();
         let most = self.shortages.step(at_device, reserved).unwrap_or(MAX);
         if std::mem::replace(&mut self.most, most) < self.window {
             // So few say nothing of what the window does.

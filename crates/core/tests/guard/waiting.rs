@@ -233,16 +233,22 @@ fn a_bound_that_comes_into_reach_is_held_again() {
     });
 }
 
+/// A guest with some hundred requests a second, beside which each of the copy's weighs so
+/// much.
+fn some_hundred(random: &mut Random, weight: f64) -> Setup {
+    let own = random.between(0.001, 0.003);
+    let device = Device { own, peak: 8.0 / own, weight, each: 0.0 };
+    let load = Load::Open { rate: random.between(150.0, 600.0) };
+    Setup { device, load, course: Course::Steady, wander: 0.01 }
+}
+
 /// Beside a guest with some hundred requests a second, to which this happens, hardly less
 /// is copied than beside one to which it does not.
 fn copied_beside(name: &str, seconds: usize, course: impl Fn(&mut Random) -> Course) {
     let (mut sum, mut least, count) = (0.0, f64::MAX, 50);
     for seed in 0..count {
         let random = &mut Random::new(seed);
-        let own = random.between(0.001, 0.003);
-        let device = Device { own, peak: 8.0 / own, weight: 1.0, each: 0.0 };
-        let load = Load::Open { rate: random.between(150.0, 600.0) };
-        let setup = Setup { device, load, course: Course::Steady, wander: 0.01 };
+        let setup = some_hundred(random, 1.0);
         let target = own_p99(&setup) * 4.0;
         let without = run(setup, bound(target), seconds, seed).copied();
         let setup = Setup { course: course(random), ..setup };
@@ -279,13 +285,11 @@ fn nor_does_one_every_minute_or_two() {
 #[test]
 fn what_a_cache_writes_down_when_the_copy_stops_is_not_taken_for_the_guests_own() {
     cases("a cache", 50, BY_CHANCE, |random, seed| {
-        let own = random.between(0.001, 0.003);
-        let device = Device { own, peak: 8.0 / own, weight: 0.1, each: 0.0 };
-        let load = Load::Open { rate: random.between(150.0, 600.0) };
+        let setup = some_hundred(random, 0.1);
         let down = random.between(4e6, 20e6);
         let bytes = down * random.between(1.0, 4.0);
         let course = Course::Cache { bytes, down, factor: 6.0 };
-        let setup = Setup { device, load, course, wander: 0.01 };
+        let setup = Setup { course, ..setup };
         let target = own_p99(&setup) * 3.0;
         let mut record = run(setup, bound(target), 400, seed);
         if let Some(second) = record.standings.iter().position(is_named) {

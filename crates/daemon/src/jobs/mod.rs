@@ -60,7 +60,7 @@ pub(crate) use self::guarding::start as start_guards;
 pub(crate) use self::post::{Post, first_allowance};
 pub(crate) use self::room::no_room;
 use self::tally::Tally;
-pub(crate) use self::view::{fares, is_closed};
+pub(crate) use self::view::{fares, moves};
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
 use crate::figures::Watch;

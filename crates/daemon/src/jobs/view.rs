@@ -48,7 +48,7 @@ impl Daemon {
         }
         let guard = fares(guarding, &record.guard, &record.application, record.step);
         let state = state_of(&record, progress.as_ref());
-        let moves = state != MigrationState::Paused && !is_closed(guard.as_ref());
+        let moves = moves(state, guard.as_ref());
         let (mut reason, mut hint) = (record.note, None);
         if let (MigrationState::Paused, Some(pause)) = (state, record.pause) {
             (reason, hint) = (Some(pause.reason), pause.hint);
@@ -88,9 +88,11 @@ pub(crate) fn fares(
         .or_else(|| if step.ended() { fared(guard, application) } else { asked(guard) })
 }
 
-/// Whether the hours of a guard are over, so that nothing is copied.
-pub(crate) fn is_closed(guard: Option<&Guarding>) -> bool {
-    guard.is_some_and(|guard| guard.state == Some(GuardState::Closed))
+/// Whether there is a rate to tell: nothing is copied while it is paused, or the hours of
+/// its guard are over.
+pub(crate) fn moves(state: MigrationState, guard: Option<&Guarding>) -> bool {
+    let is_closed = |guard: &Guarding| guard.state == Some(GuardState::Closed);
+    state != MigrationState::Paused && !guard.is_some_and(is_closed)
 }
 
 /// How a guard has fared when all is over, by what the application had before and
@@ -111,16 +113,7 @@ fn fared(guard: &Guard, application: &Application) -> Option<Guarding> {
 
 /// A guard of which no more is known than that it was asked for.
 fn asked(guard: &Guard) -> Option<Guarding> {
-    (!guard.is_none()).then(|| Guarding {
-        asked: guard.clone(),
-        state: None,
-        reason: None,
-        baseline_iops: None,
-        kept: None,
-        p99_us: None,
-        allowance: None,
-        late_s: None,
-    })
+    (!guard.is_none()).then(|| Guarding { asked: guard.clone(), ..Guarding::default() })
 }
 
 /// Where a migration is: the store says what is sure, the mirror the rest.

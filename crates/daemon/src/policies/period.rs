@@ -95,7 +95,9 @@ impl Period {
     ) -> Vec<Reserved> {
         let there = BTreeSet::from([datastore.to_owned()]);
         let reserved = |entry: &Entry| {
-            let (class, terms) = (entry.record.id, resolve(&entry.plan(), now).terms);
+            let (class, plan) = (entry.record.id, entry.plan());
+            // What a class did is added up only where it is asked for.
+            let terms = plan.reserves().then(|| resolve(&plan, now).terms)?;
             let here = self.of(class, &there).unwrap_or(self.nothing());
             Reserved::of(class, &terms, &self.whole(class).0, &here)
         };

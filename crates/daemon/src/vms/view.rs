@@ -4,7 +4,7 @@ use sterna_api::{Migration, MigrationState, Progress, Provision};
 
 use super::moves::Standing;
 use crate::daemon::{Daemon, lock};
-use crate::jobs::{fares, is_closed};
+use crate::jobs::{fares, moves};
 use crate::store::{Step, VmMoveRecord};
 
 impl Daemon {
@@ -15,7 +15,7 @@ impl Daemon {
         let state = state_of(&record, now.as_ref());
         let guarding = now.as_ref().and_then(|now| now.guarding.clone());
         let guard = fares(guarding, &record.guard, &record.application, record.step);
-        let moves = state != MigrationState::Paused && !is_closed(guard.as_ref());
+        let moves = moves(state, guard.as_ref());
         let progress = now.as_ref().and_then(|now| now.progress);
         let progress = progress.map(|at| Progress {
             rate: if moves { at.rate } else { 0.0 },
