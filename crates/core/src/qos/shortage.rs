@@ -10,13 +10,14 @@
 //! because the datastore does no more. So a trial has an end: where it does not help any
 //! more, or makes it worse, as disks do less in all with few requests at a time. Then what
 //! was best is kept, if it was better than nothing, and it is tried again after a while,
-//! each time after a longer one; or at once, if the class has much less than it had.
+//! each time after a longer one; or at once, if the class has much less than it had. A class
+//! that does more than when it was tried has become another, and does not wait for long.
 //!
 //! What helps shows late where a device prefers whoever has most: it does so until they
 //! have hardly more. So a trial goes on where it changes nothing.
 //!
-//! A class that has the datastore for itself has nobody to be preferred to. What holds it
-//! back on purpose is no shortage, either. Nor has a class a reason to have less where its
+//! A class that has the datastore for itself has nobody to be preferred to: there is nothing
+//! to try until somebody comes. What holds it back on purpose is no shortage, either. Nor has a class a reason to have less where its
 //! requests take no longer than when it had all of its reservation: then it asks for less.
 
 use std::collections::BTreeMap;
@@ -213,13 +214,22 @@ impl Shortage {
         self.here += new * (here - self.here);
         self.short += 1;
         let lost = if self.most.is_some() { 1.0 / MORE } else { LOST };
+        if let Some(end) = &mut self.end
+            && self.here > end.here * MORE
+        {
+            (end.left, end.of) = (end.left.min(AGAIN.0), AGAIN.0);
+        }
         let waits = |end: End| end.left > 0 && self.here > end.here * lost;
         if self.trial.is_none() && self.end.is_some_and(waits) {
             return self.let_go(at_device);
         }
-        if self.short >= IN_A_ROW {
-            let others = at_device - present;
-            self.press(at_device, others < PRESENT);
+        let alone = at_device - present < PRESENT;
+        if self.short >= IN_A_ROW && alone && self.trial.is_none() {
+            let of = self.end.map_or(0, |end| end.of);
+            self.end = Some(End { here: self.here, left: 0, of });
+            self.let_go(at_device);
+        } else if self.short >= IN_A_ROW {
+            self.press(at_device, alone);
         }
     }
 
@@ -251,7 +261,7 @@ impl Shortage {
         let Trial { before, best } = trial;
         let helped = best.here >= before.here * MORE;
         let At { most, here } = if helped { best } else { before };
-        let of = self.end.map_or(AGAIN.0, |end| (2 * end.of).min(AGAIN.1));
+        let of = self.end.map_or(0, |end| 2 * end.of).clamp(AGAIN.0, AGAIN.1);
         (self.most, self.trial) = (most, None);
         self.end = Some(End { here, left: of, of });
     }

@@ -154,6 +154,38 @@ fn who_comes_while_nothing_is_short_of_anything_does_not_wait_for_minutes() {
     assert!(beside > 0.6 * alone, "{beside:.0} of {alone:.0}");
 }
 
+/// A class of two clients, of which one comes late, beside a neighbour.
+struct Together(WindowControl);
+
+impl Controller for Together {
+    fn step(&mut self, _now: Nanos, seen: Seen<'_>) -> Orders {
+        let (class, terms) = (ClassId(1), terms(700));
+        let mut window = seen.clients[0].clone();
+        window.join(&seen.clients[1]);
+        let reserved: Vec<_> =
+            Reserved::of(class, &terms, &window, &window).into_iter().collect();
+        let window = self.0.step(&seen.arrays[0], threshold(None), &reserved);
+        Orders { windows: vec![(0, Some(window))], ..Orders::default() }
+    }
+}
+
+#[test]
+fn who_does_more_than_when_it_was_tried_in_vain_does_not_wait_for_half_an_hour() {
+    // Tried after 2, 6 and 14 minutes, and next after half an hour.
+    let late = Nanos::from_secs(900);
+    let clients =
+        vec![open(300.0), client("more", 8).starting(late), client("neighbour", 24)];
+    let plan = Plan { period: Nanos::from_secs(1), ..plan("old-fc", 1200, clients) };
+    let series = World::run(plan, &mut Together(WindowControl::default()));
+    let between = |from: Nanos, to: Nanos| -> f64 {
+        (0..2).map(|client| series.clients[client].between(from, to).iops()).sum()
+    };
+    let before = between(late, late.plus(Nanos::from_secs(10)));
+    let after = between(late.plus(Nanos::from_secs(180)), Nanos::MAX);
+    println!("{before:.0}, then {after:.0} of 700");
+    assert!(after > 0.95 * 700.0, "{before:.0}, then {after:.0} of 700");
+}
+
 /// A device that takes so long for a request, whatever else is there, for a second in
 /// which these were there.
 fn flat(millis: u64, there: f64) -> Window {
