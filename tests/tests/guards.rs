@@ -138,6 +138,8 @@ fn a_closed_schedule_copies_nothing() {
     settle();
     let now = stage.daemon.migration(id);
     assert_eq!(now["progress"]["copied"], 0, "{now:#}");
+    let list = stage.daemon.sterna("migration list").ok().stdout;
+    assert!(list.contains("closed") && !list.contains("copying"), "{list}");
     stage.daemon.sterna(&format!("migration set {id} --no-guard")).ok();
     stage.daemon.completed(id);
 }

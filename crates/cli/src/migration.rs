@@ -1,7 +1,7 @@
 //! `sterna migration`: migrations under way and past.
 
 use clap::{ArgGroup, Args, Subcommand};
-use sterna_api::{Migration, MigrationState};
+use sterna_api::{GuardState, Migration, MigrationState};
 use sterna_core::Bytes;
 
 use crate::connect::Link;
@@ -166,7 +166,10 @@ fn list(all: &[Migration], output: Output) -> String {
             one.disk.as_str().into(),
             one.from.as_str().into(),
             one.to.as_str().into(),
-            state(one.state),
+            match is_closed(one) {
+                true => "closed".into(),
+                false => state(one.state),
+            },
             bytes(one.size).into(),
             done.into(),
             pace.into(),
@@ -174,6 +177,12 @@ fn list(all: &[Migration], output: Output) -> String {
         ]);
     }
     output.table(&table)
+}
+
+/// Whether it waits for its window to open.
+fn is_closed(one: &Migration) -> bool {
+    let state = one.guard.as_ref().and_then(|guard| guard.state);
+    one.state == MigrationState::Copying && state == Some(GuardState::Closed)
 }
 
 /// How far, how fast, how long still.
@@ -189,6 +198,7 @@ fn pace(one: &Migration) -> (String, String, String) {
             format!("{:.0}%", watch::percent(one.state, &progress)),
             match one.state {
                 MigrationState::Paused => none(),
+                _ if is_closed(one) => none(),
                 _ => rate(progress.rate),
             },
             progress.eta_s.map_or_else(none, span),
