@@ -12,7 +12,7 @@
 //! with the smallest of all go first (`line`).
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::class::{Class, ClassId, Cost};
@@ -37,6 +37,8 @@ const AHEAD_MAX: u64 = 64;
 pub struct Pool {
     pub(super) slots: Slots,
     virtual_time: AtomicU64,
+    /// Requests that started for the sake of reservations, and no other between.
+    in_a_row: AtomicU32,
     pub(super) line: Line,
     /// What each class has here. Looked up when a disk comes or changes its class,
     /// never for a request.
@@ -48,6 +50,7 @@ impl Default for Pool {
         Pool {
             slots: Slots::new(None),
             virtual_time: AtomicU64::new(0),
+            in_a_row: AtomicU32::new(0),
             line: Line::default(),
             stakes: Mutex::default(),
         }
@@ -64,6 +67,21 @@ impl Pool {
     /// How many requests may be there at once.
     pub fn window(&self) -> Option<u32> {
         self.slots.max()
+    }
+
+    /// How many have started for the sake of reservations since another did.
+    pub(super) fn in_a_row(&self) -> u32 {
+        self.in_a_row.load(Relaxed)
+    }
+
+    /// A request has started. Two that do so at once may count as one.
+    pub(super) fn started(&self, reserved: bool) {
+        let before = self.in_a_row();
+        let now = if reserved { before.saturating_add(1) } else { 0 };
+        // Where nobody has a reservation nothing is written, as threads share this.
+        if now != before {
+            self.in_a_row.store(now, Relaxed);
+        }
     }
 
     /// What `class` has here.

@@ -21,6 +21,8 @@
 //! 4. A flow's requests start in the order of their coming.
 //! 5. Nobody waits for ever for what others give back and take again: places of a
 //!    class, too, go to whom had the least, and what is due goes by how long it is.
+//! 6. A reservation that the datastore cannot keep stops nobody: of 20 requests that
+//!    start one is of those that have waited for 2 s, if there are any.
 //!
 //! # Special cases
 //!
@@ -53,6 +55,15 @@ use crate::Nanos;
 /// A part of 1/8 of each new service time goes into the smoothed one: some ten
 /// requests are remembered, so a device that changes is followed within a blink.
 const SMOOTHING: u64 = 8;
+
+/// Who has waited for so long is not made to wait for more than [`IN_A_ROW`] others that
+/// have reservations: a guest takes a disk that is silent for 10 s for a broken one, and
+/// what a reservation that can be kept costs others is less.
+const LONG: Nanos = Nanos::from_secs(2);
+
+/// Requests that start one after another for the sake of reservations while somebody waits
+/// for long: a reservation loses a twentieth at most, as much as it may be late by.
+const IN_A_ROW: u32 = 19;
 
 /// Where the tags of shares begin among the heads of schedulers: behind all moments, of
 /// which those of reservations are.
@@ -92,6 +103,8 @@ struct Candidate {
     begin: u64,
     /// Since when its class is behind its reservation.
     due: Option<Nanos>,
+    /// Reservations have made it wait for long enough.
+    first: bool,
     arrived: Nanos,
 }
 
@@ -104,6 +117,7 @@ impl Candidate {
     /// What it is among the candidates of all schedulers.
     fn head(&self) -> Head {
         let class = match self.due {
+            _ if self.first => 0,
             Some(since) => since.0.min(TAGS - 1),
             None => TAGS.saturating_add(self.tag).min(Head::LAST),
         };
@@ -242,6 +256,7 @@ impl<T> Scheduler<T> {
     /// The best of what could start now. Notes when more could.
     fn best(&mut self, now: Nanos) -> Option<Candidate> {
         self.wake_at = None;
+        let others_had_theirs = self.pool.in_a_row() >= IN_A_ROW;
         let mut best: Option<Candidate> = None;
         for at in 0..self.flows.waiting().len() {
             let number = self.flows.waiting()[at];
@@ -260,7 +275,10 @@ impl<T> Scheduler<T> {
             let Some(Member { stake, .. }) = self.flows.class(number) else { continue };
             let (tag, due) = (stake.tag(&self.pool), stake.class.is_due(now));
             let begin = self.flows.begin(flow);
-            let candidate = Candidate { class: number, flow, tag, begin, due, arrived };
+            let long = || now.since(arrived) >= LONG;
+            let first = others_had_theirs && due.is_none() && long();
+            let class = number;
+            let candidate = Candidate { class, flow, tag, begin, due, first, arrived };
             if best.as_ref().is_none_or(|best| candidate.rank() < best.rank()) {
                 best = Some(candidate);
             }
@@ -313,6 +331,7 @@ impl<T> Scheduler<T> {
             member.stake.class.take_reservation(now, cost);
         }
         member.stake.charge(&self.pool, best.tag, cost, reserved);
+        self.pool.started(reserved);
         Some((item, permit))
     }
 }

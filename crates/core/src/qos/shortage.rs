@@ -29,6 +29,10 @@ use crate::measure::Window;
 /// Less than this part of what is reserved is less: seconds vary by as much.
 const LESS: f64 = 0.97;
 
+/// Who does this part of what a limit allows is held back by the limit: a turn is lost now
+/// and then.
+const AT_LIMIT: f64 = 0.9;
+
 /// Who has fewer requests at the device on average would not have more of it if it were
 /// answered at once; and does not keep others waiting.
 const PRESENT: f64 = 0.5;
@@ -94,11 +98,12 @@ impl Reserved {
         here: &Window,
     ) -> Option<Reserved> {
         let (rate, limit) = (terms.reservation?, &terms.limit);
-        let other = match rate {
-            Rate::Requests(_) => limit.bytes,
-            Rate::Bytes(_) => limit.requests,
+        let (other, does) = match rate {
+            Rate::Requests(_) => (limit.bytes, everywhere.bytes_per_second()),
+            Rate::Bytes(_) => (limit.requests, everywhere.iops()),
         };
-        if other.is_some() || limit.response.is_some() {
+        let held = other.is_some_and(|limit| does >= AT_LIMIT * limit as f64);
+        if held || limit.response.is_some() {
             return None;
         }
         let part = |seen: &Window| {
@@ -162,10 +167,20 @@ impl Shortages {
     /// Looks at a period in which so many requests were at the datastore, and these classes
     /// have reservations. Gives how many may be there.
     pub(super) fn step(&mut self, at_device: f64, reserved: &[Reserved]) -> Option<f64> {
-        let is_same = |class: &ClassId, one: &mut Shortage| {
-            reserved.iter().any(|it| it.class == *class && it.rate == one.rate)
+        let stays = |class: ClassId, one: &Shortage| {
+            reserved.iter().any(|it| it.class == class && it.rate == one.rate)
         };
-        self.0.retain(is_same);
+        let gone = self.0.iter().filter(|(class, one)| !stays(**class, one));
+        let gone = gone.filter_map(|(_, one)| one.most).reduce(f64::min);
+        self.0.retain(|class, one| stays(*class, one));
+        // What was done for one was done for all: it is let go, not dropped.
+        if let Some(most) = gone {
+            for one in reserved {
+                let heir = self.0.entry(one.class).or_insert(Shortage::of(one.rate));
+                (heir.most, heir.kept) =
+                    (Some(heir.most.unwrap_or(most).min(most)), KEPT);
+            }
+        }
         for one in reserved {
             let begin = Shortage::of(one.rate);
             self.0.entry(one.class).or_insert(begin).step(at_device, *one);

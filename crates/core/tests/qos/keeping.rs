@@ -134,6 +134,22 @@ fn reservations_that_are_too_much_together_are_kept_in_equal_parts() {
 }
 
 #[test]
+fn a_reservation_that_cannot_be_kept_stops_nobody() {
+    // 1000 per second; the other class is on the same thread, or on one of its own.
+    let terms = Terms { reservation: Some(Rate::Requests(5000)), ..Terms::default() };
+    for scheduler in [0, 1] {
+        let clients = [busy(1), Client { scheduler, outstanding: 32, ..busy(2) }];
+        let classes = [(1, terms), (2, Terms::default())];
+        let mut world = World::new(Some(8), Nanos(8 * MS.0), 2, &classes, &clients);
+        world.run(Nanos::from_secs(10));
+        let rates = world.run(Nanos::from_secs(60));
+        // 32 requests, of which each waits for two seconds and a little.
+        assert!(rates[1].0 > 10.0, "thread {scheduler}: {rates:?}");
+        assert!(rates[0].0 > 940.0, "thread {scheduler}: {rates:?}");
+    }
+}
+
+#[test]
 fn a_limit_that_is_set_or_lifted_holds_at_once() {
     let mut world = alone(Terms::default());
     assert!((world.run(Nanos::from_secs(1))[0].0 - 8000.0).abs() < 80.0);

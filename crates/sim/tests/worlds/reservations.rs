@@ -154,6 +154,31 @@ fn who_comes_while_nothing_is_short_of_anything_does_not_wait_for_minutes() {
     assert!(beside > 0.6 * alone, "{beside:.0} of {alone:.0}");
 }
 
+/// Another reservation, from the hundredth second on.
+struct Changed(Daemon, u64);
+
+impl Controller for Changed {
+    fn step(&mut self, now: Nanos, seen: Seen<'_>) -> Orders {
+        if now >= Nanos::from_secs(100) {
+            self.0.reserved[0].1 = self.1;
+        }
+        self.0.step(now, seen)
+    }
+}
+
+#[test]
+fn a_reservation_that_is_changed_a_little_is_not_lost_meanwhile() {
+    for then in [580, 620] {
+        let clients = vec![client("reserved", 8), client("neighbour", 24)];
+        let mut changed = Changed(Daemon::new(&[(0, 600)]), then);
+        let series = world(clients, &mut changed);
+        let [from, to] = [100, 110].map(Nanos::from_secs);
+        let has = series.clients[0].between(from, to).iops();
+        println!("{then}: {has:.0}");
+        assert!(has > 0.95 * then as f64, "{has:.0} of {then}");
+    }
+}
+
 /// A class of two clients, of which one comes late, beside a neighbour.
 struct Together(WindowControl);
 
@@ -195,6 +220,21 @@ fn flat(millis: u64, there: f64) -> Window {
     window.read.operations = operations;
     window.read.service = Nanos(service.0 * operations);
     window
+}
+
+#[test]
+fn a_limit_in_the_other_unit_is_no_reason_to_give_up_what_is_reserved_until_it_is_reached()
+ {
+    let own = flat(10, 4.0);
+    let bytes = 8192 * own.read.operations;
+    let mut window = own.clone();
+    window.read.bytes = bytes;
+    let held = |bytes| {
+        let mut terms = terms(1000);
+        terms.limit.bytes = Some(bytes);
+        Reserved::of(ClassId(1), &terms, &window, &window).is_none()
+    };
+    assert!(!held(4 * bytes) && held(bytes));
 }
 
 #[test]
