@@ -17,8 +17,9 @@
 //! have hardly more. So a trial goes on where it changes nothing.
 //!
 //! A class that has the datastore for itself has nobody to be preferred to: there is nothing
-//! to try until somebody comes. What holds it back on purpose is no shortage, either. Nor has a class a reason to have less where its
-//! requests take no longer than when it had all of its reservation: then it asks for less.
+//! to try until somebody comes. What holds it back on purpose is no shortage, either. Nor
+//! has a class a reason to have less where its requests take no longer than when it had all
+//! of its reservation: then it asks for less.
 
 use std::collections::BTreeMap;
 
@@ -80,7 +81,7 @@ const AGAIN: (u32, u32) = (120, 1920);
 pub struct Reserved {
     class: ClassId,
     rate: Rate,
-    /// The part of it that it had, and that it had here.
+    /// The part of it that it had, or all if it had what it may, and that it had here.
     has: f64,
     here: f64,
     /// Its own requests at the device, on average, and how many seconds they took.
@@ -102,10 +103,10 @@ impl Reserved {
             Rate::Requests(_) => (limit.bytes, everywhere.bytes_per_second()),
             Rate::Bytes(_) => (limit.requests, everywhere.iops()),
         };
-        let held = other.is_some_and(|limit| does >= AT_LIMIT * limit as f64);
-        if held || limit.response.is_some() {
+        if limit.response.is_some() {
             return None;
         }
+        let held = other.is_some_and(|limit| does >= AT_LIMIT * limit as f64);
         let part = |seen: &Window| {
             let had = match rate {
                 Rate::Requests(_) => seen.iops(),
@@ -113,7 +114,9 @@ impl Reserved {
             };
             had / rate.number().max(1) as f64
         };
-        let (has, present) = (part(everywhere), here.at_device());
+        // At its limit it has all that it may, and nothing is dropped for that.
+        let has = if held { 1.0 } else { part(everywhere) };
+        let present = here.at_device();
         let took = present / here.iops().max(f64::MIN_POSITIVE);
         Some(Reserved { class, rate, has, here: part(here), present, took })
     }
