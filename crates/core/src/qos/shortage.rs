@@ -91,7 +91,7 @@ pub struct Reserved {
 
 impl Reserved {
     /// What a class did on a datastore, and everywhere. Nothing, if its terms reserve
-    /// nothing, or hold it back by something that is not compared with what they reserve.
+    /// nothing, or limit its response time, which is not compared with what they reserve.
     pub fn of(
         class: ClassId,
         terms: &Terms,
