@@ -275,8 +275,8 @@ impl<T> Scheduler<T> {
             let Some(Member { stake, .. }) = self.flows.class(number) else { continue };
             let (tag, due) = (stake.tag(&self.pool), stake.class.is_due(now));
             let begin = self.flows.begin(flow);
-            let long = || now.since(arrived) >= LONG;
-            let first = others_had_theirs && due.is_none() && long();
+            let waited = now.since(arrived);
+            let first = others_had_theirs && due.is_none() && waited >= LONG;
             let class = number;
             let candidate = Candidate { class, flow, tag, begin, due, first, arrived };
             if best.as_ref().is_none_or(|best| candidate.rank() < best.rank()) {

@@ -176,17 +176,14 @@ impl Shortages {
         let gone = self.0.iter().filter(|(class, one)| !stays(**class, one));
         let gone = gone.filter_map(|(_, one)| one.most).reduce(f64::min);
         self.0.retain(|class, one| stays(*class, one));
-        // What was done for one was done for all: it is let go, not dropped.
-        if let Some(most) = gone {
-            for one in reserved {
-                let heir = self.0.entry(one.class).or_insert(Shortage::of(one.rate));
-                (heir.most, heir.kept) =
-                    (Some(heir.most.unwrap_or(most).min(most)), KEPT);
-            }
-        }
         for one in reserved {
-            let begin = Shortage::of(one.rate);
-            self.0.entry(one.class).or_insert(begin).step(at_device, *one);
+            let shortage = self.0.entry(one.class).or_insert(Shortage::of(one.rate));
+            // What was done for one was done for all: it is let go, not dropped.
+            if let Some(most) = gone {
+                shortage.most = Some(shortage.most.map_or(most, |own| own.min(most)));
+                shortage.kept = KEPT;
+            }
+            shortage.step(at_device, *one);
         }
         self.0.values().filter_map(|one| one.most).reduce(f64::min)
     }
