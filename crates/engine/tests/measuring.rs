@@ -2,7 +2,9 @@
 
 mod common;
 
+use std::net::Shutdown;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use common::{Client, DISK, Random, Stage, on_both};
 use sterna_core::Nanos;
@@ -90,6 +92,43 @@ fn requests_that_come_together_are_seen_together() {
         assert!(queue.max() > 0, "nobody has waited");
         let parts = reads.traffic.queue.plus(reads.traffic.service);
         assert_eq!(parts, reads.traffic.response);
+    });
+}
+
+#[test]
+fn what_memory_does_not_hold_yet_is_waited_for_too() {
+    const COUNT: u64 = 64;
+    const LEN: u32 = 256 << 10;
+    on_both(|io| {
+        // Of 16 MiB that are asked for, less than 2 can wait for their turn with
+        // memory.
+        let config = Config { reactors: 1, io, memory: 16 << 20, keep: None };
+        let stage = Stage::with(&config, MIB, true);
+        let limit = Limit { bytes: Some(8 << 20), ..Limit::default() };
+        let terms = Some(Terms { limit, ..Terms::default() });
+        stage.engine.set_terms(ClassId(7), terms).unwrap();
+        stage.engine.set_class(DISK, Some(ClassId(7))).unwrap();
+        let mut client = stage.client();
+        let read = Command::Read { offset: 0, len: LEN, df: false };
+        let start = Instant::now();
+        (0..COUNT).for_each(|_| drop(client.send(read, &[])));
+        // It says that no more will come, and must have its answers all the same.
+        client.stream.shutdown(Shutdown::Write).unwrap();
+        let (mut waited, mut last) = (Duration::ZERO, Duration::ZERO);
+        for _ in 0..COUNT {
+            client.receive_all(1);
+            last = start.elapsed();
+            waited += last;
+        }
+        assert!(last > Duration::from_secs(1), "{last:?} for 16 MiB at 8 a second");
+        let reads = reads(&stage);
+        let seen = Duration::from_nanos(reads.traffic.response.0);
+        assert!(seen > waited * 9 / 10 && seen <= waited, "{seen:?} of {waited:?}");
+        let longest = Duration::from_nanos(reads.times.response().max());
+        assert!(longest > last * 9 / 10, "{longest:?} of {last:?}");
+        let most = reads.pattern.outstanding.iter().filter(|(_, n)| *n > 0);
+        let most = most.filter_map(|(edge, _)| edge).max();
+        assert!(most >= Some(48), "{most:?} were seen under way");
     });
 }
 

@@ -154,6 +154,8 @@ pub(crate) struct Core {
     requests: Slab<Request>,
     /// Those of them that wait for their turn.
     waiting: Waiting,
+    /// Commands that connections have read and cannot start, kept by these.
+    pub(crate) ahead: usize,
     /// Connections that wait until those hold less memory, in order of their coming.
     pub(crate) behind: VecDeque<u32>,
     answers: Vec<Answer>,
@@ -179,6 +181,7 @@ impl Disk {
             counters: Counters::default(),
             requests: Slab::new(),
             waiting: Waiting::default(),
+            ahead: 0,
             behind: VecDeque::new(),
             answers: Vec::new(),
             images: Vec::new(),
@@ -192,14 +195,21 @@ impl Disk {
         Disk { core, route: Route::Direct }
     }
 
-    /// A guest request. Answered exactly once, in `take_answers`.
-    pub(crate) fn submit(&mut self, cx: &mut Cx, origin: Origin, op: ImageOp) {
+    /// A guest request, which its client has waited for since it `came`. Answered
+    /// exactly once, in `take_answers`.
+    pub(crate) fn submit(
+        &mut self,
+        cx: &mut Cx,
+        origin: Origin,
+        op: ImageOp,
+        came: Nanos,
+    ) {
         let cost = self.core.cost(self.core.current, &op);
         let progress = Progress::Waiting;
         self.core.waiting.begin(&op);
-        let request = Request { origin, op, arrived: cx.now, progress };
+        let request = Request { origin, op, arrived: came, progress };
         let id = self.core.requests.insert(request);
-        self.core.count_arrival(cx.now, id);
+        self.core.count_arrival(id);
         match (cost, &self.core.flow) {
             (Some(cost), Some(flow)) => {
                 let item = Item::Guest { disk: self.core.index, request: id };
@@ -355,10 +365,10 @@ impl Core {
         !self.waiting.is_empty()
     }
 
-    fn count_arrival(&mut self, now: Nanos, id: u32) {
-        let in_flight = self.requests.len();
-        if let Some(request) = self.requests.get(id) {
-            self.counters.arrived(now, &request.op, in_flight);
+    fn count_arrival(&mut self, id: u32) {
+        let outstanding = self.requests.len() + self.ahead;
+        if let Some(Request { arrived, op, .. }) = self.requests.get(id) {
+            self.counters.arrived(*arrived, op, outstanding);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Commands of a client: how they become requests of the disk, and how answers
 //! become replies.
 
+use sterna_core::Nanos;
 use sterna_nbd::{self as nbd, Allocation, NbdError, Session, reply, status};
 
 use crate::buffer::Slice;
@@ -8,6 +9,7 @@ use crate::disk::{Answer, Client, Disk, Origin};
 use crate::image::{Cx, Done, ImageOp};
 use crate::io::Errno;
 
+use super::ahead::Pending;
 use super::connection::Connection;
 use super::memory::{Lanes, Refusal};
 use super::ranged::{Asked, Ranged};
@@ -24,6 +26,9 @@ pub(super) struct Command {
     pub(super) error: Option<Errno>,
     /// What its buffers cost the connection's account.
     pub(super) cost: usize,
+    /// When its head was read, if it had to wait then: its first request counts from
+    /// there.
+    came: Option<Nanos>,
 }
 
 pub(super) enum Kind {
@@ -91,34 +96,33 @@ impl Connection {
         &mut self,
         cx: &mut Cx,
         disk: &mut Disk,
-        cookie: u64,
-        command: &nbd::Command,
+        pending: &Pending,
     ) -> Result<(), Refusal> {
-        match *command {
+        match pending.command {
             nbd::Command::Read { offset, len, df } => {
-                return self.start_read(cx, disk, cookie, offset, len, df);
+                return self.start_read(cx, disk, pending, offset, len, df);
             }
             nbd::Command::Write { offset, len, fua } => {
-                return self.start_write(cx, disk, cookie, offset, len as usize, fua);
+                return self.start_write(cx, disk, pending, offset, len as usize, fua);
             }
             nbd::Command::Trim { offset, len, fua } => {
                 let zero = Asked::Zero { unmap: true, fua, fast: false };
-                self.start_ranged(cx, disk, cookie, Ranged::new(offset, len, zero));
+                self.start_ranged(cx, disk, pending, Ranged::new(offset, len, zero));
             }
             nbd::Command::WriteZeroes { offset, len, fua, no_hole, fast_zero } => {
                 let zero = Asked::Zero { unmap: !no_hole, fua, fast: fast_zero };
-                self.start_ranged(cx, disk, cookie, Ranged::new(offset, len, zero));
+                self.start_ranged(cx, disk, pending, Ranged::new(offset, len, zero));
             }
             nbd::Command::Cache { offset, len } => {
                 let cache = Ranged::new(offset, len, Asked::Cache);
-                self.start_ranged(cx, disk, cookie, cache);
+                self.start_ranged(cx, disk, pending, cache);
             }
             nbd::Command::Flush => {
-                let key = self.add(cookie, Kind::Flush, 0);
+                let key = self.add(pending, Kind::Flush, 0);
                 self.request(cx, disk, key, ImageOp::Flush);
             }
             nbd::Command::BlockStatus { offset, len, req_one } => {
-                let key = self.add(cookie, Kind::Status { len, req_one }, 0);
+                let key = self.add(pending, Kind::Status { len, req_one }, 0);
                 let limit = if req_one { 1 } else { EXTENTS_MAX };
                 self.request(
                     cx,
@@ -136,7 +140,7 @@ impl Connection {
         &mut self,
         cx: &mut Cx,
         disk: &mut Disk,
-        cookie: u64,
+        pending: &Pending,
         offset: u64,
         len: u32,
         df: bool,
@@ -146,13 +150,13 @@ impl Connection {
             ([Some(first), Some(second)], cost) => {
                 let chunked = self.session.structured && !df;
                 let stream = Stream::new(offset, len, chunked, [first, second]);
-                let key = self.add(cookie, Kind::Stream(stream), cost);
+                let key = self.add(pending, Kind::Stream(stream), cost);
                 self.streams.push(key);
                 self.advance_stream(cx, disk, key);
             }
             ([first, second], cost) => {
                 let Some(buf) = first.or(second) else { return Ok(()) };
-                let key = self.add(cookie, Kind::Read, cost);
+                let key = self.add(pending, Kind::Read, cost);
                 let buf = buf.slice(0, length);
                 self.request(cx, disk, key, ImageOp::Read { offset, buf });
             }
@@ -164,7 +168,7 @@ impl Connection {
         &mut self,
         cx: &Cx,
         disk: &Disk,
-        cookie: u64,
+        pending: &Pending,
         offset: u64,
         len: usize,
         fua: bool,
@@ -172,7 +176,7 @@ impl Connection {
         let waiting = disk.core.waiting();
         let (lanes, cost) = self.account.take(&cx.buffers, len, waiting)?;
         let write = Write { fua, next: offset, left: len, filling: None, lanes };
-        let key = self.add(cookie, Kind::Write(write), cost);
+        let key = self.add(pending, Kind::Write(write), cost);
         self.phase = super::receive::Phase::Payload(key);
         Ok(())
     }
@@ -198,8 +202,10 @@ impl Connection {
         }
     }
 
-    pub(super) fn add(&mut self, cookie: u64, kind: Kind, cost: usize) -> u32 {
-        self.commands.insert(Command { cookie, kind, pieces: 0, error: None, cost })
+    pub(super) fn add(&mut self, pending: &Pending, kind: Kind, cost: usize) -> u32 {
+        let Pending { cookie, came, .. } = *pending;
+        let command = Command { cookie, kind, pieces: 0, error: None, cost, came };
+        self.commands.insert(command)
     }
 
     /// Gives the disk one more request of a command.
@@ -213,7 +219,8 @@ impl Connection {
         if let Some(command) = self.commands.get_mut(key) {
             command.pieces += 1;
             let client = Client::Connection(self.index);
-            disk.submit(cx, Origin { client, command: key }, op);
+            let came = command.came.take().unwrap_or(cx.now);
+            disk.submit(cx, Origin { client, command: key }, op, came);
         }
     }
 

@@ -15,13 +15,14 @@ use std::collections::VecDeque;
 use std::os::fd::AsRawFd;
 
 use sterna_core::Nanos;
-use sterna_nbd::{self as nbd, Request, Session, session::Remedy};
+use sterna_nbd::{Request, Session, session::Remedy};
 
 use crate::disk::{Answer, Disk};
 use crate::image::Cx;
 use crate::io::{Completion, Fd, Message, Op, Owner, Token};
 use crate::slab::Slab;
 
+use super::ahead::{Ahead, Pending};
 use super::command::{Command, Kind};
 use super::memory::{Account, Refusal};
 use super::output::Output;
@@ -51,8 +52,8 @@ pub(crate) struct Connection {
     pub(super) output: Output,
     input: Input,
     pub(super) phase: Phase,
-    /// A command that cannot start now, and why.
-    starved: Option<(u64, nbd::Command, Refusal)>,
+    /// Commands that cannot start now.
+    ahead: Ahead,
     receiving: bool,
     state: State,
     /// It has closed, and its disk has not been told.
@@ -98,7 +99,7 @@ impl Connection {
             output: Output::default(),
             input: Input::new(&cx.buffers, leftover)?,
             phase: Phase::Head,
-            starved: None,
+            ahead: Ahead::default(),
             receiving: false,
             state: State::Open,
             left: false,
@@ -172,6 +173,7 @@ impl Connection {
     /// on, if there is a command that cannot start.
     pub(crate) fn work(&mut self, cx: &mut Cx, disk: &mut Disk) -> Option<Refusal> {
         if self.is_closed() {
+            disk.core.ahead -= self.ahead.clear();
             return None;
         }
         for at in (0..self.streams.len()).rev() {
@@ -184,21 +186,26 @@ impl Connection {
         {
             self.answered(cx, disk, answer);
         }
-        while self.state == State::Open && self.exclusive.is_none() && self.step(cx, disk)
-        {
-        }
+        while self.exclusive.is_none() && self.step(cx, disk) {}
         self.starved().map(|(_, refusal)| refusal)
     }
 
     /// The command that cannot start now, and why.
     pub(crate) fn starved(&self) -> Option<(u64, Refusal)> {
-        self.starved.as_ref().map(|(cookie, _, refusal)| (*cookie, *refusal))
+        if self.is_closed() { None } else { self.ahead.starved() }
     }
 
     /// Uses up some of what was received; false if that is not possible now.
     fn step(&mut self, cx: &mut Cx, disk: &mut Disk) -> bool {
-        if let Some((cookie, command, _)) = self.starved.take() {
-            return self.begin(cx, disk, cookie, command);
+        if self.is_closed() {
+            return false;
+        }
+        if let Some(pending) = self.ahead.take() {
+            disk.core.ahead -= 1;
+            return self.begin(cx, disk, pending) || self.read_ahead(cx, disk);
+        }
+        if self.state == State::Finishing {
+            return false;
         }
         match &mut self.phase {
             Phase::Head => self.next_command(cx, disk),
@@ -232,7 +239,7 @@ impl Connection {
     }
 
     fn next_command(&mut self, cx: &mut Cx, disk: &mut Disk) -> bool {
-        if self.commands.len() + self.output.replies() >= IN_FLIGHT_MAX {
+        if self.is_full() {
             return false;
         }
         let Some(head) = self.input.head() else { return false };
@@ -242,7 +249,10 @@ impl Connection {
         };
         self.input.consume(head.len());
         let refusal = match self.session.check(&request) {
-            Ok(command) => return self.begin(cx, disk, request.cookie, command),
+            Ok(command) => {
+                let (cookie, came) = (request.cookie, None);
+                return self.begin(cx, disk, Pending { cookie, command, came });
+            }
             Err(refusal) => refusal,
         };
         let error = refusal.reason.to_string();
@@ -257,16 +267,36 @@ impl Connection {
         true
     }
 
-    fn begin(
-        &mut self,
-        cx: &mut Cx,
-        disk: &mut Disk,
-        cookie: u64,
-        command: nbd::Command,
-    ) -> bool {
-        let started = self.start(cx, disk, cookie, &command);
-        self.starved = started.err().map(|refusal| (cookie, command, refusal));
-        self.starved.is_none()
+    fn begin(&mut self, cx: &mut Cx, disk: &mut Disk, pending: Pending) -> bool {
+        let Err(refusal) = self.start(cx, disk, &pending) else { return true };
+        self.ahead.refused(cx.now, pending, refusal);
+        disk.core.ahead += 1;
+        false
+    }
+
+    /// Reads the heads behind a command that cannot start. Always false: nothing can be
+    /// done with them now.
+    fn read_ahead(&mut self, cx: &Cx, disk: &mut Disk) -> bool {
+        while self.may_read_ahead()
+            && let Some(head) = self.input.head()
+            && let Ok(request) = Request::parse(&head)
+            // What is wrong about one is said when it is its turn.
+            && let Ok(command) = self.session.check(&request)
+        {
+            self.input.consume(head.len());
+            let (cookie, came) = (request.cookie, Some(cx.now));
+            self.ahead.push(Pending { cookie, command, came });
+            disk.core.ahead += 1;
+        }
+        false
+    }
+
+    fn may_read_ahead(&self) -> bool {
+        self.state == State::Open && self.ahead.is_open() && !self.is_full()
+    }
+
+    fn is_full(&self) -> bool {
+        self.commands.len() + self.ahead.len() + self.output.replies() >= IN_FLIGHT_MAX
     }
 
     /// The end of a turn: sends what has gathered and receives what it can use.
@@ -275,12 +305,14 @@ impl Connection {
             self.output.flush(cx, &self.fd, self.token(SEND));
         }
         if self.state == State::Finishing
+            && self.ahead.is_empty()
             && self.commands.is_empty()
             && self.output.is_empty()
         {
             self.close();
         }
-        let may_use_more = self.starved.is_none() && self.exclusive.is_none();
+        let stopped = !self.ahead.is_empty() && !self.may_read_ahead();
+        let may_use_more = !stopped && self.exclusive.is_none();
         if self.state == State::Open && !self.receiving && may_use_more {
             self.receive(cx);
         }
@@ -315,7 +347,6 @@ impl Connection {
             return;
         }
         self.state = State::Finishing;
-        self.starved = None;
         if let Phase::Payload(key) = self.phase {
             // Half a payload is no write. What is already with the disk is
             // carried out; nobody hears of it.
@@ -331,7 +362,6 @@ impl Connection {
         }
         self.state = State::Closed;
         self.left = true;
-        self.starved = None;
         self.exclusive = None;
         self.phase = Phase::Head;
         // SAFETY: no pointers are involved. It ends the receive and the send

@@ -17,8 +17,8 @@
 //!
 //! **Memory.** Buffers come from the reactor's pool, whose size is fixed
 //! (`memory` says who may take how much). If a command cannot get its buffers,
-//! its connection stops reading its socket and waits: in line for memory, or for
-//! the turns of its own disk.
+//! its connection waits: in line for memory, or for the turns of its own disk. Of its
+//! socket it reads no more then but the heads of what it can start later (`ahead`).
 //!
 //! *Nobody waits for ever.* A command takes all buffers that it will ever need
 //! at once, before it starts. So nobody waits for memory that is needed to free
@@ -39,6 +39,7 @@
 //! A request that has started is carried out even if the client goes away; one that
 //! still waits for its turn then is dropped (see `disk`).
 
+mod ahead;
 mod command;
 pub(crate) mod connection;
 pub(crate) mod handshake;
@@ -63,8 +64,7 @@ pub(crate) const HANDSHAKES_MAX: usize = 128;
 /// A handshake takes a few round trips; who needs longer than this is no client.
 pub(crate) const HANDSHAKE_TIME: Nanos = Nanos::from_secs(10);
 
-/// Commands of one connection that are carried out or whose replies have not
-/// left. More than any device's queue needs from one client.
+/// Commands of one connection that were read, and whose replies have not left. More than any device's queue needs from one client.
 const IN_FLIGHT_MAX: usize = 128;
 
 /// The longest request of a disk: long enough for full throughput, short enough

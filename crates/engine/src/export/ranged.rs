@@ -4,6 +4,7 @@
 //! Each piece waits for its turn. Those that keep the datastore busy with their bytes
 //! are as long as a read or a write can be, and cost as much.
 
+use super::ahead::Pending;
 use super::command::{Command, Kind};
 use super::connection::Connection;
 use super::{MARK_PIECE, PIECE};
@@ -56,10 +57,10 @@ impl Connection {
         &mut self,
         cx: &mut Cx,
         disk: &mut Disk,
-        cookie: u64,
+        pending: &Pending,
         ranged: Ranged,
     ) {
-        let key = self.add(cookie, Kind::Ranged(ranged), 0);
+        let key = self.add(pending, Kind::Ranged(ranged), 0);
         self.next_piece(cx, disk, key);
     }
 

@@ -288,7 +288,7 @@ impl Device {
         }
         let origin = Origin { client: Client::Device(self.index), command: key };
         for op in ops {
-            disk.submit(cx, origin, op);
+            disk.submit(cx, origin, op, cx.now);
         }
     }
 
