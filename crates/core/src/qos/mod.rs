@@ -3,9 +3,10 @@
 //! `goal` and `terms` are the words; a `class` has terms in force; the `scheduler`
 //! of a datastore chooses who starts next of its `flows`, by a `bucket` for each limit
 //! and the tags and places of its `pool`; the `window` says how many places there are, fewer
-//! where there is a `shortage`. What people ask for a class, and what that comes to in each
+//! where there is a `shortage`; how far what is reserved is `attained`. What people ask for a class, and what that comes to in each
 //! second of the week, is `policy`.
 
+mod attained;
 mod bucket;
 mod class;
 mod depth;
@@ -14,18 +15,20 @@ mod goal;
 mod line;
 pub mod policy;
 mod pool;
+mod reserved;
 mod scheduler;
 mod shortage;
 mod slots;
 mod terms;
 mod window;
 
+pub use attained::{Attained, Attainment};
 pub use bucket::Bucket;
 pub use class::{Class, ClassId, Cost};
 pub use goal::{Goal, ParseGoalError};
 pub use pool::{Pool, SHARES_MAX, Stake};
+pub use reserved::Reserved;
 pub use scheduler::{FlowId, Permit, Scheduler};
-pub use shortage::Reserved;
 pub use slots::SCHEDULERS_MAX;
 pub use terms::{Limit, NotARate, ParseRateError, Rate, SHARES, Terms};
 pub use window::{WindowControl, threshold};

@@ -23,16 +23,13 @@
 
 use std::collections::BTreeMap;
 
+use super::attained::{Attained, Attainment};
 use super::class::ClassId;
-use super::terms::{Rate, Terms};
-use crate::measure::Window;
+use super::reserved::Reserved;
+use super::terms::Rate;
 
 /// Less than this part of what is reserved is less: seconds vary by as much.
 const LESS: f64 = 0.97;
-
-/// Who does this part of what a limit allows is held back by the limit: a turn is lost now
-/// and then.
-const AT_LIMIT: f64 = 0.9;
 
 /// Who has fewer requests at the device on average would not have more of it if it were
 /// answered at once; and does not keep others waiting.
@@ -56,6 +53,13 @@ const LOST: f64 = 0.6;
 /// The part of a new second in what a class has.
 const SMOOTHING: f64 = 0.5;
 
+/// And in what is shown of it.
+const SHOWN: f64 = 0.2;
+
+/// Who has only this part of its requests under way when others have less was answered
+/// sooner, and has asked for no more: else it would have as many.
+const FEWER: f64 = 0.8;
+
 /// Fewer would leave a device idle between two requests.
 const MIN: f64 = 2.0;
 
@@ -76,52 +80,6 @@ const REMEMBERED: f64 = 0.998;
 /// fewer requests than the others could have; later twice as long, up to half an hour.
 const AGAIN: (u32, u32) = (120, 1920);
 
-/// What a class that has a reservation did in a period.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reserved {
-    class: ClassId,
-    rate: Rate,
-    /// The part of it that it had, or all if it had what it may, and that it had here.
-    has: f64,
-    here: f64,
-    /// Its own requests at the device, on average, and how many seconds they took.
-    present: f64,
-    took: f64,
-}
-
-impl Reserved {
-    /// What a class did on a datastore, and everywhere. Nothing, if its terms reserve
-    /// nothing, or limit its response time, which is not compared with what they reserve.
-    pub fn of(
-        class: ClassId,
-        terms: &Terms,
-        everywhere: &Window,
-        here: &Window,
-    ) -> Option<Reserved> {
-        let (rate, limit) = (terms.reservation?, &terms.limit);
-        let (other, does) = match rate {
-            Rate::Requests(_) => (limit.bytes, everywhere.bytes_per_second()),
-            Rate::Bytes(_) => (limit.requests, everywhere.iops()),
-        };
-        if limit.response.is_some() {
-            return None;
-        }
-        let held = other.is_some_and(|limit| does >= AT_LIMIT * limit as f64);
-        let part = |seen: &Window| {
-            let had = match rate {
-                Rate::Requests(_) => seen.iops(),
-                Rate::Bytes(_) => seen.bytes_per_second(),
-            };
-            had / rate.number().max(1) as f64
-        };
-        // At its limit it has all that it may, and nothing is dropped for that.
-        let has = if held { 1.0 } else { part(everywhere) };
-        let present = here.at_device();
-        let took = present / here.iops().max(f64::MIN_POSITIVE);
-        Some(Reserved { class, rate, has, here: part(here), present, took })
-    }
-}
-
 /// The classes that are or were short on a datastore, and how few requests it is let for
 /// each.
 #[derive(Clone, Debug, Default)]
@@ -130,11 +88,15 @@ pub(super) struct Shortages(BTreeMap<ClassId, Shortage>);
 #[derive(Clone, Copy, Debug)]
 struct Shortage {
     rate: Rate,
+    /// What it has everywhere, smoothed, and why no more.
+    does: f64,
+    state: Attainment,
     /// Steps in a row in which it had less, and in which it asked for no more.
     short: u32,
     absent: u32,
-    /// The part of its reservation that it has here, smoothed.
+    /// The part of its reservation that it has here, and its requests under way, smoothed.
     here: f64,
+    under_way: f64,
     /// What its requests took at most, in seconds, when it had all of it.
     enough: f64,
     /// How many requests are let to the datastore, and for how many steps that is kept.
@@ -156,14 +118,30 @@ struct At {
 struct Trial {
     before: At,
     best: At,
+    /// The class's requests under way before, and the fewest since.
+    under_way: f64,
+    fewest: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct End {
     here: f64,
+    /// Why it has no more.
+    why: Attainment,
     /// Steps until it is tried again, and how many they were.
     left: u32,
     of: u32,
+}
+
+impl Trial {
+    /// Why the class has no more than it had, if it asked for no more in the end or not.
+    fn tells(&self, sated: bool) -> Attainment {
+        let fewer = self.fewest <= FEWER * self.under_way;
+        match sated || fewer && self.best.here < self.before.here * MORE {
+            true => Attainment::Sated,
+            false => Attainment::Lacking,
+        }
+    }
 }
 
 impl Shortages {
@@ -177,7 +155,7 @@ impl Shortages {
         let gone = gone.filter_map(|(_, one)| one.most).reduce(f64::min);
         self.0.retain(|class, one| stays(*class, one));
         for one in reserved {
-            let shortage = self.0.entry(one.class).or_insert(Shortage::of(one.rate));
+            let shortage = self.0.entry(one.class).or_insert(Shortage::of(one));
             // What was done for one was done for all: it is let go, not dropped.
             if let Some(most) = gone {
                 shortage.most = Some(shortage.most.map_or(most, |own| own.min(most)));
@@ -188,23 +166,29 @@ impl Shortages {
         self.0.values().filter_map(|one| one.most).reduce(f64::min)
     }
 
-    /// The classes that are short though it was tried, and the part of their reservations
-    /// that they have there.
-    pub(super) fn in_vain(&self) -> impl Iterator<Item = (ClassId, f64)> + '_ {
-        let in_vain = self.0.iter().filter(|(_, one)| one.short > 0 && one.end.is_some());
-        in_vain.map(|(class, one)| (*class, one.here))
+    /// What the classes have of their reservations.
+    pub(super) fn attained(&self) -> impl Iterator<Item = Attained> + '_ {
+        let attained = |(class, one): (&ClassId, &Shortage)| Attained {
+            class: *class,
+            reserved: one.rate,
+            has: one.does,
+            state: one.state,
+        };
+        self.0.iter().map(attained)
     }
 }
 
 impl Shortage {
-    fn of(rate: Rate) -> Shortage {
-        let (short, absent, here, enough) = (0, 0, 0.0, 0.0);
+    fn of(reserved: &Reserved) -> Shortage {
         Shortage {
-            rate,
-            short,
-            absent,
-            here,
-            enough,
+            rate: reserved.rate,
+            does: reserved.does,
+            state: Attainment::Idle,
+            short: 0,
+            absent: 0,
+            here: 0.0,
+            under_way: 0.0,
+            enough: 0.0,
             most: None,
             kept: 0,
             trial: None,
@@ -213,7 +197,25 @@ impl Shortage {
     }
 
     fn step(&mut self, at_device: f64, reserved: Reserved) {
-        let Reserved { has, here, present, took, .. } = reserved;
+        self.look(at_device, reserved);
+        self.does += SHOWN * (reserved.does - self.does);
+        self.state = self.state(&reserved);
+    }
+
+    fn state(&self, reserved: &Reserved) -> Attainment {
+        let shown = self.does / self.rate.number().max(1) as f64;
+        match self.end {
+            _ if reserved.does == 0.0 => Attainment::Idle,
+            _ if reserved.limited => Attainment::Limited,
+            _ if reserved.has >= LESS || shown >= LESS => Attainment::Kept,
+            _ if self.short == 0 => Attainment::Sated,
+            Some(end) => end.why,
+            None => Attainment::Sought,
+        }
+    }
+
+    fn look(&mut self, at_device: f64, reserved: Reserved) {
+        let Reserved { has, here, under_way, present, took, .. } = reserved;
         self.enough *= REMEMBERED;
         if has >= LESS {
             (self.trial, self.end) = (None, None);
@@ -227,6 +229,7 @@ impl Shortage {
         }
         let new = if self.short == 0 { 1.0 } else { SMOOTHING };
         self.here += new * (here - self.here);
+        self.under_way += new * (under_way - self.under_way);
         self.short += 1;
         let lost = if self.most.is_some() { 1.0 / MORE } else { LOST };
         if let Some(end) = &mut self.end
@@ -241,7 +244,8 @@ impl Shortage {
         let alone = at_device - present < PRESENT;
         if self.short >= IN_A_ROW && alone && self.trial.is_none() {
             let of = self.end.map_or(0, |end| end.of);
-            self.end = Some(End { here: self.here, left: 0, of });
+            let why = Attainment::Alone;
+            self.end = Some(End { here: self.here, why, left: 0, of });
             self.let_go(at_device);
         } else if self.short >= IN_A_ROW {
             self.press(at_device, alone);
@@ -251,7 +255,10 @@ impl Shortage {
     /// One step of a trial; `alone` if there is nobody else.
     fn press(&mut self, at_device: f64, alone: bool) {
         let now = At { most: self.most, here: self.here };
-        let mut trial = self.trial.unwrap_or(Trial { before: now, best: now });
+        let (under_way, fewest) = (self.under_way, self.under_way);
+        let new = Trial { before: now, best: now, under_way, fewest };
+        let mut trial = self.trial.unwrap_or(new);
+        trial.fewest = trial.fewest.min(under_way);
         if now.here > trial.best.here {
             trial.best = now;
         }
@@ -264,7 +271,7 @@ impl Shortage {
             trial.best = now;
         }
         if alone || worse || sated || most <= MIN {
-            return self.finish(trial);
+            return self.finish(trial, trial.tells(sated));
         }
         self.trial = Some(trial);
         if self.absent == 0 {
@@ -272,13 +279,13 @@ impl Shortage {
         }
     }
 
-    fn finish(&mut self, trial: Trial) {
-        let Trial { before, best } = trial;
+    fn finish(&mut self, trial: Trial, why: Attainment) {
+        let Trial { before, best, .. } = trial;
         let helped = best.here >= before.here * MORE;
         let At { most, here } = if helped { best } else { before };
         let of = self.end.map_or(0, |end| 2 * end.of).clamp(AGAIN.0, AGAIN.1);
         (self.most, self.trial) = (most, None);
-        self.end = Some(End { here, left: of, of });
+        self.end = Some(End { here, why, left: of, of });
     }
 
     /// Nothing is to be tried, with so many requests at the device.

@@ -23,8 +23,9 @@
 //!
 //! A reservation may need a smaller one (`shortage`). It comes before the throughput.
 
-use super::class::ClassId;
-use super::shortage::{Reserved, Shortages};
+use super::attained::Attained;
+use super::reserved::Reserved;
+use super::shortage::Shortages;
 use crate::Nanos;
 use crate::measure::Window as Measured;
 
@@ -180,10 +181,9 @@ impl WindowControl {
         self.floor.map_or(MIN, |(least, _)| least)
     }
 
-    /// The classes that have less than their reservations though a smaller window was
-    /// tried, and the part that they have.
-    pub fn in_vain(&self) -> impl Iterator<Item = (ClassId, f64)> + '_ {
-        self.shortages.in_vain()
+    /// What the classes that have reservations have of them.
+    pub fn attained(&self) -> impl Iterator<Item = Attained> + '_ {
+        self.shortages.attained()
     }
 
     /// The window as it is.

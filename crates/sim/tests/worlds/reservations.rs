@@ -3,7 +3,9 @@
 
 use sterna_core::Nanos;
 use sterna_core::measure::Window;
-use sterna_core::qos::{ClassId, Rate, Reserved, Terms, WindowControl, threshold};
+use sterna_core::qos::{
+    Attained, Attainment, ClassId, Rate, Reserved, Terms, WindowControl, threshold,
+};
 use sterna_sim::{
     Client, Controller, Load, Orders, Plan, Seen, Series, Uncontrolled, World,
 };
@@ -18,11 +20,14 @@ const SETTLED: Nanos = Nanos::from_secs(15);
 struct Daemon {
     reserved: Vec<(usize, u64)>,
     window: WindowControl,
+    /// What was said of the first of them, second by second.
+    said: Vec<Attained>,
 }
 
 impl Daemon {
     fn new(reserved: &[(usize, u64)]) -> Daemon {
-        Daemon { reserved: reserved.to_vec(), window: WindowControl::default() }
+        let (reserved, window) = (reserved.to_vec(), WindowControl::default());
+        Daemon { reserved, window, said: Vec::new() }
     }
 }
 
@@ -38,6 +43,7 @@ impl Controller for Daemon {
         });
         let reserved: Vec<_> = reserved.collect();
         let window = self.window.step(&seen.arrays[0], threshold(None), &reserved);
+        self.said.extend(self.window.attained().next());
         let orders = self.reserved.iter().map(|(client, rate)| (*client, terms(*rate)));
         Orders { terms: orders.collect(), windows: vec![(0, Some(window))] }
     }
@@ -271,4 +277,37 @@ fn a_class_that_asks_now_for_less_and_now_for_more_is_in_nobodys_way() {
         assert!(has > 0.97 * before, "{what}: {has:.0} of {before:.0}");
         assert!(other > 0.9 * beside, "{what}: {other:.0} of {beside:.0}");
     }
+}
+
+/// What is said of the first of these clients, which has a reservation: in how many of the
+/// last five minutes' seconds, and what it has in the end.
+fn said(clients: Vec<Client>, reserved: u64, state: Attainment) -> (usize, f64) {
+    let mut daemon = Daemon::new(&[(0, reserved)]);
+    let series = world(clients, &mut daemon);
+    let late = daemon.said.len() - 300;
+    let count = daemon.said[late..].iter().filter(|one| one.state == state).count();
+    let (has, did) = (daemon.said.last().expect("steps").has, &series.clients[0]);
+    let did = did.between(Nanos::from_secs(590), Nanos::MAX).iops();
+    println!("{reserved}: {count} of 300 s {state:?}, {has:.0}, and did {did:.0}");
+    assert!((has - did).abs() <= 0.1 * did, "{has:.0} is shown of {did:.0}");
+    (count, has)
+}
+
+#[test]
+fn how_far_a_reservation_is_attained_is_said_and_why_no_further() {
+    let beside = |one| vec![one, client("neighbour", 24)];
+    let (kept, has) = said(beside(client("one", 8)), 600, Attainment::Kept);
+    assert!(kept > 270 && has > 570.0, "{kept} s, {has:.0}");
+    // One request at a time, of which the array does not do so many.
+    let (lacking, has) = said(beside(client("one", 1)), 600, Attainment::Lacking);
+    assert!(lacking > 270 && has < 300.0, "{lacking} s, {has:.0}");
+    for rate in [50.0, 200.0, 400.0] {
+        let (sated, has) = said(beside(open(rate)), 1000, Attainment::Sated);
+        assert!(sated > 270 && has > 0.9 * rate, "{rate}: {sated} s, {has:.0}");
+    }
+    let (alone, _) = said(vec![client("one", 1)], 600, Attainment::Alone);
+    assert!(alone > 290, "{alone} s");
+    let late = client("one", 8).starting(Nanos::from_secs(3600));
+    let (idle, has) = said(beside(late), 600, Attainment::Idle);
+    assert!(idle == 300 && has == 0.0, "{idle} s, {has:.0}");
 }
