@@ -7,6 +7,7 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use sterna_tests::wait::seconds;
 use sterna_tests::{CheckerOptions, Daemon, Stage, until};
 
@@ -140,5 +141,43 @@ fn what_is_lacking_of_a_reservation_is_said() {
         notes.contains("of what is reserved").then_some(notes)
     });
     assert!(said.contains("datastore array: it has") && said.contains(" % of"), "{said}");
+    let attained = &stage.daemon.json("class show a")["attained"];
+    assert_eq!(attained["state"], "alone", "{attained}");
+    assert_eq!(stage.daemon.json("class show b")["attained"], Value::Null);
     client.finish();
+    until("it to be idle", seconds(10), || {
+        let state = stage.daemon.json("class show a")["attained"]["state"].clone();
+        (state == "idle").then_some(())
+    });
+}
+
+#[test]
+fn a_reservation_that_cannot_be_kept_is_warned_of() {
+    let stage = stage();
+    let depths = [("a", 1), ("b", 16)];
+    let clients =
+        depths.map(|(it, depth)| stage.checker(it, &CheckerOptions::hard(depth)));
+    let [a, _] = pace(&stage.daemon);
+    let warnings = || stage.daemon.json("status")["warnings"].to_string();
+    assert_eq!(warnings(), "[]");
+    // One request at a time is not answered so much sooner by anything.
+    let reserved = (20.0 * a).floor();
+    stage.daemon.sterna(&format!("class set a --reservation {reserved}iops")).ok();
+    let said = until("a warning", seconds(60), || {
+        let said = warnings();
+        said.contains("class a").then_some(said)
+    });
+    assert!(said.contains("slowing others brings no more"), "{said}");
+    let shown = stage.daemon.sterna("class show a").ok();
+    assert!(shown.stdout.contains("lacking since"), "{}", shown.stdout);
+    // What was said was of another reservation.
+    stage.daemon.sterna("class set a --reservation 1iops").ok();
+    assert_eq!(warnings(), "[]");
+    until("it to be kept", seconds(10), || {
+        let state = stage.daemon.json("class show a")["attained"]["state"].clone();
+        (state == "kept").then_some(())
+    });
+    for client in clients {
+        client.finish();
+    }
 }

@@ -1,5 +1,7 @@
 //! Classes: sets of disks that service levels speak of.
 
+use std::fmt;
+
 use serde::{Deserialize, Deserializer, Serialize};
 use sterna_core::qos;
 use utoipa::ToSchema;
@@ -57,6 +59,10 @@ pub struct Class {
     pub policies: Vec<u64>,
     /// What it and its policies come to now.
     pub in_force: Terms,
+    /// What it has of its reservation. Absent, if nothing is reserved now, if that has
+    /// just been changed, and beside a limit of its response time.
+    #[serde(default)]
+    pub attained: Option<ReservationState>,
     /// What it is held to besides, while a target asks for it.
     #[serde(default)]
     pub held: Option<HeldFor>,
@@ -64,6 +70,53 @@ pub struct Class {
     pub notes: Vec<String>,
     /// When it was created (seconds since 1970).
     pub created: u64,
+}
+
+/// What a class has of its reservation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ReservationState {
+    /// How far that is what is reserved, and if not, why.
+    pub state: Attainment,
+    /// Since when (seconds since 1970).
+    pub since: u64,
+    /// What it has, the mean of some seconds.
+    pub has: Rate,
+    /// The part of its reservation that this is.
+    pub percent: f64,
+}
+
+/// How far a reservation is attained, and if not, why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Attainment {
+    /// The class asks for nothing.
+    Idle,
+    /// It has all of it.
+    Kept,
+    /// A limit of its own leaves it less.
+    Limited,
+    /// It asks for less.
+    Sated,
+    /// It has less, with the datastore for itself.
+    Alone,
+    /// It has less, and others are slowed for it.
+    Sought,
+    /// It has less, and slowing others brings it no more.
+    Lacking,
+}
+
+impl fmt::Display for Attainment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Attainment::Idle => "idle",
+            Attainment::Kept => "kept",
+            Attainment::Limited => "limited",
+            Attainment::Sated => "sated",
+            Attainment::Alone => "alone",
+            Attainment::Sought => "sought",
+            Attainment::Lacking => "lacking",
+        })
+    }
 }
 
 /// What a class is held to for the sake of a target: another class's, to which it

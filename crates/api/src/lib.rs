@@ -28,7 +28,8 @@ mod top;
 mod vm;
 
 pub use class::{
-    ChangeClass, Class, CreateClass, Explanation, HeldFor, MIGRATION_CLASS, Terms,
+    Attainment, ChangeClass, Class, CreateClass, Explanation, HeldFor, MIGRATION_CLASS,
+    ReservationState, Terms,
 };
 pub use client::{Client, ClientError};
 pub use datastore::{AddDatastore, Datastore, DatastoreKind};

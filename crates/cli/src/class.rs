@@ -9,7 +9,9 @@ use crate::connect::Link;
 use crate::format::{count, moment_ago};
 use crate::output::Output;
 use crate::table::{Column, Pairs, Table};
-use crate::terms::{depth, held, limit, policies, rate, reservation};
+use crate::terms::{
+    attained, attainment, depth, held, limit, policies, rate, reservation,
+};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClassCommand {
@@ -156,6 +158,7 @@ fn list(all: &[Class], output: Output) -> String {
         ("DISKS", Column::Right),
         ("SHARES", Column::Right),
         ("RESERVED", Column::Right),
+        ("ATTAINED", Column::Flexible),
         ("LIMIT", Column::Flexible),
         ("DEPTH", Column::Right),
         ("POLICIES", Column::Right),
@@ -170,6 +173,7 @@ fn list(all: &[Class], output: Output) -> String {
             disks.into(),
             one.in_force.shares.to_string().into(),
             reservation(one.in_force.reservation).into(),
+            attainment(one).into(),
             limit(&one.in_force).into(),
             depth(&one.in_force).into(),
             one.policies.len().to_string().into(),
@@ -184,6 +188,7 @@ fn show(one: &Class, output: Output) -> String {
     pairs.add("disks", disks(one));
     pairs.add("shares", one.shares.to_string());
     pairs.add("reserved", reserved(one));
+    attained(one, &mut pairs);
     pairs.add("limit", limit(&one.in_force));
     pairs.add("depth", depth(&one.in_force));
     if let Some(by) = &one.held {

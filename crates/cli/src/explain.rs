@@ -5,7 +5,7 @@ use sterna_api::{Aim, CruiseState, Explanation, Fallback, Policy, Standing};
 use crate::format::{moment_ago, moment_ahead};
 use crate::output::Output;
 use crate::table::Pairs;
-use crate::terms::{changes, fallback, held, kind, rate, wish};
+use crate::terms::{attained, changes, fallback, held, kind, rate, wish};
 
 /// The whole explanation.
 pub(crate) fn words(said: &Explanation, output: Output) -> String {
@@ -15,6 +15,7 @@ pub(crate) fn words(said: &Explanation, output: Output) -> String {
     pairs.add("now", format!("{} ({zone})", said.local_time));
     pairs.add("shares", said.class.shares.to_string());
     reserved(said, &mut pairs);
+    attained(&said.class, &mut pairs);
     standing(said, &mut pairs);
     if let Some(by) = &said.class.held {
         pairs.add("held", held(by));

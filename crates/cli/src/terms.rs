@@ -1,9 +1,12 @@
 //! Service levels in words.
 
-use sterna_api::{Aim, Fallback, Goal, HeldFor, Rate, Terms};
+use sterna_api::{
+    Aim, Attainment, Class, Fallback, Goal, HeldFor, Rate, ReservationState, Terms,
+};
 use sterna_core::Nanos;
 
-use crate::format::rate as bytes_rate;
+use crate::format::{moment_ago, rate as bytes_rate};
+use crate::table::Pairs;
 
 /// What is not there.
 pub(crate) const NOTHING: &str = "-";
@@ -73,6 +76,30 @@ pub(crate) fn depth(terms: &Terms) -> String {
 /// A reservation, if there is one.
 pub(crate) fn reservation(reservation: Option<Rate>) -> String {
     reservation.map_or(NOTHING.into(), rate)
+}
+
+/// How far a class's reservation is attained, in a word.
+pub(crate) fn attainment(class: &Class) -> String {
+    class.attained.as_ref().map_or(NOTHING.into(), |it| it.state.to_string())
+}
+
+/// What a class has of its reservation, and what that means, if there is something to say.
+pub(crate) fn attained(class: &Class, pairs: &mut Pairs) {
+    let Some(ReservationState { state, since, has, percent }) = &class.attained else {
+        return;
+    };
+    let since = moment_ago(*since);
+    pairs.add("attained", format!("{}, {percent} %: {state} since {since}", rate(*has)));
+    let why = match state {
+        Attainment::Kept => return,
+        Attainment::Idle => "it asks for nothing",
+        Attainment::Limited => "a limit of its own leaves it no more",
+        Attainment::Sated => "it asks for no more",
+        Attainment::Alone => "nobody else is there",
+        Attainment::Sought => "others are slowed until it has all",
+        Attainment::Lacking => "slowing others brings it no more",
+    };
+    pairs.add("", why);
 }
 
 /// A kind of policy.

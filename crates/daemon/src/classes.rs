@@ -202,6 +202,7 @@ impl Daemon {
             reservation: entry.record.reservation.map(Into::into),
             policies: entry.policies.iter().map(|policy| policy.id.0).collect(),
             in_force: Terms::from(in_force),
+            attained: self.view_attained(entry),
             held: self.view_held(&self.book(), entry.record.id),
             notes,
             created: entry.record.created,

@@ -32,6 +32,7 @@ impl Daemon {
         let policies = self.list_policies()?;
         counts.policies = policies.len() as u64;
         warnings.extend(policies.iter().filter_map(out_of_reach));
+        warnings.extend(self.lacking());
         let book = self.book();
         let classes = book.entries().filter(|entry| !entry.is_built_in());
         counts.classes = classes.count() as u64;

@@ -82,7 +82,7 @@ impl Daemon {
                 Err(oversold) => notes.push(format!("datastore {name}: {oversold}")),
             }
         }
-        notes.extend(self.lacks(class));
+        notes.extend(book.get(class).and_then(|entry| self.lack(entry)));
         Ok(notes)
     }
 

@@ -28,7 +28,7 @@ use super::book::{Book, Entry};
 use super::period::Period;
 use super::places::Places;
 use crate::clock;
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, lock};
 use crate::local::Local;
 use crate::samples::Tick;
 
@@ -101,7 +101,7 @@ impl Loops {
     fn step(&mut self, daemon: &Daemon, period: &Period) {
         let (book, now) = (daemon.book(), Local::now().moment());
         self.places.step(daemon, &book, period, now);
-        daemon.set_lacking(self.places.lacking());
+        lock(&daemon.service.attained).step(&book, &self.places, period);
         let mut held = Held::new();
         let mut open = BTreeSet::new();
         for entry in book.entries() {

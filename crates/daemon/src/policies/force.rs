@@ -13,7 +13,6 @@ use sterna_core::qos::{ClassId, Terms};
 use sterna_engine::{DiskId, EngineError};
 
 use super::cruise::{Held, HeldTo, held_to};
-use super::places::Lacking;
 use crate::daemon::{Daemon, lock};
 use crate::local::Local;
 
@@ -28,7 +27,6 @@ pub(crate) struct Force {
     held: Held,
     /// Disks in no class that are held together.
     alone: BTreeSet<DiskId>,
-    lacking: Lacking,
 }
 
 impl Force {
@@ -122,26 +120,6 @@ impl Daemon {
         if changed {
             self.enforce();
         }
-    }
-
-    /// Notes who lacks some of its reservation.
-    pub(super) fn set_lacking(&self, lacking: Lacking) {
-        lock(&self.service.force).lacking = lacking;
-    }
-
-    /// What a class lacks of its reservation on each datastore, in words.
-    pub(super) fn lacks(&self, class: ClassId) -> Vec<String> {
-        let force = lock(&self.service.force);
-        let lacking = force.lacking.iter().filter(|((it, _), _)| *it == class);
-        let words = |((_, name), has): (&(ClassId, String), &f64)| {
-            let percent = (has * 100.0).floor();
-            format!(
-                "datastore {name}: it has {percent} % of what is reserved; fewer requests \
-                 of others there bring no more, so it asks for no more, or the datastore \
-                 does no more"
-            )
-        };
-        lacking.map(words).collect()
     }
 
     /// Holds these disks, which are in no class, together; of which `changed` are new,

@@ -12,6 +12,7 @@
 //! before the first client can connect.
 
 mod admission;
+mod attained;
 mod book;
 mod cruise;
 mod force;
@@ -28,6 +29,7 @@ use sterna_core::qos::policy::{Aim, Contradiction, POLICIES_MAX, PolicyId, check
 use sterna_core::qos::{ClassId, SHARES};
 use sterna_core::schedule::Schedule;
 
+use self::attained::AllSeen;
 pub(crate) use self::book::{Book, Entry};
 use self::force::Force;
 use self::switch::Ringer;
@@ -48,6 +50,8 @@ pub(crate) struct Service {
     /// The store may say more than the book.
     is_stale: AtomicBool,
     force: Mutex<Force>,
+    /// What classes have of their reservations.
+    attained: Mutex<AllSeen>,
     /// Wakes who switches.
     pub(crate) bell: Ringer,
 }

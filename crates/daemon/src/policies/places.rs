@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use sterna_core::Nanos;
 use sterna_core::measure::{LqFit, Window};
-use sterna_core::qos::{ClassId, SHARES, WindowControl, threshold};
+use sterna_core::qos::{Attained, SHARES, WindowControl, threshold};
 use sterna_core::schedule::Moment;
 
 use super::book::{Book, Entry};
@@ -20,9 +20,6 @@ use crate::daemon::Daemon;
 /// Periods for which a window is kept where nobody who needs it asks for anything: a
 /// minute. Who comes back after a pause finds it as it was.
 const KEPT: u32 = 60;
-
-/// The part that classes have of their reservations where they lack some, by datastore.
-pub(super) type Lacking = BTreeMap<(ClassId, String), f64>;
 
 /// The windows that are in force.
 #[derive(Debug, Default)]
@@ -71,13 +68,11 @@ impl Places {
         }
     }
 
-    /// The classes that have less on a datastore than is reserved for them, which no
-    /// window changes, and the part of it that they have.
-    pub(super) fn lacking(&self) -> Lacking {
-        let lacking = self.0.iter().flat_map(|(name, place)| {
-            place.control.in_vain().map(|(class, has)| ((class, name.clone()), has))
-        });
-        lacking.collect()
+    /// What classes have of their reservations, by the datastores' windows.
+    pub(super) fn attained(&self) -> impl Iterator<Item = (&str, Attained)> {
+        self.0.iter().flat_map(|(name, place)| {
+            place.control.attained().map(|one| (name.as_str(), one))
+        })
     }
 
     /// Lets go of the windows that nobody needs any more; `needed` says whether any

@@ -1,0 +1,147 @@
+//! What classes have of their reservations: looked at every second, and said.
+
+use std::collections::BTreeMap;
+
+use sterna_api::{Attainment, ReservationState, Warning};
+use sterna_core::qos::policy::resolve;
+use sterna_core::qos::{Attained, Attainment as State, ClassId, Rate};
+use sterna_core::schedule::Moment;
+
+use super::book::{Book, Entry};
+use super::period::Period;
+use super::places::Places;
+use crate::clock;
+use crate::daemon::{Daemon, lock};
+use crate::local::Local;
+
+/// What a class has of its reservation, on which datastore that is so, and since when
+/// (seconds since 1970).
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    attained: Attained,
+    datastore: String,
+    since: u64,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct AllSeen(BTreeMap<ClassId, Seen>);
+
+impl AllSeen {
+    /// One period: where windows are looked at, these say it; who asks for nothing has
+    /// none.
+    pub(super) fn step(&mut self, book: &Book, places: &Places, period: &Period) {
+        let mut all: BTreeMap<ClassId, Seen> = BTreeMap::new();
+        for (datastore, attained) in places.attained() {
+            let seen = self.seen(attained, datastore);
+            all.entry(attained.class)
+                .and_modify(|known| {
+                    if known.attained.and(attained) != known.attained {
+                        *known = seen.clone();
+                    }
+                })
+                .or_insert(seen);
+        }
+        let now = Local::now().moment();
+        for entry in book.entries().filter(|entry| !entry.is_built_in()) {
+            let class = entry.record.id;
+            let Some(reserved) = reserved(entry, now) else { continue };
+            if period.whole(class).0.total().operations == 0 {
+                let state = State::Idle;
+                let idle = Attained { class, reserved, has: 0.0, state };
+                all.entry(class).or_insert_with(|| self.seen(idle, ""));
+            }
+        }
+        self.0 = all;
+    }
+
+    fn seen(&self, attained: Attained, datastore: &str) -> Seen {
+        let same = self.0.get(&attained.class).filter(|known| {
+            known.attained.state == attained.state
+                && known.attained.reserved == attained.reserved
+        });
+        let since = same.map_or_else(clock::now, |known| known.since);
+        Seen { attained, datastore: datastore.into(), since }
+    }
+}
+
+/// What is reserved for a class now.
+fn reserved(entry: &Entry, now: Moment) -> Option<Rate> {
+    let plan = entry.plan();
+    plan.reserves().then(|| resolve(&plan, now).terms.reservation)?
+}
+
+impl Daemon {
+    /// What a class has of what is reserved for it now. Nothing, if nothing is, or nobody
+    /// has looked since it is.
+    fn seen_of(&self, entry: &Entry) -> Option<Seen> {
+        let reserved = reserved(entry, Local::now().moment())?;
+        let seen = lock(&self.service.attained).0.get(&entry.record.id).cloned()?;
+        (seen.attained.reserved == reserved).then_some(seen)
+    }
+
+    /// That, as the API shows it.
+    pub(crate) fn view_attained(&self, entry: &Entry) -> Option<ReservationState> {
+        let Seen { attained, since, .. } = self.seen_of(entry)?;
+        let has = attained.has.round() as u64;
+        let has = match attained.reserved {
+            Rate::Bytes(_) => Rate::Bytes(has),
+            Rate::Requests(_) => Rate::Requests(has),
+        };
+        let state = match attained.state {
+            State::Idle => Attainment::Idle,
+            State::Kept => Attainment::Kept,
+            State::Limited => Attainment::Limited,
+            State::Sated => Attainment::Sated,
+            State::Alone => Attainment::Alone,
+            State::Sought => Attainment::Sought,
+            State::Lacking => Attainment::Lacking,
+        };
+        let percent = (attained.part() * 100.0).floor();
+        Some(ReservationState { state, since, has: has.into(), percent })
+    }
+
+    /// What is to be done where a class has less than is reserved for it, in words.
+    pub(super) fn lack(&self, entry: &Entry) -> Option<String> {
+        let Seen { attained, datastore, .. } = self.seen_of(entry)?;
+        let why = match attained.state {
+            State::Lacking => {
+                "slowing the others there brings it no more: the datastore does no more \
+                 with so many of its requests at a time. Reserve less, have it ask for \
+                 more at a time, or move its disks"
+            }
+            State::Alone => {
+                "nobody else is there: it asks for no more, or the datastore does no more"
+            }
+            _ => return None,
+        };
+        let percent = (attained.part() * 100.0).floor();
+        Some(format!(
+            "datastore {datastore}: it has {percent} % of what is reserved; {why}"
+        ))
+    }
+
+    /// Classes that lack what is reserved for them though others are slowed for it.
+    pub(crate) fn lacking(&self) -> Vec<Warning> {
+        let book = self.book();
+        let lacking = |entry: &Entry| {
+            let Seen { attained, datastore, .. } = self.seen_of(entry)?;
+            if attained.state != State::Lacking {
+                return None;
+            }
+            let percent = (attained.part() * 100.0).floor();
+            Some(Warning {
+                about: format!("class {}", entry.record.name),
+                message: format!(
+                    "it has {percent} % of what is reserved on datastore {datastore}, and \
+                     slowing others brings no more"
+                ),
+                hint: format!(
+                    "reserve less, or move its disks: see `sterna class show {}`",
+                    entry.record.name
+                ),
+            })
+        };
+        book.entries().filter_map(lacking).collect()
+    }
+}
