@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sterna_tests::wait::seconds;
 use sterna_tests::{CheckerOptions, Daemon, Stage, until};
 
@@ -145,10 +145,11 @@ fn what_is_lacking_of_a_reservation_is_said() {
     assert_eq!(attained["state"], "alone", "{attained}");
     assert_eq!(stage.daemon.json("class show b")["attained"], Value::Null);
     client.finish();
-    until("it to be idle", seconds(10), || {
-        let state = stage.daemon.json("class show a")["attained"]["state"].clone();
-        (state == "idle").then_some(())
+    let idle = until("it to be idle", seconds(10), || {
+        let attained = stage.daemon.json("class show a")["attained"].clone();
+        (attained["state"] == "idle").then_some(attained)
     });
+    assert_eq!((&idle["has"]["iops"], &idle["percent"]), (&json!(0), &json!(0.0)));
 }
 
 #[test]

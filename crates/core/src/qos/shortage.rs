@@ -198,7 +198,9 @@ impl Shortage {
 
     fn step(&mut self, at_device: f64, reserved: Reserved) {
         self.look(at_device, reserved);
-        self.does += SHOWN * (reserved.does - self.does);
+        // Who asks for nothing has nothing at once.
+        let new = if reserved.does == 0.0 { 1.0 } else { SHOWN };
+        self.does += new * (reserved.does - self.does);
         self.state = self.state(&reserved);
     }
 
