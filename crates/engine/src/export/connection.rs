@@ -202,7 +202,7 @@ impl Connection {
         }
         if let Some(pending) = self.ahead.take() {
             disk.core.ahead -= 1;
-            return self.begin(cx, disk, pending) || self.read_ahead(cx, disk);
+            return self.begin(cx, disk, pending);
         }
         if self.state == State::Finishing {
             return false;
@@ -271,12 +271,12 @@ impl Connection {
         let Err(refusal) = self.start(cx, disk, &pending) else { return true };
         self.ahead.refused(cx.now, pending, refusal);
         disk.core.ahead += 1;
+        self.read_ahead(cx, disk);
         false
     }
 
-    /// Reads the heads behind a command that cannot start. Always false: nothing can be
-    /// done with them now.
-    fn read_ahead(&mut self, cx: &Cx, disk: &mut Disk) -> bool {
+    /// Reads the heads behind a command that cannot start.
+    fn read_ahead(&mut self, cx: &Cx, disk: &mut Disk) {
         while self.may_read_ahead()
             && let Some(head) = self.input.head()
             && let Ok(request) = Request::parse(&head)
@@ -288,7 +288,6 @@ impl Connection {
             self.ahead.push(Pending { cookie, command, came });
             disk.core.ahead += 1;
         }
-        false
     }
 
     fn may_read_ahead(&self) -> bool {
