@@ -101,7 +101,7 @@ pub enum Attainment {
     Alone,
     /// It has less, and others are slowed for it.
     Sought,
-    /// It has less, and slowing others brings it no more.
+    /// It has less, and slowing others further brings it no more.
     Lacking,
 }
 

@@ -97,7 +97,7 @@ pub(crate) fn attained(class: &Class, pairs: &mut Pairs) {
         Attainment::Sated => "it asks for no more",
         Attainment::Alone => "nobody else is there",
         Attainment::Sought => "others are slowed until it has all",
-        Attainment::Lacking => "slowing others brings it no more",
+        Attainment::Lacking => "others are slowed as far as that helps",
     };
     pairs.add("", why);
 }

@@ -201,15 +201,18 @@ impl Shortage {
         // Who asks for nothing has nothing at once.
         let new = if reserved.does == 0.0 { 1.0 } else { SHOWN };
         self.does += new * (reserved.does - self.does);
-        self.state = self.state(&reserved);
+        self.state = self.state(at_device, &reserved);
     }
 
-    fn state(&self, reserved: &Reserved) -> Attainment {
+    fn state(&self, at_device: f64, reserved: &Reserved) -> Attainment {
+        let present = reserved.present;
+        let alone = present >= PRESENT && at_device - present < PRESENT;
         let shown = self.does / self.rate.number().max(1) as f64;
         match self.end {
             _ if reserved.does == 0.0 => Attainment::Idle,
             _ if reserved.limited => Attainment::Limited,
             _ if reserved.has >= LESS || shown >= LESS => Attainment::Kept,
+            _ if self.short == 0 && alone => Attainment::Alone,
             _ if self.short == 0 => Attainment::Sated,
             Some(end) => end.why,
             None => Attainment::Sought,

@@ -106,9 +106,9 @@ impl Daemon {
         let Seen { attained, datastore, .. } = self.seen_of(entry)?;
         let why = match attained.state {
             State::Lacking => {
-                "slowing the others there brings it no more: the datastore does no more \
-                 with so many of its requests at a time. Reserve less, have it ask for \
-                 more at a time, or move its disks"
+                "others there are slowed as far as that helps, and with so many of its \
+                 requests at a time the datastore does no more. Reserve less, have it \
+                 ask for more at a time, or move its disks"
             }
             State::Alone => {
                 "nobody else is there: it asks for no more, or the datastore does no more"
@@ -133,8 +133,8 @@ impl Daemon {
             Some(Warning {
                 about: format!("class {}", entry.record.name),
                 message: format!(
-                    "it has {percent} % of what is reserved on datastore {datastore}, and \
-                     slowing others brings no more"
+                    "it has {percent} % of what is reserved on datastore {datastore}, \
+                     and others are slowed as far as that helps"
                 ),
                 hint: format!(
                     "reserve less, or move its disks: see `sterna class show {}`",
