@@ -158,8 +158,8 @@ fn list(all: &[Class], output: Output) -> String {
         ("DISKS", Column::Right),
         ("SHARES", Column::Right),
         ("RESERVED", Column::Right),
-        ("ATTAINED", Column::Flexible),
-        ("LIMIT", Column::Flexible),
+        ("ATTAINED", Column::Left),
+        ("LIMIT", Column::Sentence),
         ("DEPTH", Column::Right),
         ("POLICIES", Column::Right),
     ]);

@@ -1,7 +1,7 @@
 //! Text in columns.
 //!
-//! A table is as wide as its content; where that is too wide, the one column
-//! that is marked as flexible gives way, and shows `…` where something is left
+//! A table is as wide as its content; where that is too wide, the columns
+//! that are marked as flexible give way, and show `…` where something is left
 //! out. (The whole is in `show` and in `--json`.)
 
 /// How a text is to look.
@@ -65,8 +65,10 @@ pub(crate) enum Column {
     Left,
     /// Numbers.
     Right,
-    /// Words that may be shortened.
+    /// Words that may be shortened, of which the end says more: names and paths.
     Flexible,
+    /// Words that are shortened before those, of which the beginning says more.
+    Sentence,
 }
 
 /// Rows under a heading.
@@ -98,14 +100,16 @@ impl Table {
             (0..self.columns.len()).map(|at| widest(at).unwrap_or(0)).collect();
         let total = widths.iter().sum::<usize>() + 2 * (widths.len() - 1);
         let mut excess = total.saturating_sub(limit);
-        // The flexible columns give way, down to their heading.
-        for (at, column) in self.columns.iter().enumerate() {
-            if *column == Column::Flexible {
-                let spare = widths[at].saturating_sub(self.rows[0][at].width().max(8));
-                let cut = spare.min(excess);
-                widths[at] -= cut;
-                excess -= cut;
-            }
+        // They give way down to their heading.
+        let of = |kind| {
+            let columns = self.columns.iter().enumerate();
+            columns.filter(move |(_, column)| **column == kind).map(|(at, _)| at)
+        };
+        for at in of(Column::Sentence).chain(of(Column::Flexible)) {
+            let spare = widths[at].saturating_sub(self.rows[0][at].width().max(8));
+            let cut = spare.min(excess);
+            widths[at] -= cut;
+            excess -= cut;
         }
         widths
     }
@@ -117,7 +121,10 @@ impl Table {
         for row in &self.rows {
             let mut line = String::new();
             for ((cell, &width), column) in row.iter().zip(&widths).zip(&self.columns) {
-                let shown = shorten(&cell.text, width);
+                let shown = match column {
+                    Column::Sentence => begin(&cell.text, width),
+                    _ => shorten(&cell.text, width),
+                };
                 let gap = " ".repeat(width - shown.chars().count());
                 let shown = cell.style.paint(&shown, colour);
                 match column {
@@ -185,6 +192,14 @@ pub(crate) fn shorten(text: &str, width: usize) -> String {
     "…".chars().chain(kept).collect()
 }
 
+/// The text, or its beginning before `…` if it is longer than `width`.
+fn begin(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.into();
+    }
+    text.chars().take(width.max(1) - 1).chain(['…']).collect()
+}
+
 /// The text in lines no longer than `width`, broken at spaces; what is indented
 /// stays so. A word that is longer stays whole: it is a path or a command that
 /// somebody will copy.
@@ -229,6 +244,17 @@ mod tests {
         assert_eq!(lines[1], "a       10 GiB  /x");
         assert_eq!(lines[2].chars().count(), 40);
         assert!(lines[2].starts_with("longer     1 B  …"), "{}", lines[2]);
+    }
+
+    #[test]
+    fn a_sentence_gives_way_at_its_end_and_before_a_name() {
+        let columns = [("NAME", Column::Flexible), ("WHAT", Column::Sentence)];
+        let mut table = Table::new(&columns);
+        table.row(vec!["migration".into(), "40.0 MiB/s, 5000 IO/s".into()]);
+        let shown = |limit| table.render(limit, false).lines().last().map(str::to_owned);
+        assert_eq!(shown(80).as_deref(), Some("migration  40.0 MiB/s, 5000 IO/s"));
+        assert_eq!(shown(24).as_deref(), Some("migration  40.0 MiB/s, …"));
+        assert_eq!(shown(18).as_deref(), Some("…gration  40.0 Mi…"));
     }
 
     #[test]

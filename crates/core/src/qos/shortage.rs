@@ -126,7 +126,8 @@ struct Trial {
 #[derive(Clone, Copy, Debug)]
 struct End {
     here: f64,
-    /// Why it has no more.
+    /// Its requests under way then, and why it has no more.
+    under_way: f64,
     why: Attainment,
     /// Steps until it is tried again, and how many they were.
     left: u32,
@@ -156,8 +157,9 @@ impl Shortages {
         self.0.retain(|class, one| stays(*class, one));
         for one in reserved {
             let shortage = self.0.entry(one.class).or_insert(Shortage::of(one));
-            // What was done for one was done for all: it is let go, not dropped.
-            if let Some(most) = gone {
+            // What was done for one was done for all who are there: it is let go, not
+            // dropped.
+            if let Some(most) = gone.filter(|_| one.does > 0.0) {
                 shortage.most = Some(shortage.most.map_or(most, |own| own.min(most)));
                 shortage.kept = KEPT;
             }
@@ -226,7 +228,12 @@ impl Shortage {
             (self.trial, self.end) = (None, None);
             self.enough = self.enough.max(took);
         }
-        let asks = present >= PRESENT && took > LONGER * self.enough;
+        // Who has fewer under way than when it was tried, and does less, asks for less:
+        // neighbours that come would leave it as many.
+        let less = self.end.is_some_and(|end| {
+            here * MORE < end.here && under_way < FEWER * end.under_way
+        });
+        let asks = present >= PRESENT && took > LONGER * self.enough && !less;
         self.absent = if asks { 0 } else { self.absent + 1 };
         if has >= LESS || self.trial.is_none() && self.absent > 0 {
             self.short = 0;
@@ -250,7 +257,8 @@ impl Shortage {
         if self.short >= IN_A_ROW && alone && self.trial.is_none() {
             let of = self.end.map_or(0, |end| end.of);
             let why = Attainment::Alone;
-            self.end = Some(End { here: self.here, why, left: 0, of });
+            let (here, under_way) = (self.here, self.under_way);
+            self.end = Some(End { here, under_way, why, left: 0, of });
             self.let_go(at_device);
         } else if self.short >= IN_A_ROW {
             self.press(at_device, alone);
@@ -268,6 +276,8 @@ impl Shortage {
             trial.best = now;
         }
         self.kept = KEPT;
+        // With fewer than its own it would wait for itself.
+        let least = under_way.max(MIN);
         let most = self.most.unwrap_or(at_device).max(MIN);
         let worse = now.here < trial.best.here / MORE;
         let sated = self.absent >= IN_A_ROW;
@@ -275,12 +285,12 @@ impl Shortage {
             // The best of many is better than the first by chance alone.
             trial.best = now;
         }
-        if alone || worse || sated || most <= MIN {
+        if alone || worse || sated || most <= least {
             return self.finish(trial, trial.tells(sated));
         }
         self.trial = Some(trial);
         if self.absent == 0 {
-            self.most = Some((most * self.here.clamp(LEFT.0, LEFT.1)).max(MIN));
+            self.most = Some((most * self.here.clamp(LEFT.0, LEFT.1)).max(least));
         }
     }
 
@@ -290,7 +300,8 @@ impl Shortage {
         let At { most, here } = if helped { best } else { before };
         let of = self.end.map_or(0, |end| 2 * end.of).clamp(AGAIN.0, AGAIN.1);
         (self.most, self.trial) = (most, None);
-        self.end = Some(End { here, why, left: of, of });
+        let under_way = self.under_way;
+        self.end = Some(End { here, under_way, why, left: of, of });
     }
 
     /// Nothing is to be tried, with so many requests at the device.

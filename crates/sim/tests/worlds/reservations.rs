@@ -185,8 +185,10 @@ fn a_reservation_that_is_changed_a_little_is_not_lost_meanwhile() {
     }
 }
 
-/// A class of two clients, of which one comes late, beside a neighbour.
-struct Together(WindowControl);
+/// A class of two clients, of which one comes late, beside a neighbour; and what was said
+/// of it.
+#[derive(Default)]
+struct Together(WindowControl, Vec<Attained>);
 
 impl Controller for Together {
     fn step(&mut self, _now: Nanos, seen: Seen<'_>) -> Orders {
@@ -196,6 +198,7 @@ impl Controller for Together {
         let reserved: Vec<_> =
             Reserved::of(class, &terms, &window, &window).into_iter().collect();
         let window = self.0.step(&seen.arrays[0], threshold(None), &reserved);
+        self.1.extend(self.0.attained());
         Orders { windows: vec![(0, Some(window))], ..Orders::default() }
     }
 }
@@ -207,7 +210,7 @@ fn who_does_more_than_when_it_was_tried_in_vain_does_not_wait_for_half_an_hour()
     let clients =
         vec![open(300.0), client("more", 8).starting(late), client("neighbour", 24)];
     let plan = Plan { period: Nanos::from_secs(1), ..plan("old-fc", 1200, clients) };
-    let series = World::run(plan, &mut Together(WindowControl::default()));
+    let series = World::run(plan, &mut Together::default());
     let between = |from: Nanos, to: Nanos| -> f64 {
         (0..2).map(|client| series.clients[client].between(from, to).iops()).sum()
     };
@@ -215,6 +218,33 @@ fn who_does_more_than_when_it_was_tried_in_vain_does_not_wait_for_half_an_hour()
     let after = between(late.plus(Nanos::from_secs(180)), Nanos::MAX);
     println!("{before:.0}, then {after:.0} of 700");
     assert!(after > 0.95 * 700.0, "{before:.0}, then {after:.0} of 700");
+}
+
+#[test]
+fn who_asks_for_less_than_when_it_was_tried_in_vain_gives_it_back() {
+    let later = Nanos::from_secs(100);
+    let clients = || {
+        let busy = client("busy", 8).ending(later);
+        vec![busy, open(100.0).starting(later), client("neighbour", 24)]
+    };
+    let neighbour = |series: &Series, after: u64| {
+        let from = later.plus(Nanos::from_secs(after));
+        series.clients[2].between(from, from.plus(Nanos::from_secs(60))).iops()
+    };
+    let with = |controller: &mut dyn Controller| {
+        let plan = Plan { period: Nanos::from_secs(1), ..plan("old-fc", 300, clients()) };
+        World::run(plan, controller)
+    };
+    let before = neighbour(&with(&mut Uncontrolled), 120);
+    let mut together = Together::default();
+    let series = with(&mut together);
+    let (soon, late) = (neighbour(&series, 0), neighbour(&series, 120));
+    println!("{before:.0} without, {soon:.0} at first, then {late:.0}");
+    assert_eq!(together.1[90].state, Attainment::Lacking);
+    assert!(soon > 0.93 * before, "{soon:.0} of {before:.0}");
+    assert!(late > 0.95 * before, "{late:.0} of {before:.0}");
+    let sated = together.1[110..].iter().filter(|one| one.state == Attainment::Sated);
+    assert!(sated.count() > 180, "{:?}", together.1[110]);
 }
 
 /// A device that takes so long for a request, whatever else is there, for a second in
