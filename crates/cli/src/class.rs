@@ -117,7 +117,9 @@ pub(crate) fn run(
             let reservation = reservation.map(|Reservation(rate)| rate.map(Rate::from));
             let change = ChangeClass { shares, reservation, ..ChangeClass::default() };
             let changed = client.change_class(&name, &change).await?;
-            output.answer(&changed, |changed| show(changed, output))
+            output.answer(&changed, |changed| {
+                format!("Class {} changed.\n{}", changed.name, show(changed, output))
+            })
         }
         ClassCommand::List => {
             let all = client.classes().await?;

@@ -98,6 +98,10 @@ fn hint(error: &DatastoreError) -> &'static str {
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
                 "see that this daemon may write there, and that it is not read-only"
             }
+            ErrorKind::FileTooLarge => {
+                "the file system takes no file of that size: choose a smaller one, or \
+                 another datastore"
+            }
             _ => "see the kernel's log for what is wrong with the storage",
         },
         error if unreadable(error).is_some() => {

@@ -66,8 +66,11 @@ const MIN: f64 = 2.0;
 /// Steps for which it is kept when nothing is short any more, or nothing helps: a minute.
 const KEPT: u32 = 60;
 
-/// And by how much it is let go then, with each step: twice as much in half a minute.
+/// And by how much it is let go then, with each step: twice as much in half a minute while
+/// the class may need it, so that little is lost where it does; and in seven steps when it
+/// asks for less.
 const LET_GO: f64 = 1.02;
+const LET_GO_UNASKED: f64 = 1.1;
 
 /// Requests take longer than when it had all if they take so many times as long.
 const LONGER: f64 = 1.05;
@@ -314,7 +317,8 @@ impl Shortage {
             return;
         }
         // More than twice of what comes is not what holds them back.
-        let most = self.most.map(|most| most * LET_GO);
+        let let_go = if self.absent > 0 { LET_GO_UNASKED } else { LET_GO };
+        let most = self.most.map(|most| most * let_go);
         self.most = most.filter(|most| *most < 2.0 * at_device.max(MIN));
     }
 }
