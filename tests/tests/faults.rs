@@ -240,7 +240,8 @@ fn a_short_outage_of_the_destination_is_got_over() {
 #[test]
 fn a_slow_destination_slows_the_move_and_not_the_application() {
     let Some(mut scene) = Scene::new() else { return };
-    let _server = scene.remote(&["--filter=delay", "wdelay=60ms"]);
+    // Slower than patience. Who waits for the switch-over waits for this, too.
+    let _server = scene.remote(&["--filter=delay", "wdelay=30ms"]);
     scene.checker.wait_for_intervals(10);
     let before = scene.before();
     let id = scene.stage.daemon.migrate("a --to remote");

@@ -59,7 +59,7 @@ pub struct Class {
     pub policies: Vec<u64>,
     /// What it and its policies come to now.
     pub in_force: Terms,
-    /// What it has of its reservation. Absent, if nothing is reserved now, if that has
+    /// What it has of its reservation. `null`, if nothing is reserved now, if that has
     /// just been changed, and beside a limit of its response time.
     #[serde(default)]
     pub attained: Option<ReservationState>,

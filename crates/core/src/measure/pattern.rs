@@ -59,7 +59,9 @@ impl Pattern {
         let (start, end) = (sectors(offset), sectors(offset.saturating_add(length)));
         self.length.record(signed(length));
         self.outstanding.record(signed(outstanding as u64));
-        if let Some(last) = self.last.replace(now) {
+        // Who waited to be read came before one that did not.
+        let newest = self.last.map_or(now, |last| last.max(now));
+        if let Some(last) = self.last.replace(newest) {
             self.interval.record(signed(now.since(last).0));
             self.distance.record(start - self.trail[self.newest]);
             self.nearest.record(self.nearest_to(start));

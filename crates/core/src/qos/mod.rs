@@ -1,10 +1,10 @@
 //! Service levels: who may start when.
 //!
-//! `goal` and `terms` are the words; a `class` has terms in force; the `scheduler`
-//! of a datastore chooses who starts next of its `flows`, by a `bucket` for each limit
-//! and the tags and places of its `pool`; the `window` says how many places there are, fewer
-//! where there is a `shortage`; how far what is reserved is `attained`. What people ask for a class, and what that comes to in each
-//! second of the week, is `policy`.
+//! `goal` and `terms` are the words; a `class` has terms in force; the `scheduler` of a
+//! datastore chooses who starts next of its `flows`, by a `bucket` for each limit and
+//! the tags and places of its `pool`; the `window` says how many places there are, fewer
+//! where there is a `shortage`; how far what is reserved is `attained`. What people ask
+//! for a class, and what that comes to in each second of the week, is `policy`.
 
 mod attained;
 mod bucket;

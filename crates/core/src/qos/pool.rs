@@ -12,7 +12,7 @@
 //! with the smallest of all go first (`line`).
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::class::{Class, ClassId, Cost};
@@ -32,13 +32,21 @@ pub const SHARES_MAX: u32 = 100_000;
 /// weighs more counts whole.
 const AHEAD_MAX: u64 = 64;
 
+/// What starts for the sake of reservations while somebody waits for long is so many times
+/// what else does: a reservation loses a twentieth at most, as much as it may be late by.
+const IN_A_ROW: i64 = 19;
+
+/// A request's weight at most: of a mebibyte, which no request is longer than.
+const WEIGHT_MAX: i64 = 17;
+
 /// The requests at a datastore, shared by its schedulers.
 #[derive(Debug)]
 pub struct Pool {
     pub(super) slots: Slots,
     virtual_time: AtomicU64,
-    /// Requests that started for the sake of reservations, and no other between.
-    in_a_row: AtomicU32,
+    /// By how much reservations are ahead: what starts for their sake adds its weight, and
+    /// what else starts takes [`IN_A_ROW`] times its own.
+    lead: AtomicI64,
     pub(super) line: Line,
     /// What each class has here. Looked up when a disk comes or changes its class,
     /// never for a request.
@@ -50,7 +58,7 @@ impl Default for Pool {
         Pool {
             slots: Slots::new(None),
             virtual_time: AtomicU64::new(0),
-            in_a_row: AtomicU32::new(0),
+            lead: AtomicI64::new(0),
             line: Line::default(),
             stakes: Mutex::default(),
         }
@@ -69,18 +77,22 @@ impl Pool {
         self.slots.max()
     }
 
-    /// How many have started for the sake of reservations since another did.
-    pub(super) fn in_a_row(&self) -> u32 {
-        self.in_a_row.load(Relaxed)
+    /// Whether it is the turn of who has waited for long, though there are reservations.
+    pub(super) fn is_others_turn(&self) -> bool {
+        self.lead.load(Relaxed) >= IN_A_ROW
     }
 
     /// A request has started. Two that do so at once may count as one.
-    pub(super) fn started(&self, reserved: bool) {
-        let before = self.in_a_row();
-        let now = if reserved { before.saturating_add(1) } else { 0 };
+    pub(super) fn started(&self, reserved: bool, cost: Cost) {
+        let weight = i64::try_from(cost.weight()).unwrap_or(WEIGHT_MAX).min(WEIGHT_MAX);
+        let before = self.lead.load(Relaxed);
+        let now = match reserved {
+            true => (before + weight).min(IN_A_ROW),
+            false => (before - IN_A_ROW * weight).max(-IN_A_ROW * WEIGHT_MAX),
+        };
         // Where nobody has a reservation nothing is written, as threads share this.
         if now != before {
-            self.in_a_row.store(now, Relaxed);
+            self.lead.store(now, Relaxed);
         }
     }
 

@@ -60,7 +60,10 @@ impl Reserved {
             here: part(here),
             does: had(everywhere),
             limited: held,
-            under_way: here.outstanding(),
+            // Past its own queue depth it waits for itself.
+            under_way: terms.depth.map_or(here.outstanding(), |depth| {
+                here.outstanding().min(f64::from(depth))
+            }),
             present,
             took,
         })

@@ -21,8 +21,9 @@
 //! 4. A flow's requests start in the order of their coming.
 //! 5. Nobody waits for ever for what others give back and take again: places of a
 //!    class, too, go to whom had the least, and what is due goes by how long it is.
-//! 6. A reservation that the datastore cannot keep stops nobody: of 20 requests that
-//!    start one is of those that have waited for 2 s, if there are any.
+//! 6. A reservation that the datastore cannot keep stops nobody: while somebody waits for
+//!    2 s, a twentieth of what starts is not for reservations' sake, and the first of it
+//!    is of those that do. Large requests count for more, as in shares.
 //!
 //! # Special cases
 //!
@@ -56,14 +57,9 @@ use crate::Nanos;
 /// requests are remembered, so a device that changes is followed within a blink.
 const SMOOTHING: u64 = 8;
 
-/// Who has waited for so long is not made to wait for more than [`IN_A_ROW`] others that
-/// have reservations: a guest takes a disk that is silent for 10 s for a broken one, and
+/// Who has waited for so long has a part of the turns though others have reservations: a guest takes a disk that is silent for 10 s for a broken one, and
 /// what a reservation that can be kept costs others is less.
 const LONG: Nanos = Nanos::from_secs(2);
-
-/// Requests that start one after another for the sake of reservations while somebody waits
-/// for long: a reservation loses a twentieth at most, as much as it may be late by.
-const IN_A_ROW: u32 = 19;
 
 /// Where the tags of shares begin among the heads of schedulers: behind all moments, of
 /// which those of reservations are.
@@ -256,7 +252,7 @@ impl<T> Scheduler<T> {
     /// The best of what could start now. Notes when more could.
     fn best(&mut self, now: Nanos) -> Option<Candidate> {
         self.wake_at = None;
-        let others_had_theirs = self.pool.in_a_row() >= IN_A_ROW;
+        let others_turn = self.pool.is_others_turn();
         let mut best: Option<Candidate> = None;
         for at in 0..self.flows.waiting().len() {
             let number = self.flows.waiting()[at];
@@ -276,7 +272,7 @@ impl<T> Scheduler<T> {
             let (tag, due) = (stake.tag(&self.pool), stake.class.is_due(now));
             let begin = self.flows.begin(flow);
             let waited = now.since(arrived);
-            let first = others_had_theirs && due.is_none() && waited >= LONG;
+            let first = others_turn && due.is_none() && waited >= LONG;
             let class = number;
             let candidate = Candidate { class, flow, tag, begin, due, first, arrived };
             if best.as_ref().is_none_or(|best| candidate.rank() < best.rank()) {
@@ -331,7 +327,7 @@ impl<T> Scheduler<T> {
             member.stake.class.take_reservation(now, cost);
         }
         member.stake.charge(&self.pool, best.tag, cost, reserved);
-        self.pool.started(reserved);
+        self.pool.started(reserved, cost);
         Some((item, permit))
     }
 }

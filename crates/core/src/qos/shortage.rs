@@ -213,12 +213,14 @@ impl Shortage {
         let present = reserved.present;
         let alone = present >= PRESENT && at_device - present < PRESENT;
         let shown = self.does / self.rate.number().max(1) as f64;
+        let tried = self.trial.is_some();
         match self.end {
             _ if reserved.does == 0.0 => Attainment::Idle,
             _ if reserved.limited => Attainment::Limited,
             _ if reserved.has >= LESS || shown >= LESS => Attainment::Kept,
-            _ if self.short == 0 && alone => Attainment::Alone,
+            _ if alone && !tried => Attainment::Alone,
             _ if self.short == 0 => Attainment::Sated,
+            Some(end) if tried && end.why != Attainment::Lacking => Attainment::Sought,
             Some(end) => end.why,
             None => Attainment::Sought,
         }
@@ -232,9 +234,10 @@ impl Shortage {
             self.enough = self.enough.max(took);
         }
         // Who has fewer under way than when it was tried, and does less, asks for less:
-        // neighbours that come would leave it as many.
+        // neighbours that come would leave it as many. In the end it is tried again.
         let less = self.end.is_some_and(|end| {
-            here * MORE < end.here && under_way < FEWER * end.under_way
+            let fewer = under_way < FEWER * end.under_way;
+            end.left > 0 && here * MORE < end.here && fewer
         });
         let asks = present >= PRESENT && took > LONGER * self.enough && !less;
         self.absent = if asks { 0 } else { self.absent + 1 };
@@ -279,8 +282,9 @@ impl Shortage {
             trial.best = now;
         }
         self.kept = KEPT;
-        // With fewer than its own it would wait for itself.
-        let least = under_way.max(MIN);
+        // With fewer than its own it would wait for itself. A moment in which nothing was
+        // answered makes them more, and nothing makes them fewer.
+        let least = trial.fewest.max(MIN);
         let most = self.most.unwrap_or(at_device).max(MIN);
         let worse = now.here < trial.best.here / MORE;
         let sated = self.absent >= IN_A_ROW;
@@ -298,12 +302,11 @@ impl Shortage {
     }
 
     fn finish(&mut self, trial: Trial, why: Attainment) {
-        let Trial { before, best, .. } = trial;
+        let Trial { before, best, fewest: under_way, .. } = trial;
         let helped = best.here >= before.here * MORE;
         let At { most, here } = if helped { best } else { before };
         let of = self.end.map_or(0, |end| 2 * end.of).clamp(AGAIN.0, AGAIN.1);
         (self.most, self.trial) = (most, None);
-        let under_way = self.under_way;
         self.end = Some(End { here, under_way, why, left: of, of });
     }
 

@@ -65,10 +65,12 @@ impl AllSeen {
     }
 }
 
-/// What is reserved for a class now.
+/// What is reserved for a class now, unless its response time is limited: the two are not
+/// compared.
 fn reserved(entry: &Entry, now: Moment) -> Option<Rate> {
     let plan = entry.plan();
-    plan.reserves().then(|| resolve(&plan, now).terms.reservation)?
+    let terms = plan.reserves().then(|| resolve(&plan, now).terms)?;
+    terms.reservation.filter(|_| terms.limit.response.is_none())
 }
 
 impl Daemon {

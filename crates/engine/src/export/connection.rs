@@ -190,9 +190,11 @@ impl Connection {
         self.starved().map(|(_, refusal)| refusal)
     }
 
-    /// The command that cannot start now, and why.
+    /// The command that cannot start now, and why. While a long read owns the output, all
+    /// wait for that alone.
     pub(crate) fn starved(&self) -> Option<(u64, Refusal)> {
-        if self.is_closed() { None } else { self.ahead.starved() }
+        let waits = !self.is_closed() && self.exclusive.is_none();
+        waits.then(|| self.ahead.starved()).flatten()
     }
 
     /// Uses up some of what was received; false if that is not possible now.

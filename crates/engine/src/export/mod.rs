@@ -64,7 +64,8 @@ pub(crate) const HANDSHAKES_MAX: usize = 128;
 /// A handshake takes a few round trips; who needs longer than this is no client.
 pub(crate) const HANDSHAKE_TIME: Nanos = Nanos::from_secs(10);
 
-/// Commands of one connection that were read, and whose replies have not left. More than any device's queue needs from one client.
+/// Commands of one connection that were read, and whose replies have not left. More
+/// than any device's queue needs from one client.
 const IN_FLIGHT_MAX: usize = 128;
 
 /// The longest request of a disk: long enough for full throughput, short enough

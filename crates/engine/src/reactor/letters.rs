@@ -55,7 +55,8 @@ impl Reactor {
         let mut taken = Vec::new();
         for key in self.disks.keys() {
             let Some(Disk { core, .. }) = self.disks.get_mut(key) else { continue };
-            let in_flight = u32::try_from(core.in_flight()).unwrap_or(u32::MAX);
+            let under_way = core.in_flight() + core.ahead;
+            let in_flight = u32::try_from(under_way).unwrap_or(u32::MAX);
             if let Some(window) = core.counters.take_window(span, in_flight)
                 && let Some(datastore) = core.datastore().cloned()
             {
