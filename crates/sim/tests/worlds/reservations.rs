@@ -341,3 +341,72 @@ fn how_far_a_reservation_is_attained_is_said_and_why_no_further() {
     let (idle, has) = said(beside(late), 600, Attainment::Idle);
     assert!(idle == 300 && has == 0.0, "{idle} s, {has:.0}");
 }
+
+/// A second in which so many requests were answered, and so many were under way on
+/// average, all of them at the device.
+fn second(rate: u64, under_way: u64) -> Window {
+    let mut window = Window { span: Nanos::from_secs(1), ..Window::default() };
+    let there = Nanos::from_secs(under_way);
+    window.read.operations = rate;
+    (window.read.response, window.read.service) = (there, there);
+    window
+}
+
+/// Steps with a class under these terms that did so much, beside others with so many at
+/// the device that it does not help to slow them; gives the windows.
+fn steps(
+    control: &mut WindowControl,
+    count: u32,
+    terms: &Terms,
+    own: &Window,
+) -> Vec<u32> {
+    let step = |_| {
+        let reserved = Reserved::of(ClassId(1), terms, own, own);
+        let mut all = second(1000, 40);
+        all.join(own);
+        let reserved: Vec<_> = reserved.into_iter().collect();
+        control.step(&all, threshold(Some(Nanos::from_millis(30))), &reserved)
+    };
+    (0..count).map(step).collect()
+}
+
+fn state(control: &WindowControl) -> Attainment {
+    control.attained().next().expect("a class").state
+}
+
+#[test]
+fn who_has_less_and_fewer_under_way_than_when_it_was_tried_is_tried_again() {
+    let (mut control, terms) = (WindowControl::default(), terms(1000));
+    steps(&mut control, 30, &terms, &second(500, 20));
+    assert_eq!(state(&control), Attainment::Lacking);
+    let own = second(100, 14);
+    steps(&mut control, 5, &terms, &own);
+    assert_eq!(state(&control), Attainment::Sated);
+    let said = (0..130).map(|_| {
+        steps(&mut control, 1, &terms, &own);
+        state(&control)
+    });
+    assert!(said.filter(|it| *it == Attainment::Lacking).count() > 5);
+}
+
+#[test]
+fn a_second_without_answers_does_not_end_a_trial() {
+    let (mut control, terms) = (WindowControl::default(), terms(1000));
+    let own = second(500, 8);
+    let before = steps(&mut control, 2, &terms, &own);
+    // What was answered then had waited for long.
+    steps(&mut control, 1, &terms, &second(500, 100));
+    let after = steps(&mut control, 8, &terms, &own);
+    assert_eq!(after.iter().min(), Some(&8), "{before:?}, then {after:?}");
+}
+
+#[test]
+fn what_waits_for_a_classs_own_queue_depth_is_no_reason_not_to_slow_others() {
+    let mut control = WindowControl::default();
+    let terms = Terms { depth: Some(4), ..terms(1000) };
+    // 64 are under way, four of them at the device.
+    let mut own = second(500, 64);
+    own.read.service = Nanos::from_secs(4);
+    let windows = steps(&mut control, 12, &terms, &own);
+    assert_eq!(windows.iter().min(), Some(&4), "{windows:?}");
+}
