@@ -105,6 +105,20 @@ pub enum Attainment {
     Lacking,
 }
 
+impl From<qos::Attainment> for Attainment {
+    fn from(state: qos::Attainment) -> Attainment {
+        match state {
+            qos::Attainment::Idle => Attainment::Idle,
+            qos::Attainment::Kept => Attainment::Kept,
+            qos::Attainment::Limited => Attainment::Limited,
+            qos::Attainment::Sated => Attainment::Sated,
+            qos::Attainment::Alone => Attainment::Alone,
+            qos::Attainment::Sought => Attainment::Sought,
+            qos::Attainment::Lacking => Attainment::Lacking,
+        }
+    }
+}
+
 impl fmt::Display for Attainment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

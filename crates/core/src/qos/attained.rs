@@ -16,7 +16,8 @@ pub struct Attained {
     pub state: Attainment,
 }
 
-/// The states, from that with the least to worry about to that with the most.
+/// The states, from that with the least to worry about to that with the most: of a class on
+/// two datastores the greater one is true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Attainment {
     /// It asks for nothing.
@@ -38,14 +39,8 @@ pub enum Attainment {
 }
 
 impl Attained {
-    /// The part of its reservation that it has.
-    pub fn part(&self) -> f64 {
-        self.has / self.reserved.number().max(1) as f64
-    }
-
-    /// What is true of a class that has both: on two datastores.
-    #[must_use]
-    pub fn and(self, other: Attained) -> Attained {
-        if other.state > self.state { other } else { self }
+    /// The part of its reservation that it has, in whole percent.
+    pub fn percent(&self) -> f64 {
+        (self.has / self.reserved.number().max(1) as f64 * 100.0).floor()
     }
 }

@@ -36,7 +36,8 @@ const AHEAD_MAX: u64 = 64;
 /// what else does: a reservation loses a twentieth at most, as much as it may be late by.
 const IN_A_ROW: i64 = 19;
 
-/// A request's weight at most: of a mebibyte, which no request is longer than.
+/// A request's weight at most, here: of a mebibyte. A longer one, which only a machine's own
+/// driver asks for, is not paid for by seconds without a turn.
 const WEIGHT_MAX: i64 = 17;
 
 /// The requests at a datastore, shared by its schedulers.

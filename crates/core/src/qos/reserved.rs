@@ -61,9 +61,7 @@ impl Reserved {
             does: had(everywhere),
             limited: held,
             // Past its own queue depth it waits for itself.
-            under_way: terms.depth.map_or(here.outstanding(), |depth| {
-                here.outstanding().min(f64::from(depth))
-            }),
+            under_way: terms.depth.map_or(f64::MAX, f64::from).min(here.outstanding()),
             present,
             took,
         })

@@ -57,8 +57,9 @@ use crate::Nanos;
 /// requests are remembered, so a device that changes is followed within a blink.
 const SMOOTHING: u64 = 8;
 
-/// Who has waited for so long has a part of the turns though others have reservations: a guest takes a disk that is silent for 10 s for a broken one, and
-/// what a reservation that can be kept costs others is less.
+/// Who has waited for so long has a part of the turns though others have reservations: a
+/// guest takes a disk that is silent for 10 s for a broken one, and what a reservation that
+/// can be kept costs others is less.
 const LONG: Nanos = Nanos::from_secs(2);
 
 /// Where the tags of shares begin among the heads of schedulers: behind all moments, of

@@ -183,6 +183,11 @@ impl Shortages {
     }
 }
 
+/// Whether nobody else has requests at the device.
+fn is_alone(at_device: f64, reserved: &Reserved) -> bool {
+    at_device - reserved.present < PRESENT
+}
+
 impl Shortage {
     fn of(reserved: &Reserved) -> Shortage {
         Shortage {
@@ -210,8 +215,7 @@ impl Shortage {
     }
 
     fn state(&self, at_device: f64, reserved: &Reserved) -> Attainment {
-        let present = reserved.present;
-        let alone = present >= PRESENT && at_device - present < PRESENT;
+        let alone = reserved.present >= PRESENT && is_alone(at_device, reserved);
         let shown = self.does / self.rate.number().max(1) as f64;
         let tried = self.trial.is_some();
         match self.end {
@@ -259,7 +263,7 @@ impl Shortage {
         if self.trial.is_none() && self.end.is_some_and(waits) {
             return self.let_go(at_device);
         }
-        let alone = at_device - present < PRESENT;
+        let alone = is_alone(at_device, &reserved);
         if self.short >= IN_A_ROW && alone && self.trial.is_none() {
             let of = self.end.map_or(0, |end| end.of);
             let why = Attainment::Alone;

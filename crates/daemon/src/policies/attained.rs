@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use sterna_api::{Attainment, ReservationState, Warning};
+use sterna_api::{ReservationState, Warning};
 use sterna_core::qos::policy::resolve;
-use sterna_core::qos::{Attained, Attainment as State, ClassId, Rate};
+use sterna_core::qos::{Attained, Attainment, ClassId, Rate};
 use sterna_core::schedule::Moment;
 
 use super::book::{Book, Entry};
@@ -33,23 +33,22 @@ impl AllSeen {
     pub(super) fn step(&mut self, book: &Book, places: &Places, period: &Period) {
         let mut all: BTreeMap<ClassId, Seen> = BTreeMap::new();
         for (datastore, attained) in places.attained() {
-            let seen = self.seen(attained, datastore);
-            all.entry(attained.class)
-                .and_modify(|known| {
-                    if known.attained.and(attained) != known.attained {
-                        *known = seen.clone();
-                    }
-                })
-                .or_insert(seen);
+            let worse = |known: &Seen| attained.state > known.attained.state;
+            if all.get(&attained.class).is_none_or(worse) {
+                all.insert(attained.class, self.seen(attained, datastore));
+            }
         }
         let now = Local::now().moment();
         for entry in book.entries().filter(|entry| !entry.is_built_in()) {
             let class = entry.record.id;
+            if all.contains_key(&class) {
+                continue;
+            }
             let Some(reserved) = reserved(entry, now) else { continue };
             if period.whole(class).0.total().operations == 0 {
-                let state = State::Idle;
+                let state = Attainment::Idle;
                 let idle = Attained { class, reserved, has: 0.0, state };
-                all.entry(class).or_insert_with(|| self.seen(idle, ""));
+                all.insert(class, self.seen(idle, ""));
             }
         }
         self.0 = all;
@@ -85,39 +84,29 @@ impl Daemon {
     /// That, as the API shows it.
     pub(crate) fn view_attained(&self, entry: &Entry) -> Option<ReservationState> {
         let Seen { attained, since, .. } = self.seen_of(entry)?;
-        let has = attained.has.round() as u64;
-        let has = match attained.reserved {
-            Rate::Bytes(_) => Rate::Bytes(has),
-            Rate::Requests(_) => Rate::Requests(has),
-        };
-        let state = match attained.state {
-            State::Idle => Attainment::Idle,
-            State::Kept => Attainment::Kept,
-            State::Limited => Attainment::Limited,
-            State::Sated => Attainment::Sated,
-            State::Alone => Attainment::Alone,
-            State::Sought => Attainment::Sought,
-            State::Lacking => Attainment::Lacking,
-        };
-        let percent = (attained.part() * 100.0).floor();
-        Some(ReservationState { state, since, has: has.into(), percent })
+        Some(ReservationState {
+            state: attained.state.into(),
+            since,
+            has: attained.reserved.with(attained.has.round() as u64).into(),
+            percent: attained.percent(),
+        })
     }
 
     /// What is to be done where a class has less than is reserved for it, in words.
     pub(super) fn lack(&self, entry: &Entry) -> Option<String> {
         let Seen { attained, datastore, .. } = self.seen_of(entry)?;
         let why = match attained.state {
-            State::Lacking => {
+            Attainment::Lacking => {
                 "others there are slowed as far as that helps, and with so many of its \
                  requests at a time the datastore does no more. Reserve less, have it \
                  ask for more at a time, or move its disks"
             }
-            State::Alone => {
+            Attainment::Alone => {
                 "nobody else is there: it asks for no more, or the datastore does no more"
             }
             _ => return None,
         };
-        let percent = (attained.part() * 100.0).floor();
+        let percent = attained.percent();
         Some(format!(
             "datastore {datastore}: it has {percent} % of what is reserved; {why}"
         ))
@@ -128,10 +117,10 @@ impl Daemon {
         let book = self.book();
         let lacking = |entry: &Entry| {
             let Seen { attained, datastore, .. } = self.seen_of(entry)?;
-            if attained.state != State::Lacking {
+            if attained.state != Attainment::Lacking {
                 return None;
             }
-            let percent = (attained.part() * 100.0).floor();
+            let percent = attained.percent();
             Some(Warning {
                 about: format!("class {}", entry.record.name),
                 message: format!(
