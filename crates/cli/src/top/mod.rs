@@ -32,7 +32,7 @@ Keys:
   left     sort by the column to the left
   right    sort by the column to the right
   r        reverse the order
-  up down  scroll
+  up down  scroll; Page Up and Page Down by a screen, Home and End to the ends
   /        show only names with what is typed; Enter keeps it, Esc drops it
   space    pause, go on";
 

@@ -183,6 +183,7 @@ impl Screen {
         });
         let body: Vec<Row<'static>> = body.collect();
         self.view.above = above;
+        self.view.page = shown.max(1);
         let sorted = |at: Option<usize>| match self.view.sort == at {
             true => Style::new().add_modifier(Modifier::REVERSED | Modifier::BOLD),
             false => Style::new().add_modifier(Modifier::BOLD),

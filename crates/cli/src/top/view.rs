@@ -36,6 +36,8 @@ pub(super) struct View {
     pub(super) paused: bool,
     /// How many rows are above the first that is shown.
     pub(super) above: usize,
+    /// How many rows there was room for.
+    pub(super) page: usize,
 }
 
 impl View {
@@ -49,6 +51,7 @@ impl View {
             typing: false,
             paused: false,
             above: 0,
+            page: 1,
         }
     }
 
@@ -89,6 +92,11 @@ impl View {
             KeyCode::Char('r') => self.reversed = !self.reversed,
             KeyCode::Up => self.above = self.above.saturating_sub(1),
             KeyCode::Down => self.above = self.above.saturating_add(1),
+            KeyCode::PageUp => self.above = self.above.saturating_sub(self.page),
+            KeyCode::PageDown => self.above = self.above.saturating_add(self.page),
+            KeyCode::Home => self.above = 0,
+            // Drawing knows how many rows there are, and goes no farther.
+            KeyCode::End => self.above = usize::MAX,
             KeyCode::Char('/') => self.typing = true,
             KeyCode::Esc => self.filter.clear(),
             KeyCode::Char(' ') => self.paused = !self.paused,
@@ -195,6 +203,24 @@ mod tests {
         press(&mut view, &[KeyCode::Char('/')]);
         press(&mut view, &[KeyCode::Char('x'); 200]);
         assert_eq!(view.filter.len(), FILTER_MAX);
+    }
+
+    #[test]
+    fn rows_are_scrolled_by_one_by_a_screen_and_to_the_ends() {
+        let mut view = View { page: 20, ..View::new(TopBy::Disk) };
+        for (key, above) in [
+            (KeyCode::Up, 0),
+            (KeyCode::Down, 1),
+            (KeyCode::PageDown, 21),
+            (KeyCode::PageUp, 1),
+            (KeyCode::PageUp, 0),
+            (KeyCode::End, usize::MAX),
+            (KeyCode::PageDown, usize::MAX),
+            (KeyCode::Home, 0),
+        ] {
+            press(&mut view, &[key]);
+            assert_eq!(view.above, above, "{key:?}");
+        }
     }
 
     #[test]
