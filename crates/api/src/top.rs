@@ -111,7 +111,8 @@ pub enum Device {
         /// How many points there are.
         points: u64,
     },
-    /// The load was nearly always the same, or varied no more than by noise.
+    /// The load was nearly always the same, or hardly ever two requests at a time, or
+    /// varied no more than by noise.
     NoVariation {
         /// The least outstanding requests that were seen.
         seen_from: f64,

@@ -38,7 +38,7 @@ pub(crate) enum PolicyCommand {
         tolerance: Tolerance,
         /// What the class has in any case (500iops, 5M): a reservation while the
         /// policy holds
-        #[arg(long, value_name = "RATE")]
+        #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
         floor: Option<Rate>,
         /// What becomes of the others if the target cannot be reached: they stay as
         /// slow as they are (none), each is held to a limit (limit=2M), or they are

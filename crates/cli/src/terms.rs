@@ -94,7 +94,7 @@ pub(crate) fn attained(class: &Class, pairs: &mut Pairs) {
         Attainment::Kept => return,
         Attainment::Idle => "it asks for nothing",
         Attainment::Limited => "a limit of its own leaves it no more",
-        Attainment::Sated => "it asks for no more",
+        Attainment::Sated => "it asks for less, or for fewer requests at a time",
         Attainment::Alone => "nobody else is there",
         Attainment::Sought => "others are slowed until it has all",
         Attainment::Lacking => "others are slowed as far as that helps",

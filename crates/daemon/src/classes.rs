@@ -128,7 +128,10 @@ impl Daemon {
             let entry = book.class(name)?;
             if entry.is_built_in() {
                 let message = format!("class {name} is built in and stays");
-                let hint = "remove its policies: `sterna policy list`";
+                let hint = match entry.policies.is_empty() {
+                    true => "it is for the copies of all migrations",
+                    false => "remove its policies: `sterna policy list`",
+                };
                 return Err(DaemonError::invalid(message).hint(hint));
             }
             if !with_policies && !entry.policies.is_empty() {

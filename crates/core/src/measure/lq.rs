@@ -58,6 +58,9 @@ const POINTS_MIN: usize = 12;
 const BINS_MIN: usize = 3;
 /// ... or such where the most outstanding is not this much more than the least.
 const SPREAD_MIN: f64 = 2.0;
+/// Nor are points of hardly more than one request at a time: nobody waited for anybody
+/// then, and a latency that grows, grows by something else.
+const Q_MIN: f64 = 2.0;
 /// A slope must be so many times its standard error to be told from none.
 const SURE: f64 = 4.0;
 /// The slopes of the two forms may differ by this factor.
@@ -99,7 +102,8 @@ pub enum LqFit {
         /// How many points there are.
         points: usize,
     },
-    /// The load was nearly always the same, or varied no more than by noise.
+    /// The load was nearly always the same, or hardly ever two requests at a time, or
+    /// varied no more than by noise.
     NoVariation {
         /// The least outstanding requests that were seen, and the most.
         seen: (f64, f64),
@@ -174,7 +178,8 @@ impl LqLine {
         let qs = || points.iter().map(|point| point.x);
         let seen = (qs().fold(f64::INFINITY, f64::min), qs().fold(0.0, f64::max));
         let middles = middles(&points);
-        if middles.len() < BINS_MIN || seen.1 < SPREAD_MIN * seen.0 {
+        let varied = middles.len() >= BINS_MIN && seen.1 >= SPREAD_MIN * seen.0;
+        if !varied || seen.1 < Q_MIN {
             return LqFit::NoVariation { seen };
         }
         let plain = Regression::of(&middles, |_| 1.0);

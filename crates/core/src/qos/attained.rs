@@ -26,8 +26,8 @@ pub enum Attainment {
     Kept,
     /// A limit of its own leaves it less.
     Limited,
-    /// It asks for less: it seldom has a request there, or has asked for no more when it
-    /// was answered sooner.
+    /// It asks for less: it seldom has a request there, or fewer at a time than when it
+    /// had all, or has asked for no more when it was answered sooner.
     Sated,
     /// It has less, with the datastore for itself: it asks for no more, or the datastore
     /// does no more.

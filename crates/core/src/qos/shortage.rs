@@ -46,6 +46,9 @@ const LEFT: (f64, f64) = (0.5, 0.8);
 /// So many times what a class had is more, and the inverse is less: seconds vary by less.
 const MORE: f64 = 1.2;
 
+/// And so many times is more by no chance of a second's.
+const MUCH_MORE: f64 = 1.4;
+
 /// A class that nothing was done for has much less than it had with less than this part of
 /// it: a neighbour has come. Its own ups and downs are smaller.
 const LOST: f64 = 0.6;
@@ -53,7 +56,8 @@ const LOST: f64 = 0.6;
 /// The part of a new second in what a class has.
 const SMOOTHING: f64 = 0.5;
 
-/// And in what is shown of it.
+/// And in what is shown of it, unless it is more than what is shown, or less: then it is
+/// another time that begins, and shall be seen in a few seconds.
 const SHOWN: f64 = 0.2;
 
 /// Who has only this part of its requests under way when others have less was answered
@@ -124,6 +128,8 @@ struct Trial {
     /// The class's requests under way before, and the fewest since.
     under_way: f64,
     fewest: f64,
+    /// Steps for which there have been as few as there can be.
+    at_least: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -209,7 +215,12 @@ impl Shortage {
     fn step(&mut self, at_device: f64, reserved: Reserved) {
         self.look(at_device, reserved);
         // Who asks for nothing has nothing at once.
-        let new = if reserved.does == 0.0 { 1.0 } else { SHOWN };
+        let near = self.does / MORE..=self.does * MORE;
+        let new = match reserved.does {
+            0.0 => 1.0,
+            does if near.contains(&does) => SHOWN,
+            _ => SMOOTHING,
+        };
         self.does += new * (reserved.does - self.does);
         self.state = self.state(at_device, &reserved);
     }
@@ -218,10 +229,12 @@ impl Shortage {
         let alone = reserved.present >= PRESENT && is_alone(at_device, reserved);
         let shown = self.does / self.rate.number().max(1) as f64;
         let tried = self.trial.is_some();
+        // Answered as soon as when it had all, it does not have less than nearly all.
+        let nearly = self.short == 0 && shown * LONGER >= LESS;
         match self.end {
             _ if reserved.does == 0.0 => Attainment::Idle,
             _ if reserved.limited => Attainment::Limited,
-            _ if reserved.has >= LESS || shown >= LESS => Attainment::Kept,
+            _ if reserved.has >= LESS || shown >= LESS || nearly => Attainment::Kept,
             _ if alone && !tried => Attainment::Alone,
             _ if self.short == 0 => Attainment::Sated,
             Some(end) if tried && end.why != Attainment::Lacking => Attainment::Sought,
@@ -235,7 +248,9 @@ impl Shortage {
         self.enough *= REMEMBERED;
         if has >= LESS {
             (self.trial, self.end) = (None, None);
-            self.enough = self.enough.max(took);
+            // What a limit keeps back does not say how soon it would have to be answered.
+            let longer = (took - self.enough).max(0.0);
+            self.enough += if reserved.limited { 0.0 } else { SMOOTHING * longer };
         }
         // Who has fewer under way than when it was tried, and does less, asks for less:
         // neighbours that come would leave it as many. In the end it is tried again.
@@ -257,7 +272,10 @@ impl Shortage {
         if let Some(end) = &mut self.end
             && self.here > end.here * MORE
         {
-            (end.left, end.of) = (end.left.min(AGAIN.0), AGAIN.0);
+            // Who asked for no more, and now does, does not wait at all.
+            let asks = end.why == Attainment::Sated && self.here > end.here * MUCH_MORE;
+            let left = if asks { 0 } else { AGAIN.0 };
+            (end.left, end.of) = (end.left.min(left), AGAIN.0);
         }
         let waits = |end: End| end.left > 0 && self.here > end.here * lost;
         if self.trial.is_none() && self.end.is_some_and(waits) {
@@ -275,11 +293,25 @@ impl Shortage {
         }
     }
 
+    /// Whether a trial found that it asks for less. Who has nearly all of it, and is
+    /// answered as soon as when it had all, may only have had a bad second.
+    fn asks_for_less(&self) -> bool {
+        let nearly_all = self.does * MORE > self.rate.number() as f64;
+        !nearly_all && self.end.is_some_and(|end| end.why == Attainment::Sated)
+    }
+
+    /// Whether it has more than is reserved for it, for some seconds already, and would
+    /// have with a request more of others there, too.
+    fn has_more(&self) -> bool {
+        let most = self.most.unwrap_or(MIN).max(MIN);
+        self.does * most / (most + 1.0) > self.rate.number() as f64 * MORE
+    }
+
     /// One step of a trial; `alone` if there is nobody else.
     fn press(&mut self, at_device: f64, alone: bool) {
         let now = At { most: self.most, here: self.here };
         let (under_way, fewest) = (self.under_way, self.under_way);
-        let new = Trial { before: now, best: now, under_way, fewest };
+        let new = Trial { before: now, best: now, under_way, fewest, at_least: 0 };
         let mut trial = self.trial.unwrap_or(new);
         trial.fewest = trial.fewest.min(under_way);
         if now.here > trial.best.here {
@@ -296,12 +328,15 @@ impl Shortage {
             // The best of many is better than the first by chance alone.
             trial.best = now;
         }
-        if alone || worse || sated || most <= least {
+        // What the last step brings is seen in the steps after it.
+        trial.at_least = if most <= least { trial.at_least + 1 } else { 0 };
+        if alone || worse || sated || trial.at_least > IN_A_ROW {
             return self.finish(trial, trial.tells(sated));
         }
         self.trial = Some(trial);
         if self.absent == 0 {
-            self.most = Some((most * self.here.clamp(LEFT.0, LEFT.1)).max(least));
+            let pressed = (most * self.here.clamp(LEFT.0, LEFT.1)).max(least);
+            self.most = Some(pressed.min(most));
         }
     }
 
@@ -312,6 +347,9 @@ impl Shortage {
         let of = self.end.map_or(0, |end| 2 * end.of).clamp(AGAIN.0, AGAIN.1);
         (self.most, self.trial) = (most, None);
         self.end = Some(End { here, under_way, why, left: of, of });
+        if self.asks_for_less() {
+            self.kept = 0;
+        }
     }
 
     /// Nothing is to be tried, with so many requests at the device.
@@ -319,12 +357,13 @@ impl Shortage {
         if let Some(end) = &mut self.end {
             end.left = end.left.saturating_sub(1);
         }
-        if self.kept > 0 {
+        if self.kept > 0 && !self.has_more() {
             self.kept -= 1;
             return;
         }
+        let unasked = self.absent > 0 || self.asks_for_less() || self.has_more();
         // More than twice of what comes is not what holds them back.
-        let let_go = if self.absent > 0 { LET_GO_UNASKED } else { LET_GO };
+        let let_go = if unasked { LET_GO_UNASKED } else { LET_GO };
         let most = self.most.map(|most| most * let_go);
         self.most = most.filter(|most| *most < 2.0 * at_device.max(MIN));
     }

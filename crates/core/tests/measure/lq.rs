@@ -88,6 +88,15 @@ fn one_load_is_no_line() {
 }
 
 #[test]
+fn what_is_slower_though_nobody_waits_for_anybody_is_no_line() {
+    let device = Device { unloaded: 1e5, slope: 2.2e6, noise: 0.1, spoiled: 0.0 };
+    for seed in 0..100 {
+        let (line, now) = device.learn(seed, 300, (0.03, 0.73));
+        assert!(matches!(line.fit(now), LqFit::NoVariation { .. }), "seed {seed}");
+    }
+}
+
+#[test]
 fn a_device_that_is_never_busy_has_no_known_peak() {
     let device = Device { unloaded: 1e5, slope: 0.0, noise: 0.1, spoiled: 0.0 };
     let mut flat = 0;

@@ -14,6 +14,10 @@ use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::local::Local;
 
+/// Seconds for which a reservation is lacking before there is a warning: a trial may end in
+/// the middle of a load that begins.
+const WARN_AFTER: u64 = 10;
+
 /// What a class has of its reservation, on which datastore that is so, and since when
 /// (seconds since 1970).
 #[derive(Clone, Debug)]
@@ -116,8 +120,9 @@ impl Daemon {
     pub(crate) fn lacking(&self) -> Vec<Warning> {
         let book = self.book();
         let lacking = |entry: &Entry| {
-            let Seen { attained, datastore, .. } = self.seen_of(entry)?;
-            if attained.state != Attainment::Lacking {
+            let Seen { attained, datastore, since } = self.seen_of(entry)?;
+            let lasts = clock::now().saturating_sub(since) >= WARN_AFTER;
+            if attained.state != Attainment::Lacking || !lasts {
                 return None;
             }
             let percent = attained.percent();

@@ -185,16 +185,16 @@ fn a_reservation_that_is_changed_a_little_is_not_lost_meanwhile() {
     }
 }
 
-/// A class of two clients, of which one comes late, beside a neighbour; and what was said
-/// of it.
+/// A class of all clients but the last, which is a neighbour; and what was said of it.
 #[derive(Default)]
 struct Together(WindowControl, Vec<Attained>);
 
 impl Controller for Together {
     fn step(&mut self, _now: Nanos, seen: Seen<'_>) -> Orders {
         let (class, terms) = (ClassId(1), terms(700));
-        let mut window = seen.clients[0].clone();
-        window.join(&seen.clients[1]);
+        let mut window = Window::default();
+        let (_, own) = seen.clients.split_last().expect("clients");
+        own.iter().for_each(|one| window.join(one));
         let reserved: Vec<_> =
             Reserved::of(class, &terms, &window, &window).into_iter().collect();
         let window = self.0.step(&seen.arrays[0], threshold(None), &reserved);
@@ -245,6 +245,96 @@ fn who_asks_for_less_than_when_it_was_tried_in_vain_gives_it_back() {
     assert!(late > 0.95 * before, "{late:.0} of {before:.0}");
     let sated = together.1[110..].iter().filter(|one| one.state == Attainment::Sated);
     assert!(sated.count() > 180, "{:?}", together.1[110]);
+}
+
+/// A limit in the other unit, far below what is reserved, until the hundredth second.
+struct Limited(Daemon);
+
+impl Controller for Limited {
+    fn step(&mut self, now: Nanos, seen: Seen<'_>) -> Orders {
+        let mut terms = terms(1000);
+        if now < Nanos::from_secs(100) {
+            terms.limit.bytes = Some(250 * 8192);
+        }
+        let own = &seen.clients[0];
+        let reserved = Reserved::of(ClassId(1), &terms, own, own);
+        let reserved: Vec<_> = reserved.into_iter().collect();
+        let window = self.0.window.step(&seen.arrays[0], threshold(None), &reserved);
+        self.0.said.extend(self.0.window.attained());
+        Orders { terms: vec![(0, terms)], windows: vec![(0, Some(window))] }
+    }
+}
+
+#[test]
+fn who_was_limited_and_then_asks_for_more_than_can_be_had_lacks_it() {
+    let clients = vec![client("limited", 8), client("neighbour", 64)];
+    let mut limited = Limited(Daemon::new(&[]));
+    world(clients, &mut limited);
+    let said = &limited.0.said;
+    let count = |from: usize, to: usize, state: Attainment| {
+        said[from..to].iter().filter(|one| one.state == state).count()
+    };
+    let lacking = count(110, 400, Attainment::Lacking);
+    println!("{lacking} s of 290 lacking, of {} said", said.len());
+    assert!(count(10, 90, Attainment::Limited) > 75);
+    assert!(lacking > 260, "{lacking} s");
+}
+
+#[test]
+fn a_reservation_that_is_lowered_gives_back_what_is_more_than_it() {
+    let clients = || vec![client("reserved", 8), client("neighbour", 64)];
+    let fresh = world(clients(), &mut Daemon::new(&[(0, 300)]));
+    let lowered = world(clients(), &mut Changed(Daemon::new(&[(0, 1000)]), 300));
+    let all = |series: &Series| {
+        let [from, to] = [115, 145].map(Nanos::from_secs);
+        [0, 1].map(|one| series.clients[one].between(from, to).iops())
+    };
+    let (fresh, lowered) = (all(&fresh), all(&lowered));
+    println!("{fresh:.0?} from the start, {lowered:.0?} lowered");
+    assert!(lowered[0] > 0.95 * 300.0, "{lowered:.0?}");
+    assert!(lowered[1] > 0.9 * fresh[1], "{lowered:.0?}, and {fresh:.0?}");
+}
+
+/// A class of which one client is there at a time, with all that is reserved for it.
+#[derive(Default)]
+struct InTurns(Together);
+
+impl Controller for InTurns {
+    fn step(&mut self, now: Nanos, seen: Seen<'_>) -> Orders {
+        let all = (0..seen.clients.len() - 1).map(|one| (one, terms(700))).collect();
+        Orders { terms: all, ..self.0.step(now, seen) }
+    }
+}
+
+#[test]
+fn who_had_all_and_asks_for_less_gives_it_back_and_has_it_again_at_once() {
+    let [less, more] = [100, 200].map(Nanos::from_secs);
+    let clients = || {
+        let busy = client("busy", 8).ending(less);
+        let open = open(100.0).starting(less).ending(more);
+        vec![busy, open, client("busy", 8).starting(more), client("neighbour", 64)]
+    };
+    let with = |controller: &mut dyn Controller| {
+        let plan = Plan { period: Nanos::from_secs(1), ..plan("old-fc", 300, clients()) };
+        World::run(plan, controller)
+    };
+    let between = |series: &Series, client: usize, from: u64, to: u64| {
+        let [from, to] = [from, to].map(Nanos::from_secs);
+        series.clients[client].between(from, to).iops()
+    };
+    let free = between(&with(&mut Uncontrolled), 3, 150, 200);
+    let mut turns = InTurns::default();
+    let series = with(&mut turns);
+    let had = between(&series, 0, 50, 100);
+    let given: Vec<f64> = (100..200)
+        .step_by(10)
+        .map(|at| between(&series, 3, at, at + 10) / free)
+        .collect();
+    let again = between(&series, 2, 205, 260);
+    println!("had {had:.0} of 700, then {given:.2?} given back, and {again:.0} again");
+    assert!(had > 0.97 * 700.0, "{had:.0}");
+    assert!(given[5..].iter().all(|part| *part > 0.9), "{given:.2?}");
+    assert!(again > 0.97 * 700.0, "{again:.0}");
 }
 
 /// A device that takes so long for a request, whatever else is there, for a second in
