@@ -339,6 +339,22 @@ fn every_datastore_that_goes_offline_is_a_warning_until_it_is_back() {
     until("no warning to be left", HANGS, || warnings(&stage).is_empty().then_some(()));
 }
 
+#[test]
+fn a_datastore_that_is_full_is_a_warning_before_a_thin_disk_finds_out() {
+    let Some(stage) = Stage::given_root(&["losetup", "mkfs.ext4"]) else { return };
+    let tiny = stage.tiny_fs("tiny", 64 * MIB);
+    stage.daemon.sterna("disk create a --size 32M --on tiny").ok();
+    assert_eq!(warnings(&stage), Vec::<Value>::new());
+    let ballast = tiny.fill_up();
+    let warned = warnings(&stage);
+    assert_eq!(warned.len(), 1, "{warned:#?}");
+    assert_eq!(warned[0]["about"], "datastore tiny");
+    let message = warned[0]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("full") && message.contains("disk a"), "{message}");
+    std::fs::remove_file(&ballast).expect("make room");
+    assert_eq!(warnings(&stage), Vec::<Value>::new());
+}
+
 /// What somebody should look at.
 #[track_caller]
 fn warnings(stage: &Stage) -> Vec<Value> {

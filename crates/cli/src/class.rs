@@ -2,7 +2,7 @@
 
 use clap::{ArgGroup, Subcommand};
 use sterna_api::{ChangeClass, Class, CreateClass, Rate};
-use sterna_core::qos::{self, SHARES_MAX};
+use sterna_core::qos;
 
 use crate::args::NameArg;
 use crate::connect::Link;
@@ -24,8 +24,7 @@ pub(crate) enum ClassCommand {
         disks: Vec<String>,
         /// Its part of what reservations leave, against the shares of the others
         /// [default: 1000]
-        #[arg(long, value_name = "NUMBER", allow_negative_numbers = true,
-            value_parser = clap::value_parser!(u32).range(1..=SHARES_MAX.into()))]
+        #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
         shares: Option<u32>,
         /// What it gets before anybody gets more than theirs (500iops, 20M)
         #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
@@ -56,8 +55,7 @@ pub(crate) enum ClassCommand {
         /// Its name
         name: String,
         /// Its part of what reservations leave, against the shares of the others
-        #[arg(long, value_name = "NUMBER", allow_negative_numbers = true,
-            value_parser = clap::value_parser!(u32).range(1..=SHARES_MAX.into()))]
+        #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
         shares: Option<u32>,
         /// What it gets before anybody gets more than theirs (500iops, 20M), or
         /// `none`

@@ -3,16 +3,24 @@
 //! A warning is about what the lists show as out of order, and comes from where
 //! they have it: a monitor that counts warnings misses nothing that people see.
 
-use sterna_api::{Counts, CruisePhase, GuardState, Guarding, Policy, Standing, Warning};
-use sterna_core::Nanos;
+use sterna_api::{
+    Counts, CruisePhase, GuardState, Guarding, Policy, Provision, Standing, Warning,
+};
+use sterna_core::{Bytes, Nanos};
+use sterna_engine::datastore::{Location, Space};
 
 use crate::daemon::Daemon;
 use crate::error::Result;
 use crate::local::Local;
+use crate::shelf::Shelf;
 use crate::store::DiskRecord;
 
 /// How many disks a warning names: a line of names of common length.
 const NAMED: usize = 5;
+
+/// A datastore of which no more than one so-many-th is free is full: file systems keep
+/// about as much for themselves.
+const FULL: u64 = 100;
 
 impl Daemon {
     /// Everything, counted, with the warnings.
@@ -53,11 +61,24 @@ impl Daemon {
                 let hint = "reserve less, or move disks of these classes away".into();
                 warnings.push(Warning { about, message, hint });
             }
-            let Err(problem) = found else { continue };
             let name = shelf.name();
             let on_it = disks.iter().filter(|disk| disk.datastore == name);
-            let on_it: Vec<&str> = on_it.map(|disk| disk.name.as_str()).collect();
-            warnings.push(offline(name, &problem, &on_it));
+            let named = |disk: &DiskRecord| disk.name.clone();
+            match found {
+                Ok(space) if is_shared(&shelf) => {
+                    let thin = on_it.filter(|it| it.provision == Provision::Thin);
+                    warnings.extend(full(
+                        name,
+                        space,
+                        &thin.map(named).collect::<Vec<_>>(),
+                    ));
+                }
+                Ok(_) => {}
+                Err(problem) => {
+                    let on_it: Vec<String> = on_it.map(named).collect();
+                    warnings.push(offline(name, &problem, &on_it));
+                }
+            }
         }
     }
 
@@ -108,8 +129,31 @@ impl Daemon {
     }
 }
 
+/// Whether images share its room. A device, or an export, is all its image's.
+fn is_shared(shelf: &Shelf) -> bool {
+    match shelf.record().location {
+        Location::Directory(_) | Location::Array(_) => true,
+        Location::Device(_) | Location::Nbd(_) => false,
+    }
+}
+
+/// A datastore is full, and these disks on it have not all of their room yet.
+fn full(name: &str, space: Space, thin: &[String]) -> Option<Warning> {
+    let Space { capacity, free } = space;
+    let disks = on_it(thin).filter(|_| free <= capacity / FULL)?;
+    Some(Warning {
+        about: format!("datastore {name}"),
+        message: format!(
+            "full: {} of {} are free, and writes of {disks} fail where room is needed",
+            Bytes(free),
+            Bytes(capacity)
+        ),
+        hint: "make room there, or move disks to another datastore".into(),
+    })
+}
+
 /// A datastore is offline, and these disks are on it.
-fn offline(name: &str, problem: &str, disks: &[&str]) -> Warning {
+fn offline(name: &str, problem: &str, disks: &[String]) -> Warning {
     let about = format!("datastore {name}");
     let message = match on_it(disks) {
         Some(disks) => format!("offline, with {disks} on it: {problem}"),
@@ -162,7 +206,7 @@ fn missed(migration: u64, fares: &Guarding) -> Option<Warning> {
 }
 
 /// Disks by name, as many as a line holds.
-fn on_it(disks: &[&str]) -> Option<String> {
+fn on_it(disks: &[String]) -> Option<String> {
     let (named, others) = disks.split_at(disks.len().min(NAMED));
     let names = named.join(", ");
     match (named.len(), others.len()) {
@@ -241,8 +285,26 @@ mod tests {
     }
 
     #[test]
+    fn a_full_datastore_names_the_disks_that_need_room_there() {
+        let full = |free: u64, thin: &[&str]| {
+            let thin: Vec<String> = thin.iter().map(ToString::to_string).collect();
+            let capacity = 1 << 30;
+            full("slow", Space { capacity, free }, &thin).map(|it| it.message)
+        };
+        let message = "full: 8.00 MiB of 1.00 GiB are free, and writes of disk a fail where \
+                       room is needed";
+        assert_eq!(full(8 << 20, &["a"]).as_deref(), Some(message));
+        assert_eq!(full(8 << 20, &[]), None);
+        assert_eq!(full(11 << 20, &["a"]), None);
+    }
+
+    #[test]
     fn an_offline_datastore_names_its_disks_but_not_hundreds_of_them() {
-        let message = |disks: &[&str]| offline("slow", "gone", disks).message;
+        let names = |disks: &[&str]| disks.iter().map(ToString::to_string).collect();
+        let message = |disks: &[&str]| {
+            let disks: Vec<String> = names(disks);
+            offline("slow", "gone", &disks).message
+        };
         assert_eq!(message(&[]), "offline: gone");
         assert_eq!(message(&["a"]), "offline, with disk a on it: gone");
         assert_eq!(message(&["a", "b"]), "offline, with disks a, b on it: gone");
