@@ -10,6 +10,20 @@ use sterna_tests::wait::seconds;
 use sterna_tests::{Answer, CheckerOptions, Daemon, MIB, Stage, checker};
 
 #[test]
+fn a_directory_that_is_a_datastore_already_is_refused_by_whatever_path() {
+    let stage = Stage::new();
+    let link = stage.scratch.path("link");
+    std::os::unix::fs::symlink(&stage.here, &link).expect("make a link");
+    for location in
+        [format!("{}", link.display()), format!("array://old-fc?path={}", link.display())]
+    {
+        let answer = stage.daemon.sterna(&format!("datastore add again {location}"));
+        answer.fails_with(&["is datastore here already"]);
+    }
+    stage.daemon.sterna("datastore show again").fails_with(&["again"]);
+}
+
+#[test]
 fn unknown_names_are_refused_by_name() {
     let stage = Stage::new();
     stage.disk("a", MIB);

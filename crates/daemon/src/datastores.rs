@@ -1,6 +1,7 @@
 //! Datastores, as the API's requests see them.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sterna_api::{AddDatastore, Datastore, DatastoreKind, NAME_RULE, is_name};
 use sterna_engine::Shape;
@@ -48,6 +49,13 @@ fn place(location: &Location) -> String {
     }
 }
 
+/// This place is a datastore already.
+fn taken(location: &Location, datastore: &str) -> DaemonError {
+    let message = format!("{} is datastore {datastore} already", place(location));
+    let hint = "two datastores in one place would take each other for strangers";
+    DaemonError::in_use(message).hint(hint)
+}
+
 impl Daemon {
     /// All datastores, by name.
     pub(crate) fn list_datastores(&self) -> Result<Vec<Datastore>> {
@@ -79,6 +87,11 @@ impl Daemon {
         shelf.open().map_err(|error| {
             error.hint("nothing was added: put that right, and add it again")
         })?;
+        // A link or a mount leads to it by another path.
+        let same = |other: &Arc<Shelf>| other.is_same_directory(&shelf);
+        if let Some(known) = self.all_shelves().into_iter().find(same) {
+            return Err(taken(&shelf.record().location, known.name()));
+        }
         self.store.add_datastore(record)?;
         lock(&self.shelves).insert(name.clone(), shelf.clone());
         let location = &shelf.record().location;
@@ -130,10 +143,7 @@ impl Daemon {
                 return Err(DaemonError::exists("datastore", name));
             }
             if known.location.is_same_place(location) {
-                let place = place(location);
-                let message = format!("{place} is datastore {} already", known.name);
-                let hint = "two datastores in one place would take each other's room";
-                return Err(DaemonError::in_use(message).hint(hint));
+                return Err(taken(location, &known.name));
             }
         }
         Ok(())

@@ -151,15 +151,24 @@ impl Shelf {
     /// Whether its images and another's are on one file system, as far as they say so in
     /// time.
     pub(crate) fn is_beside(&self, other: &Shelf) -> bool {
-        let mine = self.file_system();
-        mine.is_some() && mine == other.file_system()
+        let file_system = |one: &Shelf| one.inode().map(|(device, _)| device);
+        let mine = file_system(self);
+        mine.is_some() && mine == file_system(other)
     }
 
-    /// The file system that its images are on.
-    fn file_system(&self) -> Option<u64> {
+    /// Whether both are one directory, by whatever paths, as far as they say so in time.
+    pub(crate) fn is_same_directory(&self, other: &Shelf) -> bool {
+        let mine = self.inode();
+        mine.is_some() && mine == other.inode()
+    }
+
+    /// The directory that its images are in: the number of its file system, and its own
+    /// there.
+    fn inode(&self) -> Option<(u64, u64)> {
         let directory = self.record.location.directory()?.to_owned();
         let asked = self.patience.ask(FIGURE, move || directory.metadata());
-        asked.answer()?.ok().map(|metadata| metadata.dev())
+        let metadata = asked.answer()?.ok()?;
+        Some((metadata.dev(), metadata.ino()))
     }
 
     /// The images that have a sidecar, and whether another program has locked them,
