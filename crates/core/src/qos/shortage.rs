@@ -46,7 +46,11 @@ const LEFT: (f64, f64) = (0.5, 0.8);
 /// So many times what a class had is more, and the inverse is less: seconds vary by less.
 const MORE: f64 = 1.2;
 
-/// And so many times is more by no chance of a second's.
+/// Of requests that come by chance, the smoothed count of seconds is more than another by
+/// this many roots of it once in a hundred times.
+const CHANCE: f64 = 2.0;
+
+/// And so many times is more by no chance at all.
 const MUCH_MORE: f64 = 1.4;
 
 /// A class that nothing was done for has much less than it had with less than this part of
@@ -148,10 +152,12 @@ struct End {
 }
 
 impl Trial {
-    /// Why the class has no more than it had, if it asked for no more in the end or not.
-    fn tells(&self, sated: bool) -> Attainment {
+    /// Why the class has no more than it had, if it asked for no more in the end or not,
+    /// and does so much.
+    fn tells(&self, sated: bool, does: f64) -> Attainment {
         let fewer = self.fewest <= FEWER * self.under_way;
-        match sated || fewer && self.best.here < self.before.here * MORE {
+        let more = MORE.max(1.0 + CHANCE / does.max(1.0).sqrt());
+        match (sated || fewer) && self.best.here < self.before.here * more {
             true => Attainment::Sated,
             false => Attainment::Lacking,
         }
@@ -235,12 +241,17 @@ impl Shortage {
         let tried = self.trial.is_some();
         // Answered as soon as when it had all, it does not have less than nearly all.
         let nearly = self.short == 0 && shown * LONGER >= LESS;
+        // Whoever does as much as when it lacked the rest lacks it still, though its
+        // requests are answered as soon as those of more at a time were.
+        let lacks =
+            |end: End| end.why == Attainment::Lacking && reserved.here * MORE > end.here;
+        let asks = self.short > 0 || self.end.is_some_and(lacks);
         match self.end {
             _ if reserved.does == 0.0 => Attainment::Idle,
             _ if reserved.limited => Attainment::Limited,
             _ if reserved.has >= LESS || shown >= LESS || nearly => Attainment::Kept,
             _ if alone && !tried => Attainment::Alone,
-            _ if self.short == 0 => Attainment::Sated,
+            _ if !asks => Attainment::Sated,
             Some(end) if tried && end.why != Attainment::Lacking => Attainment::Sought,
             Some(end) => end.why,
             None => Attainment::Sought,
@@ -335,7 +346,7 @@ impl Shortage {
         // What the last step brings is seen in the steps after it.
         trial.at_least = if most <= least { trial.at_least + 1 } else { 0 };
         if alone || worse || sated || trial.at_least > IN_A_ROW {
-            return self.finish(trial, trial.tells(sated));
+            return self.finish(trial, trial.tells(sated, self.does));
         }
         self.trial = Some(trial);
         if self.absent == 0 {

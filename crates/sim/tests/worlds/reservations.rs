@@ -337,6 +337,22 @@ fn who_had_all_and_asks_for_less_gives_it_back_and_has_it_again_at_once() {
     assert!(again > 0.97 * 700.0, "{again:.0}");
 }
 
+#[test]
+fn who_had_all_with_many_at_a_time_lacks_it_with_one() {
+    let later = Nanos::from_secs(100);
+    let busy = client("busy", 8).ending(later);
+    let clients = vec![busy, client("one", 1).starting(later), client("neighbour", 64)];
+    let plan = Plan { period: Nanos::from_secs(1), ..plan("old-fc", 400, clients) };
+    let mut turns = InTurns::default();
+    World::run(plan, &mut turns);
+    let said = &turns.0.1;
+    assert_eq!(said[95].state, Attainment::Kept);
+    let count = |state| said[110..].iter().filter(|one| one.state == state).count();
+    let (lacking, sought) = (count(Attainment::Lacking), count(Attainment::Sought));
+    println!("{lacking} s of 290 lacking, {sought} sought");
+    assert!(lacking > 260 && sought < 15, "{lacking} s, {sought} s");
+}
+
 /// A device that takes so long for a request, whatever else is there, for a second in
 /// which these were there.
 fn flat(millis: u64, there: f64) -> Window {
