@@ -20,6 +20,7 @@ mod scheduler;
 mod shortage;
 mod slots;
 mod terms;
+mod trial;
 mod window;
 
 pub use attained::{Attained, Attainment};

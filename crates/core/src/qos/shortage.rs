@@ -27,6 +27,7 @@ use super::attained::{Attained, Attainment};
 use super::class::ClassId;
 use super::reserved::Reserved;
 use super::terms::Rate;
+use super::trial::{At, End, FEWER, MORE, Trial};
 
 /// Less than this part of what is reserved is less: seconds vary by as much.
 const LESS: f64 = 0.97;
@@ -43,14 +44,7 @@ const IN_A_ROW: u32 = 2;
 /// this and no more: more than half at once might be too much, and a little is not seen.
 const LEFT: (f64, f64) = (0.5, 0.8);
 
-/// So many times what a class had is more, and the inverse is less: seconds vary by less.
-const MORE: f64 = 1.2;
-
-/// Of requests that come by chance, the smoothed count of seconds is more than another by
-/// this many roots of it once in a hundred times.
-const CHANCE: f64 = 2.0;
-
-/// And so many times is more by no chance at all.
+/// So many times what a class had is more by no chance at all.
 const MUCH_MORE: f64 = 1.4;
 
 /// A class that nothing was done for has much less than it had with less than this part of
@@ -63,10 +57,6 @@ const SMOOTHING: f64 = 0.5;
 /// And in what is shown of it, unless it is more than what is shown, or less: then it is
 /// another time that begins, and shall be seen in a few seconds.
 const SHOWN: f64 = 0.2;
-
-/// Who has only this part of its requests under way when others have less was answered
-/// sooner, and has asked for no more: else it would have as many.
-const FEWER: f64 = 0.8;
 
 /// Fewer would leave a device idle between two requests.
 const MIN: f64 = 2.0;
@@ -120,48 +110,6 @@ struct Shortage {
     trial: Option<Trial>,
     /// What a trial came to that did not bring all of it.
     end: Option<End>,
-}
-
-/// How many were let to it when it had so much.
-#[derive(Clone, Copy, Debug)]
-struct At {
-    most: Option<f64>,
-    here: f64,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Trial {
-    before: At,
-    best: At,
-    /// The class's requests under way before, and the fewest since.
-    under_way: f64,
-    fewest: f64,
-    /// Steps for which there have been as few as there can be.
-    at_least: u32,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct End {
-    here: f64,
-    /// Its requests under way then, and why it has no more.
-    under_way: f64,
-    why: Attainment,
-    /// Steps until it is tried again, and how many they were.
-    left: u32,
-    of: u32,
-}
-
-impl Trial {
-    /// Why the class has no more than it had, if it asked for no more in the end or not,
-    /// and does so much.
-    fn tells(&self, sated: bool, does: f64) -> Attainment {
-        let fewer = self.fewest <= FEWER * self.under_way;
-        let more = MORE.max(1.0 + CHANCE / does.max(1.0).sqrt());
-        match (sated || fewer) && self.best.here < self.before.here * more {
-            true => Attainment::Sated,
-            false => Attainment::Lacking,
-        }
-    }
 }
 
 impl Shortages {
@@ -277,7 +225,7 @@ impl Shortage {
         self.absent = if asks { 0 } else { self.absent + 1 };
         if has >= LESS || self.trial.is_none() && self.absent > 0 {
             self.short = 0;
-            return self.let_go(at_device);
+            return self.let_go(at_device, has);
         }
         let new = if self.short == 0 { 1.0 } else { SMOOTHING };
         self.here += new * (here - self.here);
@@ -294,7 +242,7 @@ impl Shortage {
         }
         let waits = |end: End| end.left > 0 && self.here > end.here * lost;
         if self.trial.is_none() && self.end.is_some_and(waits) {
-            return self.let_go(at_device);
+            return self.let_go(at_device, has);
         }
         let alone = is_alone(at_device, &reserved);
         if self.short >= IN_A_ROW && alone && self.trial.is_none() {
@@ -302,7 +250,7 @@ impl Shortage {
             let why = Attainment::Alone;
             let (here, under_way) = (self.here, self.under_way);
             self.end = Some(End { here, under_way, why, left: 0, of });
-            self.let_go(at_device);
+            self.let_go(at_device, has);
         } else if self.short >= IN_A_ROW {
             self.press(at_device, alone);
         }
@@ -367,13 +315,15 @@ impl Shortage {
         }
     }
 
-    /// Nothing is to be tried, with so many requests at the device.
-    fn let_go(&mut self, at_device: f64) {
+    /// Nothing is to be tried, with so many requests at the device, and so much of the
+    /// reservation.
+    fn let_go(&mut self, at_device: f64, has: f64) {
         if let Some(end) = &mut self.end {
             end.left = end.left.saturating_sub(1);
         }
         if self.kept > 0 && !self.has_more() {
-            let step = if self.absent > 0 { UNASKED } else { 1 };
+            let unasked = self.absent > 0 && has < LESS;
+            let step = if unasked { UNASKED } else { 1 };
             self.kept = self.kept.saturating_sub(step);
             return;
         }
