@@ -159,6 +159,15 @@ impl Bucket {
         found.map_or(now, |State { full_at, .. }| now.max(self.start(full_at)))
     }
 
+    /// Gives back what a request took that does not start. Those that took after it
+    /// start when they were told.
+    pub fn give(&self, units: u64) {
+        self.step(|state| {
+            let price = price(self.rate_of(state)?, units);
+            Some(State { full_at: state.full_at.saturating_sub(price.0), ..state })
+        });
+    }
+
     /// How long it takes until it is full, if that took `left` at the old rate.
     fn left(&self, left: u64, old: u64, new: u64) -> u64 {
         let at_new = |span: u64| {
@@ -226,6 +235,19 @@ mod tests {
         // owes 2288, which takes 2288 us; from then on 4096 us each.
         let expected = [0, 0, 0, 2_288_000, 6_384_000, 10_480_000];
         assert_eq!(starts(1_000_000, 4096, 6), expected);
+    }
+
+    #[test]
+    fn what_is_given_back_is_there_for_the_next_and_no_more_than_that() {
+        let bucket = Bucket::new(1);
+        let take = |now: u64| bucket.take(Nanos(now), 1).0;
+        assert_eq!([take(0), take(0)], [0, 990_000_000]);
+        bucket.give(1);
+        assert_eq!(take(0), 990_000_000);
+        // Nobody owes anything any more: what is given back then is not kept.
+        (0..9).for_each(|_| bucket.give(1));
+        assert_eq!([take(5 * SECOND), take(5 * SECOND)], [5 * SECOND, 5_990_000_000]);
+        Bucket::default().give(1);
     }
 
     #[test]

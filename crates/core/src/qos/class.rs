@@ -119,6 +119,12 @@ impl Class {
         self.bytes.take(now, cost.bytes).max(self.requests.take(now, 1))
     }
 
+    /// Gives back what a request took that does not start.
+    pub(super) fn give_limits(&self, cost: Cost) {
+        self.bytes.give(cost.bytes);
+        self.requests.give(1);
+    }
+
     /// How long a request waits at most that has its turn, if no other takes: what a
     /// turn that was given under other terms is cut to.
     pub(super) fn longest_turn(&self, cost: Cost) -> Nanos {

@@ -24,6 +24,14 @@ pub(super) struct Waiting<T> {
     pub(super) arrived: Nanos,
 }
 
+/// The flow whose request has taken from the limits, what it took, and when it may start.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    flow: u32,
+    cost: Cost,
+    at: Nanos,
+}
+
 /// A class, as one scheduler sees it.
 #[derive(Debug)]
 pub(super) struct Member {
@@ -33,8 +41,7 @@ pub(super) struct Member {
     pub(super) permits: u32,
     /// Flows with requests that wait.
     waiting: Vec<u32>,
-    /// The flow whose request has taken from the limits, and when it may start.
-    turn: Option<(u32, Nanos)>,
+    turn: Option<Turn>,
     /// What the device takes for a request, smoothed.
     pub(super) service: Nanos,
     /// To the places of the class.
@@ -195,7 +202,7 @@ impl<T> Flows<T> {
         let head_of = |id: u32| flow_of(id).and_then(|flow| flow.queue.front());
         let class = &member.stake.class;
         let held = class.response().since(member.service);
-        let (flow, turn) = match member.turn {
+        let turn = match member.turn {
             Some(turn) => turn,
             None => {
                 let rank = |id: &u32| {
@@ -213,12 +220,12 @@ impl<T> Flows<T> {
                 if due > now {
                     return Some((first, due, *arrived));
                 }
-                (first, class.take_limits(now, *cost))
+                Turn { flow: first, cost: *cost, at: class.take_limits(now, *cost) }
             }
         };
-        member.turn = Some((flow, turn));
-        let arrived = head_of(flow)?.arrived;
-        Some((flow, turn.max(arrived.plus(held)), arrived))
+        member.turn = Some(turn);
+        let arrived = head_of(turn.flow)?.arrived;
+        Some((turn.flow, turn.at.max(arrived.plus(held)), arrived))
     }
 
     /// Where a flow's next request begins among those of its class.
@@ -252,12 +259,9 @@ impl<T> Flows<T> {
     /// Cuts turns that were given to what a request waits for its turn now.
     pub(super) fn cut_turns(&mut self, now: Nanos) {
         for member in self.classes.iter_mut().flatten() {
-            let Some((flow, at)) = member.turn else { continue };
-            let head = self.flows[flow as usize].as_ref();
-            let cost = head.and_then(|flow| flow.queue.front()).map(|head| head.cost);
-            let longest =
-                cost.map_or(Nanos(0), |cost| member.stake.class.longest_turn(cost));
-            member.turn = Some((flow, at.min(now.plus(longest))));
+            let Some(turn) = &mut member.turn else { continue };
+            let longest = member.stake.class.longest_turn(turn.cost);
+            turn.at = turn.at.min(now.plus(longest));
         }
     }
 
@@ -281,11 +285,11 @@ impl<T> Flows<T> {
         self.end_turn(class, flow);
     }
 
-    /// The request that has a flow's turn is gone.
+    /// The request that has a flow's turn is gone: what it took is there for the next.
     fn end_turn(&mut self, class: u32, flow: u32) {
         let Some(member) = self.class_mut(class) else { return };
-        if member.turn.is_some_and(|(of, _)| of == flow) {
-            member.turn = None;
+        if let Some(turn) = member.turn.take_if(|turn| turn.flow == flow) {
+            member.stake.class.give_limits(turn.cost);
         }
     }
 

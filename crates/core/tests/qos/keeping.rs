@@ -1,8 +1,12 @@
 //! What the scheduler keeps, for whatever mix of classes, schedulers and clients.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use sterna_core::Nanos;
-use sterna_core::qos::{Goal, Limit, Rate, Terms};
+use sterna_core::qos::{
+    Class, ClassId, Cost, Goal, Limit, Pool, Rate, SHARES, Scheduler, Terms,
+};
 
 use super::world::{Client, World, busy};
 
@@ -31,6 +35,30 @@ fn a_limit_in_requests_holds_for_the_class_as_a_whole() {
     let (first, second) = (rates[0].0, rates[1].0);
     assert!((first + second - 100.0).abs() < 1.0, "{rates:?}");
     assert!((first - second).abs() < 2.0, "in turns: {rates:?}");
+}
+
+#[test]
+fn who_leaves_gives_back_what_it_took_from_a_limit() {
+    let (pool, class) = (Arc::new(Pool::default()), Arc::new(Class::default()));
+    class.set_terms(Nanos(0), &limited(Goal::Requests(1)));
+    let mut scheduler = Scheduler::new(Arc::clone(&pool), 0);
+    let flow = scheduler.add_flow(&pool.stake(ClassId(1), &class), SHARES);
+    for item in 0..5 {
+        let cost = Cost { bytes: 4096 };
+        assert!(scheduler.arrive(Nanos(0), flow, cost, item).is_none());
+    }
+    let mut next = |now: Nanos, gone: &[i32]| {
+        let started = scheduler.next(now).map(|(item, _)| item);
+        scheduler.take_waiting(flow, |item| gone.contains(item));
+        started
+    };
+    assert_eq!(next(Nanos(0), &[]), Some(0));
+    // Each has its turn when the one before it leaves.
+    for gone in [1, 2, 3] {
+        assert_eq!(next(Nanos(0), &[gone]), None);
+    }
+    assert_eq!(next(Nanos(0), &[]), None);
+    assert_eq!(next(Nanos::from_secs(1), &[]), Some(4));
 }
 
 #[test]
