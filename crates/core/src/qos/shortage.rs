@@ -4,7 +4,8 @@
 //! Where the datastore takes all that comes and is not slow by that, nobody waits, and it
 //! serves everybody in an order of its own. So while a class has less than its
 //! reservation, though it always has requests there, fewer are let to it at once, step by
-//! step. What brought it the reservation is kept for a minute, and then let go slowly.
+//! step. What brought it the reservation is kept for a minute, and then let go slowly; what
+//! it does not ask for, or has more than all of, sooner.
 //!
 //! A class may also have less because it asks for no more, however soon it is answered, or
 //! because the datastore does no more. So a trial has an end: where it does not help any
