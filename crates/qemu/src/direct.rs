@@ -349,7 +349,12 @@ fn drive_of(
     image: String,
     inserted: Inserted,
 ) -> Drive {
-    let unmovable = unmovable(&inserted);
+    // Whatever else is in the way, without a name there is nothing to speak of.
+    let is_unnamed = inserted.node.as_ref() == Some(&device);
+    let unmovable = match unmovable(&inserted) {
+        None if is_unnamed => Some(Unmovable::Unnamed),
+        found => found,
+    };
     let Inserted { node, driver, cache, detect_zeroes, read_only, .. } = inserted;
     let cluster_size = inserted.image.cluster_size;
     Drive {

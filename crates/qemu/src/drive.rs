@@ -53,6 +53,8 @@ pub enum Unmovable {
     Snapshots,
     /// Bitmaps that backups go by would be left behind.
     Bitmaps,
+    /// It goes by the name of its node alone, and a move gives it another node.
+    Unnamed,
 }
 
 impl fmt::Display for Unmovable {
@@ -68,6 +70,11 @@ impl fmt::Display for Unmovable {
             Unmovable::Bitmaps => {
                 "it has bitmaps that backups go by, which would be left behind: remove \
                  them first (the next backup is a full one)"
+            }
+            Unmovable::Unnamed => {
+                "its device has no id, so it could not be told from others after the \
+                 move: start the machine with an id= for it (`-device \
+                 virtio-blk-pci,id=vda,...`)"
             }
         })
     }

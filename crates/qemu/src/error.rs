@@ -40,17 +40,23 @@ impl QemuError {
     /// Whether the machine is not there any more: it was shut down, or it died.
     pub fn is_gone(&self) -> bool {
         match self {
-            QemuError::Qmp(QmpError::Gone | QmpError::Connect { .. }) => true,
+            QemuError::Qmp(QmpError::Gone | QmpError::Connect { nobody: true, .. }) => {
+                true
+            }
             QemuError::Virsh(error) => error.is_off(),
             _ => false,
         }
     }
 
-    /// Whether the machine was asked and did not answer.
+    /// Whether the machine could not be asked, or did not answer: it may be there.
     pub fn is_silent(&self) -> bool {
         match self {
-            QemuError::Qmp(QmpError::Silent { .. } | QmpError::NoGreeting { .. }) => true,
-            QemuError::Virsh(error) => matches!(error, VirshError::Silent { .. }),
+            QemuError::Qmp(
+                QmpError::Silent { .. }
+                | QmpError::NoGreeting { .. }
+                | QmpError::Connect { nobody: false, .. },
+            ) => true,
+            QemuError::Virsh(error) => error.is_silent(),
             _ => false,
         }
     }

@@ -120,10 +120,7 @@ impl Managed {
     }
 
     pub(crate) async fn look(&self, copy: &Copy) -> Result<CopyState, QemuError> {
-        let job = self.virsh.job(&self.domain, &copy.device).await?;
-        if let Some(job) = job.filter(|job| job.done < job.total) {
-            return Ok(CopyState::Copying { done: job.done, total: job.total });
-        }
+        // Whose job it is, the figures do not say: the mirror's place does.
         let domain = self.virsh.domain(&self.domain).await?;
         let Some(disk) = domain.disk(&copy.device) else {
             return Ok(CopyState::Unknown);
@@ -134,8 +131,9 @@ impl Managed {
             Some(mirror) if mirror.place.as_deref() != to => CopyState::Unknown,
             Some(mirror) if mirror.ready => CopyState::Ready,
             Some(_) => {
-                let total = job.map_or(0, |job| job.total);
-                CopyState::Copying { done: total, total }
+                let job = self.virsh.job(&self.domain, &copy.device).await?;
+                let (done, total) = job.map_or((0, 0), |job| (job.done, job.total));
+                CopyState::Copying { done, total }
             }
             None if disk.source.as_deref() == to => CopyState::Ended(None),
             None => CopyState::Unknown,

@@ -5,7 +5,7 @@
 //! one with the smallest tag is next (where other threads have brought the class's time
 //! past several of them, the one that had the least); it takes from the class's limits
 //! once, and keeps its turn until its request starts, or is taken out: then what it has
-//! taken has cost what it cost. A request that has not taken as long as the class's
+//! taken goes back, for the next one. A request that has not taken as long as the class's
 //! requests must has no turn yet: those of other flows that have go before it.
 
 use std::collections::VecDeque;

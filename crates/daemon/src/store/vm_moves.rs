@@ -223,7 +223,8 @@ impl Store {
         self.set(id, sql, Some(to_json(guard)))
     }
 
-    /// The move has ended.
+    /// The move has ended. One that is given up while it switches over ends at once: at no
+    /// moment is it one whose destination holds but a part of a copy.
     pub(crate) fn vm_move_ends(
         &self,
         id: u64,
@@ -231,6 +232,14 @@ impl Store {
         ending: Ending,
     ) -> Result<(), StoreError> {
         self.transact(move |transaction| {
+            let sql = "SELECT step FROM vm_moves WHERE id = ?";
+            let now = transaction
+                .query_row(sql, [to_sql(id)], |row| parsed::<Step>(row, "step"))
+                .optional()
+                .map_err(cannot("look up a move"))?;
+            if step == Step::Cancelled && now == Some(Step::Switching) {
+                advance(transaction, id, Step::Copying)?;
+            }
             advance(transaction, id, step)?;
             let sql = "UPDATE vm_moves SET ended = ?, note = ?, application = ?,
                        report = ? WHERE id = ?";

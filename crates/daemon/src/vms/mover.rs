@@ -16,8 +16,10 @@
 //! **Failures.** Before `switching`, a machine that has died or does not answer ends the
 //! move: the source is the truth, and the destination goes. What such a machine still has
 //! of the copy is given up as soon as it answers again ([`Mover::tidy`]). From `switching`
-//! on a machine that does not answer is waited for. One that has died by then may have
-//! had its last writes on either side: both images are kept, and it is said.
+//! on a machine that does not answer is waited for. One that has died by then, or knows
+//! nothing of the copy, may have had its last writes on either side: both images are kept,
+//! and it is said. The destination goes only where QEMU itself says that the copy ended
+//! before it switched over.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -48,7 +50,7 @@ mod files;
 /// How often QEMU is looked at: as often as disks of ours are sampled.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How often libvirt is asked: each time is three processes.
+/// How often libvirt is asked: each time is four processes.
 const SLOW_TICK: Duration = Duration::from_millis(300);
 
 /// How long the application is watched before the copy begins, for the figures of
@@ -64,6 +66,8 @@ enum Outcome {
     Moved,
     /// The disk is where it was; why, unless that was asked for.
     Stayed(Option<String>),
+    /// Either image may have had the last writes.
+    Torn,
     /// The daemon stops; the next one goes on.
     Left,
 }
@@ -109,6 +113,8 @@ struct Mover {
     switches: bool,
     /// Whether the destination's file is this move's.
     may_remove: bool,
+    /// Whether response times are counted for this move alone.
+    counts_times: bool,
     began: Instant,
 }
 
@@ -149,6 +155,7 @@ pub(super) fn start(
         done: 0,
         switches: false,
         may_remove: record_has_file,
+        counts_times: false,
         began: Instant::now(),
     };
     let runtime = daemon.vms.runtime.clone();
@@ -203,14 +210,15 @@ impl Mover {
     /// Has the disk count how long its requests take. That may be refused: then
     /// percentiles are not known.
     async fn count_times(
-        &self,
+        &mut self,
         machine: &Machine,
         drive: &Drive,
     ) -> Result<(), QemuError> {
         match machine.count_times(drive).await {
-            Err(error) if error.is_gone() || error.is_silent() => Err(error),
-            _ => Ok(()),
+            Err(error) if error.is_gone() || error.is_silent() => return Err(error),
+            counts => self.counts_times = counts.unwrap_or(false),
         }
+        Ok(())
     }
 
     /// Watches the copy until it has ended.
@@ -231,12 +239,12 @@ impl Mover {
                 CopyState::Copying { done, total } => {
                     self.watch_over(&machine, done, total).await?;
                 }
-                CopyState::Ready if !self.switches => {
+                CopyState::Ready if !self.switches && !self.record.paused => {
                     self.switch_over(&machine).await?;
                 }
                 CopyState::Ready | CopyState::Switching => {}
                 CopyState::Ended(error) => return self.judge(&machine, error).await,
-                CopyState::Unknown => return self.judge(&machine, None).await,
+                CopyState::Unknown => return self.judge_unseen(&machine).await,
             }
             self.tick(&machine).await;
         }
@@ -350,6 +358,18 @@ impl Mover {
             _ => "somebody else gave QEMU's copy up".to_owned(),
         };
         Ok(Outcome::Stayed(Some(why)))
+    }
+
+    /// QEMU knows nothing of the copy any more. While it was to switch over, it may have
+    /// done so, and may have been started anew since, with the old image: then what the
+    /// guest wrote in between is in the other one.
+    async fn judge_unseen(&self, machine: &Machine) -> Result<Outcome, Halt> {
+        match self.judge(machine, None).await? {
+            Outcome::Stayed(_) if self.record.step == Step::Switching => {
+                Ok(Outcome::Torn)
+            }
+            outcome => Ok(outcome),
+        }
     }
 
     /// Nobody will watch over the copy for a while.

@@ -10,13 +10,15 @@ use super::{NotAMessage, TooLong};
 /// connection that breaks are told the same.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum QmpError {
-    /// There is nobody at the socket.
+    /// The socket is not there, nobody listens to it, or it is not for us.
     #[error("cannot connect to the QMP socket {}: {reason}", .socket.display())]
     Connect {
         /// The socket.
         socket: PathBuf,
         /// What the system says.
         reason: String,
+        /// Whether that means that nobody listens there.
+        nobody: bool,
     },
     /// Somebody is there and does not greet: it hangs, or talks to somebody else.
     #[error(

@@ -11,6 +11,7 @@
 //! [`Monitor`] is dropped; what it had begun in QEMU goes on.
 
 use std::collections::HashMap;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -67,10 +68,9 @@ impl Monitor {
     /// Connects, and agrees on capabilities.
     pub async fn connect(socket: &Path) -> Result<Monitor, QmpError> {
         let connected = timeout(PATIENCE, UnixStream::connect(socket)).await;
-        let mut stream =
-            connected.map_err(|_| no_greeting(socket))?.map_err(|error| {
-                QmpError::Connect { socket: socket.into(), reason: error.to_string() }
-            })?;
+        let mut stream = connected
+            .map_err(|_| no_greeting(socket))?
+            .map_err(|error| cannot_connect(socket, &error))?;
         let mut input = Input::default();
         let greeting = timeout(PATIENCE, greeting(&mut input, &mut stream)).await;
         let version = greeting.map_err(|_| no_greeting(socket))??;
@@ -160,6 +160,17 @@ async fn greeting(
             other => return Err(QmpError::Garbage(format!("it begins with {other:?}"))),
         }
     }
+}
+
+/// A monitor that hangs takes no connections: once those that wait are as many as the
+/// kernel keeps for it, the next is refused for now, which is no sign that QEMU has gone.
+fn cannot_connect(socket: &Path, error: &io::Error) -> QmpError {
+    let nobody = match error.kind() {
+        ErrorKind::WouldBlock => return no_greeting(socket),
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => true,
+        _ => false,
+    };
+    QmpError::Connect { socket: socket.into(), reason: error.to_string(), nobody }
 }
 
 fn no_greeting(socket: &Path) -> QmpError {

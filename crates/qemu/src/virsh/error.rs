@@ -37,9 +37,57 @@ pub enum VirshError {
 impl VirshError {
     /// Whether the machine is off, or unknown to libvirt. (It says so in words alone.)
     pub fn is_off(&self) -> bool {
+        self.says(&["domain is not running", "Domain not found"])
+    }
+
+    /// Whether it is libvirt that is away: then nothing is known of the machine. A daemon
+    /// that is started anew breaks what is being asked, and refuses what comes next.
+    pub fn is_silent(&self) -> bool {
+        matches!(self, VirshError::Silent { .. })
+            || !self.is_off()
+                && self.says(&[
+                    "failed to connect to the hypervisor",
+                    "Failed to connect socket",
+                    "End of file while reading data",
+                    "Cannot recv data",
+                    "Cannot write data",
+                    "client socket is closed",
+                ])
+    }
+
+    fn says(&self, words: &[&str]) -> bool {
         let VirshError::Refused { said, .. } = self else { return false };
-        ["domain is not running", "failed to get domain", "Domain not found"]
-            .iter()
-            .any(|words| said.contains(words))
+        words.iter().any(|words| said.contains(words))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(said: &str) -> VirshError {
+        VirshError::Refused { command: "blockjob db vda".into(), said: said.into() }
+    }
+
+    #[test]
+    fn a_libvirt_that_is_away_says_nothing_of_the_machine() {
+        for said in [
+            "failed to connect to the hypervisor\nFailed to connect socket to \
+             '/run/libvirt/libvirt-sock': Connection refused",
+            "failed to get domain 'db'\nEnd of file while reading data: I/O error",
+            "internal error: client socket is closed",
+        ] {
+            assert!(!refused(said).is_off() && refused(said).is_silent(), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_machine_that_is_off_or_unknown_is_gone() {
+        for said in [
+            "Requested operation is not valid: domain is not running",
+            "failed to get domain 'db'\nDomain not found: no domain with matching name",
+        ] {
+            assert!(refused(said).is_off() && !refused(said).is_silent(), "{said}");
+        }
     }
 }

@@ -34,10 +34,13 @@ impl Mover {
     }
 
     /// Removes the destination, which QEMU does not use; says what is in the way.
-    pub(super) async fn remove_destination(&self) -> Option<String> {
-        // A disk is known by its id, whichever daemon has made it; a file is not.
+    pub(super) async fn remove_destination(&mut self) -> Option<String> {
+        // A disk is known by its id, whichever daemon has made it; a file is not: what
+        // has its name after it was removed is somebody else's.
         let Kind::Adopt(disk) = &self.record.kind else {
-            return self.may_remove.then(|| files::remove(&self.record)).flatten();
+            let left = self.may_remove.then(|| files::remove(&self.record)).flatten();
+            self.may_remove &= left.is_some();
+            return left;
         };
         let name = &disk.name;
         let error = self.daemon.remove_adopted(disk).await.err()?;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sterna_api::Report;
+use sterna_qemu::QemuError;
 use tokio::time::sleep;
 
 use super::destination::{allocated, both, left_behind};
@@ -11,6 +12,14 @@ use crate::clock;
 use crate::daemon::lock;
 use crate::store::{Ending, Step, StoreError};
 use crate::vms::Kind;
+
+/// What has become of a move's record.
+enum End {
+    /// It has ended.
+    Recorded,
+    /// It is to be looked at again.
+    Open,
+}
 
 impl Mover {
     /// Ends the move as it turned out; or says after which time to try again.
@@ -22,18 +31,25 @@ impl Mover {
             Ok(Outcome::Left) => return None,
             Ok(Outcome::Moved) => self.moved().await,
             Ok(Outcome::Stayed(why)) => self.stayed(why).await,
-            Err(halt) => match self.halted(halt).await {
-                Some(again) => return Some(again),
-                None => Ok(()),
-            },
+            Ok(Outcome::Torn) => self.torn("QEMU knows nothing of the switch-over"),
+            Err(halt) => self.halted(halt).await,
         };
-        if let Err(error) = ended {
-            let id = self.record.id;
-            tracing::error!(migration = id, error = error.with_cause(), "not recorded");
-            return (!self.is_stopping()).then_some(AGAIN);
+        match ended {
+            Ok(End::Recorded) => {
+                self.forget();
+                return None;
+            }
+            Ok(End::Open) => {}
+            Err(error) => {
+                let id = self.record.id;
+                tracing::error!(
+                    migration = id,
+                    error = error.with_cause(),
+                    "not recorded"
+                );
+            }
         }
-        self.forget();
-        None
+        (!self.is_stopping()).then_some(AGAIN)
     }
 
     /// The move is under way no more.
@@ -44,11 +60,20 @@ impl Mover {
     }
 
     /// The disk is at the destination.
-    async fn moved(&mut self) -> Result<(), StoreError> {
+    async fn moved(&mut self) -> Result<End, StoreError> {
         let id = self.record.id;
         let store = self.daemon.store.clone();
         for step in [Step::Switching, Step::Committed] {
             if self.record.step.leads_to(step) && self.record.step != step {
+                // Somebody else may have had QEMU switch over.
+                if step == Step::Committed
+                    && let Err(error) = self.seal()
+                {
+                    let why = error.to_string();
+                    tracing::warn!(migration = id, why, "not sealed");
+                    self.one.note(|standing| standing.trouble = Some(why));
+                    return Ok(End::Open);
+                }
                 store.vm_move_advances(id, step)?;
                 self.record.step = step;
             }
@@ -67,11 +92,11 @@ impl Mover {
         };
         self.close(Step::Completed, Some(note))?;
         self.open();
-        Ok(())
+        Ok(End::Recorded)
     }
 
     /// The disk is where it was.
-    async fn stayed(&mut self, why: Option<String>) -> Result<(), StoreError> {
+    async fn stayed(&mut self, why: Option<String>) -> Result<End, StoreError> {
         let given_up = match self.link.machine().await {
             Ok(machine) => {
                 self.stop_counting().await;
@@ -83,25 +108,22 @@ impl Mover {
         self.cancelled(why, left).await
     }
 
-    /// Something is wrong. Ends the move, or says after which time to try again.
-    async fn halted(&mut self, halt: Halt) -> Option<Duration> {
+    /// Something is wrong. Ends the move, or leaves it to be looked at again.
+    async fn halted(&mut self, halt: Halt) -> Result<End, StoreError> {
         let id = self.record.id;
         let why = match &halt {
             Halt::Machine(error) => error.to_string(),
             Halt::Here(error) => error.to_string(),
         };
         tracing::warn!(migration = id, why, step = %self.record.step, "a move halts");
-        let ended = match (self.record.step, halt) {
+        match (self.record.step, halt) {
             (Step::Switching, Halt::Machine(error)) if error.is_gone() => {
                 self.lost().await
             }
             // Only the machine can say where the disk is; it is asked again.
             (Step::Switching | Step::Committed, _) => {
-                if self.is_stopping() {
-                    return None;
-                }
                 self.one.note(|standing| standing.trouble = Some(why));
-                return Some(AGAIN);
+                Ok(End::Open)
             }
             (_, Halt::Machine(error)) if error.is_gone() || error.is_silent() => {
                 let silent = error.is_silent();
@@ -112,34 +134,32 @@ impl Mover {
                 ended
             }
             _ => self.stayed(Some(why)).await,
-        };
-        if let Err(error) = ended {
-            tracing::error!(migration = id, error = error.with_cause(), "not recorded");
-            return (!self.is_stopping()).then_some(AGAIN);
         }
-        None
     }
 
     /// QEMU has gone while it switched over.
-    async fn lost(&mut self) -> Result<(), StoreError> {
-        // libvirt knows of a machine that is off what its disks are.
+    async fn lost(&mut self) -> Result<End, StoreError> {
+        // libvirt knows of a machine that is off what its disks are; and so does one that
+        // has been started since. Where that is the source, it may be out of date.
         if let Ok(machine) = self.link.machine().await
             && let Ok(drive) = machine.drive(&self.record.device).await
+            && drive.image == self.record.destination
         {
-            return match drive.image == self.record.destination {
-                true => self.moved().await,
-                false => self.stayed(Some("the machine went off".into())).await,
-            };
+            return self.moved().await;
         }
+        self.torn("QEMU ended while it switched over")
+    }
+
+    /// Nobody knows where the last writes are: nothing is removed.
+    fn torn(&mut self, why: &str) -> Result<End, StoreError> {
         let (source, destination) = both(&self.record);
         let note = format!(
-            "QEMU ended while it switched over, so its last writes may be in either \
-             image; both are kept: {source} and {destination}"
+            "{why}, so its last writes may be in either image; both are kept: {source} \
+             and {destination}"
         );
-        self.daemon.store.vm_move_advances(self.record.id, Step::Copying)?;
         self.close(Step::Cancelled, Some(note))?;
         self.open();
-        Ok(())
+        Ok(End::Recorded)
     }
 
     /// A disk of ours that was adopted, or may have been, is one like any other.
@@ -154,7 +174,7 @@ impl Mover {
         &mut self,
         why: Option<String>,
         left: Option<String>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<End, StoreError> {
         if self.record.step == Step::Switching {
             self.daemon.store.vm_move_advances(self.record.id, Step::Copying)?;
             self.record.step = Step::Copying;
@@ -163,7 +183,8 @@ impl Mover {
         let parts = [why, left, kept];
         let note: Vec<String> = parts.into_iter().flatten().collect();
         let note = (!note.is_empty()).then(|| note.join("; "));
-        self.close(Step::Cancelled, note)
+        self.close(Step::Cancelled, note)?;
+        Ok(End::Recorded)
     }
 
     fn close(&self, step: Step, note: Option<String>) -> Result<(), StoreError> {
@@ -188,6 +209,9 @@ impl Mover {
     }
 
     async fn stop_counting(&self) {
+        if !self.counts_times {
+            return;
+        }
         if let Ok(machine) = self.link.machine().await
             && let Ok(drive) = machine.drive(&self.record.device).await
         {
@@ -198,7 +222,7 @@ impl Mover {
 
     /// Gives up what a machine that did not answer still has of the copy, as soon as it
     /// answers.
-    async fn tidy(&self) {
+    async fn tidy(&mut self) {
         self.forget();
         while !self.is_stopping() {
             sleep(AGAIN).await;
@@ -207,6 +231,9 @@ impl Mover {
                 Err(error) => Err(error),
             };
             match given_up {
+                Err(error @ QemuError::Unending { .. }) => {
+                    tracing::warn!(migration = self.record.id, %error, "not yet tidy");
+                }
                 Err(error) if error.is_silent() => {}
                 _ => {
                     if let Some(why) = self.remove_destination().await {
