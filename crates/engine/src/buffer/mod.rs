@@ -84,6 +84,12 @@ impl Pool {
         Some(Buf { pool: Rc::clone(&self.0), unit, order: order as u8 })
     }
 
+    /// A block of at least `len` bytes in a pool of its own, which goes with it.
+    pub(crate) fn single(len: usize) -> io::Result<Buf> {
+        let pool = Pool::new(Pool::cost(len))?;
+        pool.get(len).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+    }
+
     /// How much `get(len)` takes out of the budget.
     pub(crate) fn cost(len: usize) -> usize {
         order_of(len).map_or(usize::MAX, |order| UNIT << order)

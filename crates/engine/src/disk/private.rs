@@ -35,7 +35,25 @@ impl Private {
         };
         match kept.get(len) {
             Some(buf) => Ok(buf),
-            None => Pool::new(len)?.get(len).ok_or(Errno(libc::ENOMEM)),
+            None => Ok(Pool::single(len)?),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_of_any_length_has_its_copy_however_much_is_under_way() {
+        let mut private = Private::default();
+        let mut held = Vec::new();
+        for len in (512..=1 << 20).step_by(37 * 512) {
+            let buf = private.get(len).expect("memory for a copy");
+            assert!(buf.capacity() >= len);
+            held.push(buf);
+        }
+        let total: usize = held.iter().map(Buf::capacity).sum();
+        assert!(total > 4 * KEPT, "{total} bytes");
     }
 }

@@ -60,7 +60,7 @@ impl Copies {
     }
 
     fn get(&self, len: usize, alone: bool) -> Option<Buf> {
-        let own = || Pool::new(len).ok()?.get(len);
+        let own = || Pool::single(len).ok();
         self.0.get(len).or_else(|| alone.then(own).flatten())
     }
 }
