@@ -126,6 +126,21 @@ impl Domain {
         self.virsh(&["dumpxml", "--inactive", &self.name])
     }
 
+    /// Somebody has libvirt copy `vda`, slowly.
+    #[track_caller]
+    pub fn begin_copy(&self, to: &Path) {
+        let to = to.display().to_string();
+        let what = ["blockcopy", &self.name, "vda", "--dest", &to, "--format", "raw"];
+        let how = ["--transient-job", "--bytes", "--bandwidth", "65536"];
+        self.virsh(&[&what[..], &how[..]].concat());
+    }
+
+    /// What libvirt does with `vda`.
+    #[track_caller]
+    pub fn job(&self) -> String {
+        self.virsh(&["blockjob", &self.name, "vda", "--info"])
+    }
+
     /// It goes off, as if the plug was pulled.
     #[track_caller]
     pub fn destroy(&self) {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use sterna_tests::between::{Between, Stop};
 use sterna_tests::libvirt::{self, Domain};
 use sterna_tests::machines::{Machine, is_written, number_on, write_guest};
 use sterna_tests::wait::seconds;
@@ -263,6 +264,50 @@ fn a_daemon_that_is_killed_goes_on_with_the_move() {
 }
 
 #[test]
+fn a_machine_that_is_started_anew_with_its_old_image_costs_no_write() {
+    let Some(mut stage) = Stage::given(&["qemu-system-x86_64"]) else { return };
+    let old = stage.here.join("web.raw");
+    write_guest(&old, 64 * MIB, 32 * MIB);
+    let mut machine = Machine::start(&stage.scratch, "web", &old, "raw", &[]);
+    let between = Between::start(&stage.scratch, "web", machine.socket());
+    let line = format!("vm add web --qmp {}", between.socket().display());
+    stage.daemon.sterna(&line).ok();
+    between.stop_at("job-complete", Stop::After);
+    let id = moving(&stage, "web vda --to there");
+    between.reached();
+    let new = stage.there.join(format!("web-vda-{id}.raw"));
+    until("QEMU to have switched over", seconds(20), || {
+        (number_on(&new) > number_on(&old)).then_some(())
+    });
+    stage.daemon.kill();
+    machine.kill();
+    std::fs::remove_file(machine.socket()).expect("remove a socket");
+    let written = number_on(&new);
+    let _machine = Machine::start(&stage.scratch, "web", &old, "raw", &[]);
+    stage.daemon.restart();
+    let ended = stage.daemon.wait_for(id, "cancelled", seconds(30));
+    let why = ended["reason"].as_str().expect("why");
+    assert!(why.contains("both are kept"), "{why}");
+    assert_eq!(number_on(&new), written);
+}
+
+#[test]
+fn a_disk_whose_device_has_no_id_is_not_moved() {
+    let Some(stage) = Stage::given(&["qemu-system-x86_64"]) else { return };
+    let (one, other) = (stage.here.join("web.raw"), stage.here.join("other.raw"));
+    write_guest(&one, 64 * MIB, 32 * MIB);
+    write_guest(&other, 64 * MIB, 32 * MIB);
+    let file = format!("driver=file,node-name=file1,filename={}", other.display());
+    let more = ["-blockdev", &file, "-blockdev", "driver=raw,node-name=disk1,file=file1"];
+    let device = ["-device", "virtio-blk-pci,drive=disk1"];
+    let more = [&more[..], &device[..]].concat();
+    let machine = Machine::start(&stage.scratch, "web", &one, "raw", &more);
+    add(&stage, "web", &machine);
+    stage.daemon.sterna("vm move web disk1 --to there").fails_with(&["no id", "id="]);
+    nothing_is_left(&stage);
+}
+
+#[test]
 fn what_cannot_be_moved_is_refused_with_the_reason() {
     let Some((stage, _machine, _old)) = stage() else { return };
     let daemon = &stage.daemon;
@@ -338,4 +383,14 @@ fn a_machine_of_libvirts_that_goes_off_ends_its_move() {
     assert!(ended["reason"].is_string(), "{ended:#}");
     nothing_is_left(&stage);
     assert!(domain.kept().contains(&old.display().to_string()));
+}
+
+#[test]
+fn a_copy_that_somebody_else_has_libvirt_make_is_left_alone() {
+    let Some((stage, domain, old)) = libvirt_stage() else { return };
+    domain.begin_copy(&stage.scratch.path("backup.raw"));
+    stage.daemon.sterna("vm move web vda --to there").fails_with(&["was cancelled"]);
+    assert!(domain.job().contains("Block Copy"), "{}", domain.job());
+    assert_eq!(image(&stage), old);
+    nothing_is_left(&stage);
 }

@@ -220,3 +220,24 @@ async fn what_is_no_monitor_is_said_to_be_none() {
     let error = Monitor::connect("/nonexistent/qmp".as_ref()).await.unwrap_err();
     assert!(error.to_string().contains("/nonexistent/qmp"), "{error}");
 }
+
+#[tokio::test]
+async fn a_monitor_that_takes_no_more_connections_hangs_and_has_not_gone() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("full.qmp");
+    let socket = tokio::net::UnixSocket::new_stream().unwrap();
+    socket.bind(&path).unwrap();
+    let _listener = socket.listen(1).unwrap();
+    let mut waiting = Vec::new();
+    while let Ok(one) = tokio::net::UnixStream::connect(&path).await {
+        waiting.push(one);
+        assert!(waiting.len() < 16, "the queue is never full");
+    }
+    let error = Monitor::connect(&path).await.expect_err("nobody answers");
+    let error = sterna_qemu::QemuError::from(error);
+    assert!(error.is_silent() && !error.is_gone(), "{error}");
+    let nobody = scratch.path().join("nobody.qmp");
+    let error = Monitor::connect(&nobody).await.expect_err("nobody is there");
+    let error = sterna_qemu::QemuError::from(error);
+    assert!(error.is_gone() && !error.is_silent(), "{error}");
+}
