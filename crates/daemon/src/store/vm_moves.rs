@@ -130,18 +130,21 @@ fn insert(connection: &Connection, one: &VmMoveRecord) -> rusqlite::Result<u64> 
 
 /// Moves a record to `next`, if its step leads there.
 fn advance(connection: &Connection, id: u64, next: Step) -> Result<(), StoreError> {
-    let failed = || cannot("record a move's step");
-    let sql = "SELECT step FROM vm_moves WHERE id = ?";
-    let step: Option<Step> = connection
-        .query_row(sql, [to_sql(id)], |row| parsed(row, "step"))
-        .optional()
-        .map_err(failed())?;
-    if !step.is_some_and(|step| step.leads_to(next)) {
+    if !step_of(connection, id)?.is_some_and(|step| step.leads_to(next)) {
         return Err(StoreError::Step { id, wanted: next });
     }
     let sql = "UPDATE vm_moves SET step = ? WHERE id = ?";
-    connection.execute(sql, params![next.text(), to_sql(id)]).map_err(failed())?;
-    Ok(())
+    let set = connection.execute(sql, params![next.text(), to_sql(id)]);
+    set.map(drop).map_err(cannot("record a move's step"))
+}
+
+/// Where a move is, if that number is one.
+fn step_of(connection: &Connection, id: u64) -> Result<Option<Step>, StoreError> {
+    let sql = "SELECT step FROM vm_moves WHERE id = ?";
+    connection
+        .query_row(sql, [to_sql(id)], |row| parsed(row, "step"))
+        .optional()
+        .map_err(cannot("look up a move's step"))
 }
 
 impl Store {
@@ -232,12 +235,8 @@ impl Store {
         ending: Ending,
     ) -> Result<(), StoreError> {
         self.transact(move |transaction| {
-            let sql = "SELECT step FROM vm_moves WHERE id = ?";
-            let now = transaction
-                .query_row(sql, [to_sql(id)], |row| parsed::<Step>(row, "step"))
-                .optional()
-                .map_err(cannot("look up a move"))?;
-            if step == Step::Cancelled && now == Some(Step::Switching) {
+            let switches = step_of(transaction, id)? == Some(Step::Switching);
+            if step == Step::Cancelled && switches {
                 advance(transaction, id, Step::Copying)?;
             }
             advance(transaction, id, step)?;
