@@ -111,8 +111,8 @@ impl Daemon {
             size: record.size,
             image: image.clone(),
             budget: shelf.budget(),
+            unnamed: self.is_adopted(record.id)?,
         };
-        let adopted = self.is_adopted(record.id)?;
         let attached = self.engine.attach(disk).map_err(|error| {
             DaemonError::unavailable(format!(
                 "disk {} cannot be served: {error}",
@@ -120,7 +120,6 @@ impl Daemon {
             ))
             .hint(format!("see `sterna datastore show {}`", record.datastore))
         });
-        self.engine.set_unnamed(record.id, adopted);
         let served = attached.as_ref().copied().map_err(ToString::to_string);
         self.join_classes(&[record.id]);
         lock(&self.served).insert(record.id, served);

@@ -44,6 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         size,
         image,
         budget,
+        unnamed: false,
     })?;
     if socket.exists() {
         std::fs::remove_file(socket)?;

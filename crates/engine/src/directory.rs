@@ -51,7 +51,13 @@ impl Directory {
     }
 
     /// Enters a disk that is about to be attached.
-    pub(crate) fn reserve(&self, id: DiskId, name: &str, size: u64) -> Result<(), Taken> {
+    pub(crate) fn reserve(
+        &self,
+        id: DiskId,
+        name: &str,
+        size: u64,
+        unnamed: bool,
+    ) -> Result<(), Taken> {
         let mut entries = self.entries();
         if entries.contains_key(&id) {
             return Err(Taken::Id);
@@ -60,7 +66,7 @@ impl Directory {
             return Err(Taken::Name);
         }
         let (name, place) = (name.to_owned(), None);
-        let entry = Entry { name, size, fast_zero: false, unnamed: false, place };
+        let entry = Entry { name, size, fast_zero: false, unnamed, place };
         entries.insert(id, entry);
         Ok(())
     }
@@ -73,10 +79,10 @@ impl Directory {
         }
     }
 
-    /// Whether clients find it by its id alone, or by its name as well.
-    pub(crate) fn set_unnamed(&self, id: DiskId, unnamed: bool) {
+    /// From now on clients find it by its name as well.
+    pub(crate) fn set_named(&self, id: DiskId) {
         if let Some(entry) = self.entries().get_mut(&id) {
-            entry.unnamed = unnamed;
+            entry.unnamed = false;
         }
     }
 
@@ -147,5 +153,23 @@ impl Directory {
         names.sort_unstable();
         let entry = |name| ListEntry { name, description: String::new() };
         names.into_iter().map(entry).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_without_a_name_is_found_by_its_id_from_the_first_moment_on() {
+        let directory = Directory::default();
+        let id = DiskId(7);
+        assert!(directory.reserve(id, "db", 1 << 20, true).is_ok());
+        directory.settle(id, Place { reactor: 0, index: 0 }, false);
+        assert!(directory.find(&id.to_string()).is_some());
+        assert!(directory.find("db").is_none() && directory.find("").is_none());
+        assert_eq!(directory.list(), []);
+        directory.set_named(id);
+        assert!(directory.find("db").is_some() && directory.find("").is_some());
     }
 }

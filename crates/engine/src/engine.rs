@@ -69,6 +69,9 @@ pub struct DiskSpec {
     pub image: ImageSpec,
     /// What its datastore lets through: for all images there.
     pub budget: Arc<Budget>,
+    /// Whether clients find it by its id alone (32 hexadecimal digits), until
+    /// [`Engine::set_named`].
+    pub unnamed: bool,
 }
 
 /// Why a call failed.
@@ -182,12 +185,12 @@ impl Engine {
 
     /// Opens a disk's image and serves the disk under its name.
     pub fn attach(&self, disk: DiskSpec) -> Result<(), EngineError> {
-        let DiskSpec { id, name, size, image, budget } = disk;
+        let DiskSpec { id, name, size, image, budget, unnamed } = disk;
         if size == 0 || !size.is_multiple_of(u64::from(crate::directory::BLOCK_MIN)) {
             return Err(EngineError::BadSize(size));
         }
         let directory = &self.0.shared.directory;
-        directory.reserve(id, &name, size).map_err(|taken| match taken {
+        directory.reserve(id, &name, size, unnamed).map_err(|taken| match taken {
             Taken::Id => EngineError::Attached,
             Taken::Name => EngineError::NameTaken(name.clone()),
         })?;
@@ -257,10 +260,9 @@ impl Engine {
         drop(servers);
     }
 
-    /// Has clients find a disk by its id alone (32 hexadecimal digits), or by its name
-    /// as well. Those that are there stay.
-    pub fn set_unnamed(&self, disk: DiskId, unnamed: bool) {
-        self.0.shared.directory.set_unnamed(disk, unnamed);
+    /// Has clients find a disk by its name as well as by its id.
+    pub fn set_named(&self, disk: DiskId) {
+        self.0.shared.directory.set_named(disk);
     }
 
     fn servers(&self) -> MutexGuard<'_, HashMap<DiskId, Vec<Server>>> {

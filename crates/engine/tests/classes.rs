@@ -52,7 +52,9 @@ impl Stage {
             File::create(&path).unwrap().set_len(SIZE).unwrap();
             let image = ImageSpec::File { path, direct };
             let (id, budget) = (DiskId(disk), Arc::clone(&datastores[disk as usize % N]));
-            engine.attach(DiskSpec { id, name, size: SIZE, image, budget }).unwrap();
+            engine
+                .attach(DiskSpec { id, name, size: SIZE, image, budget, unnamed: false })
+                .unwrap();
         }
         let datastore = Arc::clone(&datastores[0]);
         let stage = Stage { engine, directory, datastore };

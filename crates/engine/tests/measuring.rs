@@ -176,8 +176,9 @@ fn disks_on_all_reactors_are_heard_of_with_their_datastore() {
             std::fs::File::create(&path).unwrap().set_len(MIB).unwrap();
             let image = sterna_engine::ImageSpec::File { path, direct: true };
             let (id, name) = (DiskId(disk), format!("d{disk}"));
-            let budget = Arc::clone(&here);
-            stage.engine.attach(DiskSpec { id, name, size: MIB, image, budget }).unwrap();
+            let (size, budget) = (MIB, Arc::clone(&here));
+            let disk = DiskSpec { id, name, size, image, budget, unnamed: false };
+            stage.engine.attach(disk).unwrap();
         }
         for disk in [2, 3, 5] {
             let name = format!("d{disk}");

@@ -35,8 +35,8 @@ fn file(path: &Path) -> ImageSpec {
 fn attach(engine: &Engine, path: &Path, size: usize) {
     let image = file(path);
     let size = size as u64;
-    let disk =
-        DiskSpec { id: DISK, name: "disk".into(), size, image, budget: Arc::default() };
+    let (name, budget) = ("disk".into(), Arc::default());
+    let disk = DiskSpec { id: DISK, name, size, image, budget, unnamed: false };
     engine.attach(disk).expect("attaches");
 }
 

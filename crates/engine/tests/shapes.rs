@@ -41,6 +41,7 @@ impl Stage {
                 size: SIZE,
                 image: ImageSpec::File { path, direct: true },
                 budget: Arc::clone(&budget),
+                unnamed: false,
             };
             engine.attach(spec).unwrap();
         }

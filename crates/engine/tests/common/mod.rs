@@ -45,7 +45,8 @@ impl Stage {
 
     pub(crate) fn disk(&self, size: u64, direct: bool) -> DiskSpec {
         let image = ImageSpec::File { path: self.file(), direct };
-        DiskSpec { id: DISK, name: "disk".into(), size, image, budget: Arc::default() }
+        let (name, budget) = ("disk".into(), Arc::default());
+        DiskSpec { id: DISK, name, size, image, budget, unnamed: false }
     }
 
     pub(crate) fn file(&self) -> PathBuf {

@@ -134,7 +134,16 @@ fn a_disk_behind_an_nbd_server_is_a_disk_as_well() {
         let image = ImageSpec::Nbd(far.uri().parse().unwrap());
         let budget = std::sync::Arc::default();
         let name = "near".into();
-        engine.attach(DiskSpec { id: DISK, name, size: SIZE, image, budget }).unwrap();
+        engine
+            .attach(DiskSpec {
+                id: DISK,
+                name,
+                size: SIZE,
+                image,
+                budget,
+                unnamed: false,
+            })
+            .unwrap();
         let socket = far.directory.path().join("machine.sock");
         engine.serve(DISK, UnixListener::bind(&socket).unwrap()).unwrap();
         let memory = Memory::new();
