@@ -214,7 +214,8 @@ impl Shortage {
             (self.trial, self.end) = (None, None);
             // What a limit keeps back does not say how soon it would have to be answered.
             let longer = (took - self.enough).max(0.0);
-            self.enough += if reserved.limited { 0.0 } else { SMOOTHING * longer };
+            let new = if self.enough == 0.0 { 1.0 } else { SMOOTHING };
+            self.enough += if reserved.limited { 0.0 } else { new * longer };
         }
         // Who has fewer under way than when it was tried, and does less, asks for less:
         // neighbours that come would leave it as many. In the end it is tried again.
