@@ -3,12 +3,14 @@
 //! So a daemon is killed at exactly one moment: right before QEMU is told something, or
 //! right after, with QEMU having done it and the daemon not knowing.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread;
+
+use serde_json::{Value, json};
 
 use crate::scratch::Scratch;
 use crate::wait::{seconds, until};
@@ -20,6 +22,8 @@ pub enum Stop {
     Before,
     /// QEMU is told, and its answers are not passed on.
     After,
+    /// QEMU is not told this one thing, and all is said to be well.
+    Lost,
 }
 
 #[derive(Debug, Default)]
@@ -57,7 +61,8 @@ impl Between {
         &self.socket
     }
 
-    /// What is said from this command on is stopped, until the connection ends.
+    /// What is said from this command on is stopped, until the connection ends; with
+    /// [`Stop::Lost`] only this.
     pub fn stop_at(&self, command: &'static str, when: Stop) {
         self.state.lock().expect("not poisoned").at = Some((command, when));
     }
@@ -69,6 +74,13 @@ impl Between {
             self.state.lock().expect("not poisoned").reached.then_some(())
         });
     }
+}
+
+/// Answers a command as QEMU would that has carried it out.
+fn answer(mut client: &UnixStream, line: &str) -> io::Result<()> {
+    let command: Value = serde_json::from_str(line)?;
+    let answer = json!({ "return": {}, "id": command["id"] });
+    client.write_all(format!("{answer}\n").as_bytes())
 }
 
 /// Passes on what both say, until either is gone.
@@ -95,9 +107,14 @@ fn pass(client: &UnixStream, qemu: &UnixStream, state: &Arc<Mutex<State>>) {
         let mut state = state.lock().expect("not poisoned");
         let said = state.at.filter(|(command, _)| line.contains(command));
         if let Some((_, when)) = said {
-            (state.at, state.reached, *stopped) = (None, true, true);
-            if when == Stop::Before {
-                continue;
+            (state.at, state.reached, *stopped) = (None, true, when != Stop::Lost);
+            match when {
+                Stop::Before => continue,
+                Stop::Lost => {
+                    let _ = answer(client, &line);
+                    continue;
+                }
+                Stop::After => {}
             }
         }
         let _ = to_qemu.write_all(format!("{line}\n").as_bytes());

@@ -2,6 +2,7 @@
 //! again.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::Value;
 use sterna_tests::between::{Between, Stop};
@@ -11,6 +12,9 @@ use sterna_tests::machines::{
 };
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, images, programs, until};
+
+/// What the commands promise: something that is wrong is said within this.
+const REPORTED: Duration = seconds(5);
 
 /// A stage with a busy machine `web`, whose raw disk of 64 MiB is on no datastore.
 fn stage() -> Option<(Stage, Machine, PathBuf)> {
@@ -223,7 +227,7 @@ fn a_machine_that_dies_or_hangs_ends_its_adoption() {
     let Some((stage, mut machine, old)) = stage() else { return };
     let id = slow_adoption(&stage);
     machine.hang();
-    let ended = stage.daemon.wait_for(id, "cancelled", seconds(15));
+    let ended = stage.daemon.wait_for(id, "cancelled", REPORTED);
     let why = ended["reason"].as_str().expect("why");
     assert!(why.contains("not answer") && why.contains("disk remove web-vda"), "{why}");
     machine.go_on();
@@ -238,6 +242,23 @@ fn a_machine_that_dies_or_hangs_ends_its_adoption() {
     stage.daemon.wait_for(id, "cancelled", seconds(10));
     nothing_is_left(&stage);
     assert!(old.exists());
+}
+
+#[test]
+fn what_a_machine_that_hangs_has_of_an_adoption_is_given_up_by_the_next_daemon() {
+    let Some((mut stage, machine, old)) = stage() else { return };
+    let id = slow_adoption(&stage);
+    machine.hang();
+    stage.daemon.wait_for(id, "cancelled", REPORTED);
+    stage.daemon.kill();
+    stage.daemon.restart();
+    machine.go_on();
+    until("the disk and its image to be removed", seconds(30), || {
+        (disks(&stage).is_empty() && stage.files_there().is_empty()).then_some(())
+    });
+    is_written(&old);
+    let again = stage.daemon.json("vm adopt web vda --on there");
+    assert_eq!(again["state"], "completed", "{again:#}");
 }
 
 #[test]

@@ -291,6 +291,64 @@ fn a_machine_that_is_started_anew_with_its_old_image_costs_no_write() {
     assert_eq!(number_on(&new), written);
 }
 
+/// A stage with a machine `web` as of [`stage`], but with somebody between it and Sterna.
+fn stage_between() -> Option<(Stage, Machine, Between, PathBuf)> {
+    let stage = Stage::given(&["qemu-system-x86_64"])?;
+    let image = stage.here.join("web.raw");
+    write_guest(&image, 64 * MIB, 32 * MIB);
+    let machine = Machine::start(&stage.scratch, "web", &image, "raw", &[]);
+    let between = Between::start(&stage.scratch, "web", machine.socket());
+    stage.daemon.sterna(&format!("vm add web --qmp {}", between.socket().display())).ok();
+    Some((stage, machine, between, image))
+}
+
+#[test]
+fn a_switch_over_that_does_not_come_can_be_cancelled() {
+    let Some((stage, _machine, between, old)) = stage_between() else { return };
+    between.stop_at("job-complete", Stop::Lost);
+    let id = moving(&stage, "web vda --to there");
+    between.reached();
+    stage.daemon.sterna(&format!("migration pause {id}")).fails_with(&["switching over"]);
+    stage.daemon.sterna(&format!("migration cancel {id}")).ok();
+    let ended = stage.daemon.wait_for(id, "cancelled", seconds(20));
+    assert_eq!(ended["reason"], Value::Null, "{ended:#}");
+    nothing_is_left(&stage);
+    assert_eq!(image(&stage), old);
+    is_written(&old);
+    let again = moving(&stage, "web vda --to there");
+    stage.daemon.completed(again);
+}
+
+#[test]
+fn a_daemon_that_is_killed_while_a_copy_begins_begins_it_anew() {
+    let Some((mut stage, _machine, between, _old)) = stage_between() else { return };
+    between.stop_at("blockdev-mirror", Stop::After);
+    let id = moving(&stage, "web vda --to there");
+    between.reached();
+    stage.daemon.kill();
+    stage.daemon.restart();
+    stage.daemon.completed(id);
+    is_written(&image(&stage));
+    assert_eq!(stage.files_there(), [format!("web-vda-{id}.raw")]);
+}
+
+#[test]
+fn what_a_machine_that_hangs_has_of_a_copy_is_given_up_by_the_next_daemon() {
+    let Some((mut stage, machine, old)) = stage() else { return };
+    let id = slow_move(&stage);
+    machine.hang();
+    stage.daemon.wait_for(id, "cancelled", REPORTED);
+    stage.daemon.kill();
+    stage.daemon.restart();
+    machine.go_on();
+    is_written(&old);
+    until("the next move to find nothing in its way", seconds(30), || {
+        let answer = stage.daemon.sterna("vm move web vda --to there");
+        (answer.code == 0).then_some(())
+    });
+    assert_ne!(image(&stage), old);
+}
+
 #[test]
 fn a_disk_whose_device_has_no_id_is_not_moved() {
     let Some(stage) = Stage::given(&["qemu-system-x86_64"]) else { return };

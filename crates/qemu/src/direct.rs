@@ -232,17 +232,22 @@ impl Direct {
         Ok(())
     }
 
-    pub(crate) async fn give_up(&self, copy: &Copy) -> Result<(), QemuError> {
-        if self.job(&copy.name).await?.is_some() {
-            // It may be ending by itself at this moment.
-            optional(self.monitor.call(&StopJob { id: copy.name.clone() }).await)?;
+    pub(crate) async fn call_off(&self, copy: &Copy) -> Result<(), QmpError> {
+        // It may be ending by itself at this moment.
+        optional(self.monitor.call(&StopJob { id: copy.name.clone() }).await).map(drop)
+    }
+
+    pub(crate) async fn give_up(&self, copy: &Copy) -> Result<bool, QemuError> {
+        let mut found = self.job(&copy.name).await?.is_some();
+        if found {
+            self.call_off(copy).await?;
             self.ended(&copy.name).await?;
             self.dismiss(&copy.name).await?;
         }
         for node in [copy.name.clone(), copy.file_node()] {
-            self.delete(node).await?;
+            found |= self.delete(node).await?;
         }
-        Ok(())
+        Ok(found)
     }
 
     pub(crate) async fn put_away(&self, copy: &Copy) -> Result<(), QemuError> {

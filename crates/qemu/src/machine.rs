@@ -169,9 +169,15 @@ impl Machine {
         either!(self, one => one.complete(copy))
     }
 
+    /// Tells a copy that is to switch over not to, if it still can. Whether it could is
+    /// then to be looked at.
+    pub async fn call_off(&self, copy: &Copy) -> Result<(), QemuError> {
+        either!(self, one => one.call_off(copy))
+    }
+
     /// Gives a copy up, and has QEMU forget all of it but the source. One that is not
-    /// there is given up already.
-    pub async fn give_up(&self, copy: &Copy) -> Result<(), QemuError> {
+    /// there is given up already. Says whether there was anything of it.
+    pub async fn give_up(&self, copy: &Copy) -> Result<bool, QemuError> {
         either!(self, one => one.give_up(copy))
     }
 

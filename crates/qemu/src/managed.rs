@@ -129,6 +129,7 @@ impl Managed {
         let to = Some(to.as_str());
         Ok(match &disk.mirror {
             Some(mirror) if mirror.place.as_deref() != to => CopyState::Unknown,
+            Some(mirror) if mirror.ends => CopyState::Switching,
             Some(mirror) if mirror.ready => CopyState::Ready,
             Some(_) => {
                 let job = self.virsh.job(&self.domain, &copy.device).await?;
@@ -154,10 +155,14 @@ impl Managed {
         self.job(copy, &["--pivot", "--async"]).await
     }
 
-    pub(crate) async fn give_up(&self, copy: &Copy) -> Result<(), QemuError> {
+    pub(crate) async fn call_off(&self, copy: &Copy) -> Result<(), VirshError> {
+        self.job(copy, &["--abort"]).await
+    }
+
+    pub(crate) async fn give_up(&self, copy: &Copy) -> Result<bool, QemuError> {
         match self.look(copy).await? {
-            CopyState::Unknown | CopyState::Ended(_) => Ok(()),
-            _ => Ok(self.job(copy, &["--abort"]).await?),
+            CopyState::Unknown | CopyState::Ended(_) => Ok(false),
+            _ => Ok(self.call_off(copy).await.map(|()| true)?),
         }
     }
 

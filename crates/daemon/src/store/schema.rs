@@ -18,10 +18,10 @@ use super::{StoreError, cannot};
 const APPLICATION_ID: i64 = 0x5354_524E;
 
 /// The schema that this Sterna writes: the number of steps to it.
-pub(super) const VERSION: i64 = 6;
+pub(super) const VERSION: i64 = 7;
 
 /// What brings a database from each version to the next.
-pub(super) const STEPS: [&str; 6] = [FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH];
+pub(super) const STEPS: [&str; 7] = [FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH];
 
 const _: () = assert!(STEPS.len() as u64 == VERSION.unsigned_abs());
 
@@ -175,6 +175,11 @@ const FIFTH: &str = r#"
 const SIXTH: &str = "
     -- A policy ends with a move of a machine's disk as well, which is kept for ever, too.
     ALTER TABLE policies ADD COLUMN until_move INTEGER REFERENCES vm_moves (id);
+";
+
+const SEVENTH: &str = "
+    -- It has ended, and its machine, which did not answer, may still have something of it.
+    ALTER TABLE vm_moves ADD COLUMN untidy INTEGER NOT NULL DEFAULT 0;
 ";
 
 /// How long to wait for someone who looks inside with the sqlite3 tool.

@@ -153,6 +153,16 @@ impl Store {
         self.list_vm_moves("SELECT * FROM vm_moves ORDER BY id")
     }
 
+    /// Those that have ended, and of which their machine may still have something.
+    pub(crate) fn untidy_vm_moves(&self) -> Result<Vec<VmMoveRecord>, StoreError> {
+        self.list_vm_moves("SELECT * FROM vm_moves WHERE untidy ORDER BY id")
+    }
+
+    /// The machine has nothing of it any more.
+    pub(crate) fn vm_move_is_tidy(&self, id: u64) -> Result<(), StoreError> {
+        self.set(id, "UPDATE vm_moves SET untidy = FALSE WHERE id = ?2", None::<i64>)
+    }
+
     /// Those that have not ended, which are few, however many there were.
     pub(crate) fn open_vm_moves(&self) -> Result<Vec<VmMoveRecord>, StoreError> {
         self.list_vm_moves(
@@ -227,12 +237,14 @@ impl Store {
     }
 
     /// The move has ended. One that is given up while it switches over ends at once: at no
-    /// moment is it one whose destination holds but a part of a copy.
+    /// moment is it one whose destination holds but a part of a copy. Its machine may still
+    /// have something of it: then it is `untidy`.
     pub(crate) fn vm_move_ends(
         &self,
         id: u64,
         step: Step,
         ending: Ending,
+        untidy: bool,
     ) -> Result<(), StoreError> {
         self.transact(move |transaction| {
             let switches = step_of(transaction, id)? == Some(Step::Switching);
@@ -241,12 +253,13 @@ impl Store {
             }
             advance(transaction, id, step)?;
             let sql = "UPDATE vm_moves SET ended = ?, note = ?, application = ?,
-                       report = ? WHERE id = ?";
+                       report = ?, untidy = ? WHERE id = ?";
             let values = params![
                 to_sql(ending.at),
                 ending.note,
                 to_json(&ending.application),
                 ending.report.as_ref().map(to_json),
+                untidy,
                 to_sql(id),
             ];
             let set = transaction.execute(sql, values);

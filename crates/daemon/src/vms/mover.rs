@@ -9,13 +9,14 @@
 //! QEMU can say where the disk is. Whatever ends the copy, that is asked
 //! ([`Mover::judge`]): also where somebody else has given the job up, or completed it. A
 //! daemon that was killed right after `switching` may not have told QEMU, so the next one
-//! tells it (again) if both sides are still the same.
+//! tells it (again) if both sides are still the same. While they are, the switch-over can
+//! still be called off (`switching`).
 //!
 //! The destination is a file, or a disk of ours (`destination`).
 //!
 //! **Failures.** Before `switching`, a machine that has died or does not answer ends the
 //! move: the source is the truth, and the destination goes. What such a machine still has
-//! of the copy is given up as soon as it answers again ([`Mover::tidy`]). From `switching`
+//! of the copy is given up as soon as it answers again (`end`). From `switching`
 //! on a machine that does not answer is waited for. One that has died by then, or knows
 //! nothing of the copy, may have had its last writes on either side: both images are kept,
 //! and it is said. The destination goes only where QEMU itself says that the copy ended
@@ -26,13 +27,11 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use sterna_api::{Guarding, Progress};
-use sterna_core::guard::Observation;
-use sterna_core::mirror::Allowance;
-use sterna_core::{Nanos, measure};
 use sterna_qemu::{Copy, CopyState, Drive, Export, Machine, Place, QemuError, Stats};
 use tokio::time::{Instant, sleep, timeout};
 
+use self::end::Closing;
+use self::switching::Told;
 use super::Reach;
 use super::link::Link;
 use super::moves::Move;
@@ -46,6 +45,8 @@ use crate::store::{Step, VmMoveRecord};
 mod destination;
 mod end;
 mod files;
+mod switching;
+mod watching;
 
 /// How often QEMU is looked at: as often as disks of ours are sampled.
 const TICK: Duration = Duration::from_millis(100);
@@ -66,8 +67,8 @@ enum Outcome {
     Moved,
     /// The disk is where it was; why, unless that was asked for.
     Stayed(Option<String>),
-    /// Either image may have had the last writes.
-    Torn,
+    /// Either image may have had the last writes; why.
+    Torn(&'static str),
     /// The daemon stops; the next one goes on.
     Left,
 }
@@ -109,13 +110,16 @@ struct Mover {
     told: Option<u64>,
     /// Bytes that QEMU has copied.
     done: u64,
-    /// Whether QEMU was told to switch over, by this daemon.
-    switches: bool,
+    told_to_switch: Told,
     /// Whether the destination's file is this move's.
     may_remove: bool,
     /// Whether response times are counted for this move alone.
     counts_times: bool,
     began: Instant,
+    /// Whether something may have been asked for since the record was read.
+    is_asked: bool,
+    /// How it has ended, while the state does not take it.
+    closing: Option<Closing>,
 }
 
 /// Starts the thread of a move.
@@ -125,68 +129,90 @@ pub(super) fn start(
     record: VmMoveRecord,
     reach: &Reach,
 ) -> std::io::Result<()> {
-    let copy = Copy {
-        // Numbers begin anew in another state directory; its moments do not.
-        name: format!("sterna-{}-{:x}", record.id, record.started),
-        device: record.device.clone(),
-        source: record.source.clone(),
-        to: match Export::parse(&record.destination) {
-            Some(export) => Place::Export(export),
-            None => Place::File {
-                path: record.destination.clone(),
-                format: record.format.clone(),
-            },
-        },
-        gentle: !record.guard.is_none(),
-    };
-    let record_has_file = record.step != Step::Created;
     let thread = thread::Builder::new().name(format!("sterna-vm-{}", record.id));
-    let mover = Mover {
-        daemon: daemon.clone(),
-        link: daemon.vms.link(&record.vm, reach),
-        watch: Watch::new(record.application),
-        one,
-        record,
-        copy,
-        pace: Pace::default(),
-        post: None,
-        last: None,
-        told: None,
-        done: 0,
-        switches: false,
-        may_remove: record_has_file,
-        counts_times: false,
-        began: Instant::now(),
-    };
+    let mover = Mover::new(daemon, one, record, reach);
     let runtime = daemon.vms.runtime.clone();
     thread.spawn(move || runtime.block_on(mover.go()))?;
     Ok(())
 }
 
 impl Mover {
-    async fn go(mut self) {
-        loop {
-            let outcome = match self.record.step {
-                Step::Created => self.begin().await,
-                Step::Committed => Ok(Outcome::Moved),
-                _ => self.follow().await,
-            };
-            match self.end(outcome).await {
-                Some(again) => sleep(again).await,
-                None => return,
-            }
+    fn new(
+        daemon: &Arc<Daemon>,
+        one: Arc<Move>,
+        record: VmMoveRecord,
+        reach: &Reach,
+    ) -> Mover {
+        let copy = Copy {
+            // Numbers begin anew in another state directory; its moments do not.
+            name: format!("sterna-{}-{:x}", record.id, record.started),
+            device: record.device.clone(),
+            source: record.source.clone(),
+            to: match Export::parse(&record.destination) {
+                Some(export) => Place::Export(export),
+                None => Place::File {
+                    path: record.destination.clone(),
+                    format: record.format.clone(),
+                },
+            },
+            gentle: !record.guard.is_none(),
+        };
+        // Once a move has ended, its file has been removed, or is the disk.
+        let may_remove = record.step != Step::Created && !record.step.ended();
+        Mover {
+            daemon: daemon.clone(),
+            link: daemon.vms.link(&record.vm, reach),
+            watch: Watch::new(record.application),
+            one,
+            record,
+            copy,
+            pace: Pace::default(),
+            post: None,
+            last: None,
+            told: None,
+            done: 0,
+            told_to_switch: Told::Nothing,
+            may_remove,
+            counts_times: false,
+            began: Instant::now(),
+            is_asked: true,
+            closing: None,
         }
+    }
+
+    async fn go(mut self) {
+        // What is left of a move that a machine did not let go of.
+        if self.record.step.ended() {
+            return self.tidy().await;
+        }
+        while let Some(again) = self.go_on().await {
+            sleep(again).await;
+        }
+    }
+
+    /// Goes on until it ends; or says after which time to try again.
+    async fn go_on(&mut self) -> Option<Duration> {
+        if let Some(closing) = self.closing.take() {
+            return self.record_end(closing).await;
+        }
+        let outcome = match self.record.step {
+            Step::Created => self.begin().await,
+            Step::Committed => Ok(Outcome::Moved),
+            _ => self.follow().await,
+        };
+        self.end(outcome).await
     }
 
     /// Makes the destination and begins the copy.
     async fn begin(&mut self) -> Result<Outcome, Halt> {
         let machine = self.link.machine().await?;
-        // A daemon may have been killed after it had begun.
-        machine.give_up(&self.copy).await?;
+        // A daemon may have been killed after it had begun: then the file is of its making.
+        self.may_remove |= machine.give_up(&self.copy).await?;
         let drive = machine.drive(&self.record.device).await?;
         self.count_times(&machine, &drive).await?;
         let until = Instant::now() + BEFORE;
-        while Instant::now() < until && !self.is_to_stop()? {
+        while Instant::now() < until && !self.is_stopping() && !self.record.cancel {
+            self.heed();
             self.look_at_guest(&machine).await?;
             self.tick(&machine).await;
         }
@@ -226,23 +252,20 @@ impl Mover {
         let machine = self.link.machine().await?;
         self.one.note(|standing| standing.trouble = None);
         loop {
-            if self.is_to_stop()? {
-                if self.is_stopping() {
-                    self.stand_still(&machine).await;
-                    return Ok(Outcome::Left);
-                }
-                if self.record.step == Step::Copying {
-                    return Ok(Outcome::Stayed(None));
-                }
+            if self.is_stopping() {
+                self.stand_still(&machine).await;
+                return Ok(Outcome::Left);
+            }
+            self.heed();
+            if self.record.cancel && self.record.step == Step::Copying {
+                return Ok(Outcome::Stayed(None));
             }
             match machine.look(&self.copy).await? {
                 CopyState::Copying { done, total } => {
                     self.watch_over(&machine, done, total).await?;
                 }
-                CopyState::Ready if !self.switches && !self.record.paused => {
-                    self.switch_over(&machine).await?;
-                }
-                CopyState::Ready | CopyState::Switching => {}
+                CopyState::Ready => self.at_the_switch(&machine).await?,
+                CopyState::Switching => {}
                 CopyState::Ended(error) => return self.judge(&machine, error).await,
                 CopyState::Unknown => return self.judge_unseen(&machine).await,
             }
@@ -250,152 +273,32 @@ impl Mover {
         }
     }
 
-    /// One tick of the copy: what the guest does, what the copy may take.
-    async fn watch_over(
-        &mut self,
-        machine: &Machine,
-        done: u64,
-        total: u64,
-    ) -> Result<(), QemuError> {
-        let Some(window) = self.look_at_guest(machine).await? else { return Ok(()) };
-        let gone = self.pace.look(&window);
-        let copied = self.pace.note(done, window.span);
-        self.done = self.done.max(done);
-        let left = total.saturating_sub(done);
-        let seen = Observation {
-            guest: &window,
-            copied,
-            gone,
-            mirrored: Nanos(0),
-            mirrored_writes: 0,
-            // QEMU's copier uses no short gaps.
-            idle_processors: Some(1.0),
-        };
-        let guard = &self.record.guard;
-        let is_another = self.post.as_ref().is_none_or(|post| post.asked() != guard);
-        if is_another {
-            self.post = (!guard.is_none()).then(|| Post::of_qemu(guard));
-        }
-        let mut allowance = Allowance::default();
-        let mut guarding: Option<Guarding> = None;
-        if let Some(post) = self.post.as_mut().filter(|_| !self.record.paused) {
-            allowance = post.step(&seen, left);
-            guarding = Some(post.report(self.record.id, allowance));
-        }
-        let speed = self.speed(allowance);
-        if self.told != Some(speed) {
-            machine.set_speed(&self.copy, speed).await?;
-            self.told = Some(speed);
-        }
-        let progress = self.progress(left);
-        let application = self.watch.application();
-        self.one.note(|standing| {
-            standing.progress = Some(progress);
-            standing.guarding = guarding;
-            standing.application = application;
-        });
-        Ok(())
-    }
-
-    /// What the guest did since the last look; nothing at the first.
-    async fn look_at_guest(
-        &mut self,
-        machine: &Machine,
-    ) -> Result<Option<measure::Window>, QemuError> {
-        let all = machine.stats().await?;
-        let now = Instant::now();
-        let found = all.into_iter().find(|(device, _)| *device == self.record.device);
-        let Some((_, stats)) = found else { return Ok(None) };
-        let last = self.last.replace((stats.clone(), now));
-        let window = last.map(|(before, at)| stats.since(&before, (now - at).into()));
-        if let Some(window) = &window {
-            self.watch.add(window);
-        }
-        Ok(window)
-    }
-
-    fn speed(&self, allowance: Allowance) -> u64 {
-        self.pace.speed(allowance, self.record.rate, self.record.paused)
-    }
-
-    fn progress(&self, left: u64) -> Progress {
-        let (total, rate) = (self.record.size, self.pace.rate());
-        Progress {
-            total,
-            synced: total.saturating_sub(left),
-            copied: self.done,
-            rate,
-            eta_s: (rate > 0.0).then(|| left as f64 / rate),
-            ..Progress::default()
-        }
-    }
-
-    /// Both sides are the same: has QEMU switch over.
-    async fn switch_over(&mut self, machine: &Machine) -> Result<(), Halt> {
-        self.advance(Step::Switching)?;
-        self.seal()?;
-        // What is written meanwhile is all that is left, and it is not to take long.
-        machine.set_speed(&self.copy, 0).await?;
-        machine.complete(&self.copy).await?;
-        self.switches = true;
-        Ok(())
-    }
-
-    /// The copy has ended, in whatever way: where is the disk?
-    async fn judge(
-        &self,
-        machine: &Machine,
-        error: Option<String>,
-    ) -> Result<Outcome, Halt> {
-        let drive = machine.drive(&self.record.device).await?;
-        if drive.image == self.record.destination {
-            return Ok(Outcome::Moved);
-        }
-        let why = match error {
-            Some(reason) if !reason.contains("canceled") => {
-                format!("QEMU's copy failed: {reason}")
-            }
-            _ => "somebody else gave QEMU's copy up".to_owned(),
-        };
-        Ok(Outcome::Stayed(Some(why)))
-    }
-
-    /// QEMU knows nothing of the copy any more. While it was to switch over, it may have
-    /// done so, and may have been started anew since, with the old image: then what the
-    /// guest wrote in between is in the other one.
-    async fn judge_unseen(&self, machine: &Machine) -> Result<Outcome, Halt> {
-        match self.judge(machine, None).await? {
-            Outcome::Stayed(_) if self.record.step == Step::Switching => {
-                Ok(Outcome::Torn)
-            }
-            outcome => Ok(outcome),
-        }
-    }
-
-    /// Nobody will watch over the copy for a while.
-    async fn stand_still(&self, machine: &Machine) {
-        let halted = self.pace.speed(Allowance::default(), None, true);
-        if let Err(error) = machine.set_speed(&self.copy, halted).await {
-            tracing::warn!(migration = self.record.id, %error, "the copy goes on alone");
-        }
-    }
-
     /// Waits for the next tick, or for a wish.
-    async fn tick(&self, machine: &Machine) {
+    async fn tick(&mut self, machine: &Machine) {
         let tick = if machine.makes_files() { SLOW_TICK } else { TICK };
-        let _ = timeout(tick, self.one.asked.notified()).await;
+        self.is_asked |= timeout(tick, self.one.asked.notified()).await.is_ok();
     }
 
     fn is_stopping(&self) -> bool {
         self.daemon.vms.stopping.load(Ordering::SeqCst)
     }
 
-    /// Looks at what is asked for by now; says whether the copy is to end.
-    fn is_to_stop(&mut self) -> Result<bool, DaemonError> {
-        if let Some(record) = self.daemon.store.vm_move(self.record.id)? {
-            self.record = record;
+    /// Looks at what is asked for by now, if anything is: a state that does not answer is
+    /// in the way of a wish, and not of the guard. The move goes on as it was last asked to.
+    fn heed(&mut self) {
+        if !self.is_asked {
+            return;
         }
-        Ok(self.record.cancel || self.is_stopping())
+        let id = self.record.id;
+        match self.daemon.store.vm_move(id) {
+            Ok(Some(record)) => self.record = record,
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(migration = id, %error, "wishes are not known");
+                return;
+            }
+        }
+        self.is_asked = false;
     }
 
     fn advance(&mut self, step: Step) -> Result<(), DaemonError> {

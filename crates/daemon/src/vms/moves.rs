@@ -21,6 +21,15 @@ use crate::error::{DaemonError, Result};
 use crate::jobs::{check_rate, wanted};
 use crate::store::{Step, VmMoveRecord, VmRecord};
 
+/// What is wished of a move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    /// That it be given up.
+    Cancel,
+    /// Anything else.
+    Other,
+}
+
 /// A move that has not ended.
 #[derive(Debug)]
 pub(super) struct Move {
@@ -45,7 +54,24 @@ pub(super) struct Standing {
     pub(super) trouble: Option<String>,
 }
 
+fn no_thread(error: &std::io::Error) -> DaemonError {
+    DaemonError::internal(format!("cannot start a thread: {error}"))
+}
+
 impl Move {
+    fn of(record: &VmMoveRecord) -> Move {
+        Move {
+            id: record.id,
+            vm: record.vm.clone(),
+            device: record.device.clone(),
+            asked: Notify::new(),
+            standing: Mutex::new(Standing {
+                application: record.application,
+                ..Standing::default()
+            }),
+        }
+    }
+
     /// Its number.
     pub(super) fn id(&self) -> u64 {
         self.id
@@ -180,16 +206,7 @@ impl Daemon {
         let Some(record) = self.store.vm_move(id)? else {
             return Err(DaemonError::not_found("migration", id));
         };
-        let one = Arc::new(Move {
-            id,
-            vm: record.vm.clone(),
-            device: record.device.clone(),
-            asked: Notify::new(),
-            standing: Mutex::new(Standing {
-                application: record.application,
-                ..Standing::default()
-            }),
-        });
+        let one = Arc::new(Move::of(&record));
         lock(&self.vms.moves).insert(id, one.clone());
         tracing::info!(
             migration = id,
@@ -198,17 +215,23 @@ impl Daemon {
             to = record.to,
             "move of a disk that QEMU serves"
         );
-        mover::start(self, one, record, reach).map_err(|error| {
-            DaemonError::internal(format!("cannot start a thread: {error}"))
-        })
+        mover::start(self, one, record, reach).map_err(|error| no_thread(&error))
     }
 
-    /// Goes on with the moves that the last daemon has left.
+    /// Goes on with the moves that the last daemon has left, and with putting away what is
+    /// left of others.
     pub(crate) fn resume_vm_moves(self: &Arc<Self>) -> Result<()> {
         let known = self.store.vms()?;
         for record in self.store.open_vm_moves()? {
             if let Some(vm) = known.iter().find(|vm| vm.name == record.vm) {
                 self.start_mover(record.id, &vm.reach)?;
+            }
+        }
+        for record in self.store.untidy_vm_moves()? {
+            if let Some(vm) = known.iter().find(|vm| vm.name == record.vm) {
+                let one = Arc::new(Move::of(&record));
+                mover::start(self, one, record, &vm.reach)
+                    .map_err(|error| no_thread(&error))?;
             }
         }
         Ok(())
@@ -239,9 +262,10 @@ impl Daemon {
     }
 
     /// Changes a move, if that number is one: `change` makes the wish durable.
-    pub(crate) fn change_vm_move(
+    fn change_vm_move(
         &self,
         id: u64,
+        wish: Wish,
         change: impl FnOnce() -> Result<()>,
     ) -> Result<Option<Migration>> {
         let Some(record) = self.store.vm_move(id)? else { return Ok(None) };
@@ -251,7 +275,12 @@ impl Daemon {
             return Err(DaemonError::invalid(message)
                 .hint(format!("see `sterna migration show {id}`")));
         }
-        if record.cancel || matches!(record.step, Step::Switching | Step::Committed) {
+        // QEMU can be told not to switch over until the moment at which it does.
+        let is_late = match record.step {
+            Step::Switching => wish != Wish::Cancel,
+            step => step == Step::Committed,
+        };
+        if record.cancel || is_late {
             let what = if record.cancel { "being cancelled" } else { "switching over" };
             return Err(DaemonError::in_use(format!("migration {id} is {what}")));
         }
@@ -264,7 +293,7 @@ impl Daemon {
 
     /// Gives a move up, if that number is one.
     pub(crate) fn cancel_vm_move(&self, id: u64) -> Result<Option<Migration>> {
-        self.change_vm_move(id, || Ok(self.store.vm_move_cancel(id)?))
+        self.change_vm_move(id, Wish::Cancel, || Ok(self.store.vm_move_cancel(id)?))
     }
 
     /// Has a move stand still or go on, if that number is one.
@@ -273,7 +302,8 @@ impl Daemon {
         id: u64,
         paused: bool,
     ) -> Result<Option<Migration>> {
-        self.change_vm_move(id, || Ok(self.store.vm_move_pause(id, paused)?))
+        let pause = || Ok(self.store.vm_move_pause(id, paused)?);
+        self.change_vm_move(id, Wish::Other, pause)
     }
 
     /// Limits a move, if that number is one.
@@ -282,7 +312,7 @@ impl Daemon {
         id: u64,
         rate: Option<u64>,
     ) -> Result<Option<Migration>> {
-        self.change_vm_move(id, || Ok(self.store.vm_move_rate(id, rate)?))
+        self.change_vm_move(id, Wish::Other, || Ok(self.store.vm_move_rate(id, rate)?))
     }
 
     /// Guards a move, if that number is one.
@@ -294,7 +324,8 @@ impl Daemon {
         let Some(record) = self.store.vm_move(id)? else { return Ok(None) };
         let guard = wanted(asked)?;
         check_guard(&self.vm_record(&record.vm)?.reach, &guard)?;
-        self.change_vm_move(id, || Ok(self.store.vm_move_guard(id, &guard)?))
+        let change = || Ok(self.store.vm_move_guard(id, &guard)?);
+        self.change_vm_move(id, Wish::Other, change)
     }
 }
 

@@ -121,17 +121,21 @@ impl Daemon {
 
     /// The disk is like any other from now on.
     pub(super) fn open_adopted(&self, disk: &OurDisk) {
-        self.engine.set_unnamed(disk.id, false);
+        self.engine.set_named(disk.id);
     }
 
-    /// Removes the disk of an adoption that came to nothing, once QEMU has left it.
-    pub(super) async fn remove_adopted(&self, disk: &OurDisk) -> Result<()> {
-        let Some(record) = self.adopted(disk)? else { return Ok(()) };
+    /// Waits until QEMU has left a disk that it has been told to leave.
+    pub(super) async fn await_goodbye(&self, disk: &OurDisk) {
         let until = Instant::now() + GOODBYE;
         let is_used = || self.engine.stats(disk.id).is_ok_and(|it| it.connections > 0);
         while is_used() && Instant::now() < until {
             sleep(LOOK).await;
         }
+    }
+
+    /// Removes the disk of an adoption that came to nothing, and that QEMU has left.
+    pub(super) fn remove_adopted(&self, disk: &OurDisk) -> Result<()> {
+        let Some(record) = self.adopted(disk)? else { return Ok(()) };
         let _claim = self.claims.alone(claim_of(&record.name))?;
         self.take_away(&record, ImageFate::Delete)?;
         Ok(())

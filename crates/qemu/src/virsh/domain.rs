@@ -39,6 +39,8 @@ pub struct MirrorElement {
     pub place: Option<String>,
     /// Whether both sides are the same.
     pub ready: bool,
+    /// Whether libvirt has told QEMU to switch over, or to give it up.
+    pub ends: bool,
 }
 
 impl FromStr for Domain {
@@ -91,9 +93,13 @@ fn disk(node: Node<'_, '_>) -> Option<DomainDisk> {
         read_only: child(node, "readonly").is_some(),
         encrypted,
         is_file: node.attribute("type") == Some("file"),
-        mirror: child(node, "mirror").map(|mirror| MirrorElement {
-            place: child(mirror, "source").and_then(place),
-            ready: mirror.attribute("ready") == Some("yes"),
+        mirror: child(node, "mirror").map(|mirror| {
+            let state = mirror.attribute("ready");
+            MirrorElement {
+                place: child(mirror, "source").and_then(place),
+                ready: state == Some("yes"),
+                ends: matches!(state, Some("pivot" | "abort")),
+            }
         }),
     })
 }

@@ -87,10 +87,13 @@ fn a_disk_of_a_machine_has_one_move_at_a_time() {
         application: Application::default(),
         report: Some(Report::default()),
     };
-    store.vm_move_ends(id, Step::Cancelled, ending).unwrap();
+    store.vm_move_ends(id, Step::Cancelled, ending, true).unwrap();
     let ended = store.vm_move(id).unwrap().unwrap();
     assert_eq!((ended.step, ended.ended), (Step::Cancelled, Some(11)));
     add(&store, "vda").unwrap();
+    assert_eq!(store.untidy_vm_moves().unwrap(), [ended], "its machine does not answer");
+    store.vm_move_is_tidy(id).unwrap();
+    assert_eq!(store.untidy_vm_moves().unwrap(), []);
 }
 
 #[test]

@@ -8,6 +8,15 @@ use crate::error::DaemonError;
 use crate::store::VmMoveRecord;
 use crate::vms::Kind;
 
+/// Whether QEMU, which has been told to leave a disk of ours, is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// Its connection ends soon.
+    Goodbye,
+    /// It does not answer, and would not leave.
+    None,
+}
+
 impl Mover {
     /// Makes the destination; a file, unless whoever owns the machine does. One that is
     /// there already is somebody else's.
@@ -18,11 +27,20 @@ impl Mover {
         let record = &self.record;
         let made = match &record.kind {
             Kind::Adopt(disk) => self.daemon.make_adopted(record, disk),
-            _ if machine.makes_files() => files::is_free(record),
-            _ => files::make(record, machine.owner()),
+            _ => self.make_way().and_then(|()| match machine.makes_files() {
+                true => files::is_free(record),
+                false => files::make(record, machine.owner()),
+            }),
         };
         self.may_remove = made.is_ok();
         made
+    }
+
+    /// Removes what a daemon has made that was killed before it could record that the copy
+    /// had begun.
+    fn make_way(&self) -> Result<(), DaemonError> {
+        let left = self.may_remove.then(|| files::remove(&self.record)).flatten();
+        left.map_or(Ok(()), |why| Err(DaemonError::unavailable(why)))
     }
 
     /// From now on QEMU may make the destination the truth.
@@ -34,7 +52,10 @@ impl Mover {
     }
 
     /// Removes the destination, which QEMU does not use; says what is in the way.
-    pub(super) async fn remove_destination(&mut self) -> Option<String> {
+    pub(super) async fn remove_destination(
+        &mut self,
+        patience: Patience,
+    ) -> Option<String> {
         // A disk is known by its id, whichever daemon has made it; a file is not: what
         // has its name after it was removed is somebody else's.
         let Kind::Adopt(disk) = &self.record.kind else {
@@ -43,7 +64,10 @@ impl Mover {
             return left;
         };
         let name = &disk.name;
-        let error = self.daemon.remove_adopted(disk).await.err()?;
+        if patience == Patience::Goodbye {
+            self.daemon.await_goodbye(disk).await;
+        }
+        let error = self.daemon.remove_adopted(disk).err()?;
         Some(format!(
             "disk {name} could not be removed: {error}; it holds a part of a copy: `sterna \
              disk remove {name}`"

@@ -1,4 +1,8 @@
 //! The end of a move: what is left is put away, and the record gets its figures.
+//!
+//! A machine that does not answer keeps nobody waiting: the end is recorded, and with it
+//! that the machine may still have something of the copy. That is given up as soon as it
+//! answers ([`Mover::tidy`]), if need be by a later daemon.
 
 use std::time::Duration;
 
@@ -6,19 +10,22 @@ use sterna_api::Report;
 use sterna_qemu::QemuError;
 use tokio::time::sleep;
 
-use super::destination::{allocated, both, left_behind};
+use super::destination::{Patience, allocated, both, left_behind};
 use super::{AGAIN, Halt, Mover, Outcome};
 use crate::clock;
 use crate::daemon::lock;
 use crate::store::{Ending, Step, StoreError};
 use crate::vms::Kind;
 
-/// What has become of a move's record.
-enum End {
-    /// It has ended.
-    Recorded,
-    /// It is to be looked at again.
-    Open,
+/// How a move has ended, to be recorded.
+#[derive(Clone, Debug)]
+pub(super) struct Closing {
+    step: Step,
+    ending: Ending,
+    /// Whether a disk of ours that it has to do with may be the truth.
+    opens: bool,
+    /// Whether the machine may still have something of the copy.
+    untidy: bool,
 }
 
 impl Mover {
@@ -31,38 +38,54 @@ impl Mover {
             Ok(Outcome::Left) => return None,
             Ok(Outcome::Moved) => self.moved().await,
             Ok(Outcome::Stayed(why)) => self.stayed(why).await,
-            Ok(Outcome::Torn) => self.torn("QEMU knows nothing of the switch-over"),
+            Ok(Outcome::Torn(why)) => Ok(Some(self.torn(why))),
             Err(halt) => self.halted(halt).await,
         };
         match ended {
-            Ok(End::Recorded) => {
-                self.forget();
-                return None;
-            }
-            Ok(End::Open) => {}
+            Ok(Some(closing)) => self.record_end(closing).await,
+            Ok(None) => self.again(),
             Err(error) => {
-                let id = self.record.id;
-                tracing::error!(
-                    migration = id,
-                    error = error.with_cause(),
-                    "not recorded"
-                );
+                self.not_recorded(&error);
+                self.again()
             }
         }
+    }
+
+    /// Records how it has ended; what led there is not asked again, and not done again.
+    pub(super) async fn record_end(&mut self, closing: Closing) -> Option<Duration> {
+        let Closing { step, ending, opens, untidy } = closing.clone();
+        let id = self.record.id;
+        let note = ending.note.clone().unwrap_or_default();
+        if let Err(error) = self.daemon.store.vm_move_ends(id, step, ending, untidy) {
+            self.not_recorded(&error);
+            self.closing = Some(closing);
+            return self.again();
+        }
+        tracing::info!(migration = id, note, "move {step}");
+        if opens && let Kind::Adopt(disk) = &self.record.kind {
+            self.daemon.open_adopted(disk);
+        }
+        lock(&self.daemon.vms.moves).remove(&id);
+        // Policies may end with it.
+        self.daemon.service.bell.ring();
+        if untidy {
+            self.tidy().await;
+        }
+        None
+    }
+
+    fn not_recorded(&self, error: &StoreError) {
+        let (migration, error) = (self.record.id, error.with_cause());
+        tracing::error!(migration, error, "not recorded");
+    }
+
+    fn again(&self) -> Option<Duration> {
         (!self.is_stopping()).then_some(AGAIN)
     }
 
-    /// The move is under way no more.
-    fn forget(&self) {
-        lock(&self.daemon.vms.moves).remove(&self.record.id);
-        // Policies may end with it.
-        self.daemon.service.bell.ring();
-    }
-
     /// The disk is at the destination.
-    async fn moved(&mut self) -> Result<End, StoreError> {
+    async fn moved(&mut self) -> Result<Option<Closing>, StoreError> {
         let id = self.record.id;
-        let store = self.daemon.store.clone();
         for step in [Step::Switching, Step::Committed] {
             if self.record.step.leads_to(step) && self.record.step != step {
                 // Somebody else may have had QEMU switch over.
@@ -72,9 +95,9 @@ impl Mover {
                     let why = error.to_string();
                     tracing::warn!(migration = id, why, "not sealed");
                     self.one.note(|standing| standing.trouble = Some(why));
-                    return Ok(End::Open);
+                    return Ok(None);
                 }
-                store.vm_move_advances(id, step)?;
+                self.daemon.store.vm_move_advances(id, step)?;
                 self.record.step = step;
             }
         }
@@ -90,26 +113,28 @@ impl Mover {
             Ok(()) => kept,
             Err(error) => format!("{kept}; {error}"),
         };
-        self.close(Step::Completed, Some(note))?;
-        self.open();
-        Ok(End::Recorded)
+        Ok(Some(self.closing(Step::Completed, Some(note))))
     }
 
     /// The disk is where it was.
-    async fn stayed(&mut self, why: Option<String>) -> Result<End, StoreError> {
+    async fn stayed(
+        &mut self,
+        why: Option<String>,
+    ) -> Result<Option<Closing>, StoreError> {
+        self.copies_again()?;
         let given_up = match self.link.machine().await {
             Ok(machine) => {
                 self.stop_counting().await;
-                machine.give_up(&self.copy).await
+                machine.give_up(&self.copy).await.map(drop)
             }
             Err(error) => Err(error),
         };
-        let left = given_up.err().map(|error| format!("QEMU may still have it: {error}"));
-        self.cancelled(why, left).await
+        let still_has = given_up.err().filter(|error| !error.is_gone());
+        Ok(Some(self.cancelled(why, still_has).await))
     }
 
     /// Something is wrong. Ends the move, or leaves it to be looked at again.
-    async fn halted(&mut self, halt: Halt) -> Result<End, StoreError> {
+    async fn halted(&mut self, halt: Halt) -> Result<Option<Closing>, StoreError> {
         let id = self.record.id;
         let why = match &halt {
             Halt::Machine(error) => error.to_string(),
@@ -123,22 +148,18 @@ impl Mover {
             // Only the machine can say where the disk is; it is asked again.
             (Step::Switching | Step::Committed, _) => {
                 self.one.note(|standing| standing.trouble = Some(why));
-                Ok(End::Open)
+                Ok(None)
             }
             (_, Halt::Machine(error)) if error.is_gone() || error.is_silent() => {
-                let silent = error.is_silent();
-                let ended = self.cancelled(Some(why), None).await;
-                if silent && ended.is_ok() {
-                    self.tidy().await;
-                }
-                ended
+                let still_has = error.is_silent().then_some(error);
+                Ok(Some(self.cancelled(Some(why), still_has).await))
             }
             _ => self.stayed(Some(why)).await,
         }
     }
 
     /// QEMU has gone while it switched over.
-    async fn lost(&mut self) -> Result<End, StoreError> {
+    async fn lost(&mut self) -> Result<Option<Closing>, StoreError> {
         // libvirt knows of a machine that is off what its disks are; and so does one that
         // has been started since. Where that is the source, it may be out of date.
         if let Ok(machine) = self.link.machine().await
@@ -147,65 +168,66 @@ impl Mover {
         {
             return self.moved().await;
         }
-        self.torn("QEMU ended while it switched over")
+        Ok(Some(self.torn("QEMU ended while it switched over")))
     }
 
     /// Nobody knows where the last writes are: nothing is removed.
-    fn torn(&mut self, why: &str) -> Result<End, StoreError> {
+    fn torn(&self, why: &str) -> Closing {
         let (source, destination) = both(&self.record);
         let note = format!(
             "{why}, so its last writes may be in either image; both are kept: {source} \
              and {destination}"
         );
-        self.close(Step::Cancelled, Some(note))?;
-        self.open();
-        Ok(End::Recorded)
+        Closing { opens: true, ..self.closing(Step::Cancelled, Some(note)) }
     }
 
-    /// A disk of ours that was adopted, or may have been, is one like any other.
-    fn open(&self) {
-        if let Kind::Adopt(disk) = &self.record.kind {
-            self.daemon.open_adopted(disk);
-        }
-    }
-
-    /// Records that the disk is where it was; the destination goes.
+    /// The disk is where it was; the destination goes.
     async fn cancelled(
         &mut self,
         why: Option<String>,
-        left: Option<String>,
-    ) -> Result<End, StoreError> {
+        still_has: Option<QemuError>,
+    ) -> Closing {
+        let patience = match &still_has {
+            Some(error) if error.is_silent() => Patience::None,
+            _ => Patience::Goodbye,
+        };
+        let kept = self.remove_destination(patience).await;
+        let untidy = still_has.is_some();
+        let left = still_has.map(|error| {
+            tracing::warn!(migration = self.record.id, %error, "not yet tidy");
+            "what QEMU still has of the copy is given up once it answers".to_owned()
+        });
+        let parts = [why, left, kept];
+        let note: Vec<String> = parts.into_iter().flatten().collect();
+        let note = (!note.is_empty()).then(|| note.join("; "));
+        Closing { untidy, ..self.closing(Step::Cancelled, note) }
+    }
+
+    /// QEMU itself says that the disk is where it was. From here on whoever is asked says
+    /// so, though QEMU forget it.
+    fn copies_again(&mut self) -> Result<(), StoreError> {
         if self.record.step == Step::Switching {
             self.daemon.store.vm_move_advances(self.record.id, Step::Copying)?;
             self.record.step = Step::Copying;
         }
-        let kept = self.remove_destination().await;
-        let parts = [why, left, kept];
-        let note: Vec<String> = parts.into_iter().flatten().collect();
-        let note = (!note.is_empty()).then(|| note.join("; "));
-        self.close(Step::Cancelled, note)?;
-        Ok(End::Recorded)
+        Ok(())
     }
 
-    fn close(&self, step: Step, note: Option<String>) -> Result<(), StoreError> {
+    fn closing(&self, step: Step, note: Option<String>) -> Closing {
         let record = &self.record;
         let copying = self.began.elapsed().as_secs_f64();
+        let at = clock::now();
         let report = Report {
-            duration_s: clock::now().saturating_sub(record.started) as f64,
+            duration_s: at.saturating_sub(record.started) as f64,
             copied: self.done,
             average_rate: self.done as f64 / copying.max(1e-3),
             allocated: allocated(&self.daemon, record),
             ..Report::default()
         };
         let application = self.watch.application();
-        tracing::info!(
-            migration = record.id,
-            note = note.as_deref().unwrap_or(""),
-            "move {step}"
-        );
-        let at = clock::now();
         let ending = Ending { at, note, application, report: Some(report) };
-        self.daemon.store.vm_move_ends(record.id, step, ending)
+        let opens = step == Step::Completed;
+        Closing { step, ending, opens, untidy: false }
     }
 
     async fn stop_counting(&self) {
@@ -220,10 +242,9 @@ impl Mover {
         }
     }
 
-    /// Gives up what a machine that did not answer still has of the copy, as soon as it
-    /// answers.
-    async fn tidy(&mut self) {
-        self.forget();
+    /// Gives up what a machine still has of the copy, as soon as it answers.
+    pub(super) async fn tidy(&mut self) {
+        let id = self.record.id;
         while !self.is_stopping() {
             sleep(AGAIN).await;
             let given_up = match self.link.machine().await {
@@ -232,16 +253,22 @@ impl Mover {
             };
             match given_up {
                 Err(error @ QemuError::Unending { .. }) => {
-                    tracing::warn!(migration = self.record.id, %error, "not yet tidy");
+                    tracing::warn!(migration = id, %error, "not yet tidy");
+                    continue;
                 }
-                Err(error) if error.is_silent() => {}
-                _ => {
-                    if let Some(why) = self.remove_destination().await {
-                        tracing::warn!(migration = self.record.id, why, "left behind");
-                    }
-                    return;
+                Err(error) if error.is_silent() => continue,
+                Err(error) if !error.is_gone() => {
+                    tracing::warn!(migration = id, %error, "not tidy, and left so");
                 }
+                _ => {}
             }
+            if let Some(why) = self.remove_destination(Patience::Goodbye).await {
+                tracing::warn!(migration = id, why, "left behind");
+            }
+            if let Err(error) = self.daemon.store.vm_move_is_tidy(id) {
+                self.not_recorded(&error);
+            }
+            return;
         }
     }
 }

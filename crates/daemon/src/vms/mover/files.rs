@@ -22,8 +22,12 @@ pub(super) fn make(
     let mut new = OpenOptions::new();
     let file: File =
         new.write(true).create_new(true).mode(mode).open(path).map_err(failed)?;
-    if record.format == "raw" {
-        file.set_len(record.size).map_err(failed)?;
+    if record.format == "raw"
+        && let Err(error) = file.set_len(record.size)
+    {
+        // It is ours, and of no use to anybody.
+        let _ = std::fs::remove_file(path);
+        return Err(failed(error));
     }
     let owner = source.map(|source| (source.uid(), source.gid())).or(qemu);
     if let Some((user, group)) = owner {

@@ -1,0 +1,120 @@
+//! The switch-over, which QEMU does and only QEMU can tell the outcome of.
+//!
+//! QEMU switches over at the first moment at which nothing is left to copy. Before that
+//! moment it can be called off, and is: when somebody cancels the move, and when a guest
+//! goes on writing faster than the destination takes ([`CATCH_UP`]). Whether that came in
+//! time, QEMU is asked again.
+
+use std::time::Duration;
+
+use sterna_core::mirror::Allowance;
+use sterna_qemu::{Machine, QemuError};
+use tokio::time::Instant;
+
+use super::{Halt, Mover, Outcome};
+use crate::store::Step;
+
+/// How long QEMU may copy at full speed for the last writes to be on both sides: what a
+/// guest may have to bear once, and hundreds of times what it takes otherwise.
+const CATCH_UP: Duration = Duration::from_secs(60);
+
+/// What this daemon has told QEMU of the switch-over.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum Told {
+    /// Nothing yet.
+    #[default]
+    Nothing,
+    /// To switch over, at this moment.
+    Complete(Instant),
+    /// Not to, after all.
+    CallOff,
+}
+
+impl Mover {
+    /// Both sides were the same, and QEMU waits.
+    pub(super) async fn at_the_switch(&mut self, machine: &Machine) -> Result<(), Halt> {
+        let is_late = |at: Instant| at.elapsed() >= CATCH_UP;
+        match self.told_to_switch {
+            Told::CallOff => Ok(()),
+            _ if self.record.cancel => self.call_off(machine).await,
+            Told::Complete(at) if is_late(at) => self.call_off(machine).await,
+            Told::Nothing if !self.record.paused => self.switch_over(machine).await,
+            Told::Nothing | Told::Complete(_) => Ok(()),
+        }
+    }
+
+    async fn switch_over(&mut self, machine: &Machine) -> Result<(), Halt> {
+        self.advance(Step::Switching)?;
+        self.seal()?;
+        // What is written meanwhile is all that is left, and it is not to take long.
+        machine.set_speed(&self.copy, 0).await?;
+        machine.complete(&self.copy).await?;
+        self.told_to_switch = Told::Complete(Instant::now());
+        Ok(())
+    }
+
+    async fn call_off(&mut self, machine: &Machine) -> Result<(), Halt> {
+        machine.call_off(&self.copy).await?;
+        self.told_to_switch = Told::CallOff;
+        tracing::info!(migration = self.record.id, "the switch-over is called off");
+        Ok(())
+    }
+
+    /// The copy has ended, in whatever way: where is the disk?
+    pub(super) async fn judge(
+        &self,
+        machine: &Machine,
+        error: Option<String>,
+    ) -> Result<Outcome, Halt> {
+        let drive = match machine.drive(&self.record.device).await {
+            Err(QemuError::NoDrive { .. }) if self.record.step == Step::Switching => {
+                return Ok(Outcome::Torn("the disk was taken away at the switch-over"));
+            }
+            found => found?,
+        };
+        if drive.image == self.record.destination {
+            return Ok(Outcome::Moved);
+        }
+        let why = match error {
+            Some(reason) if !reason.contains("canceled") => {
+                Some(format!("QEMU's copy failed: {reason}"))
+            }
+            _ if matches!(self.told_to_switch, Told::CallOff) => {
+                let why = || {
+                    format!(
+                        "the guest wrote faster than {} took it, for {} s: it was not \
+                         switched over",
+                        self.record.to,
+                        CATCH_UP.as_secs()
+                    )
+                };
+                (!self.record.cancel).then(why)
+            }
+            _ => Some("somebody else gave QEMU's copy up".to_owned()),
+        };
+        Ok(Outcome::Stayed(why))
+    }
+
+    /// QEMU knows nothing of the copy any more. While it was to switch over, it may have
+    /// done so, and may have been started anew since, with the old image: then what the
+    /// guest wrote in between is in the other one. libvirt would know of that, and has
+    /// nothing to say of a copy that it has called off.
+    pub(super) async fn judge_unseen(&self, machine: &Machine) -> Result<Outcome, Halt> {
+        let told = self.told_to_switch;
+        let is_known = machine.makes_files() && matches!(told, Told::CallOff);
+        match self.judge(machine, None).await? {
+            Outcome::Stayed(_) if self.record.step == Step::Switching && !is_known => {
+                Ok(Outcome::Torn("QEMU knows nothing of the switch-over"))
+            }
+            outcome => Ok(outcome),
+        }
+    }
+
+    /// Nobody will watch over the copy for a while.
+    pub(super) async fn stand_still(&self, machine: &Machine) {
+        let halted = self.pace.speed(Allowance::default(), None, true);
+        if let Err(error) = machine.set_speed(&self.copy, halted).await {
+            tracing::warn!(migration = self.record.id, %error, "the copy goes on alone");
+        }
+    }
+}
