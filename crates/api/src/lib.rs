@@ -21,6 +21,7 @@ mod migration;
 mod name;
 pub mod paths;
 mod policy;
+mod prediction;
 mod recovery;
 mod stats;
 mod status;
@@ -47,6 +48,9 @@ pub use migration::{
 pub use name::{NAME_RULE, is_name};
 pub use policy::{
     Aim, BadAim, CreatePolicy, CruisePhase, CruiseState, Fallback, Policy, Standing,
+};
+pub use prediction::{
+    LearnedFrom, Predict, Predicted, Prediction, PredictionScores, Weakest,
 };
 pub use recovery::{FoundImage, ImageRole, RecoverDisks, Recovery, Sidecar};
 pub use stats::{Bucket, DiskStats, Pattern, RequestStats, Times};

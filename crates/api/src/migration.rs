@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Application, AskGuard, Guarding, Provision};
+use crate::{Application, AskGuard, Guarding, Predicted, Provision};
 
 /// Where a migration is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -138,6 +138,9 @@ pub struct Migration {
     pub started: u64,
     /// When it ended (seconds since 1970).
     pub ended: Option<u64>,
+    /// What it was predicted to take when it began; absent where nobody could know.
+    #[serde(default)]
+    pub predicted: Option<Predicted>,
     /// How far it is; absent where nothing is known (yet).
     pub progress: Option<Progress>,
     /// What the application notices.

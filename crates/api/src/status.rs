@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::PredictionScores;
+
 /// How the daemon does its I/O.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Io {
@@ -43,7 +45,7 @@ pub struct Warning {
 }
 
 /// The daemon in one page.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Status {
     /// The daemon's version.
     pub version: String,
@@ -61,6 +63,9 @@ pub struct Status {
     pub io: Io,
     /// How many of each there are.
     pub counts: Counts,
+    /// How right predictions were.
+    #[serde(default)]
+    pub predictions: PredictionScores,
     /// What somebody should look at.
     pub warnings: Vec<Warning>,
 }

@@ -15,6 +15,7 @@ use crate::migrate::MigrateArgs;
 use crate::migration::MigrationCommand;
 use crate::output::WIDTH;
 use crate::policy::PolicyCommand;
+use crate::predict::PredictArgs;
 use crate::serve::ServeArgs;
 use crate::top::TopArgs;
 use crate::vm::VmCommand;
@@ -29,6 +30,7 @@ Examples:
   sterna datastore add slow /mnt/hdd
   sterna disk create db --size 10G --on fast
   sterna disk uri db
+  sterna predict db --to slow
   sterna migrate db --to slow --verify
   sterna migrate db --to fast --keep 97%
   sterna class create oltp db --shares 2000
@@ -85,6 +87,8 @@ pub(crate) enum Command {
     /// Virtual disks
     #[command(subcommand)]
     Disk(DiskCommand),
+    /// What a move would take: how long, with a range
+    Predict(PredictArgs),
     /// Move a disk to another datastore while it is in use
     Migrate(MigrateArgs),
     /// Migrations under way and past
@@ -208,6 +212,19 @@ mod tests {
     }
 
     #[test]
+    fn predictions_are_understood() {
+        for line in [
+            "sterna predict a --to slow --rate 200M --verify",
+            "sterna predict a --to slow --keep 97% --p99 5ms --json",
+            "sterna predict a --to slow --idle-only",
+        ] {
+            if let Err(error) = parse(line) {
+                panic!("{line}: {error}");
+            }
+        }
+    }
+
+    #[test]
     fn experiments_are_understood() {
         for line in [
             "sterna lab qos",
@@ -300,6 +317,8 @@ mod tests {
             "sterna migration show three",
             "sterna migrate a --to b --rate fast",
             "sterna migrate a --to b --keep 0%",
+            "sterna predict a",
+            "sterna predict a --to b --p99 5ms --idle-only",
             "sterna migrate a --to b --keep 97% --idle-only",
             "sterna migrate a --to b --window sometimes",
             "sterna migration set 3",

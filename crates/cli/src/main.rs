@@ -27,6 +27,7 @@ mod migration;
 mod names;
 mod output;
 mod policy;
+mod predict;
 mod qemu;
 mod recovery;
 mod report;
@@ -99,6 +100,7 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::Serve(args) => serve::run(args, &link, output),
         Command::Datastore(command) => datastore::run(command, &link, output),
         Command::Disk(command) => disk::run(command, &link, output),
+        Command::Predict(args) => predict::run(args, &link, output),
         Command::Migrate(args) => migrate::run(args, &link, output),
         Command::Migration(command) => migration::run(command, &link, output),
         Command::Class(command) => class::run(command, &link, output),

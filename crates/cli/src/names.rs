@@ -118,9 +118,9 @@ fn kind(path: &[String], arg: &Arg) -> Option<Kind> {
         {
             None
         }
-        (["disk", _], "name") | (["migrate"], "disk") | (["class", _], "disks") => {
-            Some(Kind::Disk)
-        }
+        (["disk", _], "name")
+        | (["migrate" | "predict"], "disk")
+        | (["class", _], "disks") => Some(Kind::Disk),
         (["datastore", _], "name") => Some(Kind::Datastore),
         (["class", _], "name") | (["policy", _], "class") => Some(Kind::Class),
         (["policy", _], "id") => Some(Kind::Policy),
@@ -245,6 +245,8 @@ mod tests {
             ("disk show ", Kind::Disk),
             ("disk rm --keep-image ", Kind::Disk),
             ("migrate ", Kind::Disk),
+            ("predict ", Kind::Disk),
+            ("predict db --to ", Kind::Datastore),
             ("--json migrate --rate 5M --verify ", Kind::Disk),
             ("class create oltp a b ", Kind::Disk),
             ("class add oltp ", Kind::Disk),

@@ -8,6 +8,7 @@ use crate::disk::provision;
 use crate::format::{bytes, count, iops, moment, moment_ago, rate, response, span};
 use crate::guard;
 use crate::output::Output;
+use crate::predict;
 use crate::table::{Cell, Pairs, Style};
 
 /// A state in its colour.
@@ -46,11 +47,24 @@ pub(crate) fn show(one: &Migration, output: Output) -> String {
     if let Some(progress) = one.progress.as_ref().filter(|_| !one.state.ended()) {
         add_progress(&mut pairs, progress, one.state);
     }
+    pairs.maybe("predicted", predicted(one));
     if let Some(report) = &one.report {
         add_report(&mut pairs, report, one.size);
     }
     add_application(&mut pairs, &one.application, one.state.ended());
     output.pairs(&pairs)
+}
+
+/// What it was predicted to take; once it is done, against what it took.
+fn predicted(one: &Migration) -> Option<String> {
+    let it = one.predicted.as_ref()?;
+    match (one.state, one.report) {
+        (MigrationState::Completed, Some(report)) => {
+            Some(predict::compared(it, report.duration_s))
+        }
+        (MigrationState::Cancelled, _) => None,
+        _ => Some(predict::took(it)),
+    }
 }
 
 /// When it was done, if it is.
@@ -100,6 +114,7 @@ pub(crate) fn summary(one: &Migration, output: Output) -> String {
     };
     let mut pairs = Pairs::new();
     if one.state == MigrationState::Completed {
+        pairs.maybe("predicted", predicted(one));
         if let Some(report) = &one.report {
             add_report(&mut pairs, report, one.size);
         }
@@ -213,6 +228,7 @@ pub(crate) fn sample(state: MigrationState) -> Migration {
         hint: None,
         started: 0,
         ended: state.ended().then_some(47),
+        predicted: None,
         progress: None,
         application: Application::default(),
         report: None,

@@ -5,6 +5,7 @@ use sterna_api::Status;
 use crate::connect::Link;
 use crate::format::moment_ago;
 use crate::output::Output;
+use crate::predict;
 use crate::table::{Cell, Pairs, Style};
 use crate::terms::policies;
 
@@ -33,6 +34,7 @@ fn show(status: &Status, output: Output) -> String {
         paused => format!(", {paused} paused"),
     };
     pairs.add("migrations", format!("{} under way{paused}", counts.migrations));
+    pairs.add("predictions", predict::scores(&status.predictions));
     let policies = policies(counts.policies);
     pairs.add("classes", format!("{}, {policies}", counts.classes));
     if status.warnings.is_empty() {

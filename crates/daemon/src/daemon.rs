@@ -145,6 +145,7 @@ impl Daemon {
             nbd: self.places.nbd.iter().map(|place| place.uri("")).collect(),
             io: Io { engine: io.name.to_string(), reason: io.reason.clone() },
             counts,
+            predictions: self.prediction_scores()?,
             warnings,
         })
     }

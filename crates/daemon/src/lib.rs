@@ -33,6 +33,7 @@ mod local;
 mod lock;
 mod patience;
 mod policies;
+mod predictions;
 mod processors;
 mod profile;
 mod random;

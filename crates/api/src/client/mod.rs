@@ -9,8 +9,9 @@ use hyper::Method;
 use crate::{
     AddDatastore, AddVm, AdoptVmDisk, AskGuard, AttachDisk, ChangeClass, Class,
     CreateClass, CreateDisk, CreatePolicy, Datastore, Disk, DiskStats, Explanation,
-    ImageFate, ImportDisk, Migration, MoveVmDisk, Policy, RecoverDisks, Recovery,
-    ReleaseVmDisk, RemovedDisk, SetRate, StartMigration, Status, Top, TopBy, Vm,
+    ImageFate, ImportDisk, Migration, MoveVmDisk, Policy, Predict, Prediction,
+    RecoverDisks, Recovery, ReleaseVmDisk, RemovedDisk, SetRate, StartMigration, Status,
+    Top, TopBy, Vm,
 };
 
 pub use call::ClientError;
@@ -248,6 +249,11 @@ impl Client {
     /// One migration.
     pub async fn migration(&self, id: u64) -> Result<Migration, ClientError> {
         self.get(&path("migrations", &id.to_string())).await
+    }
+
+    /// Predicts what a move would take.
+    pub async fn predict(&self, request: &Predict) -> Result<Prediction, ClientError> {
+        self.call(Method::POST, "/v1/predictions", request).await
     }
 
     /// Starts a migration.

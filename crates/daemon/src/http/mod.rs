@@ -10,6 +10,7 @@ mod disks;
 mod extract;
 mod migrations;
 mod policies;
+mod predictions;
 mod status;
 mod top;
 mod vms;
@@ -62,6 +63,7 @@ fn routes() -> OpenApiRouter<Arc<Daemon>> {
         .routes(routes!(disks::show, disks::remove))
         .routes(routes!(disks::stats))
         .routes(routes!(disks::attach, disks::detach))
+        .routes(routes!(predictions::predict))
         .routes(routes!(migrations::list, migrations::start))
         .routes(routes!(migrations::show, migrations::change))
         .routes(routes!(migrations::guard))

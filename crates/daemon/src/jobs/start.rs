@@ -47,7 +47,9 @@ impl Daemon {
         let store = to.open()?;
         self.check_room(&disk, request, &to, &store)?;
         let before = summarized(&self.samples.of_disk(disk.id, RECENT));
+        let forecast = self.forecast(&disk, request, &guard);
         let mut record = new_record(&disk, request, guard, before);
+        record.forecast = Some(forecast);
         record.id = self.store.add_migration(record.clone())?;
         let job = self.job_of(&record);
         let _turn = lock(&job.turn);
@@ -178,6 +180,7 @@ pub(super) fn new_record(
         note: None,
         application: Application { before, ..Application::default() },
         tallied: Tallied::default(),
+        forecast: None,
         report: None,
     }
 }

@@ -69,6 +69,7 @@ impl Daemon {
             hint,
             started: record.started,
             ended: record.ended,
+            predicted: record.forecast.and_then(|forecast| forecast.predicted),
             progress: progress.map(|progress| convert(&progress, copied, moves)),
             application,
             report: record.report,

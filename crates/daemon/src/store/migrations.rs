@@ -3,7 +3,9 @@
 //! Its step is in `steps`. Pausing and cancelling are wishes beside the step:
 //! they hold in any of the steps before `committed`, and over restarts.
 
-use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
+use rusqlite::{
+    Connection, OptionalExtension, Row, named_params, params, params_from_iter,
+};
 use serde::{Deserialize, Serialize};
 use sterna_api::{Application, Guard, Provision, Report};
 use sterna_engine::DiskId;
@@ -13,6 +15,7 @@ use super::tallies::{self, Tallied};
 use super::{
     Step, Store, StoreError, cannot, from_json, from_sql, parsed, to_json, to_sql,
 };
+use crate::predictions::Forecast;
 
 /// Why a migration stands still.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,6 +87,8 @@ pub(crate) struct MigrationRecord {
     pub(crate) application: Application,
     /// What the copier has done.
     pub(crate) tallied: Tallied,
+    /// What was known of it when it began.
+    pub(crate) forecast: Option<Forecast>,
     /// What it came to.
     pub(crate) report: Option<Report>,
 }
@@ -128,6 +133,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<MigrationRecord> {
         note: row.get("note")?,
         application: from_json(row, "application")?,
         tallied: tallies::read(row)?,
+        forecast: from_json(row, "forecast")?,
         report: from_json(row, "report")?,
     })
 }
@@ -137,12 +143,12 @@ const INSERT: &str = "
         (disk, name, size, from_datastore, from_image, to_datastore, to_image,
          provision, reads_zero, rate, guard, verify, keep_source, step,
          source_generation, destination_generation, cancel, started,
-         application)
+         application, forecast)
     VALUES
         (:disk, :name, :size, :from_datastore, :from_image, :to_datastore, :to_image,
          :provision, :reads_zero, :rate, :guard, :verify, :keep_source, :step,
          :source_generation, :destination_generation, :cancel, :started,
-         :application)";
+         :application, :forecast)";
 
 fn insert(connection: &Connection, one: &MigrationRecord) -> rusqlite::Result<u64> {
     connection.execute(
@@ -167,6 +173,7 @@ fn insert(connection: &Connection, one: &MigrationRecord) -> rusqlite::Result<u6
             ":cancel": one.cancel,
             ":started": to_sql(one.started),
             ":application": to_json(&one.application),
+            ":forecast": one.forecast.as_ref().map(to_json),
         },
     )?;
     Ok(from_sql(connection.last_insert_rowid()))
@@ -175,11 +182,44 @@ fn insert(connection: &Connection, one: &MigrationRecord) -> rusqlite::Result<u6
 impl Store {
     /// All migrations, oldest first.
     pub(crate) fn migrations(&self) -> Result<Vec<MigrationRecord>, StoreError> {
-        self.run(|connection| {
-            let sql = "SELECT * FROM migrations ORDER BY id";
+        self.list_migrations("SELECT * FROM migrations ORDER BY id", [])
+    }
+
+    /// The latest that were completed as they were asked for, and that have one of these
+    /// ends; the latest first.
+    pub(crate) fn lessons(
+        &self,
+        from: &str,
+        to: &str,
+        most: u32,
+    ) -> Result<Vec<MigrationRecord>, StoreError> {
+        let sql = "SELECT * FROM migrations WHERE step = 'completed' AND NOT changed
+                   AND (from_datastore = ?1 OR to_datastore = ?2)
+                   ORDER BY id DESC LIMIT ?3";
+        self.list_migrations(sql, [from.to_owned(), to.to_owned(), most.to_string()])
+    }
+
+    /// The latest that were completed as they were asked for, and had been predicted; the
+    /// latest first.
+    pub(crate) fn predicted_migrations(
+        &self,
+        most: u32,
+    ) -> Result<Vec<MigrationRecord>, StoreError> {
+        let sql = "SELECT * FROM migrations WHERE step = 'completed' AND NOT changed
+                   AND forecast ->> 'predicted' IS NOT NULL
+                   ORDER BY id DESC LIMIT ?1";
+        self.list_migrations(sql, [most.to_string()])
+    }
+
+    fn list_migrations<const N: usize>(
+        &self,
+        sql: &'static str,
+        values: [String; N],
+    ) -> Result<Vec<MigrationRecord>, StoreError> {
+        self.run(move |connection| {
             connection
                 .prepare_cached(sql)?
-                .query_map([], read)?
+                .query_map(params_from_iter(values), read)?
                 .collect::<rusqlite::Result<_>>()
         })?
         .map_err(cannot("list the migrations"))
@@ -210,7 +250,9 @@ impl Store {
         pause: Option<&Pause>,
     ) -> Result<(), StoreError> {
         let pause = pause.map(to_json);
-        self.update(id, "UPDATE migrations SET pause = ?2 WHERE id = ?1", pause)
+        let sql = "UPDATE migrations SET pause = ?2, changed = changed OR ?2 IS NOT NULL
+                   WHERE id = ?1";
+        self.update(id, sql, pause)
     }
 
     /// The migration is to be cancelled.
@@ -221,13 +263,15 @@ impl Store {
     /// The copier has a new limit.
     pub(crate) fn set_rate(&self, id: u64, rate: Option<u64>) -> Result<(), StoreError> {
         let rate = rate.map(to_sql);
-        self.update(id, "UPDATE migrations SET rate = ?2 WHERE id = ?1", rate)
+        let sql = "UPDATE migrations SET rate = ?2, changed = TRUE WHERE id = ?1";
+        self.update(id, sql, rate)
     }
 
     /// Something else must hold meanwhile.
     pub(crate) fn set_guard(&self, id: u64, guard: &Guard) -> Result<(), StoreError> {
         let text = to_json(guard);
-        self.update(id, "UPDATE migrations SET guard = ?2 WHERE id = ?1", text)
+        let sql = "UPDATE migrations SET guard = ?2, changed = TRUE WHERE id = ?1";
+        self.update(id, sql, text)
     }
 
     /// What the application has noticed so far.

@@ -18,10 +18,11 @@ use super::{StoreError, cannot};
 const APPLICATION_ID: i64 = 0x5354_524E;
 
 /// The schema that this Sterna writes: the number of steps to it.
-pub(super) const VERSION: i64 = 7;
+pub(super) const VERSION: i64 = 8;
 
 /// What brings a database from each version to the next.
-pub(super) const STEPS: [&str; 7] = [FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH];
+pub(super) const STEPS: [&str; 8] =
+    [FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH];
 
 const _: () = assert!(STEPS.len() as u64 == VERSION.unsigned_abs());
 
@@ -180,6 +181,14 @@ const SIXTH: &str = "
 const SEVENTH: &str = "
     -- It has ended, and its machine, which did not answer, may still have something of it.
     ALTER TABLE vm_moves ADD COLUMN untidy INTEGER NOT NULL DEFAULT 0;
+";
+
+const EIGHTH: &str = "
+    -- What was known of it when it began.
+    ALTER TABLE migrations ADD COLUMN forecast TEXT;   -- JSON
+    -- It stood still, or something else was asked of it: what it took says nothing of
+    -- what it was predicted to take.
+    ALTER TABLE migrations ADD COLUMN changed INTEGER NOT NULL DEFAULT 0;
 ";
 
 /// How long to wait for someone who looks inside with the sqlite3 tool.

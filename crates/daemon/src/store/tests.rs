@@ -70,6 +70,7 @@ fn migration(disk: &DiskRecord, to: &str) -> MigrationRecord {
         note: None,
         application: Application::default(),
         tallied: Tallied::default(),
+        forecast: None,
         report: None,
     }
 }

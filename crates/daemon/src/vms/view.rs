@@ -44,6 +44,7 @@ impl Daemon {
             }),
             started: record.started,
             ended: record.ended,
+            predicted: None,
             progress,
             application: now.map_or(record.application, |now| now.application),
             report: record.report,

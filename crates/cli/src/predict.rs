@@ -1,0 +1,209 @@
+//! `sterna predict`: what a move would take.
+
+use clap::Args;
+use sterna_api::{
+    Guard, LearnedFrom, Predict, Predicted, Prediction, PredictionScores, Weakest,
+};
+use sterna_core::{Bytes, Nanos};
+
+use crate::connect::Link;
+use crate::format::{bytes, iops, rate, response, span};
+use crate::guard::{self, parse_part, parse_span, percent};
+use crate::migrate::parse_rate;
+use crate::output::Output;
+use crate::table::Pairs;
+
+/// What would be moved, where to, and how.
+#[derive(Debug, Args)]
+pub(crate) struct PredictArgs {
+    /// The disk to move
+    disk: String,
+    /// The datastore to move it to
+    #[arg(long, value_name = "DATASTORE")]
+    to: String,
+    /// Copy no more than so many bytes per second (200M)
+    #[arg(long, value_name = "BYTES", value_parser = parse_rate)]
+    rate: Option<Bytes>,
+    /// Read and compare both images before the switch-over
+    #[arg(long)]
+    verify: bool,
+    /// Let the application keep this part of its IO/s at least (97%)
+    #[arg(long, value_name = "PERCENT", value_parser = parse_part)]
+    keep: Option<f64>,
+    /// Keep the 99th percentile of its response time below this (5ms)
+    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+    p99: Option<Nanos>,
+    /// Copy only while the application asks for nothing
+    #[arg(long, conflicts_with_all = ["keep", "p99"])]
+    idle_only: bool,
+}
+
+/// Carries out the command.
+pub(crate) fn run(args: PredictArgs, link: &Link, output: Output) -> anyhow::Result<()> {
+    let request = Predict {
+        disk: args.disk,
+        to: args.to,
+        rate: args.rate.map(|rate| rate.0),
+        verify: args.verify,
+        keep: args.keep,
+        p99_us: args.p99.map(|span| span.0.div_ceil(1000)),
+        idle_only: args.idle_only,
+    };
+    let told = link.ask(async |client| Ok(client.predict(&request).await?))?;
+    output.answer(&told, |told| show(told, output))
+}
+
+fn show(one: &Prediction, output: Output) -> String {
+    let it = &one.predicted;
+    let mut pairs = Pairs::new();
+    pairs.add("takes", took(it));
+    pairs.add("to copy", format!("{} at {}", bytes(it.bytes), rate(it.rate)));
+    pairs.add("held back by", held_back(it));
+    if one.guard != Guard::default() {
+        pairs.add("guard", guard::asked(&one.guard));
+    }
+    let busy = one.application.filter(|application| application.iops > 0.0);
+    pairs.add(
+        "application",
+        match busy {
+            None => "asks for nothing now".to_owned(),
+            Some(now) => format!(
+                "{} IO/s now, p99 {}, {:.1} under way",
+                iops(now.iops),
+                response(now.p99_us),
+                one.outstanding
+            ),
+        },
+    );
+    pairs.add("learned from", learned_from(one));
+    let head = format!("{} from {} to {}:\n", one.disk, one.from, one.to);
+    let body = output.pairs(&pairs);
+    let indented = body.lines().map(|line| format!("  {line}\n"));
+    head + &indented.collect::<String>()
+}
+
+/// The time, and its range.
+pub(crate) fn took(it: &Predicted) -> String {
+    let [likely, least, most] = [it.likely_s, it.least_s, it.most_s].map(span);
+    format!("{likely}, and 9 of 10 times {least} to {most}")
+}
+
+/// What was predicted of a move that took so many seconds.
+pub(crate) fn compared(it: &Predicted, seconds: f64) -> String {
+    let off = (seconds / it.likely_s.max(1e-3) - 1.0) * 100.0;
+    let off = match off {
+        longer if longer >= 0.5 => format!("it took {longer:.0}% longer"),
+        less if less <= -0.5 => format!("it took {:.0}% less", -less),
+        _ => "and so it was".into(),
+    };
+    format!("{} ({} to {}); {off}", span(it.likely_s), span(it.least_s), span(it.most_s))
+}
+
+/// How right predictions were.
+pub(crate) fn scores(scores: &PredictionScores) -> String {
+    match scores.median_error {
+        None => "none put to the test".into(),
+        Some(median) => format!(
+            "of {}, half were off by at most {}; {} within their range",
+            scores.moves,
+            percent((median * 1000.0).round() / 1000.0),
+            scores.within
+        ),
+    }
+}
+
+fn held_back(it: &Predicted) -> String {
+    let share = format!("{:.0}%", it.share * 100.0);
+    match it.weakest {
+        Weakest::Storage => "the storage itself".into(),
+        Weakest::Limit => "--rate".into(),
+        Weakest::Promise => format!("the guard: the copy has {share} of its speed"),
+        Weakest::Application => {
+            format!("the application at the source: the copy has {share} of its speed")
+        }
+    }
+}
+
+fn learned_from(one: &Prediction) -> String {
+    let (from, to) = (&one.from, &one.to);
+    match (one.predicted.learned_from, one.predicted.moves) {
+        (LearnedFrom::Moves, Some(1)) => format!("one move from {from} to {to}"),
+        (LearnedFrom::Moves, moves) => {
+            format!("{} moves from {from} to {to}", moves.unwrap_or_default())
+        }
+        (LearnedFrom::Ends, _) => {
+            format!("moves from {from} and moves to {to}: none between the two")
+        }
+        (LearnedFrom::OneEnd, _) => {
+            format!("moves from {from} or moves to {to}: none of the other")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sterna_api::Figures;
+
+    use super::*;
+
+    fn predicted() -> Predicted {
+        Predicted {
+            bytes: 5 << 30,
+            likely_s: 720.0,
+            least_s: 480.0,
+            most_s: 1080.0,
+            rate: 7.4e6,
+            share: 0.12,
+            weakest: Weakest::Promise,
+            learned_from: LearnedFrom::Moves,
+            moves: Some(3),
+        }
+    }
+
+    #[test]
+    fn what_a_move_will_take_fits_on_a_screen() {
+        let one = Prediction {
+            disk: "db".into(),
+            size: 10 << 30,
+            from: "fast".into(),
+            to: "slow".into(),
+            guard: Guard { keep: Some(0.97), ..Guard::default() },
+            application: Some(Figures {
+                window_s: 10.0,
+                iops: 993.0,
+                bytes_per_second: 0.0,
+                p99_us: Some(4200.0),
+            }),
+            outstanding: 2.13,
+            predicted: predicted(),
+        };
+        let text = show(&one, Output::new(false));
+        for part in [
+            "db from fast to slow:\n",
+            "12 min",
+            "5.00 GiB",
+            "the guard: the copy has 12% of its speed",
+            "993 IO/s now, p99 4.2 ms, 2.1 under way",
+            "3 moves from fast to slow",
+        ] {
+            assert!(text.contains(part), "{part} in:\n{text}");
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn what_was_predicted_is_held_against_what_it_took() {
+        let told = |seconds| compared(&predicted(), seconds);
+        assert!(told(792.0).ends_with("it took 10% longer"), "{}", told(792.0));
+        assert!(told(540.0).ends_with("it took 25% less"), "{}", told(540.0));
+        assert!(told(720.0).ends_with("and so it was"), "{}", told(720.0));
+    }
+
+    #[test]
+    fn scores_are_said_only_where_there_are_any() {
+        assert_eq!(scores(&PredictionScores::default()), "none put to the test");
+        let some = PredictionScores { moves: 12, median_error: Some(0.071), within: 11 };
+        let said = "of 12, half were off by at most 7.1%; 11 within their range";
+        assert_eq!(scores(&some), said);
+    }
+}

@@ -1,0 +1,123 @@
+//! What a move will take, before it begins.
+//!
+//! **Rule.** A copy from one datastore to another has a speed of its own: what it does
+//! while nobody asks the disk for anything. That is learned from the moves there were
+//! ([`Speed`]). Beside an application the copy has a part of it ([`Share`]), which
+//! follows from what the application does and from what it was promised. A move takes
+//! its bytes over both.
+//!
+//! **Range.** Speeds are wrong by ratios, so all doubt is a deviation of a logarithm.
+//! That of the speed comes from how far the moves it was learned from lie apart, that of
+//! the share from how much of it is the application's doing. Nine of ten moves should
+//! end within the range; [`Scores`] says how many did.
+//!
+//! **What is not known** is not said. Between datastores from and to which nothing was
+//! ever copied there is no prediction, only what there is to copy.
+//!
+//! **Known gaps.** What others do on the two datastores counts only as far as it did
+//! when the lessons were learned. What the application writes meanwhile is not added:
+//! the mirror writes it twice, but copies little of it again. A disk that is idle now
+//! and will not be is taken to be idle.
+
+mod score;
+mod share;
+mod speed;
+
+pub use score::{Outcome, Scores};
+pub use share::{Share, Terms, Work};
+pub use speed::{Ends, Lesson, Source, Speed};
+
+use crate::Nanos;
+
+/// Nine of ten values of a normal distribution are no farther from its mean than so
+/// many deviations.
+const NINE_OF_TEN: f64 = 1.645;
+
+/// What a move takes however little it copies: the destination image is made, flushed
+/// and switched to.
+const FIXED: Nanos = Nanos::from_millis(200);
+
+/// And how much longer that may take on storage that is slow to flush.
+const FIXED_DOUBT: Nanos = Nanos::from_millis(800);
+
+/// No move is said to take longer: a year. What would is as good as endless.
+const LONGEST: Nanos = Nanos::from_secs(366 * 24 * 60 * 60);
+
+/// What is to be moved, and how.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Move {
+    /// Bytes to copy.
+    pub bytes: u64,
+    /// Whether both images are read and compared in the end.
+    pub verify: bool,
+    /// What the application does.
+    pub work: Work,
+    /// What was promised to it.
+    pub terms: Terms,
+}
+
+/// What a move will take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prediction {
+    /// Most likely.
+    pub likely: Nanos,
+    /// One of twenty moves takes less.
+    pub least: Nanos,
+    /// One of twenty moves takes more.
+    pub most: Nanos,
+    /// Of the likely time, what is spent copying; the rest goes to the comparison, to the
+    /// beginning and to the end.
+    pub copying: Nanos,
+    /// Bytes per second of copying.
+    pub rate: f64,
+    /// The part of its speed that the copy has, above 0 and at most 1.
+    pub share: f64,
+    /// What holds it back most.
+    pub weakest: Weakest,
+}
+
+/// What holds a copy back most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weakest {
+    /// Reading the one datastore and writing the other.
+    Storage,
+    /// The operator's limit.
+    Limit,
+    /// What was promised to the application.
+    Promise,
+    /// The application, which shares the source with the copy.
+    Application,
+}
+
+impl Prediction {
+    /// Predicts a move at a speed that is known.
+    pub fn of(one: &Move, speed: &Speed) -> Prediction {
+        let share = Share::of(&one.work, &one.terms, speed.likely);
+        let free = speed.likely * share.likely;
+        let limit = one.terms.limit.map_or(f64::INFINITY, |limit| limit.max(1) as f64);
+        // With a limit, that it would do more is no doubt.
+        let copying = |times: f64| seconds(one.bytes as f64 / limit.min(free * times));
+        let doubt = (speed.doubt.hypot(share.doubt) * NINE_OF_TEN).exp();
+        let passes = if one.verify { 2 } else { 1 };
+        let whole = |times: f64, fixed: Nanos| {
+            Nanos(copying(times).0.saturating_mul(passes)).plus(fixed).min(LONGEST)
+        };
+        Prediction {
+            likely: whole(1.0, FIXED),
+            least: whole(doubt, Nanos(0)),
+            most: whole(1.0 / doubt, FIXED.plus(FIXED_DOUBT)),
+            copying: copying(1.0).min(LONGEST),
+            rate: limit.min(free),
+            share: share.likely,
+            weakest: match share.weakest() {
+                _ if limit < free => Weakest::Limit,
+                weakest => weakest,
+            },
+        }
+    }
+}
+
+/// So many seconds; what no clock counts is the longest span there is.
+fn seconds(count: f64) -> Nanos {
+    Nanos((count.max(0.0) * 1e9) as u64)
+}

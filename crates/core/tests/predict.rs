@@ -1,0 +1,186 @@
+//! Predictions, by what they promise: what is learned from which moves, what a promise
+//! costs, and how wide a range is.
+
+use proptest::prelude::*;
+use sterna_core::Nanos;
+use sterna_core::predict::{
+    Ends, Lesson, Move, Outcome, Prediction, Scores, Share, Source, Speed, Terms,
+    Weakest, Work,
+};
+
+const MIB: f64 = (1 << 20) as f64;
+const GIB: u64 = 1 << 30;
+
+/// A copy of a GiB at so many MiB/s, with nobody there.
+fn lesson(ends: Ends, rate: f64) -> Lesson {
+    let (work, terms) = (Work::default(), Terms::default());
+    Lesson { ends, rate: rate * MIB, bytes: GIB, work, terms }
+}
+
+fn learned(lessons: &[Lesson]) -> Speed {
+    Speed::learned(lessons).expect("lessons")
+}
+
+/// Somebody with so many requests of 5 ms under way.
+fn work(outstanding: f64) -> Work {
+    Work { outstanding, response: Nanos::from_millis(5) }
+}
+
+fn keeping(keep: f64) -> Terms {
+    Terms { keep: Some(keep), ..Terms::default() }
+}
+
+fn move_of(bytes: u64, work: Work, terms: Terms) -> Move {
+    Move { bytes, verify: false, work, terms }
+}
+
+fn secs(span: Nanos) -> f64 {
+    span.as_secs_f64()
+}
+
+#[test]
+fn an_idle_disk_moves_as_fast_as_those_before_it() {
+    let speed = learned(&[100.0, 104.0, 96.0].map(|rate| lesson(Ends::Both, rate)));
+    assert_eq!(speed.source, Source::Moves(3));
+    let one = Prediction::of(&move_of(GIB, work(0.0), Terms::default()), &speed);
+    assert!((9.5..=11.0).contains(&secs(one.likely)), "{one:?}");
+    assert!(one.least < one.likely && one.likely < one.most, "{one:?}");
+    assert_eq!((one.share, one.weakest), (1.0, Weakest::Storage));
+    let verified = Move { verify: true, ..move_of(GIB, work(0.0), Terms::default()) };
+    let verified = Prediction::of(&verified, &speed);
+    assert!(secs(verified.likely) > 1.9 * secs(one.likely), "{verified:?}");
+}
+
+#[test]
+fn nothing_is_said_of_datastores_that_nothing_was_copied_between() {
+    assert_eq!(Speed::learned(&[]), None);
+    let empty = Lesson { bytes: 0, ..lesson(Ends::Both, 100.0) };
+    assert_eq!(Speed::learned(&[empty, lesson(Ends::Both, 0.0)]), None);
+}
+
+#[test]
+fn moves_with_other_ends_count_where_there_are_no_better_ones() {
+    let (from, to) = (lesson(Ends::Source, 300.0), lesson(Ends::Destination, 80.0));
+    let both = learned(&[from, to]);
+    assert_eq!(both.source, Source::Ends);
+    assert!((79.9..80.1).contains(&(both.likely / MIB)), "{both:?}");
+    let one = learned(&[from]);
+    assert!(one.source == Source::OneEnd && one.doubt > both.doubt, "{one:?}");
+    let best = learned(&[from, to, lesson(Ends::Both, 60.0)]);
+    assert_eq!(best.source, Source::Moves(1));
+    assert!(best.doubt < both.doubt && best.likely < 61.0 * MIB, "{best:?}");
+}
+
+#[test]
+fn moves_that_differ_make_the_range_wider_and_late_ones_count_more() {
+    let alike = learned(&[100.0; 8].map(|rate| lesson(Ends::Both, rate)));
+    let apart: Vec<Lesson> =
+        (0..8).map(|n| lesson(Ends::Both, [50.0, 200.0][n % 2])).collect();
+    let apart = learned(&apart);
+    assert!(apart.doubt > 2.0 * alike.doubt, "{} and {}", apart.doubt, alike.doubt);
+    // The latest is the first.
+    let slower: Vec<Lesson> =
+        (0..32).map(|n| lesson(Ends::Both, if n < 16 { 50.0 } else { 200.0 })).collect();
+    assert!(learned(&slower).likely < 75.0 * MIB, "{:?}", learned(&slower));
+}
+
+#[test]
+fn what_an_application_keeps_is_what_the_copy_has_not() {
+    let speed = 100.0 * MIB;
+    let share = |work, terms| Share::of(&work, &terms, speed).likely;
+    // All the time there: it may lose 3 of 97 parts.
+    assert!((share(work(1.0), keeping(0.97)) - 3.0 / 97.0).abs() < 1e-9);
+    // Half of the time it is not.
+    let half = share(work(0.5), keeping(0.97));
+    assert!((half - (0.5 + 0.5 * 3.0 / 97.0)).abs() < 1e-9, "{half}");
+    // 4 MiB at 100 MiB/s are 40 ms, and then somebody has 5 ms.
+    let turns = share(work(1.0), Terms::default());
+    assert!((turns - 40.0 / 45.0).abs() < 1e-9, "{turns}");
+    let idle_only = Terms { idle_only: true, ..Terms::default() };
+    assert!(share(work(8.0), idle_only) < 0.01);
+    assert!((share(work(0.25), idle_only) - 0.75).abs() < 1e-9);
+    let bounded = Terms { bounded: true, ..Terms::default() };
+    let p99 = share(work(1.0), bounded);
+    assert!(share(work(8.0), idle_only) < p99 && p99 < turns, "{p99}");
+}
+
+#[test]
+fn what_holds_a_copy_back_most_is_named() {
+    let speed = learned(&[lesson(Ends::Both, 100.0)]);
+    let weakest =
+        |work, terms| Prediction::of(&move_of(GIB, work, terms), &speed).weakest;
+    assert_eq!(weakest(work(0.0), keeping(0.97)), Weakest::Storage);
+    assert_eq!(weakest(work(4.0), keeping(0.97)), Weakest::Promise);
+    let slow = Work { outstanding: 30.0, response: Nanos::from_millis(200) };
+    assert_eq!(weakest(slow, Terms::default()), Weakest::Application);
+    let limited = Terms { limit: Some(10 << 20), ..Terms::default() };
+    assert_eq!(weakest(work(0.0), limited), Weakest::Limit);
+    let one = Prediction::of(&move_of(GIB, work(0.0), limited), &speed);
+    assert!((102.0..103.0).contains(&secs(one.likely)), "{one:?}");
+}
+
+#[test]
+fn nothing_takes_longer_than_a_year() {
+    let speed = learned(&[Lesson { rate: 1e-9, ..lesson(Ends::Both, 1.0) }]);
+    let one = Prediction::of(&move_of(u64::MAX, work(9.0), keeping(1.0)), &speed);
+    assert_eq!((one.likely, one.most), (one.most, one.likely));
+}
+
+#[test]
+fn how_right_predictions_were_is_counted() {
+    let took = |took| Outcome { likely: 100.0, range: (80.0, 125.0), took };
+    let scores = Scores::of(&[took(105.0), took(90.0), took(200.0)]);
+    assert_eq!((scores.count, scores.within), (3, 2));
+    assert!((scores.median_error - 0.1).abs() < 1e-9, "{scores:?}");
+    assert_eq!(Scores::of(&[]), Scores::default());
+    let nothing = Outcome { likely: 0.0, range: (0.0, 0.0), took: 3.0 };
+    assert_eq!(Scores::of(&[nothing]).count, 0);
+}
+
+proptest! {
+    /// A move beside whatever application, under whatever promise, teaches the speed that
+    /// a copy has by itself, as far as the share is right.
+    #[test]
+    fn a_lesson_is_what_a_prediction_was_made_of(
+        speed in 1.0..5000.0f64,
+        outstanding in 0.0..64.0f64,
+        response in 10_000u64..50_000_000,
+        keep in prop::option::of(0.5..1.0f64),
+        idle_only in any::<bool>(),
+    ) {
+        let work = Work { outstanding, response: Nanos(response) };
+        let idle_only = idle_only && keep.is_none();
+        let terms = Terms { keep, idle_only, ..Terms::default() };
+        let truth = speed * MIB;
+        let rate = truth * Share::of(&work, &terms, truth).likely;
+        let lesson = Lesson { rate, work, terms, ..lesson(Ends::Both, speed) };
+        let learned = learned(&[lesson]).likely;
+        // A copy that a slow source keeps from more does the same however fast it is.
+        let again = learned * Share::of(&work, &terms, learned).likely;
+        prop_assert!((again / rate - 1.0).abs() < 1e-3, "{again} and {rate}");
+        prop_assert!(learned <= truth * 1.001, "{learned} of {truth}");
+    }
+
+    /// Whatever is asked, the range holds the likely time, and more work or a stricter
+    /// promise never makes a move shorter.
+    #[test]
+    fn more_to_do_takes_no_less(
+        rates in prop::collection::vec(1.0..2000.0f64, 1..20),
+        bytes in 1u64..(1 << 44),
+        outstanding in 0.0..64.0f64,
+        keep in 0.5..0.99f64,
+    ) {
+        let lessons: Vec<Lesson> =
+            rates.iter().map(|rate| lesson(Ends::Both, *rate)).collect();
+        let speed = learned(&lessons);
+        let of = |bytes, outstanding, terms| {
+            Prediction::of(&move_of(bytes, work(outstanding), terms), &speed)
+        };
+        let one = of(bytes, outstanding, keeping(keep));
+        prop_assert!(one.least <= one.likely && one.likely <= one.most);
+        prop_assert!(one.likely <= of(bytes * 2, outstanding, keeping(keep)).likely);
+        prop_assert!(one.likely <= of(bytes, outstanding + 1.0, keeping(keep)).likely);
+        prop_assert!(of(bytes, outstanding, Terms::default()).likely <= one.likely);
+        prop_assert!(one.likely <= of(bytes, outstanding, keeping(keep + 0.01)).likely);
+    }
+}

@@ -1,0 +1,23 @@
+//! `/v1/predictions`.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use sterna_api::{ErrorBody, Predict, Prediction};
+
+use super::extract::Body;
+use super::{Answer, blocking};
+use crate::daemon::Daemon;
+
+/// Predicts what a move would take. Changes nothing.
+#[utoipa::path(
+    post, path = "/v1/predictions", tag = "migrations", operation_id = "predict",
+    request_body = Predict,
+    responses((status = 200, body = Prediction), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn predict(
+    State(daemon): State<Arc<Daemon>>,
+    Body(request): Body<Predict>,
+) -> Answer<Prediction> {
+    blocking(daemon, move |daemon| daemon.predict(&request)).await
+}

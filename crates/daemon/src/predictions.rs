@@ -1,0 +1,207 @@
+//! What a move will take: what `core` learns that from, and how right it was.
+//!
+//! Lessons are the moves there were, as the state has them: nothing else is kept, so a
+//! restart of the daemon forgets nothing. A move of which something else was asked on
+//! the way, or that stood still, teaches nothing and is held against nobody.
+
+use serde::{Deserialize, Serialize};
+use sterna_api::{
+    Guard, LearnedFrom, Predict, Predicted, Prediction, PredictionScores, StartMigration,
+    Weakest,
+};
+use sterna_core::Nanos;
+use sterna_core::predict::{
+    self, Ends, Lesson, Move, Outcome, Scores, Source, Speed, Terms, Work,
+};
+
+use crate::daemon::Daemon;
+use crate::error::{DaemonError, Result};
+use crate::figures::{RECENT, summarized};
+use crate::jobs::{check_rate, wanted};
+use crate::store::{DiskRecord, MigrationRecord};
+
+/// The most lessons that are looked at: an old one counts next to nothing.
+const LESSONS: u32 = 64;
+
+/// How many moves scores speak of.
+const SCORED: u32 = 200;
+
+/// What was known of a move when it began, as the state keeps it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Forecast {
+    /// The application's requests under way, on average.
+    pub(crate) outstanding: f64,
+    /// What one took, on average, in microseconds.
+    pub(crate) response_us: f64,
+    /// What the move was predicted to take; absent where nobody could know.
+    pub(crate) predicted: Option<Predicted>,
+}
+
+impl Forecast {
+    fn of(work: &Work) -> Forecast {
+        Forecast {
+            outstanding: work.outstanding,
+            response_us: work.response.as_secs_f64() * 1e6,
+            predicted: None,
+        }
+    }
+
+    fn work(&self) -> Work {
+        let response = Nanos((self.response_us.max(0.0) * 1e3) as u64);
+        Work { outstanding: self.outstanding, response }
+    }
+}
+
+impl Daemon {
+    /// What a move would take.
+    pub(crate) fn predict(&self, request: &Predict) -> Result<Prediction> {
+        check_rate(request.rate)?;
+        let asked = sterna_api::AskGuard {
+            keep: request.keep,
+            p99_us: request.p99_us,
+            idle_only: request.idle_only,
+            ..sterna_api::AskGuard::default()
+        };
+        let guard = wanted(&asked)?;
+        let disk = self.disk_record(&request.disk)?;
+        self.shelf(&request.to)?;
+        let (from, to) = (disk.datastore.clone(), request.to.clone());
+        if from == to {
+            let message = format!("disk {} is on datastore {to} already", disk.name);
+            return Err(DaemonError::invalid(message).hint("choose another datastore"));
+        }
+        let summary = self.samples.of_disk(disk.id, RECENT);
+        let work = Work::of(&summary);
+        let terms = terms(request.rate, &guard);
+        let Some(speed) = self.learned(&from, &to)? else {
+            let message = format!(
+                "nothing was ever copied from {from} or to {to}, so how fast that goes is \
+                 not known"
+            );
+            return Err(DaemonError::unavailable(message).hint(format!(
+                "move a small disk first: `sterna migrate DISK --to {to}`"
+            )));
+        };
+        let one =
+            Move { bytes: self.to_copy(&disk), verify: request.verify, work, terms };
+        Ok(Prediction {
+            disk: disk.name,
+            size: disk.size,
+            from,
+            to,
+            guard,
+            application: summarized(&summary),
+            outstanding: work.outstanding,
+            predicted: told(&one, &speed),
+        })
+    }
+
+    /// What is known of a move that is about to begin. It begins also if that is nothing.
+    pub(crate) fn forecast(
+        &self,
+        disk: &DiskRecord,
+        request: &StartMigration,
+        guard: &Guard,
+    ) -> Forecast {
+        let work = Work::of(&self.samples.of_disk(disk.id, RECENT));
+        // When it may not copy, and how far it is spread, the copy alone does not say.
+        let is_timed = guard.window.is_some() || guard.finish_by.is_some();
+        let speed = self.learned(&disk.datastore, &request.to).unwrap_or_else(|error| {
+            tracing::warn!(disk = disk.name, %error, "no prediction");
+            None
+        });
+        let predicted = speed.filter(|_| !is_timed).map(|speed| {
+            let (bytes, verify) = (self.to_copy(disk), request.verify);
+            let terms = terms(request.rate, guard);
+            told(&Move { bytes, verify, work, terms }, &speed)
+        });
+        Forecast { predicted, ..Forecast::of(&work) }
+    }
+
+    /// How right predictions were.
+    pub(crate) fn prediction_scores(&self) -> Result<PredictionScores> {
+        let ended = self.store.predicted_migrations(SCORED)?;
+        let outcomes: Vec<Outcome> = ended.iter().filter_map(outcome).collect();
+        let scores = Scores::of(&outcomes);
+        Ok(PredictionScores {
+            moves: scores.count as u64,
+            median_error: (scores.count > 0).then_some(scores.median_error),
+            within: scores.within as u64,
+        })
+    }
+
+    /// What an image has in it.
+    fn to_copy(&self, disk: &DiskRecord) -> u64 {
+        let shelf = self.shelf(&disk.datastore).ok();
+        let allocated = shelf.and_then(|shelf| shelf.allocated(&disk.image, disk.size));
+        allocated.map_or(disk.size, |allocated| allocated.min(disk.size))
+    }
+
+    /// The speed of a copy from one datastore to another, if anything is known of it.
+    fn learned(&self, from: &str, to: &str) -> Result<Option<Speed>> {
+        let past = self.store.lessons(from, to, LESSONS)?;
+        let lessons: Vec<Lesson> =
+            past.iter().filter_map(|record| lesson(record, from, to)).collect();
+        Ok(Speed::learned(&lessons))
+    }
+}
+
+/// What a move that was completed says of one from and to these.
+fn lesson(record: &MigrationRecord, from: &str, to: &str) -> Option<Lesson> {
+    let ends = match (record.from.datastore == from, record.to.datastore == to) {
+        (true, true) => Ends::Both,
+        (true, false) => Ends::Source,
+        (false, true) => Ends::Destination,
+        (false, false) => return None,
+    };
+    let report = record.report.filter(|report| report.compared.is_none())?;
+    // What was held back by something else does not say what it could have done.
+    let guard = &record.guard;
+    if record.rate.is_some() || guard.window.is_some() || guard.finish_by.is_some() {
+        return None;
+    }
+    Some(Lesson {
+        ends,
+        rate: report.average_rate,
+        bytes: report.copied,
+        work: record.forecast?.work(),
+        terms: terms(None, guard),
+    })
+}
+
+fn outcome(record: &MigrationRecord) -> Option<Outcome> {
+    let (told, report) = (record.forecast?.predicted?, record.report?);
+    let range = (told.least_s, told.most_s);
+    Some(Outcome { likely: told.likely_s, range, took: report.duration_s })
+}
+
+fn terms(limit: Option<u64>, guard: &Guard) -> Terms {
+    let Guard { keep, p99_us, idle_only, .. } = *guard;
+    Terms { limit, keep, bounded: p99_us.is_some(), idle_only }
+}
+
+/// A prediction in the API's form.
+fn told(one: &Move, speed: &Speed) -> Predicted {
+    let it = predict::Prediction::of(one, speed);
+    let (learned_from, moves) = match speed.source {
+        Source::Moves(count) => (LearnedFrom::Moves, Some(count as u64)),
+        Source::Ends => (LearnedFrom::Ends, None),
+        Source::OneEnd => (LearnedFrom::OneEnd, None),
+    };
+    Predicted {
+        bytes: one.bytes,
+        likely_s: it.likely.as_secs_f64(),
+        least_s: it.least.as_secs_f64(),
+        most_s: it.most.as_secs_f64(),
+        rate: it.rate,
+        share: it.share,
+        weakest: match it.weakest {
+            predict::Weakest::Storage => Weakest::Storage,
+            predict::Weakest::Limit => Weakest::Limit,
+            predict::Weakest::Promise => Weakest::Promise,
+            predict::Weakest::Application => Weakest::Application,
+        },
+        learned_from,
+        moves,
+    }
+}
