@@ -203,8 +203,13 @@ fn reach(vm: &Vm) -> String {
 }
 
 /// The datastore that a disk is on, or where else it is.
-fn place(disk: &VmDisk) -> &str {
-    disk.datastore.as_deref().unwrap_or(&disk.image)
+fn place(disk: &VmDisk) -> String {
+    disk.datastore.clone().unwrap_or_else(|| image(disk))
+}
+
+/// A disk's image, for people: QEMU's words for one can fill a page.
+fn image(disk: &VmDisk) -> String {
+    sterna_qemu::file_of(&disk.image).unwrap_or_else(|| disk.image.clone())
 }
 
 fn doing(now: Option<VmFigures>) -> (String, String) {
@@ -268,7 +273,7 @@ fn show(vm: &Vm, output: Output) -> String {
         let taken = taken.unwrap_or_default();
         let what = format!("{} ({}{taken}{only})", bytes(disk.size), disk.format);
         pairs.add(&format!("disk {}", disk.device), what);
-        pairs.add("  image", disk.image.as_str());
+        pairs.add("  image", image(disk));
         let served = disk.disk.as_deref().map(|disk| format!("Sterna, as disk {disk}"));
         pairs.maybe("  served by", served);
         pairs.maybe("  datastore", disk.datastore.as_deref());

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde_json::Value;
+
 use crate::qmp::Cache;
 
 /// A disk of a machine.
@@ -80,7 +82,33 @@ impl fmt::Display for Unmovable {
     }
 }
 
+/// The file that has the bytes of an image which QEMU describes in JSON, as it does where
+/// one is based on another in a way that the images do not say: that of the topmost.
+pub fn file_of(image: &str) -> Option<String> {
+    let node: Value = serde_json::from_str(image.strip_prefix("json:")?).ok()?;
+    let mut node = &node;
+    while let Some(below) = node.get("file").filter(|below| below.is_object()) {
+        node = below;
+    }
+    node.get("filename")?.as_str().map(ToOwned::to_owned)
+}
+
 /// Whether a disk of this format can be moved at all.
 pub(crate) fn is_known(format: &str) -> bool {
     matches!(format, "raw" | "qcow2")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_that_is_described_has_a_file() {
+        let described = r#"json:{"backing": {"driver": "qcow2", "file": {"driver": "file",
+            "filename": "/vm/base.qcow2"}}, "driver": "qcow2",
+            "file": {"driver": "file", "filename": "/vm/top.qcow2"}}"#;
+        assert_eq!(file_of(described).as_deref(), Some("/vm/top.qcow2"));
+        let named = ["/vm/a.raw", "json:{", r#"json:{"driver": "null-co"}"#, ""];
+        assert!(named.into_iter().all(|image| file_of(image).is_none()));
+    }
 }

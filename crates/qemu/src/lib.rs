@@ -24,7 +24,7 @@ pub mod qmp;
 pub mod virsh;
 
 pub use copy::{Copy, CopyState, Place};
-pub use drive::{Drive, Unmovable};
+pub use drive::{Drive, Unmovable, file_of};
 pub use error::QemuError;
 pub use export::{Export, RECONNECT};
 pub use machine::{Machine, Reach, Run};

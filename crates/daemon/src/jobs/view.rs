@@ -103,7 +103,9 @@ fn fared(guard: &Guard, application: &Application) -> Option<Guarding> {
     let (Some(before), Some(during)) = (application.before, application.during) else {
         return Some(known);
     };
-    let is_busy = before.iops > 0.0;
+    // Whoever asks for nothing has nothing to lose, and a disk does not move without
+    // answering what it is asked.
+    let is_busy = before.iops > 0.0 && during.iops > 0.0;
     Some(Guarding {
         baseline_iops: Some(before.iops),
         kept: is_busy.then(|| during.iops / before.iops),
@@ -232,6 +234,7 @@ mod tests {
         assert_eq!((ended.baseline_iops, ended.kept), (Some(1000.0), Some(0.987)));
         // Nobody was there, or nobody looked.
         assert_eq!(fared(&guard, &noticed(0.0, 9.0)).unwrap().kept, None);
+        assert_eq!(fared(&guard, &noticed(375.0, 0.0)).unwrap().kept, None);
         assert_eq!(fared(&guard, &Application::default()), asked(&guard));
         assert_eq!(fared(&Guard::default(), &noticed(1000.0, 987.0)), None);
     }

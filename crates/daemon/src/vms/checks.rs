@@ -53,9 +53,10 @@ pub(super) fn check_room(shelf: &Shelf, drive: &Drive) -> Result<()> {
 
 /// Where an image is that is on no datastore: its directory, if it has one.
 pub(super) fn place_of(image: &str) -> String {
-    match Path::new(image).parent().filter(|_| image.starts_with('/')) {
+    let image = sterna_qemu::file_of(image).unwrap_or_else(|| image.to_owned());
+    match Path::new(&image).parent().filter(|_| image.starts_with('/')) {
         Some(directory) => directory.display().to_string(),
-        None => image.to_owned(),
+        None => image,
     }
 }
 
