@@ -33,6 +33,9 @@ pub(crate) struct Forecast {
     pub(crate) outstanding: f64,
     /// What one took, on average, in microseconds.
     pub(crate) response_us: f64,
+    /// The part of the time in which it asked for something now and again.
+    #[serde(default)]
+    pub(crate) there: f64,
     /// What the move was predicted to take; absent where nobody could know.
     pub(crate) predicted: Option<Predicted>,
 }
@@ -42,13 +45,14 @@ impl Forecast {
         Forecast {
             outstanding: work.outstanding,
             response_us: work.response.as_secs_f64() * 1e6,
+            there: work.there,
             predicted: None,
         }
     }
 
     fn work(&self) -> Work {
         let response = Nanos((self.response_us.max(0.0) * 1e3) as u64);
-        Work { outstanding: self.outstanding, response }
+        Work { outstanding: self.outstanding, response, there: self.there }
     }
 }
 

@@ -131,6 +131,8 @@ pub struct Summary {
     pub max: Option<Nanos>,
     /// Requests under way at the end of the last window that had something in it.
     pub in_flight: u32,
+    /// The part of the time that is in windows with something in them, from 0 to 1.
+    pub there: f64,
 }
 
 impl Summary {
@@ -165,6 +167,7 @@ impl Summary {
             p99,
             max: (operations > 0).then_some(Nanos(max as u64)),
             in_flight: slots.last().map_or(0, |slot| slot.in_flight),
+            there: part_there(span, slots),
         }
     }
 
@@ -193,6 +196,13 @@ impl Summary {
         };
         self.per_second(side(&self.read) + side(&self.write))
     }
+}
+
+/// The part of a span that is in windows with something in them.
+fn part_there(span: Nanos, slots: &[Slot]) -> f64 {
+    let busy = slots.iter().filter(|slot| slot.operations() > 0);
+    let busy: u64 = busy.map(|slot| slot.end().since(slot.start()).0).sum();
+    if span.0 == 0 { 0.0 } else { (busy as f64 / span.0 as f64).min(1.0) }
 }
 
 /// Halvings until the ends are the same float, or nearly.

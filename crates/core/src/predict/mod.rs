@@ -35,10 +35,13 @@ const NINE_OF_TEN: f64 = 1.645;
 
 /// What a move takes however little it copies: the destination image is made, flushed
 /// and switched to.
-const FIXED: Nanos = Nanos::from_millis(200);
+const FIXED: Nanos = Nanos::from_millis(50);
 
 /// And how much longer that may take on storage that is slow to flush.
-const FIXED_DOUBT: Nanos = Nanos::from_millis(800);
+const FIXED_DOUBT: Nanos = Nanos::from_millis(500);
+
+/// A guard may have seen enough so many times sooner, or later.
+const LEARNING_DOUBT: u64 = 3;
 
 /// No move is said to take longer: a year. What would is as good as endless.
 const LONGEST: Nanos = Nanos::from_secs(366 * 24 * 60 * 60);
@@ -99,13 +102,18 @@ impl Prediction {
         let copying = |times: f64| seconds(one.bytes as f64 / limit.min(free * times));
         let doubt = (speed.doubt.hypot(share.doubt) * NINE_OF_TEN).exp();
         let passes = if one.verify { 2 } else { 1 };
+        let learning = one.terms.learning(&one.work);
         let whole = |times: f64, fixed: Nanos| {
-            Nanos(copying(times).0.saturating_mul(passes)).plus(fixed).min(LONGEST)
+            let copied = Nanos(copying(times).0.saturating_mul(passes));
+            copied.plus(fixed).min(LONGEST)
         };
         Prediction {
-            likely: whole(1.0, FIXED),
-            least: whole(doubt, Nanos(0)),
-            most: whole(1.0 / doubt, FIXED.plus(FIXED_DOUBT)),
+            likely: whole(1.0, FIXED.plus(learning)),
+            least: whole(doubt, Nanos(learning.0 / LEARNING_DOUBT)),
+            most: whole(
+                1.0 / doubt,
+                FIXED.plus(FIXED_DOUBT).plus(Nanos(learning.0 * LEARNING_DOUBT)),
+            ),
             copying: copying(1.0).min(LONGEST),
             rate: limit.min(free),
             share: share.likely,

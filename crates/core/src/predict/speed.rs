@@ -31,6 +31,10 @@ const DOUBT_ENDS: f64 = 0.5;
 /// The same if only one of them is known.
 const DOUBT_END: f64 = 0.8;
 
+/// A move whose copy, once its guard had seen enough, took a smaller part of the time says
+/// nothing of that.
+const SHORTEST: f64 = 0.5;
+
 /// Halvings in which the speed of a copy that had but a thousandth of it is found to a
 /// millionth.
 const HALVINGS: u32 = 24;
@@ -98,19 +102,26 @@ impl Lesson {
         if !(self.rate.is_finite() && self.rate > 0.0 && self.bytes > 0) {
             return None;
         }
+        // Of a move that was over when the guard had just seen enough, nothing is known.
+        let (bytes, learning) = (self.bytes as f64, self.terms.learning(&self.work));
+        let took = bytes / self.rate;
+        let copying = took - learning.as_secs_f64();
+        if copying < SHORTEST * took {
+            return None;
+        }
+        let rate = bytes / copying;
         // Above the speed that would do less, below the one that would do more.
-        let (mut low, mut high) = (self.rate, self.rate / LEAST);
+        let (mut low, mut high) = (rate, rate / LEAST);
         for _ in 0..HALVINGS {
             let middle = (low * high).sqrt();
             let share = Share::of(&self.work, &self.terms, middle).likely;
-            if middle * share < self.rate {
+            if middle * share < rate {
                 low = middle;
             } else {
                 high = middle;
             }
         }
-        let bytes = self.bytes as f64;
-        Some(Learned { speed: low, weight: self.rate / low * bytes / (bytes + SHORT) })
+        Some(Learned { speed: low, weight: rate / low * bytes / (bytes + SHORT) })
     }
 }
 
