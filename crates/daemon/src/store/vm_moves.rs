@@ -247,9 +247,13 @@ impl Store {
         untidy: bool,
     ) -> Result<(), StoreError> {
         self.transact(move |transaction| {
-            let switches = step_of(transaction, id)? == Some(Step::Switching);
-            if step == Step::Cancelled && switches {
-                advance(transaction, id, Step::Copying)?;
+            match step_of(transaction, id)? {
+                // It was recorded, and the answer got lost.
+                Some(now) if now == step => return Ok(()),
+                Some(Step::Switching) if step == Step::Cancelled => {
+                    advance(transaction, id, Step::Copying)?;
+                }
+                _ => {}
             }
             advance(transaction, id, step)?;
             let sql = "UPDATE vm_moves SET ended = ?, note = ?, application = ?,

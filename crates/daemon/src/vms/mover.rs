@@ -28,7 +28,7 @@ use std::thread;
 use std::time::Duration;
 
 use sterna_qemu::{Copy, CopyState, Drive, Export, Machine, Place, QemuError, Stats};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
 use self::end::Closing;
 use self::switching::Told;
@@ -186,7 +186,8 @@ impl Mover {
             return self.tidy().await;
         }
         while let Some(again) = self.go_on().await {
-            sleep(again).await;
+            // Where each round fails, a wish is what ends them.
+            self.is_asked |= timeout(again, self.one.asked.notified()).await.is_ok();
         }
     }
 
@@ -206,9 +207,16 @@ impl Mover {
     /// Makes the destination and begins the copy.
     async fn begin(&mut self) -> Result<Outcome, Halt> {
         let machine = self.link.machine().await?;
-        // A daemon may have been killed after it had begun: then the file is of its making.
-        self.may_remove |= machine.give_up(&self.copy).await?;
+        // A daemon may have been killed after it had begun: then the file is of its making,
+        // unless somebody else has completed the copy since.
+        let had_begun = machine.give_up(&self.copy).await?;
         let drive = machine.drive(&self.record.device).await?;
+        if drive.image != self.record.source {
+            let (source, image) = (&self.record.source, &drive.image);
+            let message = format!("the disk is at {image} now, and not at {source}");
+            return Err(DaemonError::in_use(message).into());
+        }
+        self.may_remove |= had_begun;
         self.count_times(&machine, &drive).await?;
         let until = Instant::now() + BEFORE;
         while Instant::now() < until && !self.is_stopping() && !self.record.cancel {

@@ -275,10 +275,13 @@ impl Daemon {
             return Err(DaemonError::invalid(message)
                 .hint(format!("see `sterna migration show {id}`")));
         }
-        // QEMU can be told not to switch over until the moment at which it does.
+        // QEMU can be told not to switch over until the moment at which it does; libvirt
+        // cannot.
         let is_late = match record.step {
-            Step::Switching => wish != Wish::Cancel,
-            step => step == Step::Committed,
+            Step::Switching if wish == Wish::Cancel => {
+                matches!(self.vm_record(&record.vm)?.reach, Reach::Libvirt { .. })
+            }
+            step => matches!(step, Step::Switching | Step::Committed),
         };
         if record.cancel || is_late {
             let what = if record.cancel { "being cancelled" } else { "switching over" };

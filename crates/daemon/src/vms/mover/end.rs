@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use sterna_api::Report;
-use sterna_qemu::QemuError;
+use sterna_qemu::{CopyState, QemuError};
 use tokio::time::sleep;
 
 use super::destination::{Patience, allocated, both, left_behind};
@@ -129,8 +129,18 @@ impl Mover {
             }
             Err(error) => Err(error),
         };
-        let still_has = given_up.err().filter(|error| !error.is_gone());
-        Ok(Some(self.cancelled(why, still_has).await))
+        // Somebody else may have had QEMU switch over, at the last moment.
+        if self.record.step == Step::Copying && self.is_at_destination().await {
+            return self.moved().await;
+        }
+        Ok(Some(self.cancelled(why, given_up.err()).await))
+    }
+
+    /// Whether the machine says that its disk is at the destination.
+    async fn is_at_destination(&self) -> bool {
+        let Ok(machine) = self.link.machine().await else { return false };
+        let drive = machine.drive(&self.record.device).await;
+        drive.is_ok_and(|drive| drive.image == self.record.destination)
     }
 
     /// Something is wrong. Ends the move, or leaves it to be looked at again.
@@ -151,8 +161,7 @@ impl Mover {
                 Ok(None)
             }
             (_, Halt::Machine(error)) if error.is_gone() || error.is_silent() => {
-                let still_has = error.is_silent().then_some(error);
-                Ok(Some(self.cancelled(Some(why), still_has).await))
+                Ok(Some(self.cancelled(Some(why), Some(error)).await))
             }
             _ => self.stayed(Some(why)).await,
         }
@@ -160,12 +169,16 @@ impl Mover {
 
     /// QEMU has gone while it switched over.
     async fn lost(&mut self) -> Result<Option<Closing>, StoreError> {
+        // It may be the connection alone that has ended.
+        if let Ok(machine) = self.link.machine().await
+            && let Ok(state) = machine.look(&self.copy).await
+            && state != CopyState::Unknown
+        {
+            return Ok(None);
+        }
         // libvirt knows of a machine that is off what its disks are; and so does one that
         // has been started since. Where that is the source, it may be out of date.
-        if let Ok(machine) = self.link.machine().await
-            && let Ok(drive) = machine.drive(&self.record.device).await
-            && drive.image == self.record.destination
-        {
+        if self.is_at_destination().await {
             return self.moved().await;
         }
         Ok(Some(self.torn("QEMU ended while it switched over")))
@@ -192,8 +205,9 @@ impl Mover {
             _ => Patience::Goodbye,
         };
         let kept = self.remove_destination(patience).await;
+        // One that has gone has nothing; but it may be the connection alone.
         let untidy = still_has.is_some();
-        let left = still_has.map(|error| {
+        let left = still_has.filter(|error| !error.is_gone()).map(|error| {
             tracing::warn!(migration = self.record.id, %error, "not yet tidy");
             "what QEMU still has of the copy is given up once it answers".to_owned()
         });
@@ -245,6 +259,7 @@ impl Mover {
     /// Gives up what a machine still has of the copy, as soon as it answers.
     pub(super) async fn tidy(&mut self) {
         let id = self.record.id;
+        let mut is_told = false;
         while !self.is_stopping() {
             sleep(AGAIN).await;
             let given_up = match self.link.machine().await {
@@ -252,15 +267,18 @@ impl Mover {
                 Err(error) => Err(error),
             };
             match given_up {
-                Err(error @ QemuError::Unending { .. }) => {
-                    tracing::warn!(migration = id, %error, "not yet tidy");
+                Err(error) if error.is_gone() => {}
+                Err(error) => {
+                    if !error.is_silent() && !is_told {
+                        tracing::warn!(migration = id, %error, "not yet tidy");
+                        is_told = true;
+                    }
                     continue;
                 }
-                Err(error) if error.is_silent() => continue,
-                Err(error) if !error.is_gone() => {
-                    tracing::warn!(migration = id, %error, "not tidy, and left so");
+                // A daemon was killed before it could record that it had begun.
+                Ok(found) => {
+                    self.may_remove |= found && self.record.step == Step::Created;
                 }
-                _ => {}
             }
             if let Some(why) = self.remove_destination(Patience::Goodbye).await {
                 tracing::warn!(migration = id, why, "left behind");

@@ -3,7 +3,7 @@
 //! QEMU switches over at the first moment at which nothing is left to copy. Before that
 //! moment it can be called off, and is: when somebody cancels the move, and when a guest
 //! goes on writing faster than the destination takes ([`CATCH_UP`]). Whether that came in
-//! time, QEMU is asked again.
+//! time, QEMU is asked again. libvirt calls nothing off that it has told QEMU to do.
 
 use std::time::Duration;
 
@@ -19,10 +19,9 @@ use crate::store::Step;
 const CATCH_UP: Duration = Duration::from_secs(60);
 
 /// What this daemon has told QEMU of the switch-over.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Told {
     /// Nothing yet.
-    #[default]
     Nothing,
     /// To switch over, at this moment.
     Complete(Instant),
@@ -38,7 +37,12 @@ impl Mover {
             Told::CallOff => Ok(()),
             _ if self.record.cancel => self.call_off(machine).await,
             Told::Complete(at) if is_late(at) => self.call_off(machine).await,
-            Told::Nothing if !self.record.paused => self.switch_over(machine).await,
+            // A pause that comes when it is under way comes too late.
+            Told::Nothing
+                if !self.record.paused || self.record.step == Step::Switching =>
+            {
+                self.switch_over(machine).await
+            }
             Told::Nothing | Told::Complete(_) => Ok(()),
         }
     }
@@ -75,21 +79,22 @@ impl Mover {
         if drive.image == self.record.destination {
             return Ok(Outcome::Moved);
         }
+        // Unless QEMU says that the copy failed, it may have been there since: somebody may
+        // have put an overlay on it.
+        if error.is_none() && drive.image != self.record.source {
+            return Ok(Outcome::Torn("the disk is at neither image"));
+        }
         let why = match error {
             Some(reason) if !reason.contains("canceled") => {
                 Some(format!("QEMU's copy failed: {reason}"))
             }
-            _ if matches!(self.told_to_switch, Told::CallOff) => {
-                let why = || {
-                    format!(
-                        "the guest wrote faster than {} took it, for {} s: it was not \
-                         switched over",
-                        self.record.to,
-                        CATCH_UP.as_secs()
-                    )
-                };
-                (!self.record.cancel).then(why)
-            }
+            _ if self.record.cancel => None,
+            _ if matches!(self.told_to_switch, Told::CallOff) => Some(format!(
+                "{} did not catch up with what the guest writes in {} s: it was not \
+                 switched over",
+                self.record.to,
+                CATCH_UP.as_secs()
+            )),
             _ => Some("somebody else gave QEMU's copy up".to_owned()),
         };
         Ok(Outcome::Stayed(why))
