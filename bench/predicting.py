@@ -3,8 +3,8 @@ directions, beside applications of several patterns and loads, with and without 
 promise.
 
 Moves with nobody there come first, as nothing is known before them. Each of the others
-is predicted when it begins, and is a lesson for those after it only. Nothing in the
-program was fitted to them.
+is predicted when it begins, and is a lesson for those after it only. One number in the
+program was found with moves like these: how long a guard learns.
 """
 
 import os

@@ -1,7 +1,7 @@
 //! Virtual machines that exist already: QEMU serves their disks, and Sterna has it move
 //! them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -25,6 +25,17 @@ fn stage() -> Option<(Stage, Machine, PathBuf)> {
     Some((stage, machine, image))
 }
 
+/// A stage with a machine `web` as of [`stage`], but with somebody between it and Sterna.
+fn stage_between() -> Option<(Stage, Machine, Between, PathBuf)> {
+    let stage = Stage::given(&["qemu-system-x86_64"])?;
+    let image = stage.here.join("web.raw");
+    write_guest(&image, 64 * MIB, 32 * MIB);
+    let machine = Machine::start(&stage.scratch, "web", &image, "raw", &[]);
+    let between = Between::start(&stage.scratch, "web", machine.socket());
+    stage.daemon.sterna(&format!("vm add web --qmp {}", between.socket().display())).ok();
+    Some((stage, machine, between, image))
+}
+
 #[track_caller]
 fn add(stage: &Stage, name: &str, machine: &Machine) {
     let socket = machine.socket().display();
@@ -44,6 +55,16 @@ fn disk(stage: &Stage) -> Value {
 
 fn image(stage: &Stage) -> PathBuf {
     disk(stage)["image"].as_str().expect("a path").into()
+}
+
+/// Moves the machine's disk from its `old` image, as soon as nothing is in the way.
+#[track_caller]
+fn moves_when_it_can(stage: &Stage, old: &Path) {
+    until("the next move to find nothing in its way", seconds(30), || {
+        let answer = stage.daemon.sterna("vm move web vda --to there");
+        (answer.code == 0).then_some(())
+    });
+    assert_ne!(image(stage), old);
 }
 
 /// Nothing of a move is left on the datastore `there`.
@@ -207,11 +228,7 @@ fn a_machine_that_hangs_ends_its_move_and_is_tidied_up_when_it_is_back() {
     nothing_is_left(&stage);
     machine.go_on();
     is_written(&old);
-    until("the next move to find nothing in its way", seconds(30), || {
-        let answer = stage.daemon.sterna("vm move web vda --to there");
-        (answer.code == 0).then_some(())
-    });
-    assert_ne!(image(&stage), old);
+    moves_when_it_can(&stage, &old);
 }
 
 #[test]
@@ -265,13 +282,7 @@ fn a_daemon_that_is_killed_goes_on_with_the_move() {
 
 #[test]
 fn a_machine_that_is_started_anew_with_its_old_image_costs_no_write() {
-    let Some(mut stage) = Stage::given(&["qemu-system-x86_64"]) else { return };
-    let old = stage.here.join("web.raw");
-    write_guest(&old, 64 * MIB, 32 * MIB);
-    let mut machine = Machine::start(&stage.scratch, "web", &old, "raw", &[]);
-    let between = Between::start(&stage.scratch, "web", machine.socket());
-    let line = format!("vm add web --qmp {}", between.socket().display());
-    stage.daemon.sterna(&line).ok();
+    let Some((mut stage, mut machine, between, old)) = stage_between() else { return };
     between.stop_at("job-complete", Stop::After);
     let id = moving(&stage, "web vda --to there");
     between.reached();
@@ -289,17 +300,6 @@ fn a_machine_that_is_started_anew_with_its_old_image_costs_no_write() {
     let why = ended["reason"].as_str().expect("why");
     assert!(why.contains("both are kept"), "{why}");
     assert_eq!(number_on(&new), written);
-}
-
-/// A stage with a machine `web` as of [`stage`], but with somebody between it and Sterna.
-fn stage_between() -> Option<(Stage, Machine, Between, PathBuf)> {
-    let stage = Stage::given(&["qemu-system-x86_64"])?;
-    let image = stage.here.join("web.raw");
-    write_guest(&image, 64 * MIB, 32 * MIB);
-    let machine = Machine::start(&stage.scratch, "web", &image, "raw", &[]);
-    let between = Between::start(&stage.scratch, "web", machine.socket());
-    stage.daemon.sterna(&format!("vm add web --qmp {}", between.socket().display())).ok();
-    Some((stage, machine, between, image))
 }
 
 #[test]
@@ -342,11 +342,7 @@ fn what_a_machine_that_hangs_has_of_a_copy_is_given_up_by_the_next_daemon() {
     stage.daemon.restart();
     machine.go_on();
     is_written(&old);
-    until("the next move to find nothing in its way", seconds(30), || {
-        let answer = stage.daemon.sterna("vm move web vda --to there");
-        (answer.code == 0).then_some(())
-    });
-    assert_ne!(image(&stage), old);
+    moves_when_it_can(&stage, &old);
 }
 
 #[test]

@@ -8,25 +8,44 @@ use sterna_core::schedule::Schedule;
 
 use crate::format::{iops, moment, rate, response, span};
 
-/// What must hold meanwhile.
+/// What is promised to the application.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct GuardArgs {
+pub(crate) struct PromiseArgs {
     /// Let the application keep this part of its IO/s at least (97%)
     #[arg(long, value_name = "PERCENT", value_parser = parse_part)]
     keep: Option<f64>,
     /// Keep the 99th percentile of its response time below this (5ms)
     #[arg(long, value_name = "SPAN", value_parser = parse_span)]
     p99: Option<Nanos>,
+    /// Copy only while the application asks for nothing
+    #[arg(long, conflicts_with_all = ["keep", "p99"])]
+    idle_only: bool,
+}
+
+/// What must hold meanwhile.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct GuardArgs {
+    #[command(flatten)]
+    promise: PromiseArgs,
     /// Plan the copy so that the disk has moved by then (06:00, "2027-01-31
     /// 06:00", 8h); what must hold for the application comes first
     #[arg(long, value_name = "TIME")]
     finish_by: Option<String>,
-    /// Copy only while the application asks for nothing
-    #[arg(long, conflicts_with_all = ["keep", "p99"])]
-    idle_only: bool,
     /// Copy only while this schedule is open ("22:00-06:00")
     #[arg(long, value_name = "SCHEDULE", value_parser = parse_schedule)]
     window: Option<String>,
+}
+
+impl PromiseArgs {
+    /// In the API's form.
+    pub(crate) fn request(&self) -> AskGuard {
+        AskGuard {
+            keep: self.keep,
+            p99_us: self.p99.map(|span| span.0.div_ceil(1000)),
+            idle_only: self.idle_only,
+            ..AskGuard::default()
+        }
+    }
 }
 
 impl GuardArgs {
@@ -38,16 +57,14 @@ impl GuardArgs {
     /// In the API's form.
     pub(crate) fn request(&self) -> AskGuard {
         AskGuard {
-            keep: self.keep,
-            p99_us: self.p99.map(|span| span.0.div_ceil(1000)),
             finish_by: self.finish_by.clone(),
-            idle_only: self.idle_only,
             window: self.window.clone(),
+            ..self.promise.request()
         }
     }
 }
 
-pub(crate) fn parse_part(text: &str) -> Result<f64, String> {
+fn parse_part(text: &str) -> Result<f64, String> {
     let bare = text.trim();
     let number = bare.strip_suffix('%');
     let percent = number.unwrap_or(bare).trim().parse().ok();
@@ -60,7 +77,7 @@ pub(crate) fn parse_part(text: &str) -> Result<f64, String> {
     Ok(percent / 100.0)
 }
 
-pub(crate) fn parse_span(text: &str) -> Result<Nanos, String> {
+fn parse_span(text: &str) -> Result<Nanos, String> {
     if let Ok(number) = text.trim().parse::<f64>()
         && number > 0.0
     {

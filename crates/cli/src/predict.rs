@@ -2,13 +2,14 @@
 
 use clap::Args;
 use sterna_api::{
-    Guard, LearnedFrom, Predict, Predicted, Prediction, PredictionScores, Weakest,
+    AskGuard, Guard, LearnedFrom, Predict, Predicted, Prediction, PredictionScores,
+    Weakest,
 };
-use sterna_core::{Bytes, Nanos};
+use sterna_core::Bytes;
 
 use crate::connect::Link;
 use crate::format::{bytes, iops, rate, response, span};
-use crate::guard::{self, parse_part, parse_span, percent};
+use crate::guard::{self, PromiseArgs, percent};
 use crate::migrate::parse_rate;
 use crate::output::Output;
 use crate::table::Pairs;
@@ -27,27 +28,21 @@ pub(crate) struct PredictArgs {
     /// Read and compare both images before the switch-over
     #[arg(long)]
     verify: bool,
-    /// Let the application keep this part of its IO/s at least (97%)
-    #[arg(long, value_name = "PERCENT", value_parser = parse_part)]
-    keep: Option<f64>,
-    /// Keep the 99th percentile of its response time below this (5ms)
-    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
-    p99: Option<Nanos>,
-    /// Copy only while the application asks for nothing
-    #[arg(long, conflicts_with_all = ["keep", "p99"])]
-    idle_only: bool,
+    #[command(flatten)]
+    promise: PromiseArgs,
 }
 
 /// Carries out the command.
 pub(crate) fn run(args: PredictArgs, link: &Link, output: Output) -> anyhow::Result<()> {
+    let AskGuard { keep, p99_us, idle_only, .. } = args.promise.request();
     let request = Predict {
         disk: args.disk,
         to: args.to,
         rate: args.rate.map(|rate| rate.0),
         verify: args.verify,
-        keep: args.keep,
-        p99_us: args.p99.map(|span| span.0.div_ceil(1000)),
-        idle_only: args.idle_only,
+        keep,
+        p99_us,
+        idle_only,
     };
     let told = link.ask(async |client| Ok(client.predict(&request).await?))?;
     output.answer(&told, |told| show(told, output))

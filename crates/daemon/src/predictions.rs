@@ -6,10 +6,11 @@
 
 use serde::{Deserialize, Serialize};
 use sterna_api::{
-    Guard, LearnedFrom, Predict, Predicted, Prediction, PredictionScores, StartMigration,
-    Weakest,
+    AskGuard, Guard, LearnedFrom, Predict, Predicted, Prediction, PredictionScores,
+    StartMigration, Weakest,
 };
 use sterna_core::Nanos;
+use sterna_core::measure::Summary;
 use sterna_core::predict::{
     self, Ends, Lesson, Move, Outcome, Scores, Source, Speed, Terms, Work,
 };
@@ -17,7 +18,7 @@ use sterna_core::predict::{
 use crate::daemon::Daemon;
 use crate::error::{DaemonError, Result};
 use crate::figures::{RECENT, summarized};
-use crate::jobs::{check_rate, wanted};
+use crate::jobs::{check_elsewhere, check_rate, wanted};
 use crate::store::{DiskRecord, MigrationRecord};
 
 /// The most lessons that are looked at: an old one counts next to nothing.
@@ -60,24 +61,21 @@ impl Daemon {
     /// What a move would take.
     pub(crate) fn predict(&self, request: &Predict) -> Result<Prediction> {
         check_rate(request.rate)?;
-        let asked = sterna_api::AskGuard {
+        let asked = AskGuard {
             keep: request.keep,
             p99_us: request.p99_us,
             idle_only: request.idle_only,
-            ..sterna_api::AskGuard::default()
+            ..AskGuard::default()
         };
         let guard = wanted(&asked)?;
         let disk = self.disk_record(&request.disk)?;
         self.shelf(&request.to)?;
+        check_elsewhere(&disk, &request.to)?;
         let (from, to) = (disk.datastore.clone(), request.to.clone());
-        if from == to {
-            let message = format!("disk {} is on datastore {to} already", disk.name);
-            return Err(DaemonError::invalid(message).hint("choose another datastore"));
-        }
         let summary = self.samples.of_disk(disk.id, RECENT);
         let work = Work::of(&summary);
         let terms = terms(request.rate, &guard);
-        let Some(speed) = self.learned(&from, &to)? else {
+        let Some(predicted) = self.told(&disk, &to, request.verify, work, terms)? else {
             let message = format!(
                 "nothing was ever copied from {from} or to {to}, so how fast that goes is \
                  not known"
@@ -86,8 +84,6 @@ impl Daemon {
                 "move a small disk first: `sterna migrate DISK --to {to}`"
             )));
         };
-        let one =
-            Move { bytes: self.to_copy(&disk), verify: request.verify, work, terms };
         Ok(Prediction {
             disk: disk.name,
             size: disk.size,
@@ -96,30 +92,46 @@ impl Daemon {
             guard,
             application: summarized(&summary),
             outstanding: work.outstanding,
-            predicted: told(&one, &speed),
+            predicted,
         })
     }
 
-    /// What is known of a move that is about to begin. It begins also if that is nothing.
+    /// What is known of a move that is about to begin, beside an application that did
+    /// this lately. It begins also if that is nothing.
     pub(crate) fn forecast(
         &self,
         disk: &DiskRecord,
         request: &StartMigration,
         guard: &Guard,
+        lately: &Summary,
     ) -> Forecast {
-        let work = Work::of(&self.samples.of_disk(disk.id, RECENT));
+        let work = Work::of(lately);
+        let forecast = Forecast::of(&work);
         // When it may not copy, and how far it is spread, the copy alone does not say.
-        let is_timed = guard.window.is_some() || guard.finish_by.is_some();
-        let speed = self.learned(&disk.datastore, &request.to).unwrap_or_else(|error| {
+        if guard.window.is_some() || guard.finish_by.is_some() {
+            return forecast;
+        }
+        let terms = terms(request.rate, guard);
+        let told = self.told(disk, &request.to, request.verify, work, terms);
+        let predicted = told.unwrap_or_else(|error| {
             tracing::warn!(disk = disk.name, %error, "no prediction");
             None
         });
-        let predicted = speed.filter(|_| !is_timed).map(|speed| {
-            let (bytes, verify) = (self.to_copy(disk), request.verify);
-            let terms = terms(request.rate, guard);
-            told(&Move { bytes, verify, work, terms }, &speed)
-        });
-        Forecast { predicted, ..Forecast::of(&work) }
+        Forecast { predicted, ..forecast }
+    }
+
+    /// What a move of this disk will take, if anything is known of such moves.
+    fn told(
+        &self,
+        disk: &DiskRecord,
+        to: &str,
+        verify: bool,
+        work: Work,
+        terms: Terms,
+    ) -> Result<Option<Predicted>> {
+        let Some(speed) = self.learned(&disk.datastore, to)? else { return Ok(None) };
+        let one = Move { bytes: self.to_copy(disk), verify, work, terms };
+        Ok(Some(told(&one, &speed)))
     }
 
     /// How right predictions were.

@@ -59,6 +59,7 @@ pub(crate) use self::guard::wanted;
 pub(crate) use self::guarding::start as start_guards;
 pub(crate) use self::post::{Post, first_allowance};
 pub(crate) use self::room::no_room;
+pub(crate) use self::start::check_elsewhere;
 use self::tally::Tally;
 pub(crate) use self::view::{fares, moves};
 use crate::daemon::{Daemon, lock};

@@ -46,8 +46,9 @@ impl Daemon {
         self.check_may_move(&disk, request)?;
         let store = to.open()?;
         self.check_room(&disk, request, &to, &store)?;
-        let before = summarized(&self.samples.of_disk(disk.id, RECENT));
-        let forecast = self.forecast(&disk, request, &guard);
+        let lately = self.samples.of_disk(disk.id, RECENT);
+        let forecast = self.forecast(&disk, request, &guard, &lately);
+        let before = summarized(&lately);
         let mut record = new_record(&disk, request, guard, before);
         record.forecast = Some(forecast);
         record.id = self.store.add_migration(record.clone())?;
@@ -101,10 +102,7 @@ impl Daemon {
 
     fn check_may_move(&self, disk: &DiskRecord, request: &StartMigration) -> Result<()> {
         let name = &disk.name;
-        if disk.datastore == request.to {
-            let message = format!("disk {name} is on datastore {} already", request.to);
-            return Err(DaemonError::invalid(message).hint("choose another datastore"));
-        }
+        check_elsewhere(disk, &request.to)?;
         self.check_settled(disk)?;
         if let Some(other) = self.migration_of(disk.id)? {
             let id = other.id;
@@ -149,6 +147,15 @@ impl Daemon {
             tracing::error!(migration = record.id, %error, "the end is not recorded");
         }
     }
+}
+
+/// Refuses the datastore that a disk is on.
+pub(crate) fn check_elsewhere(disk: &DiskRecord, to: &str) -> Result<()> {
+    if disk.datastore != to {
+        return Ok(());
+    }
+    let message = format!("disk {} is on datastore {to} already", disk.name);
+    Err(DaemonError::invalid(message).hint("choose another datastore"))
 }
 
 pub(super) fn new_record(

@@ -128,12 +128,14 @@ pub(super) fn start(
     one: Arc<Move>,
     record: VmMoveRecord,
     reach: &Reach,
-) -> std::io::Result<()> {
+) -> Result<(), DaemonError> {
     let thread = thread::Builder::new().name(format!("sterna-vm-{}", record.id));
     let mover = Mover::new(daemon, one, record, reach);
     let runtime = daemon.vms.runtime.clone();
-    thread.spawn(move || runtime.block_on(mover.go()))?;
-    Ok(())
+    let started = thread.spawn(move || runtime.block_on(mover.go()));
+    started
+        .map(drop)
+        .map_err(|error| DaemonError::internal(format!("cannot start a thread: {error}")))
 }
 
 impl Mover {

@@ -54,10 +54,6 @@ pub(super) struct Standing {
     pub(super) trouble: Option<String>,
 }
 
-fn no_thread(error: &std::io::Error) -> DaemonError {
-    DaemonError::internal(format!("cannot start a thread: {error}"))
-}
-
 impl Move {
     fn of(record: &VmMoveRecord) -> Move {
         Move {
@@ -215,7 +211,7 @@ impl Daemon {
             to = record.to,
             "move of a disk that QEMU serves"
         );
-        mover::start(self, one, record, reach).map_err(|error| no_thread(&error))
+        mover::start(self, one, record, reach)
     }
 
     /// Goes on with the moves that the last daemon has left, and with putting away what is
@@ -230,8 +226,7 @@ impl Daemon {
         for record in self.store.untidy_vm_moves()? {
             if let Some(vm) = known.iter().find(|vm| vm.name == record.vm) {
                 let one = Arc::new(Move::of(&record));
-                mover::start(self, one, record, &vm.reach)
-                    .map_err(|error| no_thread(&error))?;
+                mover::start(self, one, record, &vm.reach)?;
             }
         }
         Ok(())
