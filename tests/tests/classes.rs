@@ -85,7 +85,7 @@ fn the_class_of_the_copies_can_be_limited_but_not_be_deleted_or_filled() {
     policy(daemon, "limit migration 20M");
     let words = daemon.sterna("status").ok().stdout;
     // The built-in class is nobody's.
-    assert!(words.contains("classes     1, 1 policy"), "{words}");
+    assert!(words.contains("classes      1, 1 policy"), "{words}");
     let copies = class(daemon, "migration");
     assert_eq!(copies["in_force"]["bytes_per_second"], 20 * MIB);
     assert!(copies["notes"][0].as_str().is_some_and(|it| it.contains("at half of")));
