@@ -25,6 +25,7 @@ mod prediction;
 mod recovery;
 mod stats;
 mod status;
+mod storage_drs;
 mod top;
 mod vm;
 
@@ -55,6 +56,10 @@ pub use prediction::{
 pub use recovery::{FoundImage, ImageRole, RecoverDisks, Recovery, Sidecar};
 pub use stats::{Bucket, DiskStats, Pattern, RequestStats, Times};
 pub use status::{Counts, Io, Status, Warning};
+pub use storage_drs::{
+    AskStorageDrs, DatastoreLoad, JudgedDatastore, OverBound, Recommendations,
+    RecommendedMove, StayingDisk,
+};
 pub use top::{Device, Load, NO_CLASS, SideLoad, Top, TopBy, TopRow};
 pub use vm::{
     AddVm, AdoptVmDisk, MoveVmDisk, ReleaseVmDisk, Vm, VmDisk, VmFigures, VmState,

@@ -17,6 +17,7 @@ use crate::output::WIDTH;
 use crate::policy::PolicyCommand;
 use crate::predict::PredictArgs;
 use crate::serve::ServeArgs;
+use crate::storage_drs::StorageDrsCommand;
 use crate::top::TopArgs;
 use crate::vm::VmCommand;
 
@@ -36,6 +37,7 @@ Examples:
   sterna class create oltp db --shares 2000
   sterna policy limit migration 50M --schedule \"Mon-Fri 08:00-18:00\"
   sterna policy cruise oltp 1000iops --tolerance 10%
+  sterna storage-drs recommend --space 75%
   sterna top --by class";
 
 /// What the exit codes say.
@@ -100,6 +102,9 @@ pub(crate) enum Command {
     /// What is asked for a class, and when
     #[command(subcommand)]
     Policy(PolicyCommand),
+    /// Which disks should be on other datastores, and why the rest should not
+    #[command(subcommand)]
+    StorageDrs(StorageDrsCommand),
     /// Virtual machines that exist already, and whose disks QEMU serves
     #[command(subcommand)]
     Vm(VmCommand),
@@ -204,6 +209,19 @@ mod tests {
             "sterna top --by class --batch --count 3 --json",
             "sterna completion bash",
             "sterna man /tmp/man",
+        ] {
+            if let Err(error) = parse(line) {
+                panic!("{line}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn storage_drs_is_understood() {
+        for line in [
+            "sterna storage-drs recommend",
+            "sterna storage-drs recommend --space 75% --latency 5ms --window 600s",
+            "sterna storage-drs apply --moves 2 --keep 97%",
         ] {
             if let Err(error) = parse(line) {
                 panic!("{line}: {error}");

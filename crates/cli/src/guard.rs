@@ -64,7 +64,7 @@ impl GuardArgs {
     }
 }
 
-fn parse_part(text: &str) -> Result<f64, String> {
+pub(crate) fn parse_part(text: &str) -> Result<f64, String> {
     let bare = text.trim();
     let number = bare.strip_suffix('%');
     let percent = number.unwrap_or(bare).trim().parse().ok();
@@ -77,7 +77,7 @@ fn parse_part(text: &str) -> Result<f64, String> {
     Ok(percent / 100.0)
 }
 
-fn parse_span(text: &str) -> Result<Nanos, String> {
+pub(crate) fn parse_span(text: &str) -> Result<Nanos, String> {
     if let Ok(number) = text.trim().parse::<f64>()
         && number > 0.0
     {

@@ -34,6 +34,7 @@ mod report;
 mod serve;
 mod stats;
 mod status;
+mod storage_drs;
 mod table;
 mod terms;
 mod top;
@@ -105,6 +106,7 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::Migration(command) => migration::run(command, &link, output),
         Command::Class(command) => class::run(command, &link, output),
         Command::Policy(command) => policy::run(command, &link, output),
+        Command::StorageDrs(command) => storage_drs::run(command, &link, output),
         Command::Vm(command) => vm::run(command, &link, output),
         Command::Status => status::run(&link, output),
         Command::Top(args) => top::run(&args, &link, output),

@@ -8,6 +8,7 @@ pub mod array;
 pub mod guard;
 pub mod measure;
 pub mod mirror;
+pub mod place;
 pub mod predict;
 pub mod qos;
 pub mod range;

@@ -45,6 +45,7 @@ mod serve;
 mod settings;
 mod shelf;
 mod sockets;
+mod storage_drs;
 mod store;
 mod survey;
 mod vms;

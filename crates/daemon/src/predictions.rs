@@ -121,7 +121,7 @@ impl Daemon {
     }
 
     /// What a move of this disk will take, if anything is known of such moves.
-    fn told(
+    pub(crate) fn told(
         &self,
         disk: &DiskRecord,
         to: &str,
@@ -147,7 +147,7 @@ impl Daemon {
     }
 
     /// What an image has in it.
-    fn to_copy(&self, disk: &DiskRecord) -> u64 {
+    pub(crate) fn to_copy(&self, disk: &DiskRecord) -> u64 {
         let shelf = self.shelf(&disk.datastore).ok();
         let allocated = shelf.and_then(|shelf| shelf.allocated(&disk.image, disk.size));
         allocated.map_or(disk.size, |allocated| allocated.min(disk.size))

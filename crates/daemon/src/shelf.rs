@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sterna_engine::datastore::{Datastore, DatastoreError, FoundImage, Space};
+use sterna_engine::datastore::{Datastore, DatastoreError, FoundImage, Location, Space};
 use sterna_engine::sidecar::{Identity, SidecarError};
 use sterna_engine::{Budget, ImageSpec};
 
@@ -74,6 +74,14 @@ impl Shelf {
     /// Its name.
     pub(crate) fn name(&self) -> &str {
         &self.record.name
+    }
+
+    /// Whether images share its room. A device, or an export, is all its image's.
+    pub(crate) fn is_shared(&self) -> bool {
+        match self.record.location {
+            Location::Directory(_) | Location::Array(_) => true,
+            Location::Device(_) | Location::Nbd(_) => false,
+        }
     }
 
     /// What the store knows of it.

@@ -7,12 +7,11 @@ use sterna_api::{
     Counts, CruisePhase, GuardState, Guarding, Policy, Provision, Standing, Warning,
 };
 use sterna_core::{Bytes, Nanos};
-use sterna_engine::datastore::{Location, Space};
+use sterna_engine::datastore::Space;
 
 use crate::daemon::Daemon;
 use crate::error::Result;
 use crate::local::Local;
-use crate::shelf::Shelf;
 use crate::store::DiskRecord;
 
 /// How many disks a warning names: a line of names of common length.
@@ -65,7 +64,7 @@ impl Daemon {
             let on_it = disks.iter().filter(|disk| disk.datastore == name);
             let named = |disk: &DiskRecord| disk.name.clone();
             match found {
-                Ok(space) if is_shared(&shelf) => {
+                Ok(space) if shelf.is_shared() => {
                     let thin = on_it.filter(|it| it.provision == Provision::Thin);
                     warnings.extend(full(
                         name,
@@ -126,14 +125,6 @@ impl Daemon {
             warnings.extend(fares.and_then(|fares| missed(moved.id, fares)));
         }
         Ok(())
-    }
-}
-
-/// Whether images share its room. A device, or an export, is all its image's.
-fn is_shared(shelf: &Shelf) -> bool {
-    match shelf.record().location {
-        Location::Directory(_) | Location::Array(_) => true,
-        Location::Device(_) | Location::Nbd(_) => false,
     }
 }
 

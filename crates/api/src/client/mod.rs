@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use hyper::Method;
 
 use crate::{
-    AddDatastore, AddVm, AdoptVmDisk, AskGuard, AttachDisk, ChangeClass, Class,
-    CreateClass, CreateDisk, CreatePolicy, Datastore, Disk, DiskStats, Explanation,
-    ImageFate, ImportDisk, Migration, MoveVmDisk, Policy, Predict, Prediction,
-    RecoverDisks, Recovery, ReleaseVmDisk, RemovedDisk, SetRate, StartMigration, Status,
-    Top, TopBy, Vm,
+    AddDatastore, AddVm, AdoptVmDisk, AskGuard, AskStorageDrs, AttachDisk, ChangeClass,
+    Class, CreateClass, CreateDisk, CreatePolicy, Datastore, Disk, DiskStats,
+    Explanation, ImageFate, ImportDisk, Migration, MoveVmDisk, Policy, Predict,
+    Prediction, Recommendations, RecoverDisks, Recovery, ReleaseVmDisk, RemovedDisk,
+    SetRate, StartMigration, Status, Top, TopBy, Vm,
 };
 
 pub use call::ClientError;
@@ -254,6 +254,14 @@ impl Client {
     /// Predicts what a move would take.
     pub async fn predict(&self, request: &Predict) -> Result<Prediction, ClientError> {
         self.call(Method::POST, "/v1/predictions", request).await
+    }
+
+    /// Recommends moves, and says why other disks stay.
+    pub async fn recommend(
+        &self,
+        asked: &AskStorageDrs,
+    ) -> Result<Recommendations, ClientError> {
+        self.call(Method::POST, "/v1/storage-drs/recommendations", asked).await
     }
 
     /// Starts a migration.

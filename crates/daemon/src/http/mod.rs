@@ -12,6 +12,7 @@ mod migrations;
 mod policies;
 mod predictions;
 mod status;
+mod storage_drs;
 mod top;
 mod vms;
 
@@ -64,6 +65,7 @@ fn routes() -> OpenApiRouter<Arc<Daemon>> {
         .routes(routes!(disks::stats))
         .routes(routes!(disks::attach, disks::detach))
         .routes(routes!(predictions::predict))
+        .routes(routes!(storage_drs::recommend))
         .routes(routes!(migrations::list, migrations::start))
         .routes(routes!(migrations::show, migrations::change))
         .routes(routes!(migrations::guard))

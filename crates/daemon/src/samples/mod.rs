@@ -126,6 +126,12 @@ impl Samples {
         table.disks.since(&disk, table.now, span)
     }
 
+    /// What a datastore's device did in the last `span`, up to an hour.
+    pub(crate) fn of_datastore(&self, datastore: &str, span: Nanos) -> Summary {
+        let table = lock(&self.table);
+        table.datastores.since(&datastore.to_owned(), table.now, span)
+    }
+
     /// What a datastore's device can do; nothing if nothing is known of it.
     pub(crate) fn device(&self, datastore: &str) -> Option<LqFit> {
         let table = lock(&self.table);

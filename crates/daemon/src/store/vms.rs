@@ -50,7 +50,12 @@ impl Store {
     pub(crate) fn remove_vm(&self, name: &str) -> Result<(), StoreError> {
         let name = name.to_owned();
         self.write(move |connection| {
-            connection.execute("DELETE FROM vms WHERE name = ?", [name])
+            let change = connection.transaction()?;
+            // Another one by that name has nothing of its copies.
+            let tidy = "UPDATE vm_moves SET untidy = FALSE WHERE vm = ?";
+            change.execute(tidy, [&name])?;
+            change.execute("DELETE FROM vms WHERE name = ?", [&name])?;
+            change.commit()
         })?
         .map_err(cannot("remove a virtual machine"))?;
         Ok(())

@@ -118,6 +118,8 @@ struct Mover {
     began: Instant,
     /// Whether something may have been asked for since the record was read.
     is_asked: bool,
+    /// The state did not say what.
+    is_deaf: bool,
     /// How it has ended, while the state does not take it.
     closing: Option<Closing>,
 }
@@ -178,6 +180,7 @@ impl Mover {
             counts_times: false,
             began: Instant::now(),
             is_asked: true,
+            is_deaf: false,
             closing: None,
         }
     }
@@ -304,11 +307,14 @@ impl Mover {
             Ok(Some(record)) => self.record = record,
             Ok(None) => {}
             Err(error) => {
-                tracing::warn!(migration = id, %error, "wishes are not known");
+                // Each tick asks again, and once is worth knowing.
+                if !std::mem::replace(&mut self.is_deaf, true) {
+                    tracing::warn!(migration = id, %error, "wishes are not known");
+                }
                 return;
             }
         }
-        self.is_asked = false;
+        (self.is_asked, self.is_deaf) = (false, false);
     }
 
     fn advance(&mut self, step: Step) -> Result<(), DaemonError> {

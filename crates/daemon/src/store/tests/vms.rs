@@ -97,6 +97,17 @@ fn a_disk_of_a_machine_has_one_move_at_a_time() {
 }
 
 #[test]
+fn of_a_machine_that_was_removed_nothing_is_put_away_in_another_by_its_name() {
+    let (_dir, store) = fresh();
+    let id = add(&store, "vda").unwrap();
+    let ending =
+        Ending { at: 11, note: None, application: Application::default(), report: None };
+    store.vm_move_ends(id, Step::Cancelled, ending, true).unwrap();
+    store.remove_vm(&store.vm_move(id).unwrap().unwrap().vm).unwrap();
+    assert_eq!(store.untidy_vm_moves().unwrap(), []);
+}
+
+#[test]
 fn wishes_are_kept() {
     let (_dir, store) = fresh();
     let id = add(&store, "vda").unwrap();

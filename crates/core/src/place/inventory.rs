@@ -1,0 +1,82 @@
+//! What there is: datastores, and disks on them.
+
+use crate::Nanos;
+use crate::measure::LqFit;
+
+/// Everything that moves are chosen from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Inventory {
+    /// The datastores.
+    pub datastores: Vec<Datastore>,
+    /// The disks.
+    pub disks: Vec<Disk>,
+}
+
+/// A datastore.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Datastore {
+    /// Its size, in bytes. 0 if it cannot be asked: then nothing goes there.
+    pub capacity: u64,
+    /// What is left.
+    pub free: u64,
+    /// Of the response times there, the 95th percentile; nothing where nobody asked for
+    /// anything.
+    pub latency: Option<Nanos>,
+    /// What its device does with a load.
+    pub device: LqFit,
+    /// Whether disks move from it or to it, or did in the time that response times are of:
+    /// then these are of two loads, and say nothing of either.
+    pub settling: bool,
+    /// Whether more disks may come: a device that is all one image's takes none.
+    pub takes_disks: bool,
+}
+
+/// A disk.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Disk {
+    /// Which of the datastores its image is on.
+    pub datastore: usize,
+    /// What its image takes there, in bytes: what a move copies and frees.
+    pub taken: u64,
+    /// What it may need at the destination, in bytes: with thin provisioning as much as it
+    /// takes now.
+    pub needs: u64,
+    /// Requests under way, on average.
+    pub outstanding: f64,
+    /// Requests per second.
+    pub iops: f64,
+    /// Why it stays, if it does.
+    pub pinned: Option<Pinned>,
+}
+
+/// Why a disk stays where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pinned {
+    /// It is not served, so nothing is known of it.
+    NotServed,
+    /// It moves already.
+    Moves,
+    /// It has moved not long ago.
+    Moved,
+}
+
+/// A disk with more under way, on average, asks for something that matters...
+const IDLE_OUTSTANDING: f64 = 0.01;
+
+/// ... and so does one with more requests per second: where it is they may be quick.
+const IDLE_IOPS: f64 = 1.0;
+
+impl Disk {
+    /// Whether it does not matter what it asks for.
+    pub(super) fn is_idle(&self) -> bool {
+        self.outstanding <= IDLE_OUTSTANDING && self.iops <= IDLE_IOPS
+    }
+}
+
+impl Datastore {
+    /// The part of its room that is taken if so many bytes more are.
+    pub(super) fn taken(&self, more: f64) -> f64 {
+        let capacity = self.capacity as f64;
+        if capacity > 0.0 { (capacity - self.free as f64 + more) / capacity } else { 0.0 }
+    }
+}

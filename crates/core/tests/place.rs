@@ -1,0 +1,353 @@
+//! Storage DRS, by what it promises: what should move and why, what is refused, and that
+//! it comes to rest.
+
+use proptest::prelude::*;
+use sterna_core::Nanos;
+use sterna_core::measure::{Line, LqFit};
+use sterna_core::place::{
+    Advice, Because, Bounds, Datastore, Disk, Inventory, Over, Pinned, advise,
+};
+
+const GIB: u64 = 1 << 30;
+
+/// A device of which a request alone takes so many milliseconds, and each other one under
+/// way adds so many.
+fn line(unloaded: f64, slope: f64) -> LqFit {
+    LqFit::Line(Line {
+        unloaded: Nanos((unloaded * 1e6) as u64),
+        slope: slope * 1e6,
+        slope_error: 0.0,
+        points: 60,
+        seen: (1.0, 64.0),
+    })
+}
+
+/// A datastore of 100 GiB of which so many are taken, and where nobody asks for anything.
+fn datastore(taken: u64, device: LqFit) -> Datastore {
+    Datastore {
+        capacity: 100 * GIB,
+        free: (100 - taken) * GIB,
+        latency: None,
+        device,
+        settling: false,
+        takes_disks: true,
+    }
+}
+
+/// The same, with so many milliseconds at the 95th percentile.
+fn busy(taken: u64, device: LqFit, millis: u64) -> Datastore {
+    Datastore { latency: Some(Nanos::from_millis(millis)), ..datastore(taken, device) }
+}
+
+/// A disk that takes so many GiB and asks for nothing.
+fn idle(datastore: usize, taken: u64) -> Disk {
+    let bytes = taken * GIB;
+    Disk {
+        datastore,
+        taken: bytes,
+        needs: bytes,
+        outstanding: 0.0,
+        iops: 0.0,
+        pinned: None,
+    }
+}
+
+/// A disk of 5 GiB with so many requests under way, and so many per second.
+fn at_work(datastore: usize, outstanding: f64, iops: f64) -> Disk {
+    Disk { outstanding, iops, ..idle(datastore, 5) }
+}
+
+fn ask(datastores: &[Datastore], disks: &[Disk]) -> Advice {
+    let (datastores, disks) = (datastores.into(), disks.into());
+    advise(&Inventory { datastores, disks }, &Bounds::default())
+}
+
+/// Which disks should go where.
+fn moves(advice: &Advice) -> Vec<(usize, usize)> {
+    advice.moves.iter().map(|one| (one.disk, one.to)).collect()
+}
+
+/// Why the only disk that was refused stays.
+fn refusal(advice: &Advice) -> Because {
+    assert_eq!((advice.moves.len(), advice.refused.len()), (0, 1), "{advice:?}");
+    advice.refused[0].because
+}
+
+const NO_TRAFFIC: LqFit = LqFit::TooFew { points: 0 };
+
+#[test]
+fn nothing_moves_where_all_is_within_bounds() {
+    let fast = line(0.5, 0.1);
+    let stores = [busy(80, fast, 15), datastore(0, fast)];
+    let advice = ask(&stores, &[at_work(0, 8.0, 5000.0), idle(0, 60)]);
+    assert_eq!(advice, Advice::default());
+}
+
+#[test]
+fn of_a_full_datastore_the_least_that_is_enough_is_moved() {
+    let stores = [datastore(90, NO_TRAFFIC), datastore(10, NO_TRAFFIC)];
+    let disks = [idle(0, 40), idle(0, 12), idle(0, 9), idle(0, 2)];
+    let advice = ask(&stores, &disks);
+    // 10 GiB are too much.
+    assert_eq!(moves(&advice), [(2, 1), (3, 1)], "{advice:#?}");
+    let first = advice.moves[0];
+    assert_eq!((first.over, first.from, first.priority), (Over::Space, 0, 3));
+    assert_eq!((first.before[0].taken, first.after[0].taken), (0.90, 0.81));
+    assert!((advice.moves[1].after[0].taken - 0.79).abs() < 1e-9);
+    assert_eq!(advice.refused, []);
+}
+
+#[test]
+fn between_82_and_79_percent_nothing_moves() {
+    let stores = [datastore(82, NO_TRAFFIC), datastore(79, NO_TRAFFIC)];
+    let advice = ask(&stores, &[idle(0, 1)]);
+    assert_eq!(refusal(&advice), Because::AsFull(0.79));
+    let stores = [datastore(82, NO_TRAFFIC), datastore(76, NO_TRAFFIC)];
+    assert_eq!(moves(&ask(&stores, &[idle(0, 1)])), [(0, 1)]);
+}
+
+#[test]
+fn no_datastore_is_filled_beyond_its_bound() {
+    let stores = [datastore(95, NO_TRAFFIC), datastore(70, NO_TRAFFIC)];
+    let advice = ask(&stores, &[idle(0, 20)]);
+    assert_eq!(refusal(&advice), Because::Full(0.90));
+    // A thick disk needs all of its size there.
+    let thick = Disk { needs: 11 * GIB, ..idle(0, 1) };
+    assert!(matches!(refusal(&ask(&stores, &[thick])), Because::Full(_)));
+}
+
+#[test]
+fn load_leaves_a_slow_datastore_for_one_that_can_take_it() {
+    let slow = line(5.0, 1.0);
+    let stores = [busy(50, slow, 40), datastore(50, line(0.5, 0.05))];
+    let disks = [at_work(0, 16.0, 640.0), at_work(0, 4.0, 160.0), idle(0, 5)];
+    let advice = ask(&stores, &disks);
+    assert_eq!(moves(&advice), [(0, 1)], "{advice:#?}");
+    let one = &advice.moves[0];
+    assert_eq!((one.over, one.priority), (Over::Latency, 2));
+    let millis = |span: Option<Nanos>| span.expect("known").as_secs_f64() * 1e3;
+    // By requests under way it takes 25 ms on average, and 9 ms with four of them.
+    assert!((14.3..14.5).contains(&millis(one.after[0].latency)), "{one:#?}");
+    assert!((2.0..2.1).contains(&millis(one.after[1].latency)), "{one:#?}");
+}
+
+#[test]
+fn who_keeps_his_rate_does_not_go_where_that_is_too_much() {
+    let stores = [busy(50, line(1.0, 0.1), 20), datastore(50, line(5.0, 2.0))];
+    // 501 requests a second are more than it ever does; two under way would be 9 ms.
+    let advice = ask(&stores, &[at_work(0, 2.0, 501.0)]);
+    assert!(matches!(refusal(&advice), Because::Slow(_)), "{advice:?}");
+}
+
+#[test]
+fn nobody_is_pushed_over_the_bound() {
+    let device = line(1.0, 1.0);
+    // 13 ms at 8 under way; with 8 more it would be about 24 ms.
+    let stores = [busy(50, device, 60), busy(50, device, 13)];
+    let disks = [at_work(0, 8.0, 200.0), at_work(0, 30.0, 700.0), at_work(1, 8.0, 300.0)];
+    let advice = ask(&stores, &disks);
+    assert_eq!(advice.moves, [], "{advice:#?}");
+    assert_eq!(advice.refused.len(), 2);
+    assert!(advice.refused.iter().all(|it| matches!(it.because, Because::Slow(_))));
+}
+
+#[test]
+fn nobody_who_is_busy_goes_where_nothing_is_known() {
+    let known = line(1.0, 1.0);
+    let worker = at_work(0, 8.0, 200.0);
+    let unknown = [busy(50, known, 60), datastore(50, NO_TRAFFIC)];
+    assert_eq!(refusal(&ask(&unknown, &[worker])), Because::DestinationUnknown);
+    let source = [busy(50, NO_TRAFFIC, 60), datastore(50, known)];
+    assert_eq!(refusal(&ask(&source, &[worker])), Because::SourceUnknown);
+    let full = [busy(90, known, 10), datastore(50, NO_TRAFFIC)];
+    assert_eq!(refusal(&ask(&full, &[worker])), Because::DestinationUnknown);
+    let rests = Disk { outstanding: 0.0, iops: 0.0, ..worker };
+    assert_eq!(moves(&ask(&full, &[rests])), [(0, 1)]);
+    // A flat line ends where nobody has looked.
+    let flat = LqFit::Flat { seen: (0.0, 4.0), latency: Nanos::from_millis(1) };
+    let flat = [busy(50, known, 60), datastore(50, flat)];
+    assert_eq!(refusal(&ask(&flat, &[worker])), Because::DestinationUnknown);
+    assert_eq!(moves(&ask(&flat, &[at_work(0, 3.0, 100.0)])), [(0, 1)]);
+}
+
+#[test]
+fn disks_that_move_or_have_moved_stay() {
+    let stores = [datastore(90, NO_TRAFFIC), datastore(10, NO_TRAFFIC)];
+    for pinned in [Pinned::Moves, Pinned::Moved, Pinned::NotServed] {
+        let disk = Disk { pinned: Some(pinned), ..idle(0, 12) };
+        let advice = ask(&stores, &[disk]);
+        assert_eq!(refusal(&advice), Because::Pinned(pinned));
+        assert_eq!(advice.refused[0].to, None);
+    }
+}
+
+#[test]
+fn where_disks_come_and_go_response_times_are_not_judged() {
+    let device = line(1.0, 1.0);
+    for at in [0, 1] {
+        let mut stores = [busy(50, device, 60), datastore(50, device)];
+        stores[at].settling = true;
+        let advice = ask(&stores, &[at_work(0, 8.0, 200.0), idle(0, 5)]);
+        let because: Vec<Because> = advice.refused.iter().map(|it| it.because).collect();
+        assert_eq!((advice.moves.len(), because.len()), (0, 2));
+        assert_eq!(because, [Because::Settling, Because::Idle]);
+    }
+}
+
+#[test]
+fn a_device_or_a_datastore_that_is_away_takes_no_disks() {
+    let full = datastore(90, NO_TRAFFIC);
+    let device = Datastore { takes_disks: false, ..datastore(0, NO_TRAFFIC) };
+    assert_eq!(refusal(&ask(&[full, device], &[idle(0, 12)])), Because::Closed);
+    let away = Datastore { capacity: 0, free: 0, ..datastore(0, NO_TRAFFIC) };
+    assert_eq!(refusal(&ask(&[full, away], &[idle(0, 12)])), Because::Closed);
+    let alone = ask(&[full], &[idle(0, 12)]);
+    assert_eq!((refusal(&alone), alone.refused[0].to), (Because::Closed, None));
+}
+
+#[test]
+fn no_more_is_recommended_than_was_asked_for() {
+    let stores = [datastore(95, NO_TRAFFIC), datastore(10, NO_TRAFFIC)];
+    let disks: Vec<Disk> = (0..40).map(|_| idle(0, 1)).collect();
+    let bounds = Bounds { moves: 3, ..Bounds::default() };
+    let inventory = Inventory { datastores: stores.into(), disks };
+    assert_eq!(advise(&inventory, &bounds).moves.len(), 3);
+}
+
+prop_compose! {
+    fn any_device()(kind in 0..6, unloaded in 0.1..8.0, slope in 0.01..2.0) -> LqFit {
+        match kind {
+            0 => NO_TRAFFIC,
+            1 => LqFit::Flat { seen: (0.0, 20.0), latency: Nanos((unloaded * 1e6) as u64) },
+            _ => line(unloaded, slope),
+        }
+    }
+}
+
+prop_compose! {
+    fn any_datastore()(
+        taken in 0_u64..=100,
+        device in any_device(),
+        latency in proptest::option::weighted(0.8, 1_u64..80),
+        takes_disks in proptest::bool::weighted(0.9),
+    ) -> Datastore {
+        let latency = latency.map(Nanos::from_millis);
+        Datastore { latency, takes_disks, ..datastore(taken, device) }
+    }
+}
+
+prop_compose! {
+    fn any_disk(datastores: usize)(
+        datastore in 0..datastores,
+        taken in 0_u64..20,
+        works in any::<bool>(),
+        outstanding in 0.0..12.0,
+        iops in 0.0..3000.0,
+    ) -> Disk {
+        match works {
+            true => Disk { outstanding, iops, ..idle(datastore, taken) },
+            false => idle(datastore, taken),
+        }
+    }
+}
+
+/// What is on a datastore has its room there.
+fn with_room(mut datastores: Vec<Datastore>, disks: Vec<Disk>) -> Inventory {
+    for (at, datastore) in datastores.iter_mut().enumerate() {
+        let on_it = disks.iter().filter(|disk| disk.datastore == at);
+        let taken: u64 = on_it.map(|disk| disk.taken).sum();
+        datastore.capacity = datastore.capacity.max(taken);
+        datastore.free = datastore.free.min(datastore.capacity - taken);
+    }
+    Inventory { datastores, disks }
+}
+
+fn any_inventory() -> impl Strategy<Value = Inventory> {
+    let datastores = proptest::collection::vec(any_datastore(), 1..6);
+    datastores.prop_flat_map(|datastores| {
+        let disks = proptest::collection::vec(any_disk(datastores.len()), 0..24);
+        disks.prop_map(move |disks| with_room(datastores.clone(), disks))
+    })
+}
+
+fn over_latency(latency: Option<Nanos>, bounds: &Bounds) -> bool {
+    latency.is_some_and(|latency| latency > bounds.latency)
+}
+
+/// Makes the moves, and takes it that what was said of them came true.
+fn make(inventory: &mut Inventory, advice: &Advice) {
+    for one in &advice.moves {
+        let disk = &mut inventory.disks[one.disk];
+        disk.datastore = one.to;
+        inventory.datastores[one.from].free += disk.taken;
+        inventory.datastores[one.to].free -= disk.needs;
+        for (at, side) in [one.from, one.to].into_iter().zip(one.after) {
+            let known = side.latency.or(inventory.datastores[at].latency);
+            inventory.datastores[at].latency = known;
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    #[test]
+    fn moves_push_nobody_over_a_bound_and_gain_by_the_margin(inventory in any_inventory()) {
+        let bounds = Bounds::default();
+        for one in advise(&inventory, &bounds).moves {
+            let [before, after] = [one.before[1], one.after[1]];
+            prop_assert!(after.taken <= bounds.space, "{one:?}");
+            prop_assert!(
+                !over_latency(after.latency, &bounds) || over_latency(before.latency, &bounds),
+                "{one:?}"
+            );
+            match one.over {
+                Over::Space => {
+                    let apart = one.before[0].taken - before.taken;
+                    prop_assert!(apart >= bounds.difference, "{one:?}");
+                }
+                Over::Latency => {
+                    let was = one.before[0].latency.expect("known").0 as f64;
+                    let is = after.latency.expect("known").0 as f64;
+                    prop_assert!(is <= was * (1.0 - bounds.gain) + 1.0, "{one:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn it_comes_to_rest(mut inventory in any_inventory()) {
+        let bounds = Bounds::default();
+        let mut visited: Vec<Vec<usize>> =
+            inventory.disks.iter().map(|disk| vec![disk.datastore]).collect();
+        let mut rounds = 0;
+        loop {
+            let advice = advise(&inventory, &bounds);
+            if advice.moves.is_empty() {
+                break;
+            }
+            for one in &advice.moves {
+                let went = &mut visited[one.disk];
+                prop_assert!(!went.contains(&one.to), "{} comes back: {advice:?}", one.disk);
+                went.push(one.to);
+            }
+            make(&mut inventory, &advice);
+            rounds += 1;
+            prop_assert!(rounds <= 12, "it goes on and on");
+        }
+    }
+
+    #[test]
+    fn every_disk_on_a_datastore_that_stays_too_full_is_explained(inventory in any_inventory()) {
+        let bounds = Bounds { moves: usize::MAX, ..Bounds::default() };
+        let advice = advise(&inventory, &bounds);
+        let mut after = inventory.clone();
+        make(&mut after, &advice);
+        for (disk, at) in after.disks.iter().enumerate().map(|(disk, it)| (disk, it.datastore)) {
+            let store = &after.datastores[at];
+            let taken = (store.capacity - store.free) as f64 / store.capacity as f64;
+            let said = advice.refused.iter().any(|it| it.disk == disk && it.over == Over::Space);
+            prop_assert_eq!(taken > bounds.space + 1e-9, said, "disk {} at {}", disk, taken);
+        }
+    }
+}
