@@ -125,7 +125,7 @@ fn who_waits_long_should_go_where_that_is_shorter() {
             "rw=randread\nbs=4k\nsize=64M\niodepth={depth}\ntime_based\nruntime=7"
         );
         let both = ["db", "web"].map(|disk| Fio::start(&daemon.uri(disk), &settings));
-        both.map(Fio::finish);
+        both.into_iter().for_each(|fio| drop(fio.finish()));
     }
     let ask = "--latency 15ms --space 100% --window 30s";
     let told = daemon.json(&format!("storage-drs recommend {ask}"));

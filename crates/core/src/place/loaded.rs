@@ -106,7 +106,7 @@ impl<'i> Loaded<'i> {
     fn by_number(&self) -> Option<f64> {
         match self.datastore.device {
             LqFit::Line(line) => (self.outstanding <= line.seen.1 * BEYOND)
-                .then(|| line.unloaded.0 as f64 + line.slope * self.outstanding),
+                .then_some(line.unloaded.0 as f64 + line.slope * self.outstanding),
             LqFit::Flat { seen, latency } => {
                 (self.outstanding <= seen.1).then_some(latency.0 as f64)
             }
