@@ -190,11 +190,11 @@ fn taken(load: &DatastoreLoad) -> String {
 
 fn recommended(at: usize, one: &RecommendedMove) -> String {
     let took = one.predicted.as_ref();
-    let took = took.map_or("in a time that nobody knows yet".into(), |it| {
-        format!("in about {}", span(it.likely_s))
+    let took = took.map_or(", time not known yet".into(), |it| {
+        format!(" in about {}", span(it.likely_s))
     });
     let head = format!(
-        "{at}. {} from {} to {}, for {}, priority {}: {} {took}",
+        "{at}. {} from {} to {}, for {}, priority {}: {}{took}",
         one.disk,
         one.from,
         one.to,

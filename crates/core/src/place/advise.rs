@@ -68,17 +68,12 @@ pub fn advise(inventory: &Inventory, bounds: &Bounds) -> Advice {
     loop {
         let [space, latency] =
             [Over::Space, Over::Latency].map(|over| Look::at(&world, over, bounds));
-        let (over, best) = match (space.best, latency.best) {
-            (Some(best), _) => (Over::Space, best),
-            (None, Some(best)) => (Over::Latency, best),
-            (None, None) => {
-                advice.refused = [space.refused, latency.refused].concat();
-                return advice;
-            }
-        };
-        if advice.moves.len() == bounds.moves {
+        let room = space.best.map(|best| (Over::Space, best));
+        let best = room.or(latency.best.map(|best| (Over::Latency, best)));
+        let Some((over, best)) = best.filter(|_| advice.moves.len() < bounds.moves) else {
+            advice.refused = [space.refused, latency.refused].concat();
             return advice;
-        }
+        };
         let (before, after) = world.sides(best.disk, best.to);
         advice.moves.push(Recommended {
             disk: best.disk,
@@ -105,7 +100,8 @@ impl Look {
         let those: Vec<bool> =
             world.datastores.iter().map(|it| it.is_over(over, bounds)).collect();
         let mut look = Look::default();
-        for disk in (0..world.at.len()).filter(|disk| those[world.at[*disk]]) {
+        let candidates = (0..world.at.len()).filter(|disk| !world.moved[*disk]);
+        for disk in candidates.filter(|disk| those[world.at[*disk]]) {
             let others = (0..those.len()).filter(|to| *to != world.at[disk]);
             let (mut possible, mut nearest) = (false, None);
             for to in others {

@@ -69,8 +69,8 @@ pub(super) struct World<'i> {
     pub(super) datastores: Vec<Loaded<'i>>,
     /// Where each disk is.
     pub(super) at: Vec<usize>,
-    /// Whether it has moved in thought.
-    moved: Vec<bool>,
+    /// Whether it has moved in thought. Then it moves no more.
+    pub(super) moved: Vec<bool>,
 }
 
 /// A datastore's two states, or those of two.
@@ -122,9 +122,6 @@ impl<'i> World<'i> {
         let one = &self.inventory.disks[disk];
         if let Some(pinned) = one.pinned {
             return Err(Because::Pinned(pinned));
-        }
-        if self.moved[disk] {
-            return Err(Because::Pinned(Pinned::Moves));
         }
         let there = self.datastores[to].datastore;
         if !there.takes_disks || there.capacity == 0 {
