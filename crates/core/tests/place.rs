@@ -351,3 +351,41 @@ proptest! {
         }
     }
 }
+
+/// 200 datastores of 20 TiB with 250 disks each, a tenth of them too full, and a tenth too
+/// slow.
+fn estate() -> Inventory {
+    let (mut datastores, mut disks) = (Vec::new(), Vec::new());
+    for at in 0..200_usize {
+        let device = line(1.0, 0.05);
+        let (taken, latency) = match at % 10 {
+            0 => (85, 5),
+            1 => (50, 40),
+            _ => (60 + at as u64 % 15, 5),
+        };
+        let one = busy(taken, device, latency);
+        let (capacity, free) = (one.capacity * 200, one.free * 200);
+        datastores.push(Datastore { capacity, free, ..one });
+        for disk in 0..250_u64 {
+            let works = disk % 5 == 0;
+            let outstanding = if works { 0.2 + (disk % 7) as f64 / 10.0 } else { 0.0 };
+            let iops = outstanding * 300.0;
+            disks.push(Disk { outstanding, iops, ..idle(at, 20 + disk % 60) });
+        }
+    }
+    Inventory { datastores, disks }
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn how_long_advice_for_50_000_disks_takes() {
+    let inventory = estate();
+    for moves in [10, 100, 1000] {
+        let bounds = Bounds { moves, ..Bounds::default() };
+        let began = std::time::Instant::now();
+        let advice = advise(&inventory, &bounds);
+        let took = began.elapsed();
+        println!("{} moves of {moves}: {took:?}", advice.moves.len());
+        assert!(!advice.moves.is_empty());
+    }
+}

@@ -4,7 +4,8 @@ use super::Over;
 use super::bounds::Bounds;
 use super::inventory::Inventory;
 use super::loaded::Loaded;
-use super::world::{Because, Possible, World};
+use super::search::Search;
+use super::world::{Because, World};
 use crate::Nanos;
 
 /// What a datastore would be like.
@@ -60,24 +61,22 @@ pub struct Advice {
 
 /// Recommends moves, and says why others are not.
 ///
-/// It takes time in proportion to the moves that it recommends, to the disks on
-/// datastores that are over a bound, and to the datastores.
+/// It takes time in proportion to the disks on datastores that are over a bound and to all
+/// datastores, and for each move to those disks.
 pub fn advise(inventory: &Inventory, bounds: &Bounds) -> Advice {
     let mut world = World::of(inventory);
-    let mut advice = Advice::default();
-    loop {
-        let [space, latency] =
-            [Over::Space, Over::Latency].map(|over| Look::at(&world, over, bounds));
-        let room = space.best.map(|best| (Over::Space, best));
-        let best = room.or(latency.best.map(|best| (Over::Latency, best)));
-        let Some((over, best)) = best.filter(|_| advice.moves.len() < bounds.moves) else {
-            advice.refused = [space.refused, latency.refused].concat();
-            return advice;
-        };
+    let mut searches =
+        [Over::Space, Over::Latency].map(|over| (over, Search::of(&world, over, bounds)));
+    let mut moves = Vec::new();
+    while moves.len() < bounds.moves {
+        let mut bests =
+            searches.iter().filter_map(|(over, it)| Some((*over, it.best()?)));
+        let Some((over, best)) = bests.next() else { break };
+        let from = world.at[best.disk];
         let (before, after) = world.sides(best.disk, best.to);
-        advice.moves.push(Recommended {
+        moves.push(Recommended {
             disk: best.disk,
-            from: world.at[best.disk],
+            from,
             to: best.to,
             over,
             priority: priority(&before[0], over, bounds),
@@ -85,67 +84,44 @@ pub fn advise(inventory: &Inventory, bounds: &Bounds) -> Advice {
             after: after.each_ref().map(side),
         });
         world.make(best.disk, best.to);
-    }
-}
-
-/// What there is to do about one of the bounds.
-#[derive(Debug, Default)]
-struct Look {
-    best: Option<Possible>,
-    refused: Vec<Refused>,
-}
-
-impl Look {
-    fn at(world: &World<'_>, over: Over, bounds: &Bounds) -> Look {
-        let those: Vec<bool> =
-            world.datastores.iter().map(|it| it.is_over(over, bounds)).collect();
-        let mut look = Look::default();
-        let candidates = (0..world.at.len()).filter(|disk| !world.moved[*disk]);
-        for disk in candidates.filter(|disk| those[world.at[*disk]]) {
-            let others = (0..those.len()).filter(|to| *to != world.at[disk]);
-            let (mut possible, mut nearest) = (false, None);
-            for to in others {
-                match world.consider(disk, to, over, bounds) {
-                    Ok(one) => {
-                        possible = true;
-                        look.offer(one);
-                    }
-                    Err(because) => {
-                        let nearer = |(_, it): &(usize, Because)| {
-                            it.nearness() < because.nearness()
-                        };
-                        if nearest.as_ref().is_none_or(nearer) {
-                            nearest = Some((to, because));
-                        }
-                    }
-                }
-            }
-            if !possible {
-                look.refuse(disk, over, nearest);
-            }
-        }
-        look
-    }
-
-    fn offer(&mut self, one: Possible) {
-        let better = |best: &Possible| {
-            let by = one.worth.total_cmp(&best.worth);
-            by.then(one.brings.total_cmp(&best.brings)).is_gt()
-        };
-        if self.best.as_ref().is_none_or(better) {
-            self.best = Some(one);
+        for (_, search) in &mut searches {
+            search.follow(&world, [from, best.to], bounds);
         }
     }
+    let refused = searches.map(|(over, _)| refused(&world, over, bounds)).concat();
+    Advice { moves, refused }
+}
 
-    fn refuse(&mut self, disk: usize, over: Over, nearest: Option<(usize, Because)>) {
-        let (to, because) = match nearest {
-            None => (None, Because::Closed),
-            Some((_, same @ (Because::Pinned(_) | Because::Idle))) => (None, same),
-            Some((_, same @ Because::SourceUnknown)) => (None, same),
-            Some((to, because)) => (Some(to), because),
-        };
-        self.refused.push(Refused { disk, over, to, because });
+/// The disks that cannot leave a datastore that is over this bound.
+fn refused(world: &World<'_>, over: Over, bounds: &Bounds) -> Vec<Refused> {
+    let datastores = world.datastores.iter().enumerate();
+    let those = datastores.filter(|(_, one)| one.is_over(over, bounds));
+    let disks = those.flat_map(|(from, _)| world.on[from].iter().copied());
+    disks.filter_map(|disk| refusal(world, disk, over, bounds)).collect()
+}
+
+/// Why a disk stays; nothing if it could go somewhere.
+fn refusal(
+    world: &World<'_>,
+    disk: usize,
+    over: Over,
+    bounds: &Bounds,
+) -> Option<Refused> {
+    let others = (0..world.datastores.len()).filter(|to| *to != world.at[disk]);
+    let mut nearest: Option<(usize, Because)> = None;
+    for to in others {
+        let because = world.consider(disk, to, over, bounds).err()?;
+        if nearest.is_none_or(|(_, it)| it.nearness() < because.nearness()) {
+            nearest = Some((to, because));
+        }
     }
+    let (to, because) = match nearest {
+        None => (None, Because::Closed),
+        Some((_, same @ (Because::Pinned(_) | Because::Idle))) => (None, same),
+        Some((_, same @ Because::SourceUnknown)) => (None, same),
+        Some((to, because)) => (Some(to), because),
+    };
+    Some(Refused { disk, over, to, because })
 }
 
 /// What is known of a datastore.

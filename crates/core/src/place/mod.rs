@@ -41,6 +41,7 @@ mod advise;
 mod bounds;
 mod inventory;
 mod loaded;
+mod search;
 mod world;
 
 pub use advise::{Advice, Recommended, Refused, Side, advise};

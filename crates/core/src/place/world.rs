@@ -52,7 +52,7 @@ impl Because {
 }
 
 /// A move that may be made.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Possible {
     pub(super) disk: usize,
     pub(super) to: usize,
@@ -69,8 +69,9 @@ pub(super) struct World<'i> {
     pub(super) datastores: Vec<Loaded<'i>>,
     /// Where each disk is.
     pub(super) at: Vec<usize>,
-    /// Whether it has moved in thought. Then it moves no more.
-    pub(super) moved: Vec<bool>,
+    /// The disks on each datastore, but for those that have moved in thought: these move
+    /// no more.
+    pub(super) on: Vec<Vec<usize>>,
 }
 
 /// A datastore's two states, or those of two.
@@ -79,18 +80,18 @@ type Both<'i> = [Loaded<'i>; 2];
 impl<'i> World<'i> {
     /// As it is.
     pub(super) fn of(inventory: &'i Inventory) -> World<'i> {
-        let mut on: Vec<Vec<&Disk>> = vec![Vec::new(); inventory.datastores.len()];
-        for disk in &inventory.disks {
-            on[disk.datastore].push(disk);
+        let mut on: Vec<Vec<usize>> = vec![Vec::new(); inventory.datastores.len()];
+        for (at, disk) in inventory.disks.iter().enumerate() {
+            on[disk.datastore].push(at);
         }
-        let datastores = inventory.datastores.iter().zip(on);
+        let load = |(datastore, disks): (_, &Vec<usize>)| {
+            Loaded::of(datastore, disks.iter().map(|disk| &inventory.disks[*disk]))
+        };
         World {
             inventory,
-            datastores: datastores
-                .map(|(datastore, disks)| Loaded::of(datastore, disks.into_iter()))
-                .collect(),
+            datastores: inventory.datastores.iter().zip(&on).map(load).collect(),
             at: inventory.disks.iter().map(|disk| disk.datastore).collect(),
-            moved: vec![false; inventory.disks.len()],
+            on,
         }
     }
 
@@ -105,10 +106,10 @@ impl<'i> World<'i> {
     /// Makes a move, in thought.
     pub(super) fn make(&mut self, disk: usize, to: usize) {
         let (_, [source, destination]) = self.sides(disk, to);
-        self.datastores[self.at[disk]] = source;
+        let from = std::mem::replace(&mut self.at[disk], to);
+        self.datastores[from] = source;
         self.datastores[to] = destination;
-        self.at[disk] = to;
-        self.moved[disk] = true;
+        self.on[from].retain(|other| *other != disk);
     }
 
     /// Whether a disk should go there as its datastore is over a bound.

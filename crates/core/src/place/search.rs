@@ -1,0 +1,72 @@
+//! The best move from each datastore that is over a bound, kept up to date while moves are
+//! made.
+//!
+//! A move changes two datastores. So only what leaves one of them, or was to go to one,
+//! is looked for anew; to all others, these two may be better than what they had.
+
+use super::Over;
+use super::bounds::Bounds;
+use super::world::{Possible, World};
+
+/// The best moves, by the datastore that is left.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Search {
+    over: Over,
+    best: Vec<Option<Possible>>,
+}
+
+impl Search {
+    /// Looks at everything.
+    pub(super) fn of(world: &World<'_>, over: Over, bounds: &Bounds) -> Search {
+        let all: Vec<usize> = (0..world.datastores.len()).collect();
+        let best = |from: &usize| best_of(world, *from, &all, over, bounds);
+        Search { over, best: all.iter().map(best).collect() }
+    }
+
+    /// The best of all.
+    pub(super) fn best(&self) -> Option<Possible> {
+        self.best.iter().flatten().copied().reduce(better)
+    }
+
+    /// A move between these two was made.
+    pub(super) fn follow(&mut self, world: &World<'_>, two: [usize; 2], bounds: &Bounds) {
+        let all: Vec<usize> = (0..world.datastores.len()).collect();
+        for (from, best) in self.best.iter_mut().enumerate() {
+            let was_to = best.as_ref().is_some_and(|best| two.contains(&best.to));
+            *best = if was_to || two.contains(&from) {
+                best_of(world, from, &all, self.over, bounds)
+            } else {
+                let new = best_of(world, from, &two, self.over, bounds);
+                best.iter().chain(&new).copied().reduce(better)
+            };
+        }
+        debug_assert_eq!(*self, Search::of(world, self.over, bounds), "what was kept");
+    }
+}
+
+/// The best move from a datastore to one of these; nothing if it is within its bound.
+fn best_of(
+    world: &World<'_>,
+    from: usize,
+    to: &[usize],
+    over: Over,
+    bounds: &Bounds,
+) -> Option<Possible> {
+    if !world.datastores[from].is_over(over, bounds) {
+        return None;
+    }
+    let others = || to.iter().filter(|to| **to != from);
+    let moves = |disk: &usize| {
+        let disk = *disk;
+        others().filter_map(move |to| world.consider(disk, *to, over, bounds).ok())
+    };
+    world.on[from].iter().flat_map(moves).reduce(better)
+}
+
+/// The better of two. It is always the same one, in whichever order they come.
+fn better(one: Possible, other: Possible) -> Possible {
+    let by = one.worth.total_cmp(&other.worth);
+    let by = by.then(one.brings.total_cmp(&other.brings));
+    let by = by.then((other.disk, other.to).cmp(&(one.disk, one.to)));
+    if by.is_ge() { one } else { other }
+}
