@@ -115,7 +115,7 @@ fn who_waits_long_should_go_where_that_is_shorter() {
     let daemon = &stage.daemon;
     let (slow, quick) = (stage.scratch.dir("slow"), stage.scratch.dir("quick"));
     stage.datastore("slow", format!("{} --shape iops=200", slow.display()));
-    stage.datastore("quick", format!("{} --shape latency=1ms", quick.display()));
+    stage.datastore("quick", format!("{} --shape iops=4000", quick.display()));
     for (name, on) in [("db", "slow"), ("web", "quick")] {
         daemon.sterna(&format!("disk create {name} --size 64M --on {on}")).ok();
     }
