@@ -9,7 +9,7 @@ use sterna_core::Nanos;
 
 use crate::connect::Link;
 use crate::format::{bytes, response, span};
-use crate::guard::{PromiseArgs, parse_part, parse_span};
+use crate::guard::{PromiseArgs, parse_part, parse_span, percent};
 use crate::output::{Output, WIDTH};
 use crate::table::{Cell, Column, Style, Table, wrap};
 
@@ -124,7 +124,7 @@ fn applied(started: &[Migration]) -> String {
 }
 
 fn show(told: &Recommendations, output: Output) -> String {
-    let mut text = datastores(&told.datastores, output);
+    let mut text = datastores(&told.datastores, output) + &bounds(&told.asked);
     if told.moves.is_empty() {
         text.push_str("\nNothing should move.\n");
     }
@@ -141,6 +141,16 @@ fn show(told: &Recommendations, output: Output) -> String {
         text.push_str(&output.table(&table));
     }
     text
+}
+
+/// What was asked of the datastores.
+fn bounds(asked: &AskStorageDrs) -> String {
+    format!(
+        "Bounds: {} of the room, p95 {}; by the last {}.\n",
+        percent(asked.space),
+        response(Some(asked.latency_us as f64)),
+        span(asked.window_s)
+    )
 }
 
 fn datastores(all: &[JudgedDatastore], output: Output) -> String {
@@ -266,6 +276,7 @@ mod tests {
             "88%",
             "21.0 ms",
             "over its bound: space, latency",
+            "Bounds: 80% of the room, p95 15.0 ms; by the last ",
             "1. db from a-datastore",
             "88% to 71% taken, p95 21.0 ms to -",
             "fast: 10% to 18% taken\n",

@@ -90,7 +90,13 @@ impl Daemon {
         records.retain(|disk| known.contains_key(disk.datastore.as_str()));
         let mut disks: Vec<Disk> = records
             .iter()
-            .map(|disk| self.placed_disk(disk, known[disk.datastore.as_str()], window))
+            .map(|disk| {
+                let at = known[disk.datastore.as_str()];
+                // Where nobody answers it is not asked what an image takes.
+                let answers = datastores[at].capacity > 0;
+                let taken = if answers { self.to_copy(disk) } else { disk.size };
+                self.placed_disk(disk, at, taken, window)
+            })
             .collect();
         let at: HashMap<DiskId, usize> =
             records.iter().enumerate().map(|(at, disk)| (disk.id, at)).collect();
@@ -109,10 +115,15 @@ impl Daemon {
         Ok(Scene { inventory: Inventory { datastores, disks }, names, disks: records })
     }
 
-    fn placed_disk(&self, record: &DiskRecord, datastore: usize, window: Nanos) -> Disk {
+    fn placed_disk(
+        &self,
+        record: &DiskRecord,
+        datastore: usize,
+        taken: u64,
+        window: Nanos,
+    ) -> Disk {
         let work = Work::of(&self.samples.of_disk(record.id, window));
         let response = work.response.as_secs_f64();
-        let taken = self.to_copy(record);
         Disk {
             datastore,
             taken,
