@@ -12,7 +12,7 @@ use sterna_api::{
 };
 use sterna_core::Nanos;
 use sterna_core::measure::LqFit;
-use sterna_core::place::{
+use sterna_core::place::storage::{
     Because, Bounds, Datastore, Disk, Inventory, Over, Pinned, Recommended, Refused,
     Side, advise,
 };

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use sterna_core::Nanos;
 use sterna_core::measure::{Line, LqFit};
-use sterna_core::place::{
+use sterna_core::place::storage::{
     Advice, Because, Bounds, Datastore, Disk, Inventory, Over, Pinned, advise,
 };
 
