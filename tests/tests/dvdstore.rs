@@ -168,6 +168,11 @@ fn every_acknowledged_order_is_found_and_a_lost_one_is_named() {
     bench(&uri, &format!("{SHORT} --acknowledged {path}")).ok();
     assert!(first > 0 && acknowledged(&file) > first);
     bench(&uri, &format!("--check {path}")).ok();
+    // Of no order it cannot be said that it is there.
+    let empty = scratch.path("empty");
+    std::fs::write(&empty, "").expect("write");
+    let said = bench(&uri, &format!("--check {}", empty.display()));
+    said.fails_with(&["no order in", "nothing was compared", "--acknowledged"]);
     let last = postgres.sql("SELECT max(orderid) FROM dvdstore.orderlines");
     let number = format!("WHERE orderid = {last} AND orderlineid = 1");
     postgres.sql(&format!("DELETE FROM dvdstore.orderlines {number}"));

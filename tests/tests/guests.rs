@@ -112,6 +112,10 @@ impl Shop {
         println!("{} orders, {} a second", report["orders"], report["orders_per_s"]);
         assert_eq!(report["errors"], Value::Array(Vec::new()));
         assert_eq!(report["server"]["durable"], true);
+        // Started anew, the server reads from its disks what it had in its memory.
+        self.guest.run("database stop");
+        self.guest.run("database complaints");
+        self.guest.run("database start");
         bench(&self.guest.uri(), &format!("--check {}", self.orders.display()));
         self.guest.run("database verdict");
     }

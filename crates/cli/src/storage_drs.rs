@@ -134,7 +134,7 @@ fn show(told: &Recommendations, output: Output) -> String {
     if !told.staying.is_empty() {
         text.push_str("\nOn datastores that are over a bound, these stay:\n");
         let mut table =
-            Table::new(&[("DISK", Column::Flexible), ("WHY", Column::Sentence)]);
+            Table::new(&[("DISK", Column::Flexible), ("WHY", Column::Wrapped)]);
         for one in &told.staying {
             table.row(vec![one.disk.as_str().into(), one.reason.as_str().into()]);
         }

@@ -2,7 +2,8 @@
 //!
 //! A table is as wide as its content; where that is too wide, the columns
 //! that are marked as flexible give way, and show `…` where something is left
-//! out. (The whole is in `show` and in `--json`.)
+//! out. (The whole is in `show` and in `--json`.) What has to be read to its end goes on
+//! in the next line instead.
 
 /// How a text is to look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,6 +70,19 @@ pub(crate) enum Column {
     Flexible,
     /// Words that are shortened before those, of which the beginning says more.
     Sentence,
+    /// Words that give way first, and go on in the next line: reasons and requirements.
+    Wrapped,
+}
+
+impl Column {
+    /// A text as it stands in a column of that width.
+    fn lines(self, text: &str, width: usize) -> Vec<String> {
+        match self {
+            Column::Wrapped => wrap(text, width),
+            Column::Sentence => vec![begin(text, width)],
+            Column::Left | Column::Right | Column::Flexible => vec![shorten(text, width)],
+        }
+    }
 }
 
 /// Rows under a heading.
@@ -105,7 +119,8 @@ impl Table {
             let columns = self.columns.iter().enumerate();
             columns.filter(move |(_, column)| **column == kind).map(|(at, _)| at)
         };
-        for at in of(Column::Sentence).chain(of(Column::Flexible)) {
+        let first = of(Column::Wrapped).chain(of(Column::Sentence));
+        for at in first.chain(of(Column::Flexible)) {
             let spare = widths[at].saturating_sub(self.rows[0][at].width().max(8));
             let cut = spare.min(excess);
             widths[at] -= cut;
@@ -119,21 +134,29 @@ impl Table {
         let widths = self.widths(limit);
         let mut text = String::new();
         for row in &self.rows {
-            let mut line = String::new();
-            for ((cell, &width), column) in row.iter().zip(&widths).zip(&self.columns) {
-                let shown = match column {
-                    Column::Sentence => begin(&cell.text, width),
-                    _ => shorten(&cell.text, width),
-                };
-                let gap = " ".repeat(width - shown.chars().count());
-                let shown = cell.style.paint(&shown, colour);
-                match column {
-                    Column::Right => line.push_str(&format!("{gap}{shown}  ")),
-                    _ => line.push_str(&format!("{shown}{gap}  ")),
+            let mut cells: Vec<_> = row
+                .iter()
+                .zip(&widths)
+                .zip(&self.columns)
+                .map(|((cell, width), column)| column.lines(&cell.text, *width))
+                .map(Vec::into_iter)
+                .collect();
+            let height = cells.iter().map(ExactSizeIterator::len).max();
+            for _ in 0..height.unwrap_or(1) {
+                let mut line = String::new();
+                let next = cells.iter_mut().map(|it| it.next().unwrap_or_default());
+                let parts = next.zip(row).zip(&widths).zip(&self.columns);
+                for (((shown, cell), width), column) in parts {
+                    let gap = " ".repeat(width.saturating_sub(shown.chars().count()));
+                    let shown = cell.style.paint(&shown, colour);
+                    match column {
+                        Column::Right => line.push_str(&format!("{gap}{shown}  ")),
+                        _ => line.push_str(&format!("{shown}{gap}  ")),
+                    }
                 }
+                text.push_str(line.trim_end());
+                text.push('\n');
             }
-            text.push_str(line.trim_end());
-            text.push('\n');
         }
         text
     }
@@ -255,6 +278,19 @@ mod tests {
         assert_eq!(shown(80).as_deref(), Some("migration  40.0 MiB/s, 5000 IO/s"));
         assert_eq!(shown(24).as_deref(), Some("migration  40.0 MiB/s, …"));
         assert_eq!(shown(18).as_deref(), Some("…gration  40.0 Mi…"));
+    }
+
+    #[test]
+    fn what_has_to_be_read_goes_on_in_the_next_line() {
+        let columns = [("WHY", Column::Wrapped), ("BAR", Column::Left)];
+        let mut table = Table::new(&columns);
+        table.row(vec!["all of this is wanted".into(), "none".into()]);
+        assert_eq!(
+            table.render(80, false),
+            "WHY                    BAR\nall of this is wanted  none\n"
+        );
+        let narrow = "WHY            BAR\nall of this    none\nis wanted\n";
+        assert_eq!(table.render(19, false), narrow);
     }
 
     #[test]

@@ -42,6 +42,15 @@ impl Screen {
         }
     }
 
+    /// Says something about the whole.
+    pub(crate) fn say(&self, what: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(what),
+            None if self.words => eprintln!("{what}"),
+            None => {}
+        }
+    }
+
     /// So many seconds have gone.
     pub(crate) fn tick(&self, at: f64) {
         if let Some(bar) = &self.bar {

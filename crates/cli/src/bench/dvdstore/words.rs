@@ -223,6 +223,17 @@ pub(crate) fn tell_verdict(
             _ => output.table(&missing_table(verdict)),
         }
     })?;
+    if all == 0 {
+        return Err(Failure {
+            code: ErrorCode::Unmet,
+            message: format!(
+                "there is no order in {}: nothing was compared",
+                path.display()
+            ),
+            hint: "name the file to which `--acknowledged` had the orders written".into(),
+        }
+        .into());
+    }
     if missing == 0 {
         return Ok(());
     }

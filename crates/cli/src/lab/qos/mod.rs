@@ -28,6 +28,7 @@ use self::account::Facing;
 use self::plan::{Length, MINUTES, Phase, plan};
 use self::run::Run;
 use self::stage::{Ground, Stage};
+use super::Wish;
 use super::files::Files;
 use super::report::Report;
 use super::screen::Screen;
@@ -112,9 +113,10 @@ fn real(args: &QosArgs, phases: &[Phase], output: Output) -> anyhow::Result<Repo
             let outcome = Run::new(stage, &site, &screen).go(phases).await?;
             anyhow::Ok(account::report(&outcome, Facing::real(&ground, &status)))
         };
+        let mut wish = Wish::listen()?;
         tokio::select! {
             report = experiment => report,
-            _ = tokio::signal::ctrl_c() => Err(super::interrupted().into()),
+            () = wish.heard() => Err(super::interrupted().into()),
         }
     })
 }

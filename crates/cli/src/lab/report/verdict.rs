@@ -22,7 +22,7 @@ pub(crate) struct Verdict {
 /// The verdicts as a table for the terminal.
 pub(crate) fn verdicts_table(verdicts: &[Verdict]) -> Table {
     let mut table = Table::new(&[
-        ("REQUIREMENT", Column::Flexible),
+        ("REQUIREMENT", Column::Wrapped),
         ("MEASURED", Column::Right),
         ("BAR", Column::Left),
         ("", Column::Left),

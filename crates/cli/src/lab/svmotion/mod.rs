@@ -29,7 +29,9 @@ mod virtual_report;
 mod virtual_run;
 mod watch;
 
+use std::cell::Cell;
 use std::path::PathBuf;
+use std::pin::pin;
 
 use clap::Args;
 use sterna_api::ErrorCode;
@@ -38,6 +40,7 @@ use self::machine::Image;
 use self::plan::{Disk, Plan, State, Way};
 use self::run::Run;
 use self::stage::{Ground, Stage};
+use super::Wish;
 use super::files::Files;
 use super::screen::Screen;
 use super::site::Site;
@@ -118,17 +121,30 @@ pub(crate) fn run(args: &SvmotionArgs, output: Output) -> anyhow::Result<()> {
     }
     let ground = Ground { image, memory: args.memory.clone(), seed: args.seed };
     let screen = Screen::new(output, plan.seconds());
+    let stop = Cell::new(false);
     let report = block_on(async {
-        let experiment = async {
+        let mut experiment = pin!(async {
             let (site, status) = Site::start().await?;
             let stage = Stage::prepare(&site, &ground, &plan).await?;
-            let run = Run::new(stage, site.pid(), &screen, &plan, args.seed);
+            let run = Run::new(stage, site.pid(), &screen, &plan, args.seed, &stop);
             let outcome = run.go().await?;
+            if outcome.trials.is_empty() {
+                return Err(super::interrupted().into());
+            }
             anyhow::Ok(account::report(&outcome, &plan, &ground, &status))
-        };
-        tokio::select! {
-            report = experiment => report,
-            _ = tokio::signal::ctrl_c() => Err(super::interrupted().into()),
+        });
+        let mut wish = Wish::listen()?;
+        loop {
+            tokio::select! {
+                report = &mut experiment => break report,
+                () = wish.heard() => {
+                    // What was measured is not thrown away, unless that is asked for.
+                    if stop.replace(true) {
+                        break Err(super::interrupted().into());
+                    }
+                    screen.say("it ends after this migration; Ctrl-C again: at once");
+                }
+            }
         }
     })?;
     drop(screen);

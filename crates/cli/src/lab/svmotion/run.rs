@@ -1,5 +1,6 @@
 //! The experiment: goes through the states, and moves each disk there and back in each.
 
+use std::cell::Cell;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ pub(super) struct Run<'s> {
     screen: &'s Screen,
     plan: &'s Plan,
     seed: u64,
+    /// Somebody wants it to end: nothing more begins, and what was measured is told.
+    stop: &'s Cell<bool>,
     outcome: Outcome,
 }
 
@@ -40,9 +43,10 @@ impl<'s> Run<'s> {
         screen: &'s Screen,
         plan: &'s Plan,
         seed: u64,
+        stop: &'s Cell<bool>,
     ) -> Run<'s> {
         let watch = Watch::begin(stage.client(), daemon);
-        Run { stage, watch, screen, plan, seed, outcome: Outcome::default() }
+        Run { stage, watch, screen, plan, seed, stop, outcome: Outcome::default() }
     }
 
     /// Goes through the states, and asks the guest how it is.
@@ -51,9 +55,12 @@ impl<'s> Run<'s> {
         self.stage.furnish(self.plan).await?;
         for link in [Link::VhostUser, Link::Nbd] {
             let ways = self.plan.ways_over(link);
-            if !ways.is_empty() {
+            if !ways.is_empty() && !self.stop.get() {
                 self.round(link, &ways).await?;
             }
+        }
+        if self.outcome.trials.is_empty() {
+            return Ok(self.outcome);
         }
         self.note("the guest looks for what is lost or wrong");
         self.outcome.orders = self.stage.check().await?;
@@ -66,6 +73,9 @@ impl<'s> Run<'s> {
     /// Goes through the states with a guest that reaches its disks so.
     async fn round(&mut self, link: Link, ways: &[Way]) -> anyhow::Result<()> {
         for state in self.plan.states_over(link) {
+            if self.stop.get() {
+                break;
+            }
             match state {
                 State::Off => self.stage.off().await?,
                 State::Idle | State::Low | State::High => self.stage.on(link).await?,
@@ -132,11 +142,17 @@ impl<'s> Run<'s> {
     ) -> anyhow::Result<()> {
         let plan = self.plan;
         for &disk in &plan.disks {
+            if self.stop.get() {
+                break;
+            }
             let first = self.outcome.trials.len();
             let mut calms = vec![self.calm(plan.calm(state)).await?];
             let once = ways.iter().flat_map(|way| [(*way, true), (*way, false)]);
             let often = (0..plan.repeats).flat_map(|_| once.clone());
             for (way, forth) in often {
+                if self.stop.get() {
+                    break;
+                }
                 let from = self.watch.now();
                 let path = if forth { "old → new" } else { "new → old" };
                 self.note(&format!("{disk} moves {path}, {state}, {way}"));

@@ -58,6 +58,8 @@ pub(super) struct Stage<'s> {
     pub(super) store: Option<Store>,
     /// Files of acknowledged orders.
     orders: Vec<PathBuf>,
+    /// What kernel and server complained of, boot by boot.
+    complaints: Vec<String>,
 }
 
 impl<'s> Stage<'s> {
@@ -96,7 +98,14 @@ impl<'s> Stage<'s> {
             }
         }
         let ground = ground.clone();
-        Ok(Stage { site, ground, machine: None, store: None, orders: Vec::new() })
+        Ok(Stage {
+            site,
+            ground,
+            machine: None,
+            store: None,
+            orders: Vec::new(),
+            complaints: Vec::new(),
+        })
     }
 
     /// The way to the daemon.
@@ -135,6 +144,11 @@ impl<'s> Stage<'s> {
     pub(super) async fn off(&mut self) -> anyhow::Result<()> {
         let Some(mut machine) = self.machine.take() else { return Ok(()) };
         machine.run("database stop").await?;
+        // They are of this boot, and go with it.
+        let (well, said) = machine.attempt("database complaints").await?;
+        if !well {
+            self.complaints.push(said);
+        }
         machine.power_off().await
     }
 
@@ -168,8 +182,10 @@ impl<'s> Stage<'s> {
     }
 
     /// Looks for each order that was acknowledged: how many there were, and how many of
-    /// them are missing.
+    /// them are missing. The guest is started anew for that: what it had in its memory would
+    /// not be read from its disks.
     pub(super) async fn check(&mut self) -> anyhow::Result<(u64, u64)> {
+        self.off().await?;
         self.on(Link::VhostUser).await?;
         let server = self.server()?;
         let (mut all, mut lost) = (0, 0);
@@ -182,13 +198,18 @@ impl<'s> Stage<'s> {
         Ok((all, lost))
     }
 
-    /// What the guest finds wrong with its disks and its database: nothing, or what.
+    /// What the guest finds wrong with its disks and its database, and whatever kernel and
+    /// server complained of in all its boots: nothing, or what.
     /// The server is stopped by that, and the guest is then turned off.
     pub(super) async fn complaints(&mut self) -> anyhow::Result<Option<String>> {
         let mut machine = self.machine.take().context("the guest is off")?;
         let (well, said) = machine.attempt("database verdict").await?;
         machine.power_off().await?;
-        Ok((!well).then_some(said))
+        if !well {
+            self.complaints.push(said);
+        }
+        let all = std::mem::take(&mut self.complaints);
+        Ok((!all.is_empty()).then(|| all.join("\n")))
     }
 }
 

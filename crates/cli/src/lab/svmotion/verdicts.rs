@@ -17,7 +17,7 @@ pub(super) fn verdicts(outcome: &Outcome) -> Vec<Verdict> {
     let judged = |trial: &Trial| trial.way.is_guarded() && trial.state.is_busy();
     let busy = Case::all(outcome).into_iter().filter(|case| judged(case.trial()));
     let mut verdicts: Vec<Verdict> = busy.map(|case| kept(outcome, &case)).collect();
-    verdicts.push(held(outcome));
+    verdicts.extend(guarded(outcome).next().map(|_| held(outcome)));
     verdicts.push(orders(outcome));
     verdicts.push(failed(outcome));
     verdicts.push(complaints(outcome));
@@ -95,7 +95,7 @@ fn complaints(outcome: &Outcome) -> Verdict {
 
 #[cfg(test)]
 mod tests {
-    use super::super::outcome::tests::{between, outcome, trial};
+    use super::super::outcome::tests::{between, outcome};
     use super::super::plan::{State, Way};
     use super::*;
 
@@ -130,9 +130,10 @@ mod tests {
     fn of_a_mirror_without_a_guard_nothing_is_asked() {
         let mut outcome = outcome(100.0, 50.0);
         let mirrors = outcome.trials.iter_mut();
-        mirrors.for_each(|trial| trial.way = Way::Mirror);
-        let held = Trial { state: State::Off, ..trial() };
-        outcome.trials.push(held);
+        mirrors.for_each(|trial| {
+            trial.way = Way::Mirror;
+            trial.moved.held_ms = None;
+        });
         assert_eq!(failing(&outcome), Vec::<String>::new());
     }
 
