@@ -1,7 +1,11 @@
 //! Predictions: what a move will take is learned from those before it, is said, and is
 //! held against what it took.
 
-use sterna_tests::{MIB, Stage};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+use sterna_tests::{MIB, Stage, programs};
 
 /// A stage with a disk of 64 MiB, and a datastore `slow` that takes 40 MB/s.
 fn stage() -> Stage {
@@ -69,4 +73,58 @@ fn what_cannot_be_moved_is_not_predicted() {
     daemon.sterna("predict db --to here").fails_with(&["on datastore here already"]);
     daemon.sterna("predict db --to slow --keep 0%").is_usage_error();
     daemon.sterna("predict db").is_usage_error();
+}
+
+/// Hours of a week as the state keeps them: somebody works in each of them, but for the
+/// one that begins a week before `quiet`.
+fn write_hours(state: &Path, disk: &str, quiet: u64) {
+    let file = state.join("state.db");
+    let script = format!(
+        "import sqlite3\n\
+         state = sqlite3.connect({file:?})\n\
+         (disk,) = state.execute('SELECT id FROM disks WHERE name = ?', ({disk:?},)).fetchone()\n\
+         for hour in range({quiet} - 200 * 3600, {quiet}, 3600):\n\
+         \x20   busy = hour != {quiet} - 168 * 3600\n\
+         \x20   row = (disk, hour, 4.0 * busy, 10000.0 * busy, 1.0 * busy)\n\
+         \x20   state.execute('INSERT INTO hours VALUES (?, ?, ?, ?, ?)', row)\n\
+         state.commit()\n"
+    );
+    programs::run("/usr/bin/python3", ["-c", &script]);
+}
+
+#[test]
+fn another_hour_goes_by_what_was_done_in_the_last_week() {
+    let mut stage = stage();
+    for to in ["slow", "here"] {
+        stage.daemon.sterna(&format!("migrate db --to {to}")).ok();
+    }
+    let ask = "predict db --to slow --keep 97%";
+    let unseen = stage.daemon.sterna(&format!("{ask} --at 5h"));
+    unseen.fails_with(&["not seen in the last week", "leave out --at"]);
+    let wrong = stage.daemon.sterna(&format!("{ask} --at soon"));
+    wrong.fails_with(&["`soon` is no time to begin at", "(06:00)"]);
+    assert!(stage.daemon.json(ask)["best"].is_null());
+    let now =
+        SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later").as_secs();
+    let quiet = (now / 3600 + 5) * 3600;
+    stage.daemon.stop();
+    write_hours(stage.daemon.state(), "db", quiet);
+    stage.daemon.restart();
+    let told = stage.daemon.json(ask);
+    assert_eq!(
+        (&told["best"]["at"], &told["at"]),
+        (&quiet.into(), &Value::Null),
+        "{told:#}"
+    );
+    let seconds = |value: &Value| value.as_f64().expect("seconds");
+    let [busy, best] = [3, 5].map(|ahead| {
+        let at = (now / 3600 + ahead) * 3600 + 60 - now;
+        let told = stage.daemon.json(&format!("{ask} --at {at}s"));
+        assert!(told["at"].as_u64() >= Some(now + at), "{told:#}");
+        seconds(&told["predicted"]["likely_s"])
+    });
+    assert!(busy > 3.0 * best, "{busy} and {best}");
+    assert!((best - seconds(&told["best"]["likely_s"])).abs() < 0.1, "{best}, {told:#}");
+    let words = stage.daemon.sterna(ask).ok().stdout;
+    assert!(words.contains("best hour"), "{words}");
 }

@@ -28,6 +28,10 @@ pub struct Predict {
     /// Copy only while the application asks for nothing.
     #[serde(default)]
     pub idle_only: bool,
+    /// When it would begin, as people say it: a time of day, a date and a time, or a span
+    /// from now. Now if absent.
+    #[serde(default)]
+    pub at: Option<String>,
 }
 
 /// What holds a copy back most.
@@ -71,12 +75,25 @@ pub struct Predicted {
     pub rate: f64,
     /// The part that this is of what it would do with nobody there; above 0, at most 1.
     pub share: f64,
+    /// The part of its IO/s that the application keeps meanwhile; above 0, at most 1.
+    /// Absent of moves that began before this was predicted.
+    #[serde(default)]
+    pub kept: Option<f64>,
     /// What holds it back most.
     pub weakest: Weakest,
     /// What the copy's speed was learned from.
     pub learned_from: LearnedFrom,
     /// From how many moves, if from moves between the two.
     pub moves: Option<u64>,
+}
+
+/// The hour of the week to come in which a move is over soonest.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct BestHour {
+    /// When it begins (seconds since 1970).
+    pub at: u64,
+    /// Seconds that the move most likely takes then.
+    pub likely_s: f64,
 }
 
 /// A move that has not begun, and what it will take.
@@ -96,8 +113,13 @@ pub struct Prediction {
     pub application: Option<Figures>,
     /// Its requests under way, on average.
     pub outstanding: f64,
+    /// When it would begin (seconds since 1970), if that was asked for: what the
+    /// application does then is taken from the last week.
+    pub at: Option<u64>,
     /// What the move will take.
     pub predicted: Predicted,
+    /// When it would be over soonest; absent if no hour of the last week was seen.
+    pub best: Option<BestHour>,
 }
 
 /// How right predictions were.

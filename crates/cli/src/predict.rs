@@ -8,7 +8,7 @@ use sterna_api::{
 use sterna_core::Bytes;
 
 use crate::connect::Link;
-use crate::format::{bytes, iops, rate, response, span};
+use crate::format::{bytes, iops, moment, moment_ahead, rate, response, span};
 use crate::guard::{self, PromiseArgs, percent};
 use crate::migrate::parse_rate;
 use crate::output::Output;
@@ -30,6 +30,10 @@ pub(crate) struct PredictArgs {
     verify: bool,
     #[command(flatten)]
     promise: PromiseArgs,
+    /// Say what it would take if it began then (22:00, "2027-01-31 22:00", 8h), by what
+    /// was done at such an hour in the last week
+    #[arg(long, value_name = "TIME")]
+    at: Option<String>,
 }
 
 /// Carries out the command.
@@ -43,6 +47,7 @@ pub(crate) fn run(args: PredictArgs, link: &Link, output: Output) -> anyhow::Res
         keep,
         p99_us,
         idle_only,
+        at: args.at,
     };
     let told = link.ask(async |client| Ok(client.predict(&request).await?))?;
     output.answer(&told, |told| show(told, output))
@@ -51,11 +56,15 @@ pub(crate) fn run(args: PredictArgs, link: &Link, output: Output) -> anyhow::Res
 fn show(one: &Prediction, output: Output) -> String {
     let it = &one.predicted;
     let mut pairs = Pairs::new();
+    pairs.maybe("begins", one.at.map(moment));
     pairs.add("takes", took(it));
     pairs.add("to copy", format!("{} at {}", bytes(it.bytes), rate(it.rate)));
     pairs.add("held back by", held_back(it));
     if one.guard != Guard::default() {
         pairs.add("guard", guard::asked(&one.guard));
+    }
+    if let Some(kept) = it.kept.filter(|kept| *kept < 1.0) {
+        pairs.add("it keeps", format!("about {} of its IO/s meanwhile", whole(kept)));
     }
     let busy = one.application.filter(|application| application.iops > 0.0);
     pairs.add(
@@ -71,6 +80,10 @@ fn show(one: &Prediction, output: Output) -> String {
         },
     );
     pairs.add("learned from", learned_from(one));
+    if let Some(best) = &one.best {
+        let at = moment_ahead(best.at);
+        pairs.add("best hour", format!("{at}: {}", span(best.likely_s)));
+    }
     let head = format!("{} from {} to {}:\n", one.disk, one.from, one.to);
     let body = output.pairs(&pairs);
     let indented = body.lines().map(|line| format!("  {line}\n"));
@@ -107,8 +120,13 @@ pub(crate) fn scores(scores: &PredictionScores) -> String {
     }
 }
 
+/// Nobody knows it better than by the percent.
+fn whole(part: f64) -> String {
+    format!("{:.0}%", (part * 100.0).max(1.0))
+}
+
 fn held_back(it: &Predicted) -> String {
-    let share = format!("{:.0}%", it.share * 100.0);
+    let share = whole(it.share);
     match it.weakest {
         Weakest::Storage => "the storage itself".into(),
         Weakest::Limit => "--rate".into(),
@@ -137,7 +155,7 @@ fn learned_from(one: &Prediction) -> String {
 
 #[cfg(test)]
 mod tests {
-    use sterna_api::Figures;
+    use sterna_api::{BestHour, Figures};
 
     use super::*;
 
@@ -149,6 +167,7 @@ mod tests {
             most_s: 1080.0,
             rate: 7.4e6,
             share: 0.12,
+            kept: Some(0.97),
             weakest: Weakest::Promise,
             learned_from: LearnedFrom::Moves,
             moves: Some(3),
@@ -170,7 +189,9 @@ mod tests {
                 p99_us: Some(4200.0),
             }),
             outstanding: 2.13,
+            at: None,
             predicted: predicted(),
+            best: Some(BestHour { at: 4_000_000_000, likely_s: 95.0 }),
         };
         let text = show(&one, Output::new(false));
         for part in [
@@ -180,6 +201,8 @@ mod tests {
             "the guard: the copy has 12% of its speed",
             "993 IO/s now, p99 4.2 ms, 2.1 under way",
             "3 moves from fast to slow",
+            "about 97% of its IO/s",
+            "best hour",
         ] {
             assert!(text.contains(part), "{part} in:\n{text}");
         }

@@ -6,19 +6,20 @@
 
 use serde::{Deserialize, Serialize};
 use sterna_api::{
-    AskGuard, Guard, LearnedFrom, Predict, Predicted, Prediction, PredictionScores,
-    StartMigration, Weakest,
+    AskGuard, BestHour, Guard, LearnedFrom, Predict, Predicted, Prediction,
+    PredictionScores, StartMigration, Weakest,
 };
 use sterna_core::Nanos;
 use sterna_core::measure::Summary;
 use sterna_core::predict::{
-    self, Ends, Lesson, Move, Outcome, Scores, Source, Speed, Terms, Work,
+    self, Ends, Lesson, Move, Outcome, Scores, Source, Speed, Terms, Week, Work,
 };
 
+use crate::clock;
 use crate::daemon::Daemon;
 use crate::error::{DaemonError, Result};
 use crate::figures::{RECENT, summarized};
-use crate::jobs::{check_elsewhere, check_rate, wanted};
+use crate::jobs::{check_elsewhere, check_rate, moment, wanted};
 use crate::store::{DiskRecord, MigrationRecord};
 
 /// The most lessons that are looked at: an old one counts next to nothing.
@@ -74,16 +75,22 @@ impl Daemon {
         let (from, to) = (disk.datastore.clone(), request.to.clone());
         let summary = self.samples.of_disk(disk.id, RECENT);
         let work = Work::of(&summary);
-        let terms = terms(request.rate, &guard);
-        let Some(predicted) = self.told(&disk, &to, request.verify, work, terms)? else {
-            let message = format!(
-                "nothing was ever copied from {from} or to {to}, so how fast that goes is \
-                 not known"
-            );
-            return Err(DaemonError::unavailable(message).hint(format!(
-                "move a small disk first: `sterna migrate DISK --to {to}`"
-            )));
+        let at = request.at.as_ref().map(|text| moment(text, "begin at")).transpose()?;
+        let Some(speed) = self.learned(&from, &to)? else {
+            return Err(never_copied(&from, &to));
         };
+        let (bytes, verify) = (self.to_copy(&disk), request.verify);
+        let terms = terms(request.rate, &guard);
+        let one = Move { bytes, verify, work, terms };
+        let week = Week::new(self.store.hours(disk.id)?);
+        let predicted = match at {
+            None => told(&one, &speed, &predict::Prediction::of(&one, &speed)),
+            Some(at) => match week.predict(&one, &speed, at) {
+                Some(then) => told(&one, &speed, &then),
+                None => return Err(never_seen(&disk.name)),
+            },
+        };
+        let best = week.best(&one, &speed, clock::now());
         Ok(Prediction {
             disk: disk.name,
             size: disk.size,
@@ -92,7 +99,9 @@ impl Daemon {
             guard,
             application: summarized(&summary),
             outstanding: work.outstanding,
+            at,
             predicted,
+            best: best.map(|(at, it)| BestHour { at, likely_s: it.likely.as_secs_f64() }),
         })
     }
 
@@ -131,7 +140,7 @@ impl Daemon {
     ) -> Result<Option<Predicted>> {
         let Some(speed) = self.learned(&disk.datastore, to)? else { return Ok(None) };
         let one = Move { bytes: self.to_copy(disk), verify, work, terms };
-        Ok(Some(told(&one, &speed)))
+        Ok(Some(told(&one, &speed, &predict::Prediction::of(&one, &speed))))
     }
 
     /// How right predictions were.
@@ -197,8 +206,7 @@ fn terms(limit: Option<u64>, guard: &Guard) -> Terms {
 }
 
 /// A prediction in the API's form.
-fn told(one: &Move, speed: &Speed) -> Predicted {
-    let it = predict::Prediction::of(one, speed);
+fn told(one: &Move, speed: &Speed, it: &predict::Prediction) -> Predicted {
     let (learned_from, moves) = match speed.source {
         Source::Moves(count) => (LearnedFrom::Moves, Some(count as u64)),
         Source::Ends => (LearnedFrom::Ends, None),
@@ -211,6 +219,7 @@ fn told(one: &Move, speed: &Speed) -> Predicted {
         most_s: it.most.as_secs_f64(),
         rate: it.rate,
         share: it.share,
+        kept: Some(it.kept),
         weakest: match it.weakest {
             predict::Weakest::Storage => Weakest::Storage,
             predict::Weakest::Limit => Weakest::Limit,
@@ -220,4 +229,20 @@ fn told(one: &Move, speed: &Speed) -> Predicted {
         learned_from,
         moves,
     }
+}
+
+fn never_copied(from: &str, to: &str) -> DaemonError {
+    let message = format!(
+        "nothing was ever copied from {from} or to {to}, so how fast that goes is not known"
+    );
+    DaemonError::unavailable(message)
+        .hint(format!("move a small disk first: `sterna migrate DISK --to {to}`"))
+}
+
+fn never_seen(disk: &str) -> DaemonError {
+    let message =
+        format!("what disk {disk} does at such an hour was not seen in the last week");
+    DaemonError::unavailable(message).hint(
+        "leave out --at to go by what it does now; hours are recorded while the daemon runs",
+    )
 }

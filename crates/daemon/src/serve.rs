@@ -19,7 +19,7 @@ use crate::lock::StateLock;
 use crate::settings::Settings;
 use crate::sockets::{self, Bound, Inherited, NbdSocket};
 use crate::store::Store;
-use crate::{boot, http, jobs, keeper, policies, samples};
+use crate::{boot, hours, http, jobs, keeper, policies, samples};
 
 /// How long requests of the API may take to end when the daemon stops.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
@@ -101,6 +101,7 @@ impl Running {
         daemon.resume_vm_moves()?;
         samples::start(&daemon)
             .and_then(|()| keeper::start(&daemon))
+            .and_then(|()| hours::start(&daemon))
             .and_then(|()| policies::start(&daemon))
             .and_then(|()| jobs::start_guards(&daemon))
             .map_err(|error| {

@@ -22,10 +22,12 @@
 mod score;
 mod share;
 mod speed;
+mod week;
 
 pub use score::{Outcome, Scores};
 pub use share::{Share, Terms, Work};
 pub use speed::{Ends, Lesson, Source, Speed};
+pub use week::{Hour, Week};
 
 use crate::Nanos;
 
@@ -59,6 +61,13 @@ pub struct Move {
     pub terms: Terms,
 }
 
+impl Move {
+    /// How often everything is read.
+    fn passes(&self) -> u64 {
+        if self.verify { 2 } else { 1 }
+    }
+}
+
 /// What a move will take.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
@@ -75,6 +84,8 @@ pub struct Prediction {
     pub rate: f64,
     /// The part of its speed that the copy has, above 0 and at most 1.
     pub share: f64,
+    /// The part of its requests that the application keeps meanwhile, above 0 and at most 1.
+    pub kept: f64,
     /// What holds it back most.
     pub weakest: Weakest,
 }
@@ -101,10 +112,9 @@ impl Prediction {
         // With a limit, that it would do more is no doubt.
         let copying = |times: f64| seconds(one.bytes as f64 / limit.min(free * times));
         let doubt = (speed.doubt.hypot(share.doubt) * NINE_OF_TEN).exp();
-        let passes = if one.verify { 2 } else { 1 };
         let learning = one.terms.learning(&one.work);
         let whole = |times: f64, fixed: Nanos| {
-            let copied = Nanos(copying(times).0.saturating_mul(passes));
+            let copied = Nanos(copying(times).0.saturating_mul(one.passes()));
             copied.plus(fixed).min(LONGEST)
         };
         Prediction {
@@ -117,10 +127,18 @@ impl Prediction {
             copying: copying(1.0).min(LONGEST),
             rate: limit.min(free),
             share: share.likely,
-            weakest: match share.weakest() {
-                _ if limit < free => Weakest::Limit,
-                weakest => weakest,
-            },
+            kept: share.kept,
+            weakest: Prediction::weakest(one, &share, free),
+        }
+    }
+
+    /// What holds a copy back that would do so much without a limit.
+    fn weakest(one: &Move, share: &Share, free: f64) -> Weakest {
+        match share.weakest() {
+            _ if one.terms.limit.is_some_and(|limit| (limit as f64) < free) => {
+                Weakest::Limit
+            }
+            weakest => weakest,
         }
     }
 }

@@ -16,6 +16,9 @@
 //! - Only while it is idle: nothing.
 //! - For a percentile it is not known beforehand what the copy may take: something
 //!   between nothing and what it would have without a promise.
+//!
+//! What the application keeps follows from the same turns: at least what was promised, and
+//! without a promise what a request loses that waits for a turn of the copy.
 
 use super::Weakest;
 use crate::Nanos;
@@ -68,6 +71,8 @@ pub struct Share {
     pub likely: f64,
     /// The deviation of its logarithm.
     pub doubt: f64,
+    /// The part of its requests that the application keeps.
+    pub kept: f64,
     /// What it would be without a promise.
     unbound: f64,
 }
@@ -138,7 +143,8 @@ impl Share {
         };
         let doubt = if terms.is_none() { DOUBT_TURNS } else { DOUBT_PROMISE };
         let apart = (mix(bounded) / likely).ln();
-        Share { likely, doubt: (busy * doubt).hypot(apart), unbound }
+        let doubt = (busy * doubt).hypot(apart);
+        Share { likely, doubt, kept: kept_of(work, terms, turn, speed), unbound }
     }
 
     /// What keeps the copy from more.
@@ -153,4 +159,16 @@ impl Share {
             Weakest::Storage
         }
     }
+}
+
+/// What an application keeps beside a copy that has its turn for so many seconds each time,
+/// at such a speed: all that was promised, or else what their turns leave it. A copy with a
+/// limit has fewer turns.
+fn kept_of(work: &Work, terms: &Terms, turn: f64, speed: f64) -> f64 {
+    if terms.idle_only {
+        return 1.0;
+    }
+    let turns = terms.limit.map_or(1.0, |limit| (limit as f64 / speed.max(1.0)).min(1.0));
+    let beside = 1.0 - work.loses(turn) * turns;
+    beside.max(terms.keep.unwrap_or_default()).clamp(LEAST, 1.0)
 }

@@ -39,7 +39,8 @@ pub(crate) fn wanted(asked: &AskGuard) -> Result<Guard> {
     }
     let window = window.as_ref().map(|text| text.parse::<Schedule>()).transpose();
     let window = window.map_err(DaemonError::invalid)?;
-    let finish_by = finish_by.as_ref().map(|text| moment(text)).transpose()?;
+    let finish_by =
+        finish_by.as_ref().map(|text| moment(text, "finish by")).transpose()?;
     if let (Some(window), Some(by)) = (&window, finish_by)
         && Local::now().open_until(window, by) == 0
     {
@@ -56,17 +57,18 @@ pub(crate) fn wanted(asked: &AskGuard) -> Result<Guard> {
     })
 }
 
-/// A moment that is to come, in seconds since 1970.
-fn moment(text: &str) -> Result<u64> {
+/// A moment that is to come, in seconds since 1970, at which a move shall begin, or by which
+/// it shall end.
+pub(crate) fn moment(text: &str, shall: &str) -> Result<u64> {
     let now = Local::now();
     let hint = "write a time of day (06:00), a date and a time (2027-01-31 06:00), or a \
                 span from now (8h)";
     let Some(moment) = now.moment_of(text) else {
-        let message = format!("`{text}` is no time to finish by");
+        let message = format!("`{text}` is no time to {shall}");
         return Err(DaemonError::invalid(message).hint(hint));
     };
     if !now.is_ahead(moment) {
-        let message = format!("a move cannot finish by `{text}`, which has passed");
+        let message = format!("a move cannot {shall} `{text}`, which has passed");
         return Err(DaemonError::invalid(message).hint(hint));
     }
     if moment - now.back(0) > FINISH_MAX {
@@ -89,10 +91,12 @@ mod tests {
             ("0s", "which has passed"),
             ("20000h", "more than a year away"),
         ] {
-            let body = moment(text).unwrap_err().body();
+            let body = moment(text, "finish by").unwrap_err().body();
             assert!(body.message.contains(wrong), "{text}: {body:?}");
             assert!(body.hint.contains("(06:00)"), "{text}: {body:?}");
         }
-        assert!(moment("8h").is_ok());
+        assert!(moment("8h", "finish by").is_ok());
+        let body = moment("soon", "begin at").unwrap_err().body();
+        assert!(body.message.contains("`soon` is no time to begin at"), "{body:?}");
     }
 }

@@ -55,7 +55,7 @@ use sterna_engine::mirror::MigrationId;
 use sterna_engine::sidecar::DiskId;
 
 pub(crate) use self::control::check_rate;
-pub(crate) use self::guard::wanted;
+pub(crate) use self::guard::{moment, wanted};
 pub(crate) use self::guarding::start as start_guards;
 pub(crate) use self::post::{Post, first_allowance};
 pub(crate) use self::room::no_room;

@@ -15,6 +15,7 @@ mod classes;
 mod commit;
 mod datastores;
 mod disks;
+mod hours;
 mod migrations;
 mod policies;
 mod schema;

@@ -18,11 +18,11 @@ use super::{StoreError, cannot};
 const APPLICATION_ID: i64 = 0x5354_524E;
 
 /// The schema that this Sterna writes: the number of steps to it.
-pub(super) const VERSION: i64 = 8;
+pub(super) const VERSION: i64 = 9;
 
 /// What brings a database from each version to the next.
-pub(super) const STEPS: [&str; 8] =
-    [FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH];
+pub(super) const STEPS: [&str; 9] =
+    [FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH];
 
 const _: () = assert!(STEPS.len() as u64 == VERSION.unsigned_abs());
 
@@ -189,6 +189,18 @@ const EIGHTH: &str = "
     -- It stood still, or something else was asked of it: what it took says nothing of
     -- what it was predicted to take.
     ALTER TABLE migrations ADD COLUMN changed INTEGER NOT NULL DEFAULT 0;
+";
+
+const NINTH: &str = "
+    -- What a disk's application did in an hour.
+    CREATE TABLE hours (
+        disk         TEXT NOT NULL REFERENCES disks (id) ON DELETE CASCADE,
+        hour         INTEGER NOT NULL,  -- when it began: seconds since 1970
+        outstanding  REAL NOT NULL,     -- requests under way, on average
+        response_us  REAL NOT NULL,     -- what one took, on average
+        there        REAL NOT NULL,     -- the part of the time in which it asked
+        PRIMARY KEY (disk, hour)
+    ) STRICT;
 ";
 
 /// How long to wait for someone who looks inside with the sqlite3 tool.
