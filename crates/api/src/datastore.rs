@@ -52,3 +52,25 @@ pub struct AddDatastore {
     #[serde(default)]
     pub shape: Option<String>,
 }
+
+/// What a datastore's device did under one load of a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProbeStep {
+    /// The probe's requests under way, 1 to 1024.
+    pub outstanding: u32,
+    /// How many of them were answered per second.
+    pub iops: f64,
+    /// What one of them took, in microseconds; above 0.
+    pub response_us: f64,
+    /// Requests per second of everybody else.
+    pub others_iops: f64,
+}
+
+/// What a probe has found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProbeFound {
+    /// One load after the other; 64 at most.
+    pub steps: Vec<ProbeStep>,
+}

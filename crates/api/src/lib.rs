@@ -9,6 +9,7 @@
 //! there is no login. `paths` says where that socket is unless told otherwise.
 #![forbid(unsafe_code)]
 
+mod advice;
 mod class;
 mod client;
 mod datastore;
@@ -29,12 +30,13 @@ mod storage_drs;
 mod top;
 mod vm;
 
+pub use advice::{Advice, AdviceKind, Advised, Nature, SeenDisk};
 pub use class::{
     Attainment, ChangeClass, Class, CreateClass, Explanation, HeldFor, MIGRATION_CLASS,
     ReservationState, Terms,
 };
 pub use client::{Client, ClientError};
-pub use datastore::{AddDatastore, Datastore, DatastoreKind};
+pub use datastore::{AddDatastore, Datastore, DatastoreKind, ProbeFound, ProbeStep};
 pub use disk::{
     AttachDisk, CreateDisk, Disk, DiskActivity, ImageFate, ImportDisk, Provision,
     RemovedDisk,
@@ -51,7 +53,7 @@ pub use policy::{
     Aim, BadAim, CreatePolicy, CruisePhase, CruiseState, Fallback, Policy, Standing,
 };
 pub use prediction::{
-    LearnedFrom, Predict, Predicted, Prediction, PredictionScores, Weakest,
+    BestHour, LearnedFrom, Predict, Predicted, Prediction, PredictionScores, Weakest,
 };
 pub use recovery::{FoundImage, ImageRole, RecoverDisks, Recovery, Sidecar};
 pub use stats::{Bucket, DiskStats, Pattern, RequestStats, Times};

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use sterna_api::paths::SOCKET_VARIABLE;
 
+use crate::advise::AdviseArgs;
 use crate::bench::{BenchCommand, PASSWORD_VARIABLE};
 use crate::class::ClassCommand;
 use crate::completion::{CompletionArgs, ManArgs};
@@ -105,6 +106,8 @@ pub(crate) enum Command {
     /// Which disks should be on other datastores, and why the rest should not
     #[command(subcommand)]
     StorageDrs(StorageDrsCommand),
+    /// What to do about disks and datastores, seen from what was measured
+    Advise(AdviseArgs),
     /// Virtual machines that exist already, and whose disks QEMU serves
     #[command(subcommand)]
     Vm(VmCommand),
@@ -156,6 +159,8 @@ mod tests {
             "sterna datastore add slow /d --shape mbps=300,iops=5000,latency=1ms",
             "sterna datastore list --json",
             "sterna datastore show fast",
+            "sterna datastore probe fast",
+            "sterna datastore probe fast --size 1G --length 64K",
             "sterna datastore remove fast",
             "sterna disk create a --size 10G --on fast --provision thick-zeroed",
             "sterna disk import a --on fast a.raw",
@@ -230,11 +235,21 @@ mod tests {
     }
 
     #[test]
+    fn advice_is_understood() {
+        for line in ["sterna advise", "sterna advise db --window 60s --json"] {
+            if let Err(error) = parse(line) {
+                panic!("{line}: {error}");
+            }
+        }
+    }
+
+    #[test]
     fn predictions_are_understood() {
         for line in [
             "sterna predict a --to slow --rate 200M --verify",
             "sterna predict a --to slow --keep 97% --p99 5ms --json",
             "sterna predict a --to slow --idle-only",
+            "sterna predict a --to slow --keep 97% --at 22:00",
         ] {
             if let Err(error) = parse(line) {
                 panic!("{line}: {error}");

@@ -9,6 +9,7 @@ use crate::args::NameArg;
 use crate::connect::Link;
 use crate::format::{bytes, count};
 use crate::output::Output;
+use crate::probe::{self, ProbeArgs};
 use crate::recovery;
 use crate::table::{Cell, Column, Pairs, Style, Table};
 
@@ -31,6 +32,8 @@ pub(crate) enum DatastoreCommand {
     List,
     /// Show one datastore
     Show(NameArg),
+    /// Load a datastore's device on purpose, to learn what it can do
+    Probe(ProbeArgs),
     /// Forget a datastore without disks; what is on it stays
     #[command(visible_alias = "rm")]
     Remove(NameArg),
@@ -66,6 +69,7 @@ pub(crate) fn run(
             let one = link.ask(async |client| Ok(client.datastore(&name).await?))?;
             output.answer(&one, |one| show(one, output))
         }
+        DatastoreCommand::Probe(args) => probe::run(&args, link, output),
         DatastoreCommand::Remove(NameArg { name }) => {
             let gone =
                 link.ask(async |client| Ok(client.remove_datastore(&name).await?))?;

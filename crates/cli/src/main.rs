@@ -10,6 +10,7 @@
 //! next), 2 the command line was wrong.
 #![forbid(unsafe_code)]
 
+mod advise;
 mod args;
 mod bench;
 mod class;
@@ -28,6 +29,7 @@ mod names;
 mod output;
 mod policy;
 mod predict;
+mod probe;
 mod qemu;
 mod recovery;
 mod report;
@@ -101,6 +103,7 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::Serve(args) => serve::run(args, &link, output),
         Command::Datastore(command) => datastore::run(command, &link, output),
         Command::Disk(command) => disk::run(command, &link, output),
+        Command::Advise(args) => advise::run(&args, &link, output),
         Command::Predict(args) => predict::run(args, &link, output),
         Command::Migrate(args) => migrate::run(args, &link, output),
         Command::Migration(command) => migration::run(command, &link, output),

@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_millis(300);
 enum Kind {
     Disk,
     Datastore,
+    /// Either of them.
+    DiskOrDatastore,
     Class,
     Policy,
     Vm,
@@ -93,6 +95,11 @@ async fn ask(
     Ok(match kind {
         Kind::Disk => all(client.disks().await?, |one| one.name),
         Kind::Datastore => all(client.datastores().await?, |one| one.name),
+        Kind::DiskOrDatastore => {
+            let disks = all(client.disks().await?, |one| one.name);
+            let datastores = all(client.datastores().await?, |one| one.name);
+            [disks, datastores].concat()
+        }
         Kind::Class => all(client.classes().await?, |one| one.name),
         Kind::Policy => all(client.policies().await?, |one| one.id.to_string()),
         Kind::Vm => all(client.vms().await?, |one| one.name),
@@ -121,6 +128,7 @@ fn kind(path: &[String], arg: &Arg) -> Option<Kind> {
         (["disk", _], "name")
         | (["migrate" | "predict"], "disk")
         | (["class", _], "disks") => Some(Kind::Disk),
+        (["advise"], "about") => Some(Kind::DiskOrDatastore),
         (["datastore", _], "name") => Some(Kind::Datastore),
         (["class", _], "name") | (["policy", _], "class") => Some(Kind::Class),
         (["policy", _], "id") => Some(Kind::Policy),
@@ -246,6 +254,7 @@ mod tests {
             ("disk rm --keep-image ", Kind::Disk),
             ("migrate ", Kind::Disk),
             ("predict ", Kind::Disk),
+            ("advise ", Kind::DiskOrDatastore),
             ("predict db --to ", Kind::Datastore),
             ("--json migrate --rate 5M --verify ", Kind::Disk),
             ("class create oltp a b ", Kind::Disk),

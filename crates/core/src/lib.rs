@@ -4,6 +4,7 @@
 //! test on chaos.
 #![forbid(unsafe_code)]
 
+pub mod advise;
 pub mod array;
 pub mod guard;
 pub mod measure;

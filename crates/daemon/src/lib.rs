@@ -13,6 +13,7 @@
 //! anything is touched.
 #![forbid(unsafe_code)]
 
+mod advice;
 mod attachments;
 mod boot;
 mod bring_up;
@@ -25,6 +26,7 @@ mod disks;
 mod error;
 mod figures;
 mod gate;
+mod hours;
 mod http;
 mod imports;
 mod jobs;
@@ -34,6 +36,7 @@ mod lock;
 mod patience;
 mod policies;
 mod predictions;
+mod probes;
 mod processors;
 mod profile;
 mod random;

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use hyper::Method;
 
 use crate::{
-    AddDatastore, AddVm, AdoptVmDisk, AskGuard, AskStorageDrs, AttachDisk, ChangeClass,
-    Class, CreateClass, CreateDisk, CreatePolicy, Datastore, Disk, DiskStats,
-    Explanation, ImageFate, ImportDisk, Migration, MoveVmDisk, Policy, Predict,
-    Prediction, Recommendations, RecoverDisks, Recovery, ReleaseVmDisk, RemovedDisk,
-    SetRate, StartMigration, Status, Top, TopBy, Vm,
+    AddDatastore, AddVm, AdoptVmDisk, Advised, AskGuard, AskStorageDrs, AttachDisk,
+    ChangeClass, Class, CreateClass, CreateDisk, CreatePolicy, Datastore, Device, Disk,
+    DiskStats, Explanation, ImageFate, ImportDisk, Migration, MoveVmDisk, Policy,
+    Predict, Prediction, ProbeFound, Recommendations, RecoverDisks, Recovery,
+    ReleaseVmDisk, RemovedDisk, SetRate, StartMigration, Status, Top, TopBy, Vm,
 };
 
 pub use call::ClientError;
@@ -61,6 +61,17 @@ impl Client {
         self.call(Method::DELETE, &path("datastores", name), &()).await
     }
 
+    /// Tells what a probe of a datastore's device has found. Answers with what is known of
+    /// the device now.
+    pub async fn probed(
+        &self,
+        name: &str,
+        found: &ProbeFound,
+    ) -> Result<Device, ClientError> {
+        self.call(Method::PUT, &format!("{}/device", path("datastores", name)), found)
+            .await
+    }
+
     /// All disks.
     pub async fn disks(&self) -> Result<Vec<Disk>, ClientError> {
         self.get("/v1/disks").await
@@ -79,6 +90,17 @@ impl Client {
     /// Who did what in the last `window_s` seconds.
     pub async fn top(&self, by: TopBy, window_s: f64) -> Result<Top, ClientError> {
         self.get(&format!("/v1/top?by={}&window_s={window_s}", by.as_str())).await
+    }
+
+    /// What to do about a disk, about a datastore and its disks, or about everything, by
+    /// what was done in the last `window_s` seconds.
+    pub async fn advise(
+        &self,
+        about: Option<&str>,
+        window_s: f64,
+    ) -> Result<Advised, ClientError> {
+        let about = about.map_or(String::new(), |it| format!("&about={}", escaped(it)));
+        self.get(&format!("/v1/advice?window_s={window_s}{about}")).await
     }
 
     /// Creates an empty disk.
@@ -314,16 +336,20 @@ impl Client {
 
 /// `/v1/<collection>/<name>`, the name escaped: it is what a user typed.
 fn path(collection: &str, name: &str) -> String {
-    let mut path = format!("/v1/{collection}/");
+    format!("/v1/{collection}/{}", escaped(name))
+}
+
+fn escaped(name: &str) -> String {
+    let mut escaped = String::new();
     for byte in name.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'_' | b'-' => {
-                path.push(char::from(byte));
+                escaped.push(char::from(byte));
             }
-            _ => path.push_str(&format!("%{byte:02X}")),
+            _ => escaped.push_str(&format!("%{byte:02X}")),
         }
     }
-    path
+    escaped
 }
 
 #[cfg(test)]

@@ -31,11 +31,15 @@
 //! the two forms are too far apart: what varied was mostly noise. Nor where latency does
 //! not grow: a fast device may never be near its limits. What is known then is what it
 //! has done ([`LqLine::most`]), and that it can do as much again.
+//!
+//! **Probes.** A device that does no more of many requests than of one, as one with a limit
+//! on its throughput, is such a line through the origin. Ordinary traffic cannot tell it
+//! from noise; a [probe](super::probe) can, as it sets the load and the device does not.
 
 use std::collections::VecDeque;
 
 use super::Window;
-use super::regression::{Point, Regression, median};
+use super::regression::{Point, Regression, SURE, median};
 use crate::Nanos;
 
 /// Points are kept of each second for two minutes, then of every tenth, then of every
@@ -61,8 +65,6 @@ const SPREAD_MIN: f64 = 2.0;
 /// Nor are points of hardly more than one request at a time: nobody waited for anybody
 /// then, and a latency that grows, grows by something else.
 const Q_MIN: f64 = 2.0;
-/// A slope must be so many times its standard error to be told from none.
-const SURE: f64 = 4.0;
 /// The slopes of the two forms may differ by this factor.
 const APART_MAX: f64 = 2.0;
 /// Errors beyond so many deviations count less and less (Huber's constant for 95 %
@@ -81,6 +83,8 @@ const DEVIATION_MIN: f64 = 0.01;
 #[derive(Clone, Debug, Default)]
 pub struct LqLine {
     rows: [VecDeque<Seen>; ROWS.len()],
+    /// What the last probe found, and when.
+    probed: Option<(Nanos, LqFit)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -169,8 +173,26 @@ impl LqLine {
         }
     }
 
+    /// Learns what a probe has found. It counts as long as a point does, where ordinary
+    /// traffic has no line to tell.
+    pub fn probed(&mut self, now: Nanos, found: LqFit) {
+        self.probed = Some((now, found));
+    }
+
     /// What is known by now.
     pub fn fit(&self, now: Nanos) -> LqFit {
+        let seen = self.seen(now);
+        let counts =
+            |at: Nanos| (now.since(at).0 as f64) < HALF_LIFE.0 as f64 * HALVES_MAX;
+        match (seen, self.probed) {
+            (LqFit::Line(_), _) => seen,
+            (_, Some((at, found))) if counts(at) => found,
+            _ => seen,
+        }
+    }
+
+    /// What ordinary traffic tells.
+    fn seen(&self, now: Nanos) -> LqFit {
         let points = self.points(now);
         if points.len() < POINTS_MIN {
             return LqFit::TooFew { points: points.len() };
@@ -187,13 +209,12 @@ impl LqLine {
         for _ in 0..ROUNDS {
             line = Regression::of(&damped(&points, &line), |q| line.at(q));
         }
-        let grows = line.slope > 0.0 && line.slope >= SURE * line.slope_error;
-        let (true, Some(over_rate)) = (grows, OverRate::of(&points, &line)) else {
+        if !line.grows() {
             return LqFit::Flat { seen, latency: Nanos(line.mean as u64) };
-        };
-        if line.slope > APART_MAX * over_rate.slope {
-            return LqFit::NoVariation { seen };
         }
+        let over_rate = OverRate::of(&points, &line);
+        let near = over_rate.filter(|other| line.slope <= APART_MAX * other.slope);
+        let Some(over_rate) = near else { return LqFit::NoVariation { seen } };
         let slope = (line.slope * over_rate.slope).sqrt();
         let apart = (line.slope - over_rate.slope).abs() / 2.0;
         LqFit::Line(Line {

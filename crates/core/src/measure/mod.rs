@@ -5,6 +5,7 @@ mod buckets;
 mod lq;
 mod mean;
 mod pattern;
+pub mod probe;
 mod regression;
 mod slot;
 mod spread;

@@ -14,6 +14,10 @@ const TRAIL: usize = 16;
 /// What offsets are counted in.
 const SECTOR: u64 = 512;
 
+/// A request that begins so many sectors behind an end goes on there: an array reads
+/// ahead by elements of 64 KiB.
+const GOES_ON: i64 = 128;
+
 /// The pattern of a disk's reads, or of its writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
@@ -77,6 +81,16 @@ impl Pattern {
         self.response.record(signed(response.0));
     }
 
+    /// The part of the requests that went on where one of the last 16 had ended; nothing
+    /// if there were not two.
+    pub fn in_order(&self) -> Option<f64> {
+        let goes_on =
+            |edge: Option<i64>| edge.is_some_and(|it| (0..=GOES_ON).contains(&it));
+        let near = self.nearest.iter().filter(|(to, _)| goes_on(*to));
+        let near: u64 = near.map(|(_, count)| count).sum();
+        (!self.nearest.is_empty()).then(|| near as f64 / self.nearest.len() as f64)
+    }
+
     fn nearest_to(&self, start: i64) -> i64 {
         let mut nearest = i64::MAX;
         for end in self.trail {
@@ -137,6 +151,19 @@ mod tests {
         assert_eq!(count(&pattern.distance, Some(0)), 0);
         // All but the first of each stream.
         assert_eq!(count(&pattern.nearest, Some(0)), 640 - 16);
+        assert!(pattern.in_order().expect("requests") > 0.95);
+    }
+
+    #[test]
+    fn requests_that_jump_are_not_in_order() {
+        let mut pattern = Pattern::default();
+        assert_eq!(pattern.in_order(), None);
+        pattern.arrived(Nanos(0), 0, 4096, 1);
+        assert_eq!(pattern.in_order(), None);
+        for at in 1..100 {
+            pattern.arrived(Nanos(at), (at * 7919 % 100) << 30, 4096, 1);
+        }
+        assert_eq!(pattern.in_order(), Some(0.0));
     }
 
     #[test]

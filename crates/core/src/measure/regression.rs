@@ -5,6 +5,9 @@
 /// no point is to count for all.
 const LEAST: f64 = 0.1;
 
+/// A slope must be so many times its standard error to be told from none.
+pub(super) const SURE: f64 = 4.0;
+
 /// What a line is fitted to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Point {
@@ -48,6 +51,11 @@ impl Regression {
         let free = points.len().saturating_sub(2).max(1) as f64;
         let slope_error = (off / spread / free).sqrt();
         Regression { intercept, slope, slope_error, mean, mean_x }
+    }
+
+    /// Whether it surely rises.
+    pub(super) fn grows(&self) -> bool {
+        self.slope > 0.0 && self.slope >= SURE * self.slope_error
     }
 
     /// What the line says.

@@ -1,6 +1,7 @@
 //! Measurement: what is kept of the past, and what is learned from it.
 
 mod lq;
+mod probe;
 #[path = "../random/mod.rs"]
 mod random;
 mod timeline;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use sterna_api::{AddDatastore, Datastore, ErrorBody};
+use sterna_api::{AddDatastore, Datastore, Device, ErrorBody, ProbeFound};
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
@@ -60,4 +60,20 @@ pub(super) async fn remove(
     Which(name): Which<String>,
 ) -> Answer<Datastore> {
     blocking(daemon, move |daemon| daemon.remove_datastore(&name)).await
+}
+
+/// Learns what a probe of a datastore's device has found; says what is known of it now.
+#[utoipa::path(
+    put, path = "/v1/datastores/{name}/device", tag = "datastores",
+    operation_id = "probed",
+    params(("name" = String, Path, description = "The datastore's name")),
+    request_body = ProbeFound,
+    responses((status = 200, body = Device), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn probed(
+    State(daemon): State<Arc<Daemon>>,
+    Which(name): Which<String>,
+    Body(found): Body<ProbeFound>,
+) -> Answer<Device> {
+    blocking(daemon, move |daemon| daemon.probed(&name, &found)).await
 }

@@ -4,6 +4,7 @@
 //! out on a thread that may. The OpenAPI document is made from the handlers and
 //! the API's types; the copy in the repository is held to it by a test.
 
+mod advice;
 mod classes;
 mod datastores;
 mod disks;
@@ -58,6 +59,7 @@ fn routes() -> OpenApiRouter<Arc<Daemon>> {
         .routes(routes!(top::show))
         .routes(routes!(datastores::list, datastores::add))
         .routes(routes!(datastores::show, datastores::remove))
+        .routes(routes!(datastores::probed))
         .routes(routes!(disks::list, disks::create))
         .routes(routes!(disks::import))
         .routes(routes!(disks::recover))
@@ -66,6 +68,7 @@ fn routes() -> OpenApiRouter<Arc<Daemon>> {
         .routes(routes!(disks::attach, disks::detach))
         .routes(routes!(predictions::predict))
         .routes(routes!(storage_drs::recommend))
+        .routes(routes!(advice::show))
         .routes(routes!(migrations::list, migrations::start))
         .routes(routes!(migrations::show, migrations::change))
         .routes(routes!(migrations::guard))

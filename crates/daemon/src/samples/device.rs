@@ -30,6 +30,11 @@ impl DeviceLine {
         }
     }
 
+    /// Learns what a probe has found.
+    pub(super) fn probed(&mut self, now: Nanos, found: LqFit) {
+        self.line.probed(now, found);
+    }
+
     /// The line, as far as it is known by now.
     pub(super) fn fit(&self, now: Nanos) -> LqFit {
         self.line.fit(now)

@@ -20,6 +20,7 @@ use std::hash::Hash;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use sterna_api::Device;
 use sterna_core::Nanos;
 use sterna_core::measure::{LqFit, Summary, Timeline, Window};
 use sterna_core::qos::ClassId;
@@ -136,6 +137,15 @@ impl Samples {
     pub(crate) fn device(&self, datastore: &str) -> Option<LqFit> {
         let table = lock(&self.table);
         table.devices.get(datastore).map(|device| device.fit(table.now))
+    }
+
+    /// Learns what a probe of a datastore's device has found; gives what is known now.
+    pub(crate) fn probed(&self, datastore: &str, found: LqFit) -> Device {
+        let mut table = lock(&self.table);
+        let now = table.now;
+        let device = table.devices.entry(datastore.to_owned()).or_default();
+        device.probed(now, found);
+        device.view(now)
     }
 
     /// The most requests per second that a datastore's device has done lately.

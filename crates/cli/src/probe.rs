@@ -1,0 +1,383 @@
+//! `sterna datastore probe`: loads a datastore's device on purpose, and says what it can do.
+//!
+//! A probe is traffic as any other: random reads over NBD, of a disk that is made for it and
+//! goes away again. How many at a time, and when that is enough, is decided in `core`. What
+//! it saw is told to the daemon, which knows a device by its traffic, but not that a load
+//! was made on purpose. A datastore that is all one disk's has no room for another: there
+//! that disk is read.
+//!
+//! **Harm.** What is written beforehand goes slowly, and the probe leaves off when others
+//! get less. Ctrl-C ends it in order. A probe that is killed leaves its disk behind; the
+//! next one says so, and how to remove it.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use serde::Serialize;
+use sterna_api::{
+    Client, CreateDisk, Datastore, DatastoreKind, Device, ErrorCode, ImageFate,
+    ProbeFound, ProbeStep, Provision, TopBy,
+};
+use sterna_core::measure::probe::{End, Next, Probe, STEP, Step};
+use sterna_core::{Bytes, Nanos};
+use sterna_workload::load::{Application, Lengths, Order, Pace, Profile};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::sleep;
+
+use crate::connect::{Failure, Link};
+use crate::format::{iops, response};
+use crate::lab::screen::Screen;
+use crate::output::Output;
+use crate::table::{Column, Table};
+
+/// What is read, if nothing else is said: more than a disk's own cache.
+const SIZE: &str = "256M";
+/// The smallest: fewer places are read again before they are forgotten.
+const SIZE_LEAST: Bytes = Bytes(16 << 20);
+/// How long requests are: those of databases.
+const LENGTH: &str = "8K";
+/// What is written at a time, and how often a second: 32 MiB/s, which a datastore that
+/// serves machines has to spare.
+const WRITTEN: u32 = 1 << 20;
+const WRITES: f64 = 32.0;
+/// The most that writing may take, as a multiple of its due time.
+const PATIENCE: f64 = 20.0;
+/// How long others are looked at before...
+const BEFORE: Duration = Duration::from_secs(2);
+/// ... once what was written is surely in no window of that.
+const SETTLES: Duration = Duration::from_secs(1);
+/// How often it is looked whether enough is written.
+const LOOK: Duration = Duration::from_millis(200);
+/// Where a probe reads is all one to it, as long as it is not twice the same.
+const SEED: u64 = 1;
+/// Steps up to the deepest load.
+const STEPS_MOST: f64 = 7.0;
+
+/// What is probed, and with what.
+#[derive(Debug, Args)]
+pub(crate) struct ProbeArgs {
+    /// Its name
+    name: String,
+    /// How much to write, and then to read, on datastores of several disks: more than
+    /// their cache
+    #[arg(long, value_name = "SIZE", value_parser = parse_probed, default_value = SIZE)]
+    size: Bytes,
+    /// How long each request is
+    #[arg(long, value_name = "SIZE", value_parser = parse_length, default_value = LENGTH)]
+    length: Bytes,
+}
+
+fn parse_probed(text: &str) -> Result<Bytes, String> {
+    let size = text.parse::<Bytes>().map_err(|error| error.to_string())?;
+    let whole = size.0 % u64::from(WRITTEN) == 0;
+    if size < SIZE_LEAST || !whole {
+        return Err(format!("it can be {SIZE_LEAST} and more, in whole MiB"));
+    }
+    Ok(size)
+}
+
+fn parse_length(text: &str) -> Result<Bytes, String> {
+    let length = text.parse::<Bytes>().map_err(|error| error.to_string())?;
+    let fits = (512..=1 << 20).contains(&length.0) && length.0 % 512 == 0;
+    fits.then_some(length)
+        .ok_or_else(|| "it can be 512 to 1M, in multiples of 512".into())
+}
+
+/// What was seen.
+#[derive(Debug, Serialize)]
+struct Probed {
+    datastore: String,
+    length: u64,
+    steps: Vec<ProbeStep>,
+    /// `peak`, `deepest` or `others`.
+    end: &'static str,
+    /// The part of what they had that others got, if it ended for that.
+    others_kept: Option<f64>,
+    device: Device,
+}
+
+/// Carries out the command.
+pub(crate) fn run(args: &ProbeArgs, link: &Link, output: Output) -> anyhow::Result<()> {
+    let probed = link.ask(async |client| {
+        let mut interrupt =
+            signal(SignalKind::interrupt()).context("listen for Ctrl-C")?;
+        let datastore = client.datastore(&args.name).await?;
+        let Target { disk, ours } = target(client, &datastore, args.size).await?;
+        let probed = tokio::select! {
+            probed = probe(client, args, &disk, ours, output) => probed,
+            _ = interrupt.recv() => Err(interrupted(&args.name).into()),
+        };
+        if ours {
+            // Connections end a moment after whoever had them.
+            let removed = client.remove_disk(&disk, ImageFate::Delete).await;
+            removed
+                .with_context(|| format!("remove {disk}, which the probe had made"))?;
+        }
+        probed
+    })?;
+    output.answer(&probed, |probed| show(probed, output))
+}
+
+/// What is read.
+struct Target {
+    disk: String,
+    /// Whether it was made for that.
+    ours: bool,
+}
+
+async fn target(
+    client: &Client,
+    datastore: &Datastore,
+    size: Bytes,
+) -> anyhow::Result<Target> {
+    let name = &datastore.name;
+    let is_shared =
+        matches!(datastore.kind, DatastoreKind::Directory | DatastoreKind::Array);
+    if !is_shared {
+        let found = client.disks().await?.into_iter().find(|it| it.datastore == *name);
+        let Some(found) = found else {
+            return Err(Failure {
+                code: ErrorCode::NotFound,
+                message: format!("datastore {name} has no disk that could be read"),
+                hint: format!("make one: `sterna disk create NAME --size … --on {name}`"),
+            }
+            .into());
+        };
+        return Ok(Target { disk: found.name, ours: false });
+    }
+    let disk = format!("probe-of-{name}");
+    if client.disks().await?.iter().any(|it| it.name == disk) {
+        return Err(Failure {
+            code: ErrorCode::Exists,
+            message: format!("there is a disk {disk}: {name} is being probed, or was"),
+            hint: format!(
+                "if it is not, remove what was left: `sterna disk remove {disk} \
+                 --delete-image`"
+            ),
+        }
+        .into());
+    }
+    let request = CreateDisk {
+        name: disk.clone(),
+        size: size.0,
+        datastore: name.clone(),
+        provision: Provision::Thin,
+    };
+    client.create_disk(&request).await?;
+    Ok(Target { disk, ours: true })
+}
+
+async fn probe(
+    client: &Client,
+    args: &ProbeArgs,
+    disk: &str,
+    ours: bool,
+    output: Output,
+) -> anyhow::Result<Probed> {
+    let uri = client.disk(disk).await?.uris.into_iter().next();
+    let uri = uri.with_context(|| format!("disk {disk} is not served"))?;
+    let writing =
+        if ours { args.size.0 as f64 / f64::from(WRITTEN) / WRITES } else { 0.0 };
+    let reading = STEP.as_secs_f64() * STEPS_MOST;
+    let looking = (SETTLES + BEFORE).as_secs_f64();
+    let screen = Screen::new(output, writing + looking + reading);
+    if ours {
+        screen.phase(0.0, "something to read is written");
+        write(&uri, args.size, writing, &screen).await?;
+    }
+    screen.phase(writing, "who else is there");
+    sleep(SETTLES + BEFORE).await;
+    let others = all(client, &args.name, BEFORE.as_secs_f64()).await?;
+    let mut probe = Probe::new(others);
+    let mut at = writing + looking;
+    let mut outstanding = probe.first();
+    let end = loop {
+        screen.phase(at, &format!("{outstanding} at a time"));
+        let step = load(client, args, &uri, outstanding).await?;
+        at += STEP.as_secs_f64();
+        screen.tick(at);
+        match probe.next(step) {
+            Next::Load(next) => outstanding = next,
+            Next::Done(end) => break end,
+        }
+    };
+    let (end, others_kept) = match end {
+        End::Peak => ("peak", None),
+        End::Deepest => ("deepest", None),
+        End::Others(kept) => ("others", Some(kept)),
+    };
+    let seen = probe.steps().iter().map(|step| ProbeStep {
+        outstanding: step.outstanding,
+        iops: step.iops,
+        response_us: step.response.0 as f64 / 1e3,
+        others_iops: step.others,
+    });
+    let found = ProbeFound { steps: seen.collect() };
+    let device = client.probed(&args.name, &found).await?;
+    Ok(Probed {
+        datastore: args.name.clone(),
+        length: args.length.0,
+        steps: found.steps,
+        end,
+        others_kept,
+        device,
+    })
+}
+
+/// Writes noise, as a device or file system could keep anything else from being read.
+async fn write(uri: &str, size: Bytes, due: f64, screen: &Screen) -> anyhow::Result<()> {
+    let profile = Profile {
+        order: Order::Sequential,
+        reads: 0,
+        lengths: Lengths::always(WRITTEN),
+        pace: Pace::Open { rate: WRITES },
+        flush_every: None,
+        bursts: None,
+        span: None,
+    };
+    let mut writer = Application::start(uri, &profile, SEED)?;
+    let mut written = 0;
+    for _ in 0..(due * PATIENCE / LOOK.as_secs_f64()).ceil() as u64 {
+        sleep(LOOK).await;
+        written += writer.take()?.write.bytes;
+        screen.tick(due * (written as f64 / size.0 as f64).min(1.0));
+        if written >= size.0 {
+            writer.stop()?;
+            return Ok(());
+        }
+    }
+    bail!("{} of {size} were written in {:.0} s", Bytes(written), due * PATIENCE)
+}
+
+/// One step.
+async fn load(
+    client: &Client,
+    args: &ProbeArgs,
+    uri: &str,
+    outstanding: u32,
+) -> anyhow::Result<Step> {
+    let profile = Profile {
+        order: Order::Random,
+        reads: 100,
+        lengths: Lengths::always(args.length.0 as u32),
+        pace: Pace::Closed { outstanding },
+        flush_every: None,
+        bursts: None,
+        span: None,
+    };
+    let mut reader = Application::start(uri, &profile, SEED + u64::from(outstanding))?;
+    sleep(Duration::from(STEP)).await;
+    let window = reader.take()?;
+    let all = all(client, &args.name, STEP.as_secs_f64()).await?;
+    reader.stop()?;
+    let own = window.iops();
+    let response = window.read.mean(window.read.response).unwrap_or(Nanos(0));
+    Ok(Step { outstanding, iops: own, response, others: (all - own).max(0.0) })
+}
+
+/// What a datastore does for everybody, in requests per second.
+async fn all(client: &Client, name: &str, window_s: f64) -> anyhow::Result<f64> {
+    let top = client.top(TopBy::Datastore, window_s).await?;
+    let row = top.rows.iter().find(|row| row.name == name);
+    Ok(row.map_or(0.0, |row| row.load.iops()))
+}
+
+fn interrupted(name: &str) -> Failure {
+    Failure {
+        code: ErrorCode::Interrupted,
+        message: format!("the probe of {name} was interrupted"),
+        hint: "what it had seen is not forgotten: `sterna top --by datastore`".into(),
+    }
+}
+
+fn show(probed: &Probed, output: Output) -> String {
+    let mut table = Table::new(&[
+        ("UNDER WAY", Column::Right),
+        ("IO/s", Column::Right),
+        ("RESPONSE", Column::Right),
+        ("OTHERS' IO/s", Column::Right),
+    ]);
+    for step in &probed.steps {
+        table.row(vec![
+            step.outstanding.to_string().into(),
+            iops(step.iops).into(),
+            response(Some(step.response_us)).into(),
+            iops(step.others_iops).into(),
+        ]);
+    }
+    let end = match (probed.end, probed.others_kept) {
+        (_, Some(kept)) => {
+            format!("It left off as others got {:.0}% of what they had.", kept * 100.0)
+        }
+        ("peak", None) => "More at a time bring hardly more.".into(),
+        _ => "Its limits were not reached.".into(),
+    };
+    format!("{}{end}\n{}\n", output.table(&table), device(probed))
+}
+
+/// The line, in words.
+fn device(probed: &Probed) -> String {
+    let name = &probed.datastore;
+    match &probed.device {
+        Device::Line { unloaded_us, slope_us, peak_iops, .. } => format!(
+            "{name}: {} for a request alone, {} more for each that is there; {} IO/s \
+             at most.",
+            response(Some(*unloaded_us)),
+            response(Some(*slope_us)),
+            iops(*peak_iops)
+        ),
+        Device::Flat { service_us, .. } => {
+            format!(
+                "{name}: {} for a request, whatever the load.",
+                response(Some(*service_us))
+            )
+        }
+        Device::TooFew { .. } | Device::NoVariation { .. } => {
+            format!("{name}: too little was seen to say what it can do.")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_probed_fits_on_a_screen() {
+        let probed = Probed {
+            datastore: "slow".into(),
+            length: 8192,
+            steps: vec![ProbeStep {
+                outstanding: 64,
+                iops: 1234.5,
+                response_us: 51_800.0,
+                others_iops: 17.0,
+            }],
+            end: "others",
+            others_kept: Some(0.71),
+            device: Device::Line {
+                unloaded_us: 4900.0,
+                slope_us: 720.0,
+                slope_error_us: 30.0,
+                peak_iops: 1388.0,
+                points: 28,
+                seen_from: 1.0,
+                seen_to: 64.0,
+            },
+        };
+        let text = show(&probed, Output::new(false));
+        for part in ["51.8 ms", "71% of what they had", "0.72 ms more", "1388 IO/s"] {
+            assert!(text.contains(part), "{part} in:\n{text}");
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn sizes_that_make_no_probe_are_refused() {
+        assert!(parse_probed("1M").is_err() && parse_probed("100001K").is_err());
+        assert_eq!(parse_probed("64M"), Ok(Bytes(64 << 20)));
+        assert!(parse_length("100").is_err() && parse_length("2M").is_err());
+        assert_eq!(parse_length("64K"), Ok(Bytes(64 << 10)));
+    }
+}

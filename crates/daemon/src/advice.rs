@@ -1,0 +1,317 @@
+//! What to do about disks and datastores: what `core` is told of them, and its findings in
+//! words, with commands.
+
+use std::collections::HashMap;
+
+use sterna_api::{Advice, AdviceKind, Advised, Nature, SeenDisk};
+use sterna_core::advise::{
+    self, About, Datastore, Disk, Facts, Finding, Requests, Way, advise,
+};
+use sterna_core::measure::{LqFit, Side, Summary};
+use sterna_core::{Bytes, Nanos};
+
+use crate::daemon::Daemon;
+use crate::error::{DaemonError, Result};
+use crate::policies::Book;
+use crate::shelf::Found;
+use crate::store::DiskRecord;
+
+/// The shortest window, in seconds: means of less are chance.
+const WINDOW_LEAST_S: f64 = 1.0;
+
+/// The longest: so much is kept.
+const WINDOW_MOST_S: f64 = 3600.0;
+
+/// The facts, and what they are of.
+struct Scene {
+    facts: Facts,
+    datastores: Vec<String>,
+    disks: Vec<DiskRecord>,
+    /// The classes of the disks, by their place.
+    classes: Vec<Option<String>>,
+}
+
+impl Daemon {
+    /// Advice about the disk or datastore of that name, or about all of them.
+    pub(crate) fn advise(&self, about: Option<&str>, window_s: f64) -> Result<Advised> {
+        if !(WINDOW_LEAST_S..=WINDOW_MOST_S).contains(&window_s) {
+            let message = format!("a window cannot have {window_s} s");
+            let hint = format!("it can have {WINDOW_LEAST_S} to {WINDOW_MOST_S} s");
+            return Err(DaemonError::invalid(message).hint(hint));
+        }
+        let scene = self.seen(Nanos((window_s * 1e9) as u64))?;
+        let asked = |at: About| about.is_none_or(|name| scene.name(at) == name);
+        let is_asked = |at: usize| {
+            let there = scene.facts.disks[at].datastore;
+            asked(About::Disk(at)) || asked(About::Datastore(there))
+        };
+        let places = 0..scene.facts.datastores.len();
+        let known = places.map(About::Datastore).chain(scene.all_disks());
+        if let Some(name) = about.filter(|_| !known.into_iter().any(asked)) {
+            let message = format!("there is no disk and no datastore {name}");
+            let hint = "see `sterna disk list` and `sterna datastore list`";
+            return Err(
+                DaemonError::new(sterna_api::ErrorCode::NotFound, message).hint(hint)
+            );
+        }
+        let found = advise(&scene.facts).into_iter();
+        let wanted = found.filter(|one| match one.about {
+            About::Disk(at) => is_asked(at),
+            datastore @ About::Datastore(_) => asked(datastore),
+        });
+        Ok(Advised {
+            window_s,
+            disks: (0..scene.disks.len())
+                .filter(|at| is_asked(*at))
+                .map(|at| scene.seen(at))
+                .collect(),
+            advice: wanted.map(|one| scene.in_words(one)).collect(),
+        })
+    }
+
+    /// What was measured of everything.
+    fn seen(&self, window: Nanos) -> Result<Scene> {
+        let (mut names, mut datastores) = (Vec::new(), Vec::new());
+        for (shelf, found) in self.look_at_shelves() {
+            datastores.push(self.seen_datastore(shelf.name(), &found, window));
+            names.push(shelf.name().to_owned());
+        }
+        let known: HashMap<&str, usize> =
+            names.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
+        let book = self.book();
+        let (mut records, mut disks, mut classes) = (Vec::new(), Vec::new(), Vec::new());
+        for record in self.store.disks()? {
+            let Some(at) = known.get(record.datastore.as_str()) else { continue };
+            disks.push(self.seen_disk(&record, *at, &book, window));
+            let class = book.class_of(record.id);
+            classes.push(class.map(|entry| entry.record.name.clone()));
+            records.push(record);
+        }
+        let facts = Facts { datastores, disks };
+        Ok(Scene { facts, datastores: names, disks: records, classes })
+    }
+
+    fn seen_datastore(&self, name: &str, found: &Found, window: Nanos) -> Datastore {
+        let space = found.as_ref().ok().filter(|space| space.capacity > 0);
+        let taken = space.map(|space| {
+            space.capacity.saturating_sub(space.free) as f64 / space.capacity as f64
+        });
+        Datastore {
+            taken,
+            device: self.samples.device(name).unwrap_or(LqFit::TooFew { points: 0 }),
+            iops: self.samples.of_datastore(name, window).iops(),
+        }
+    }
+
+    fn seen_disk(
+        &self,
+        record: &DiskRecord,
+        datastore: usize,
+        book: &Book,
+        window: Nanos,
+    ) -> Disk {
+        let summary = self.samples.of_disk(record.id, window);
+        // Of a disk that is not served nothing was seen.
+        let profile = self.engine.profile(record.id).ok();
+        let orders = profile.map_or([None; 2], |it| {
+            [it.read, it.write].map(|side| side.and_then(|it| it.pattern.in_order()))
+        });
+        let requests = |side: &Side, in_order| Requests {
+            iops: summary.per_second(side.operations as f64),
+            bytes_per_second: summary.per_second(side.bytes),
+            in_order,
+        };
+        let governed = book.class_of(record.id).is_some_and(|entry| {
+            !entry.policies.is_empty() || entry.record.reservation.is_some()
+        });
+        let Summary { queue, service, there, .. } = summary;
+        Disk {
+            datastore,
+            read: requests(&summary.read, orders[0]),
+            write: requests(&summary.write, orders[1]),
+            outstanding: summary.outstanding(),
+            queue,
+            service,
+            there,
+            way: if record.vhost_user.is_some() { Way::VhostUser } else { Way::Nbd },
+            governed,
+        }
+    }
+}
+
+impl Scene {
+    fn all_disks(&self) -> impl Iterator<Item = About> {
+        (0..self.disks.len()).map(About::Disk)
+    }
+
+    fn name(&self, about: About) -> &str {
+        match about {
+            About::Datastore(at) => &self.datastores[at],
+            About::Disk(at) => &self.disks[at].name,
+        }
+    }
+
+    fn seen(&self, at: usize) -> SeenDisk {
+        let disk = &self.facts.disks[at];
+        SeenDisk {
+            disk: self.disks[at].name.clone(),
+            datastore: self.datastores[disk.datastore].clone(),
+            nature: match advise::Nature::of(disk) {
+                advise::Nature::Idle => Nature::Idle,
+                advise::Nature::Random => Nature::Random,
+                advise::Nature::Log => Nature::Log,
+                advise::Nature::Stream => Nature::Stream,
+                advise::Nature::Mixed => Nature::Mixed,
+            },
+            iops: disk.iops(),
+            length: (disk.iops() > 0.0).then(|| disk.length()),
+            in_order: disk.in_order(),
+            there: disk.there,
+        }
+    }
+
+    fn in_words(&self, one: advise::Advice) -> Advice {
+        let name = self.name(one.about);
+        let about = match one.about {
+            About::Datastore(_) => format!("datastore {name}"),
+            About::Disk(_) => format!("disk {name}"),
+        };
+        let (kind, message, hint) = match one.about {
+            About::Datastore(at) => self.of_datastore(at, one.finding),
+            About::Disk(at) => self
+                .of_disk(at, one.finding)
+                .unwrap_or_else(|| self.of_its_move(at, one.finding)),
+        };
+        Advice { about, kind, message, hint }
+    }
+
+    fn of_datastore(&self, at: usize, finding: Finding) -> (AdviceKind, String, String) {
+        let name = &self.datastores[at];
+        match finding {
+            Finding::Full { taken } => (
+                AdviceKind::Full,
+                format!("{} of its room is taken", percent(taken)),
+                "`sterna storage-drs recommend` says which disks could leave it".into(),
+            ),
+            Finding::NearPeak { part, peak } => (
+                AdviceKind::NearPeak,
+                format!(
+                    "it does {} of the {peak:.0} requests a second that its device can: \
+                     the weakest link of whatever is moved from it or to it",
+                    percent(part)
+                ),
+                "`sterna storage-drs recommend` says which disks would be better off \
+                 elsewhere; move with --keep or --idle-only"
+                    .into(),
+            ),
+            _ => (
+                AdviceKind::Unmeasured,
+                "what its device can do was not seen yet".into(),
+                format!("`sterna datastore probe {name}` measures it"),
+            ),
+        }
+    }
+
+    /// What is wrong with a disk; nothing if the finding is of another kind.
+    fn of_disk(
+        &self,
+        at: usize,
+        finding: Finding,
+    ) -> Option<(AdviceKind, String, String)> {
+        let name = &self.disks[at].name;
+        let there = &self.datastores[self.facts.disks[at].datastore];
+        Some(match finding {
+            Finding::Queued { part } => (
+                AdviceKind::Queued,
+                format!("of its response time {} is waiting for a turn", percent(part)),
+                match &self.classes[at] {
+                    Some(class) => {
+                        format!("`sterna policy explain {class}` says what holds it")
+                    }
+                    None => format!(
+                        "`sterna top --by class` shows who else asks for something on \
+                         {there}"
+                    ),
+                },
+            ),
+            Finding::Narrow { outstanding } => (
+                AdviceKind::Narrow,
+                format!(
+                    "it has {outstanding:.1} requests under way, and QEMU's NBD client \
+                     lets 16 through"
+                ),
+                format!("`sterna disk attach {name} --vhost-user PATH` lets all through"),
+            ),
+            Finding::Broken { by } => (
+                AdviceKind::Broken,
+                format!(
+                    "its requests are in order, and those of {} on the same spindles \
+                     are not: each of those makes it seek",
+                    self.disks[by].name
+                ),
+                format!("give it a datastore of its own: `sterna migrate {name} --to …`"),
+            ),
+            Finding::Ungoverned { part, beside } => (
+                AdviceKind::Ungoverned,
+                format!(
+                    "it moves {} of the bytes on {there}, beside {}, and nothing holds it",
+                    percent(part),
+                    self.disks[beside].name
+                ),
+                "give it a class and a limit, for some hours if need be: `sterna class \
+                 create`, `sterna policy limit … --schedule …`; or the others a target: \
+                 `sterna policy cruise`"
+                    .into(),
+            ),
+            _ => return None,
+        })
+    }
+
+    /// How a disk is best moved.
+    fn of_its_move(&self, at: usize, finding: Finding) -> (AdviceKind, String, String) {
+        let name = &self.disks[at].name;
+        match finding {
+            Finding::MoveWhenQuiet { random, there, flash } => (
+                AdviceKind::MoveWhenQuiet,
+                format!(
+                    "{} of its requests go anywhere, and it asks for something {} of the \
+                     time: it and a copy are in each other's way",
+                    percent(random),
+                    percent(there)
+                ),
+                match flash {
+                    Some(flash) => format!(
+                        "move it when it is quiet, or under a promise; on flash it \
+                         notices least: `sterna migrate {name} --to {} --keep 97%`",
+                        self.datastores[flash]
+                    ),
+                    None => format!(
+                        "move it when it is quiet, or under a promise: `sterna migrate \
+                         {name} --to … --keep 97%`"
+                    ),
+                },
+            ),
+            Finding::MoveWithBound { length, response } => (
+                AdviceKind::MoveWithBound,
+                format!(
+                    "somebody waits for each of its requests ({}, {response})",
+                    Bytes(length as u64)
+                ),
+                format!(
+                    "say how long they may take meanwhile: `sterna migrate {name} --to … \
+                     --p99 …`"
+                ),
+            ),
+            Finding::MoveAnyTime { in_order } => (
+                AdviceKind::MoveAnyTime,
+                format!("{} of its requests are in order", percent(in_order)),
+                format!("it can be moved at any time: `sterna migrate {name} --to …`"),
+            ),
+            _ => unreachable!("{finding:?} is not about a move"),
+        }
+    }
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.0}%", part * 100.0)
+}
