@@ -4,7 +4,8 @@
 use serde_json::Value;
 use sterna_tests::clients::Fio;
 use sterna_tests::images::write_image;
-use sterna_tests::{MIB, Stage, programs};
+use sterna_tests::wait::seconds;
+use sterna_tests::{MIB, Stage, programs, until};
 
 /// A stage with a disk of 40 MiB and one of 8 MiB, full of data.
 fn stage() -> Stage {
@@ -86,7 +87,7 @@ fn a_full_datastore_is_relieved_and_then_rests() {
     let one = &moves[0];
     assert_eq!(
         (&one["disk"], &one["over"]),
-        (&"log".into(), &"space".into()),
+        (&"log".into(), &Value::from("space")),
         "{told:#}"
     );
     let started = daemon.json(&format!("storage-drs apply {ask}"));
@@ -103,7 +104,7 @@ fn a_full_datastore_is_relieved_and_then_rests() {
     let staying = told["staying"].as_array().expect("disks that stay");
     let log = staying.iter().find(|it| it["disk"] == "log").expect("log stays");
     let reason = log["reason"].as_str().expect("a reason");
-    assert!(reason.contains("has moved within the last 4 h"), "{reason}");
+    assert!(reason.contains("was moved within the last 4 h"), "{reason}");
 }
 
 #[test]
@@ -146,4 +147,166 @@ fn who_waits_long_should_go_where_that_is_shorter() {
     let told = daemon.json(&format!("storage-drs recommend {ask}"));
     assert_eq!(of(&told, "quick")["settling"], true, "{told:#}");
     assert_eq!(told["moves"], Value::from(vec![0; 0]), "{told:#}");
+}
+
+#[test]
+fn settings_survive_a_restart_and_are_what_is_asked_for() {
+    let mut stage = stage();
+    let set = "storage-drs set --automation full --latency 5ms --space 75% --window 10min \
+               --every 1h --p99 4ms";
+    let told = stage.daemon.json(set);
+    assert_eq!(told["automation"], "full", "{told:#}");
+    // What is left out stays.
+    stage.daemon.sterna("storage-drs set --latency 6ms").ok();
+    stage.daemon.kill();
+    stage.daemon.restart();
+    let daemon = &stage.daemon;
+    let told = daemon.json("storage-drs status");
+    let settings = &told["settings"];
+    assert_eq!(settings["automation"], "full", "{told:#}");
+    assert_eq!(settings["latency_us"], 6000, "{told:#}");
+    assert_eq!(settings["space"], 0.75, "{told:#}");
+    assert_eq!(
+        (&settings["window_s"], &settings["every_s"]),
+        (&600.0.into(), &3600.0.into())
+    );
+    assert_eq!(settings["guard"]["p99_us"], 4000, "{told:#}");
+    let asked = daemon.json("storage-drs recommend --latency 9ms")["asked"].clone();
+    assert_eq!((&asked["latency_us"], &asked["space"]), (&9000.into(), &0.75.into()));
+    let words = daemon.sterna("storage-drs status").ok().stdout;
+    for part in ["full: new disks are placed", "75% of the room, p95 6.0 ms", "p99 below"]
+    {
+        assert!(words.contains(part), "{part} in:\n{words}");
+    }
+    assert!(words.lines().all(|line| line.chars().count() <= 80), "{words}");
+    for wrong in ["--every 5s", "--every 2d", "--window 25h", "--automation on", ""] {
+        daemon.sterna(&format!("storage-drs set {wrong}")).is_usage_error();
+    }
+}
+
+#[test]
+fn by_itself_it_relieves_a_full_datastore_and_says_what_came_of_it() {
+    if !(programs::root() && programs::have(&["losetup", "mkfs.ext4"])) {
+        return;
+    }
+    let stage = Stage::new();
+    let daemon = &stage.daemon;
+    let full = stage.tiny_fs("full", 96 * MIB);
+    let _roomy = stage.tiny_fs("roomy", 512 * MIB);
+    daemon
+        .sterna("storage-drs set --space 70% --latency 60s --window 10s --every 10s")
+        .ok();
+    for (name, size) in [("db", 48), ("log", 16)] {
+        let image = full.dir().join(format!("{name}.raw"));
+        write_image(&image, size * MIB, size * MIB);
+        let image = image.display();
+        daemon.sterna(&format!("disk import {name} --on full {image}")).ok();
+    }
+    assert_eq!(daemon.json("migration list"), Value::from(vec![0; 0]));
+    daemon.sterna("storage-drs set --automation full").ok();
+    // Too full in two looks at room, some seconds apart.
+    let begun = until("a move that nobody asked for", seconds(40), || {
+        daemon.json("migration list")[0]["id"].as_u64()
+    });
+    let moved = daemon.completed(begun);
+    assert_eq!(moved["disk"], "log", "{moved:#}");
+    assert_eq!(moved["guard"]["asked"]["keep"], 0.97, "{moved:#}");
+    assert_eq!(moved["balanced"]["over"], "space", "{moved:#}");
+    let judged = until("what came of it", seconds(40), || {
+        let now = daemon.migration(begun);
+        (now["balanced"]["outcome"] != "waiting").then_some(now)
+    });
+    assert_eq!(judged["balanced"]["outcome"], "paid", "{judged:#}");
+    let words = daemon.sterna(&format!("migration show {begun}")).ok().stdout;
+    for part in ["Storage DRS, for space", "it has paid", "taken: source "] {
+        assert!(words.contains(part), "{part} in:\n{words}");
+    }
+    let words = daemon.sterna("storage-drs status").ok().stdout;
+    for part in ["1 of 1 move", "paid", "within its bounds"] {
+        assert!(words.contains(part), "{part} in:\n{words}");
+    }
+    // It rests, and nothing else moves.
+    let told = daemon.json("storage-drs recommend --space 1%");
+    let staying = told["staying"].as_array().expect("disks that stay");
+    let log = staying.iter().find(|it| it["disk"] == "log").expect("log stays");
+    let reason = log["reason"].as_str().expect("a reason");
+    assert!(reason.contains("has moved within the last 4 h"), "{reason}");
+    let all = daemon.json("migration list");
+    assert_eq!(all.as_array().map(Vec::len), Some(1), "{all:#}");
+}
+
+#[test]
+fn rules_are_a_reason_to_move_and_a_reason_to_stay() {
+    let stage = stage();
+    let daemon = &stage.daemon;
+    daemon.sterna("storage-drs set --space 100% --latency 60s").ok();
+    let made = daemon.sterna("storage-drs rule apart pair db log").ok().stdout;
+    assert!(made.contains("Rule pair: db, log must be apart."), "{made}");
+    assert!(made.contains("does not hold now"), "{made}");
+    let told = daemon.json("storage-drs recommend");
+    let moves = told["moves"].as_array().expect("moves");
+    assert_eq!(moves.len(), 1, "{told:#}");
+    let one = &moves[0];
+    assert_eq!(
+        (&one["disk"], &one["to"], &one["rule"], &one["priority"]),
+        (&"log".into(), &"there".into(), &"pair".into(), &1.into()),
+        "{told:#}"
+    );
+    let words = daemon.sterna("storage-drs status").ok().stdout;
+    assert!(words.contains("broken rules  pair"), "{words}");
+    let started = daemon.json("storage-drs apply");
+    daemon.completed(started[0]["id"].as_u64().expect("a number"));
+    let rules = daemon.json("storage-drs rule list");
+    assert_eq!((&rules[0]["name"], &rules[0]["broken"]), (&"pair".into(), &false.into()));
+    // Rules that cannot both hold are refused.
+    let against = daemon.sterna("storage-drs rule together all db log");
+    against.fails_with(&["cannot be apart, as rule pair wants", "rule remove"]);
+    daemon
+        .sterna("storage-drs rule together pair db log")
+        .fails_with(&["there is a rule pair already"]);
+    daemon
+        .sterna("storage-drs rule apart new db nothing")
+        .fails_with(&["there is no disk nothing"]);
+    daemon.sterna("storage-drs rule apart new db db").fails_with(&["twice"]);
+    daemon.sterna("storage-drs rule apart new db").is_usage_error();
+    daemon.sterna("storage-drs rule remove pair").ok();
+    daemon.sterna("storage-drs rule remove pair").fails_with(&["there is no rule pair"]);
+    let made = daemon.sterna("storage-drs rule together all db log --should").ok().stdout;
+    assert!(made.contains("nothing moves for it alone"), "{made}");
+    assert_eq!(daemon.json("storage-drs recommend")["moves"], Value::from(vec![0; 0]));
+    // A disk that goes leaves its rules.
+    daemon.sterna("disk remove log --delete-image").ok();
+    assert_eq!(daemon.json("storage-drs rule list")[0]["disks"], Value::from(vec!["db"]));
+}
+
+#[test]
+fn a_new_disk_goes_where_there_is_room_and_says_why() {
+    let stage = Stage::new();
+    let daemon = &stage.daemon;
+    daemon.sterna("storage-drs set --space 100%").ok();
+    let made = daemon.json("disk create first --size 64M");
+    let first = made["datastore"].as_str().expect("a datastore").to_owned();
+    assert!(["here", "there"].contains(&first.as_str()), "{made:#}");
+    let others = made["chosen"]["others"].as_array().expect("the others");
+    assert_eq!(others.len(), 1, "{made:#}");
+    // What the first one may come to take counts.
+    let made = daemon.json("disk create second --size 64M");
+    assert_ne!(made["datastore"], Value::from(first), "{made:#}");
+    let words = daemon.sterna("disk create third --size 64M").ok().stdout;
+    assert!(
+        words.contains("chosen ") && words.contains("taken with all of it"),
+        "{words}"
+    );
+    assert!(words.lines().all(|line| line.chars().count() <= 80), "{words}");
+    let named = daemon.json("disk create fourth --size 64M --on there");
+    assert_eq!((&named["datastore"], &named["chosen"]), (&"there".into(), &Value::Null));
+    daemon
+        .sterna("disk create large --size 900T")
+        .fails_with(&["no datastore should take the disk", "too full"]);
+    daemon.sterna("storage-drs set --automation manual").ok();
+    daemon
+        .sterna("disk create fifth --size 64M")
+        .fails_with(&["Storage DRS is told to choose none", "--on "]);
+    let words = daemon.sterna("storage-drs status").ok().stdout;
+    assert!(words.contains("nothing by itself"), "{words}");
 }

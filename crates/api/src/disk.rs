@@ -136,11 +136,41 @@ pub struct CreateDisk {
     pub name: String,
     /// Its size, a multiple of 512.
     pub size: u64,
-    /// The datastore to put it on.
-    pub datastore: String,
+    /// The datastore to put it on; if left out, Storage DRS chooses one.
+    #[serde(default)]
+    pub datastore: Option<String>,
     /// How much room to take at once.
     #[serde(default)]
     pub provision: Provision,
+}
+
+/// A datastore that was not chosen for a new disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PassedOver {
+    /// Its name.
+    pub datastore: String,
+    /// Why not.
+    pub reason: String,
+}
+
+/// The datastore that was chosen for a new disk, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ChosenDatastore {
+    /// Why it was.
+    pub reason: String,
+    /// The others, and why not.
+    pub others: Vec<PassedOver>,
+}
+
+/// A disk that was created.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CreatedDisk {
+    /// What it is.
+    #[serde(flatten)]
+    pub disk: Disk,
+    /// Why it is on its datastore; absent if that was asked for.
+    #[serde(default)]
+    pub chosen: Option<ChosenDatastore>,
 }
 
 /// Asks that a raw image that exists becomes a disk, in place.

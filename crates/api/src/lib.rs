@@ -38,8 +38,8 @@ pub use class::{
 pub use client::{Client, ClientError};
 pub use datastore::{AddDatastore, Datastore, DatastoreKind, ProbeFound, ProbeStep};
 pub use disk::{
-    AttachDisk, CreateDisk, Disk, DiskActivity, ImageFate, ImportDisk, Provision,
-    RemovedDisk,
+    AttachDisk, ChosenDatastore, CreateDisk, CreatedDisk, Disk, DiskActivity, ImageFate,
+    ImportDisk, PassedOver, Provision, RemovedDisk,
 };
 pub use error::{ErrorBody, ErrorCode};
 pub use figures::{Application, Figures};
@@ -59,8 +59,10 @@ pub use recovery::{FoundImage, ImageRole, RecoverDisks, Recovery, Sidecar};
 pub use stats::{Bucket, DiskStats, Pattern, RequestStats, Times};
 pub use status::{Counts, Io, Status, Warning};
 pub use storage_drs::{
-    AskStorageDrs, DatastoreLoad, JudgedDatastore, OverBound, Recommendations,
-    RecommendedMove, StayingDisk,
+    AskStorageDrs, Automation, Balanced, BalancedOutcome, BalancedScene, BalancedScores,
+    ChangeStorageDrs, CreateStorageRule, DatastoreLoad, Fared, JudgedDatastore,
+    OverBound, Recommendations, RecommendedMove, RuleStrength, RuleWish, StayingDisk,
+    StorageDrs, StorageDrsBounds, StorageDrsRun, StorageDrsSettings, StorageRule,
 };
 pub use top::{Device, Load, NO_CLASS, SideLoad, Top, TopBy, TopRow};
 pub use vm::{

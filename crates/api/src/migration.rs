@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Application, AskGuard, Guarding, Predicted, Provision};
+use crate::{Application, AskGuard, Balanced, Guarding, Predicted, Provision};
 
 /// Where a migration is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -141,6 +141,10 @@ pub struct Migration {
     /// What it was predicted to take when it began; absent where nobody could know.
     #[serde(default)]
     pub predicted: Option<Predicted>,
+    /// What Storage DRS promised of it, and what came of that; absent if somebody else
+    /// asked for it.
+    #[serde(default)]
+    pub balanced: Option<Balanced>,
     /// How far it is; absent where nothing is known (yet).
     pub progress: Option<Progress>,
     /// What the application notices.

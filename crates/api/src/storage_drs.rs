@@ -1,29 +1,46 @@
 //! Storage DRS: which disks should be elsewhere, and why others stay.
+//!
+//! What it is told to do is in `settings`, what came of its moves in `balanced`.
+
+mod balanced;
+mod rule;
+mod settings;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::Predicted;
+pub use self::balanced::{
+    Balanced, BalancedOutcome, BalancedScene, BalancedScores, Fared,
+};
+pub use self::rule::{CreateStorageRule, RuleStrength, RuleWish, StorageRule};
+pub use self::settings::{Automation, ChangeStorageDrs, StorageDrsSettings};
+use crate::{Migration, Predicted};
 
-/// Asks what should move.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+/// Asks what should move. What is left out is as the settings say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AskStorageDrs {
-    /// Loads and response times are those of the last so many seconds, 10 to 3600.
-    pub window_s: f64,
+    /// Loads and response times are those of the last so many seconds, 10 to 86400.
+    pub window_s: Option<f64>,
     /// The part of a datastore's room that may be taken, above 0 and at most 1.
+    pub space: Option<f64>,
+    /// The 95th percentile of its response times may be so long, in microseconds.
+    pub latency_us: Option<u64>,
+    /// The most moves that are recommended, 1 to 100.
+    pub moves: Option<u64>,
+}
+
+/// What datastores are judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct StorageDrsBounds {
+    /// Loads and response times are those of the last so many seconds.
+    pub window_s: f64,
+    /// The part of a datastore's room that may be taken.
     pub space: f64,
     /// The 95th percentile of its response times may be so long, in microseconds.
     pub latency_us: u64,
-    /// The most moves that are recommended, 1 to 100.
+    /// The most moves that are recommended.
     pub moves: u64,
-}
-
-impl Default for AskStorageDrs {
-    /// The last hour, 80 %, 15 ms, ten moves.
-    fn default() -> AskStorageDrs {
-        AskStorageDrs { window_s: 3600.0, space: 0.8, latency_us: 15_000, moves: 10 }
-    }
 }
 
 /// Which bound a datastore is over.
@@ -70,10 +87,14 @@ pub struct RecommendedMove {
     pub from: String,
     /// The one that it should go to.
     pub to: String,
-    /// What the datastore that it leaves is over.
-    pub over: OverBound,
+    /// What the datastore that it leaves is over; absent if it moves for a rule.
+    pub over: Option<OverBound>,
+    /// The rule that is broken; absent if it moves for a bound.
+    pub rule: Option<String>,
     /// How much it matters: 1 is the most, 5 the least.
     pub priority: u8,
+    /// Its step: moves of one step are of disks that must be together.
+    pub step: u64,
     /// Bytes to copy.
     pub bytes: u64,
     /// What that will take; absent where nobody can know.
@@ -85,15 +106,17 @@ pub struct RecommendedMove {
     pub destination: [DatastoreLoad; 2],
 }
 
-/// A disk that stays on a datastore that is over a bound.
+/// A disk that stays on a datastore that is over a bound, or where it breaks a rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StayingDisk {
     /// The disk.
     pub disk: String,
     /// Where it is.
     pub datastore: String,
-    /// What that is over.
-    pub over: OverBound,
+    /// What that is over; absent if it is a rule that is broken.
+    pub over: Option<OverBound>,
+    /// The rule that is broken; absent if it is a bound that is exceeded.
+    pub rule: Option<String>,
     /// The datastore that came nearest to taking it; absent if none did.
     pub to: Option<String>,
     /// Why it stays.
@@ -103,12 +126,51 @@ pub struct StayingDisk {
 /// What should move, and what should not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Recommendations {
-    /// What was asked for.
-    pub asked: AskStorageDrs,
+    /// What datastores were judged by.
+    pub asked: StorageDrsBounds,
     /// All datastores.
     pub datastores: Vec<JudgedDatastore>,
     /// Moves, in the order in which they should be made.
     pub moves: Vec<RecommendedMove>,
-    /// Disks that stay on datastores that are over a bound even then.
+    /// Disks that stay on datastores that are over a bound even then, or break rules.
     pub staying: Vec<StayingDisk>,
+}
+
+/// What Storage DRS did when it last acted by itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct StorageDrsRun {
+    /// When (seconds since 1970).
+    pub at: u64,
+    /// The datastores that had been over a bound for long enough.
+    pub held: Vec<String>,
+    /// How many moves would have done good.
+    pub recommended: u64,
+    /// The migrations that it has begun.
+    pub begun: Vec<u64>,
+    /// What could not be begun, and why.
+    pub failed: Vec<String>,
+    /// Disks that stay.
+    pub staying: u64,
+}
+
+/// Storage DRS in one page.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct StorageDrs {
+    /// What it is told to do.
+    pub settings: StorageDrsSettings,
+    /// All datastores, against their bounds.
+    pub datastores: Vec<JudgedDatastore>,
+    /// Rules that must hold and do not.
+    pub broken: Vec<String>,
+    /// When it acts next, unless something is too full before (seconds since 1970);
+    /// absent while it does nothing by itself.
+    pub next: Option<u64>,
+    /// What it did when it last acted; absent before it has, since the daemon's start.
+    pub last: Option<StorageDrsRun>,
+    /// Its moves that are under way.
+    pub moves: Vec<Migration>,
+    /// Its last moves that have ended, the latest first.
+    pub ended: Vec<Migration>,
+    /// Whether its moves have paid.
+    pub scores: BalancedScores,
 }

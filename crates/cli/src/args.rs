@@ -39,6 +39,7 @@ Examples:
   sterna policy limit migration 50M --schedule \"Mon-Fri 08:00-18:00\"
   sterna policy cruise oltp 1000iops --tolerance 10%
   sterna storage-drs recommend --space 75%
+  sterna storage-drs set --automation full
   sterna top --by class";
 
 /// What the exit codes say.
@@ -227,6 +228,15 @@ mod tests {
             "sterna storage-drs recommend",
             "sterna storage-drs recommend --space 75% --latency 5ms --window 600s",
             "sterna storage-drs apply --moves 2 --keep 97%",
+            "sterna storage-drs status --json",
+            "sterna storage-drs set --automation full --every 1h --keep 95%",
+            "sterna storage-drs set --latency 5ms --space 75% --window 10min",
+            "sterna storage-drs set --no-guard",
+            "sterna storage-drs rule together db-and-log db log",
+            "sterna storage-drs rule apart replicas a b c --should",
+            "sterna storage-drs rule list",
+            "sterna storage-drs rule remove replicas",
+            "sterna disk create a --size 10G",
         ] {
             if let Err(error) = parse(line) {
                 panic!("{line}: {error}");
@@ -373,6 +383,12 @@ mod tests {
             "sterna policy queue-depth oltp 0",
             "sterna policy queue-depth oltp 65536",
             "sterna policy show oltp",
+            "sterna storage-drs set",
+            "sterna storage-drs set --automation sometimes",
+            "sterna storage-drs set --no-guard --keep 97%",
+            "sterna storage-drs set --every 1s",
+            "sterna storage-drs rule apart pair a",
+            "sterna storage-drs rule",
             "sterna vm add web",
             "sterna vm add web --qmp /q --libvirt qemu:///system",
             "sterna vm add web --qmp /q domain",

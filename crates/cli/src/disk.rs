@@ -4,19 +4,19 @@ use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
 use sterna_api::{
-    AttachDisk, CreateDisk, Disk, DiskActivity, ErrorCode, ImageFate, ImportDisk,
-    Provision, RecoverDisks, RemovedDisk,
+    AttachDisk, CreateDisk, CreatedDisk, Disk, DiskActivity, ErrorCode, ImageFate,
+    ImportDisk, Provision, RecoverDisks, RemovedDisk,
 };
 use sterna_core::Bytes;
 
 use crate::args::NameArg;
 use crate::connect::{Failure, Link};
 use crate::format::{bytes, count, iops, rate, response};
-use crate::output::Output;
+use crate::output::{Output, WIDTH};
 use crate::qemu;
 use crate::recovery;
 use crate::stats;
-use crate::table::{Cell, Column, Pairs, Style, Table};
+use crate::table::{Cell, Column, Pairs, Style, Table, wrap};
 use crate::terms::held;
 
 #[derive(Debug, Subcommand)]
@@ -28,9 +28,9 @@ pub(crate) enum DiskCommand {
         /// Its size (10G, 512M); a multiple of 512 bytes
         #[arg(long)]
         size: Bytes,
-        /// The datastore to put it on
+        /// The datastore to put it on; if left out, Storage DRS chooses one
         #[arg(long, value_name = "DATASTORE")]
-        on: String,
+        on: Option<String>,
         /// How much room to take at once
         #[arg(long, value_enum, default_value_t)]
         provision: ProvisionArg,
@@ -153,7 +153,7 @@ pub(crate) fn run(
             };
             let disk =
                 link.ask(async |client| Ok(client.create_disk(&request).await?))?;
-            output.answer(&disk, |disk| made("created", disk))
+            output.answer(&disk, created)
         }
         DiskCommand::Import { name, on, file } => {
             let request = ImportDisk { name, datastore: on, file: found(file) };
@@ -257,6 +257,22 @@ fn made(how: &str, disk: &Disk) -> String {
     text
 }
 
+/// What was created, and why it is where it is.
+fn created(one: &CreatedDisk) -> String {
+    let mut text = made("created", &one.disk);
+    let Some(chosen) = &one.chosen else { return text };
+    let mut say = |name: &str, reason: &str| {
+        let line = format!("{name}: {reason}");
+        for (at, line) in wrap(&line, WIDTH - 4).iter().enumerate() {
+            let indent = if at == 0 { "  " } else { "    " };
+            text.push_str(&format!("{indent}{line}\n"));
+        }
+    };
+    say(&format!("chosen {}", one.disk.datastore), &chosen.reason);
+    chosen.others.iter().for_each(|other| say(&other.datastore, &other.reason));
+    text
+}
+
 fn removed(gone: &RemovedDisk) -> String {
     let Disk { name, image, .. } = &gone.disk;
     let became = if gone.image_kept { "kept" } else { "removed" };
@@ -273,9 +289,7 @@ fn state(disk: &Disk) -> Cell {
 
 fn list(all: &[Disk], output: Output) -> String {
     if all.is_empty() {
-        return "No disks yet. Create one: sterna disk create NAME --size 10G --on \
-                DATASTORE"
-            .into();
+        return "No disks yet. Create one: sterna disk create NAME --size 10G".into();
     }
     let mut table = Table::new(&[
         ("NAME", Column::Flexible),

@@ -28,6 +28,8 @@ enum Kind {
     DiskOrDatastore,
     Class,
     Policy,
+    /// A rule of Storage DRS.
+    StorageRule,
     Vm,
     /// A disk of a virtual machine, which the values before it name.
     Device,
@@ -102,6 +104,7 @@ async fn ask(
         }
         Kind::Class => all(client.classes().await?, |one| one.name),
         Kind::Policy => all(client.policies().await?, |one| one.id.to_string()),
+        Kind::StorageRule => all(client.storage_rules().await?, |one| one.name),
         Kind::Vm => all(client.vms().await?, |one| one.name),
         Kind::Device => match values.first() {
             Some(vm) => all(client.vm(vm).await?.disks, |one| one.device),
@@ -132,6 +135,8 @@ fn kind(path: &[String], arg: &Arg) -> Option<Kind> {
         (["datastore", _], "name") => Some(Kind::Datastore),
         (["class", _], "name") | (["policy", _], "class") => Some(Kind::Class),
         (["policy", _], "id") => Some(Kind::Policy),
+        (["storage-drs", "rule", _], "disks") => Some(Kind::Disk),
+        (["storage-drs", "rule", "remove"], "name") => Some(Kind::StorageRule),
         (["vm", _], "name") => Some(Kind::Vm),
         (["vm", _], "device") => Some(Kind::Device),
         (["migration", "show"], "id") => Some(Kind::Migration),
@@ -272,6 +277,8 @@ mod tests {
             ("vm move ", Kind::Vm),
             ("vm move web ", Kind::Device),
             ("vm adopt web vda --on ", Kind::Datastore),
+            ("storage-drs rule apart pair a ", Kind::Disk),
+            ("storage-drs rule remove ", Kind::StorageRule),
         ] {
             let found = of(line).unwrap_or_else(|| panic!("{line}: nothing"));
             assert_eq!((found.kind, found.begun.as_str()), (kind, ""), "{line}");
@@ -294,6 +301,7 @@ mod tests {
             "datastore add ",
             "class create ",
             "vm add ",
+            "storage-drs rule together ",
             "vm adopt web vda --name ",
             "vm release web vda --to ",
             "migrate db ",

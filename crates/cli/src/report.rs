@@ -9,6 +9,7 @@ use crate::format::{bytes, count, iops, moment, moment_ago, rate, response, span
 use crate::guard;
 use crate::output::Output;
 use crate::predict;
+use crate::storage_drs::add_balanced;
 use crate::table::{Cell, Pairs, Style};
 
 /// A state in its colour.
@@ -52,6 +53,9 @@ pub(crate) fn show(one: &Migration, output: Output) -> String {
         add_report(&mut pairs, report, one.size);
     }
     add_application(&mut pairs, &one.application, one.state.ended());
+    if let Some(balanced) = &one.balanced {
+        add_balanced(&mut pairs, balanced);
+    }
     output.pairs(&pairs)
 }
 
@@ -229,6 +233,7 @@ pub(crate) fn sample(state: MigrationState) -> Migration {
         started: 0,
         ended: state.ended().then_some(47),
         predicted: None,
+        balanced: None,
         progress: None,
         application: Application::default(),
         report: None,

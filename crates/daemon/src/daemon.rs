@@ -25,6 +25,7 @@ use crate::policies::Service;
 use crate::samples::Samples;
 use crate::shelf::Shelf;
 use crate::sockets::Bound;
+use crate::storage_drs::Balancer;
 use crate::store::Store;
 use crate::vms::Vms;
 
@@ -98,6 +99,7 @@ pub(crate) struct Daemon {
     pub(crate) jobs: Mutex<HashMap<u64, Arc<Job>>>,
     pub(crate) service: Service,
     pub(crate) vms: Vms,
+    pub(crate) balancer: Balancer,
 }
 
 /// A mutex's content. What is behind our mutexes is whole between any two
@@ -129,6 +131,7 @@ impl Daemon {
             jobs: Mutex::default(),
             service: Service::default(),
             vms: Vms::new(),
+            balancer: Balancer::default(),
         }
     }
 

@@ -5,7 +5,7 @@
 //! its sidecar names. It goes in the opposite order
 //! (`removals`), for the same reason.
 
-use sterna_api::{CreateDisk, Disk, DiskActivity, Provision};
+use sterna_api::{CreateDisk, CreatedDisk, Disk, DiskActivity, Provision};
 use sterna_engine::datastore::{self, Datastore, Location};
 use sterna_engine::sidecar::{Identity, Role};
 use sterna_engine::{DiskId, DiskSpec, ImageSpec};
@@ -64,12 +64,20 @@ impl Daemon {
     }
 
     /// Creates an empty disk and serves it.
-    pub(crate) fn create_disk(&self, request: &CreateDisk) -> Result<Disk> {
+    pub(crate) fn create_disk(&self, request: &CreateDisk) -> Result<CreatedDisk> {
         let CreateDisk { name, size, datastore, provision: wanted } = request;
         check_name("disk", name)?;
         check_size(*size)?;
-        let _claims = self.claim_new(name, datastore)?;
-        self.make_disk(new_record(name, *size, datastore, *wanted)?, Role::Active)
+        let (datastore, chosen) = match datastore {
+            Some(datastore) => (datastore.clone(), None),
+            None => {
+                let (datastore, chosen) = self.choose_datastore(*size)?;
+                (datastore, Some(chosen))
+            }
+        };
+        let _claims = self.claim_new(name, &datastore)?;
+        let record = new_record(name, *size, &datastore, *wanted)?;
+        Ok(CreatedDisk { disk: self.make_disk(record, Role::Active)?, chosen })
     }
 
     /// Makes a new disk's image, which calls itself so, and serves the disk.

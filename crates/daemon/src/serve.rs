@@ -19,7 +19,7 @@ use crate::lock::StateLock;
 use crate::settings::Settings;
 use crate::sockets::{self, Bound, Inherited, NbdSocket};
 use crate::store::Store;
-use crate::{boot, hours, http, jobs, keeper, policies, samples};
+use crate::{boot, hours, http, jobs, keeper, policies, samples, storage_drs};
 
 /// How long requests of the API may take to end when the daemon stops.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
@@ -86,6 +86,7 @@ impl Running {
         // Whoever comes in finds it in force.
         daemon.reload()?;
         daemon.switch_policies();
+        daemon.load_balancer()?;
         daemon.bring_all_up()?;
         daemon.gate.open(|migration| daemon.map_path(migration))?;
         for socket in nbd {
@@ -104,6 +105,7 @@ impl Running {
             .and_then(|()| hours::start(&daemon))
             .and_then(|()| policies::start(&daemon))
             .and_then(|()| jobs::start_guards(&daemon))
+            .and_then(|()| storage_drs::start(&daemon))
             .map_err(|error| {
                 DaemonError::internal(format!("cannot start a thread: {error}"))
             })?;

@@ -21,7 +21,7 @@ fn code<T: std::fmt::Debug>(answer: Result<T, ClientError>) -> ErrorCode {
 }
 
 fn disk(name: &str, size: u64) -> CreateDisk {
-    let (name, datastore) = (name.to_owned(), "fast".to_owned());
+    let (name, datastore) = (name.to_owned(), Some("fast".to_owned()));
     CreateDisk { name, size, datastore, provision: Provision::Thin }
 }
 
@@ -29,6 +29,8 @@ fn disk(name: &str, size: u64) -> CreateDisk {
 async fn a_disk_comes_to_be_is_seen_and_goes() {
     let site = Site::with_datastores().await;
     let made = site.client().create_disk(&disk("db", MIB)).await.unwrap();
+    assert!(made.chosen.is_none());
+    let made = made.disk;
     assert!(made.served && made.generation == 1 && made.uris.len() == 1);
     assert!(site.fast("db.raw").exists() && site.fast("db.raw.sterna").exists());
     assert_eq!(site.client().disks().await.unwrap().len(), 1);
@@ -50,7 +52,7 @@ async fn bad_input_is_refused_and_changes_nothing() {
     assert_eq!(create("odd", 1000).await, ErrorCode::Invalid);
     assert_eq!(create("no/name", MIB).await, ErrorCode::Invalid);
     assert_eq!(create("db", MIB).await, ErrorCode::Exists);
-    let nowhere = CreateDisk { datastore: "nowhere".into(), ..disk("x", MIB) };
+    let nowhere = CreateDisk { datastore: Some("nowhere".into()), ..disk("x", MIB) };
     assert_eq!(code(client.create_disk(&nowhere).await), ErrorCode::NotFound);
     let too_large = CreateDisk { provision: Provision::Thick, ..disk("x", 1 << 50) };
     assert_eq!(code(client.create_disk(&too_large).await), ErrorCode::NoSpace);

@@ -31,7 +31,7 @@ fn limit(rate: u64) -> Aim {
 
 async fn with_disk(name: &str) -> Site {
     let site = Site::with_datastores().await;
-    let (name, datastore) = (name.into(), "fast".into());
+    let (name, datastore) = (name.into(), Some("fast".into()));
     let disk = CreateDisk { name, size: MIB, datastore, provision: Provision::Thin };
     site.client().create_disk(&disk).await.unwrap();
     site

@@ -39,7 +39,14 @@ pub enum Load {
         /// Requests per second, above zero.
         rate: f64,
     },
-    /// The same, at a rate that goes up and down.
+    /// The same, with so many in flight at most: who would come then goes away.
+    Bounded {
+        /// Requests per second, above zero.
+        rate: f64,
+        /// Requests in flight.
+        outstanding: u32,
+    },
+    /// As many as come, at a rate that goes up and down.
     Sine {
         /// Requests per second on average, above zero.
         mean: f64,
@@ -139,13 +146,14 @@ impl Worker {
             Load::Bursts { .. } => {
                 Doing { requests: self.missing(now), again: Some(self.next_burst(now)) }
             }
-            Load::Open { rate } => self.open(now, rate, 1.0),
+            Load::Open { rate } => self.open(now, rate, 1.0, OPEN_MAX),
+            Load::Bounded { rate, outstanding } => self.open(now, rate, 1.0, outstanding),
             Load::Sine { mean, swing, period } => {
                 // Thinning (Lewis and Shedler 1979): as many as at the peak, of which
                 // some do not happen.
                 let peak = mean * (1.0 + swing);
                 let here = mean * (1.0 + swing * dice::wave(now, period));
-                self.open(now, peak, here / peak)
+                self.open(now, peak, here / peak, OPEN_MAX)
             }
         }
     }
@@ -179,7 +187,7 @@ impl Worker {
                 let since = now.since(self.client.from).0 % on.plus(off).0.max(1);
                 if since.cmp(&on.0) == Ordering::Less { outstanding } else { 0 }
             }
-            Load::Open { .. } | Load::Sine { .. } => 0,
+            Load::Open { .. } | Load::Bounded { .. } | Load::Sine { .. } => 0,
         };
         let asks = now >= self.client.from && now < self.client.until;
         if asks { outstanding.saturating_sub(self.in_flight) } else { 0 }
@@ -193,11 +201,12 @@ impl Worker {
         self.client.from.plus(Nanos(turns.saturating_mul(turn)))
     }
 
-    /// One request with this probability, and the next at its time.
-    fn open(&mut self, now: Nanos, rate: f64, probability: f64) -> Doing {
+    /// One request with this probability, unless so many are in flight; and the next at
+    /// its time.
+    fn open(&mut self, now: Nanos, rate: f64, probability: f64, most: u32) -> Doing {
         let again = Some(now.plus(dice::interval(&mut self.random, rate)));
         let comes = dice::part(&mut self.random) < probability;
-        if comes && self.in_flight >= OPEN_MAX {
+        if comes && self.in_flight >= most {
             self.refused += 1;
             return Doing { requests: 0, again };
         }

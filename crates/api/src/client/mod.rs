@@ -8,10 +8,12 @@ use hyper::Method;
 
 use crate::{
     AddDatastore, AddVm, AdoptVmDisk, Advised, AskGuard, AskStorageDrs, AttachDisk,
-    ChangeClass, Class, CreateClass, CreateDisk, CreatePolicy, Datastore, Device, Disk,
-    DiskStats, Explanation, ImageFate, ImportDisk, Migration, MoveVmDisk, Policy,
-    Predict, Prediction, ProbeFound, Recommendations, RecoverDisks, Recovery,
-    ReleaseVmDisk, RemovedDisk, SetRate, StartMigration, Status, Top, TopBy, Vm,
+    ChangeClass, ChangeStorageDrs, Class, CreateClass, CreateDisk, CreatePolicy,
+    CreateStorageRule, CreatedDisk, Datastore, Device, Disk, DiskStats, Explanation,
+    ImageFate, ImportDisk, Migration, MoveVmDisk, Policy, Predict, Prediction,
+    ProbeFound, Recommendations, RecoverDisks, Recovery, ReleaseVmDisk, RemovedDisk,
+    SetRate, StartMigration, Status, StorageDrs, StorageDrsSettings, StorageRule, Top,
+    TopBy, Vm,
 };
 
 pub use call::ClientError;
@@ -104,7 +106,10 @@ impl Client {
     }
 
     /// Creates an empty disk.
-    pub async fn create_disk(&self, request: &CreateDisk) -> Result<Disk, ClientError> {
+    pub async fn create_disk(
+        &self,
+        request: &CreateDisk,
+    ) -> Result<CreatedDisk, ClientError> {
         self.call(Method::POST, "/v1/disks", request).await
     }
 
@@ -284,6 +289,40 @@ impl Client {
         asked: &AskStorageDrs,
     ) -> Result<Recommendations, ClientError> {
         self.call(Method::POST, "/v1/storage-drs/recommendations", asked).await
+    }
+
+    /// Storage DRS in one page.
+    pub async fn storage_drs(&self) -> Result<StorageDrs, ClientError> {
+        self.get("/v1/storage-drs").await
+    }
+
+    /// Changes its settings; answers with what they are then.
+    pub async fn change_storage_drs(
+        &self,
+        change: &ChangeStorageDrs,
+    ) -> Result<StorageDrsSettings, ClientError> {
+        self.call(Method::PATCH, "/v1/storage-drs", change).await
+    }
+
+    /// The rules of Storage DRS.
+    pub async fn storage_rules(&self) -> Result<Vec<StorageRule>, ClientError> {
+        self.get("/v1/storage-drs/rules").await
+    }
+
+    /// Makes a rule.
+    pub async fn create_storage_rule(
+        &self,
+        request: &CreateStorageRule,
+    ) -> Result<StorageRule, ClientError> {
+        self.call(Method::POST, "/v1/storage-drs/rules", request).await
+    }
+
+    /// Removes a rule. Answers with what it was.
+    pub async fn remove_storage_rule(
+        &self,
+        name: &str,
+    ) -> Result<StorageRule, ClientError> {
+        self.call(Method::DELETE, &path("storage-drs/rules", name), &()).await
     }
 
     /// Starts a migration.

@@ -1,6 +1,6 @@
-//! What a disk, a class or a datastore did in the last hour, in bounded memory.
+//! What a disk, a class or a datastore did in the last day, in bounded memory.
 //!
-//! Four rows of windows: of 100 ms, 1 s, 10 s and 60 s. Each row is made of whole
+//! Five rows of windows: of 100 ms, 1 s, 10 s, 60 s and a quarter of an hour. Each row is made of whole
 //! windows of the one before, which close at multiples of their length, and holds the
 //! last ones. Of a closed window only scalars are left (`slot`). The windows that are
 //! still open are whole, with their histograms, since the quantiles of several windows
@@ -20,17 +20,19 @@ use crate::Nanos;
 const TICK: Nanos = Nanos::from_millis(100);
 
 /// The rows: how long a window is, and how many are kept.
-const ROWS: [(Nanos, usize); 4] = [
+const ROWS: [(Nanos, usize); 5] = [
     (TICK, 50),
     (Nanos::from_secs(1), 60),
     (Nanos::from_secs(10), 60),
-    (Nanos::from_secs(60), 60),
+    // An hour, and the tenth that is left for windows that are shorter.
+    (Nanos::from_secs(60), 67),
+    (Nanos::from_secs(900), 96),
 ];
 
 /// How far back a timeline knows.
-const REACH: Nanos = Nanos(ROWS[3].0.0 * ROWS[3].1 as u64);
+const REACH: Nanos = Nanos(ROWS[4].0.0 * ROWS[4].1 as u64);
 
-/// The last hour.
+/// The last day.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     /// When the first window began.
@@ -95,7 +97,7 @@ impl Timeline {
         }
     }
 
-    /// What was done in the last `span` (an hour at most) before `now`, which is the
+    /// What was done in the last `span` (a day at most) before `now`, which is the
     /// end of the last window that could have been pushed; nothing if that is all
     /// before the first.
     ///

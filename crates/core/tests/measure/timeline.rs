@@ -1,4 +1,4 @@
-//! A timeline tells what was done in any span of the last hour.
+//! A timeline tells what was done in any span of the last day.
 
 use proptest::prelude::*;
 use sterna_core::Nanos;
@@ -79,16 +79,31 @@ fn nothing_is_known_of_before_the_first_window() {
 }
 
 #[test]
-fn an_hour_is_kept_and_no_more() {
+fn an_hour_is_known_to_the_minute() {
     let timeline = steady(0..50_000, |_| 3);
     let now = tick(50_000);
-    let hour = timeline.since(now, Nanos::from_secs(7200)).unwrap();
+    let hour = timeline.since(now, Nanos::from_secs(3600)).unwrap();
     let extra = hour.span.since(Nanos::from_secs(3600));
     assert!(hour.span >= Nanos::from_secs(3600) && extra <= Nanos::from_secs(60));
     assert!((hour.iops() - 30.0).abs() < 0.01, "{}", hour.iops());
+}
+
+#[test]
+fn a_day_is_kept_and_no_more() {
+    let mut timeline = Timeline::default();
+    let ten = Nanos::from_secs(10);
+    let window = reads(ten, &vec![millis(2); 300]);
+    for number in 1..=11_000 {
+        timeline.push(Nanos(ten.0 * number), &window);
+    }
+    let now = Nanos(ten.0 * 11_000);
+    let day = timeline.since(now, Nanos::from_secs(100_000)).unwrap();
+    let extra = day.span.since(Nanos::from_secs(86_400));
+    assert!(day.span >= Nanos::from_secs(86_400) && extra <= Nanos::from_secs(900));
+    assert!((day.iops() - 30.0).abs() < 0.01, "{}", day.iops());
     assert!(!timeline.is_over(now));
-    assert!(timeline.is_over(now.plus(Nanos::from_secs(3601))));
-    const { assert!(Timeline::MEMORY_MAX <= 20 << 10) };
+    assert!(timeline.is_over(now.plus(Nanos::from_secs(86_401))));
+    const { assert!(Timeline::MEMORY_MAX <= 31 << 10) };
 }
 
 #[test]

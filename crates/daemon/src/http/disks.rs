@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use serde::Deserialize;
 use sterna_api::{
-    AttachDisk, CreateDisk, Disk, DiskStats, ErrorBody, ImageFate, ImportDisk,
-    RecoverDisks, Recovery, RemovedDisk,
+    AttachDisk, CreateDisk, CreatedDisk, Disk, DiskStats, ErrorBody, ImageFate,
+    ImportDisk, RecoverDisks, Recovery, RemovedDisk,
 };
 use utoipa::IntoParams;
 
@@ -34,16 +34,16 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Disk>>
     blocking(daemon, |daemon| daemon.list_disks()).await
 }
 
-/// Creates an empty disk and serves it.
+/// Creates an empty disk and serves it, on a datastore that is named or chosen.
 #[utoipa::path(
     post, path = "/v1/disks", tag = "disks", operation_id = "create_disk",
     request_body = CreateDisk,
-    responses((status = 200, body = Disk), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = CreatedDisk), (status = "default", body = ErrorBody)),
 )]
 pub(super) async fn create(
     State(daemon): State<Arc<Daemon>>,
     Body(request): Body<CreateDisk>,
-) -> Answer<Disk> {
+) -> Answer<CreatedDisk> {
     blocking(daemon, move |daemon| daemon.create_disk(&request)).await
 }
 

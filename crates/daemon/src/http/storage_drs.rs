@@ -3,11 +3,81 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use sterna_api::{AskStorageDrs, ErrorBody, Recommendations};
+use sterna_api::{
+    AskStorageDrs, ChangeStorageDrs, CreateStorageRule, ErrorBody, Recommendations,
+    StorageDrs, StorageDrsSettings, StorageRule,
+};
 
-use super::extract::Body;
+use super::extract::{Body, Which};
 use super::{Answer, blocking};
 use crate::daemon::Daemon;
+
+/// Storage DRS in one page.
+#[utoipa::path(
+    get, path = "/v1/storage-drs", tag = "datastores", operation_id = "show_storage_drs",
+    responses((status = 200, body = StorageDrs), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn show(State(daemon): State<Arc<Daemon>>) -> Answer<StorageDrs> {
+    blocking(daemon, |daemon| daemon.show_storage_drs()).await
+}
+
+/// Changes the settings of Storage DRS.
+#[utoipa::path(
+    patch, path = "/v1/storage-drs", tag = "datastores",
+    operation_id = "change_storage_drs",
+    request_body = ChangeStorageDrs,
+    responses(
+        (status = 200, body = StorageDrsSettings),
+        (status = "default", body = ErrorBody)
+    ),
+)]
+pub(super) async fn change(
+    State(daemon): State<Arc<Daemon>>,
+    Body(change): Body<ChangeStorageDrs>,
+) -> Answer<StorageDrsSettings> {
+    blocking(daemon, move |daemon| daemon.change_storage_drs(&change)).await
+}
+
+/// The rules of Storage DRS, by name.
+#[utoipa::path(
+    get, path = "/v1/storage-drs/rules", tag = "datastores",
+    operation_id = "list_storage_rules",
+    responses(
+        (status = 200, body = Vec<StorageRule>),
+        (status = "default", body = ErrorBody)
+    ),
+)]
+pub(super) async fn rules(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<StorageRule>> {
+    blocking(daemon, |daemon| daemon.list_storage_rules()).await
+}
+
+/// Makes a rule about disks.
+#[utoipa::path(
+    post, path = "/v1/storage-drs/rules", tag = "datastores",
+    operation_id = "create_storage_rule",
+    request_body = CreateStorageRule,
+    responses((status = 200, body = StorageRule), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn add_rule(
+    State(daemon): State<Arc<Daemon>>,
+    Body(request): Body<CreateStorageRule>,
+) -> Answer<StorageRule> {
+    blocking(daemon, move |daemon| daemon.create_storage_rule(&request)).await
+}
+
+/// Removes a rule.
+#[utoipa::path(
+    delete, path = "/v1/storage-drs/rules/{name}", tag = "datastores",
+    operation_id = "remove_storage_rule",
+    params(("name" = String, Path, description = "The rule's name")),
+    responses((status = 200, body = StorageRule), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn remove_rule(
+    State(daemon): State<Arc<Daemon>>,
+    Which(name): Which<String>,
+) -> Answer<StorageRule> {
+    blocking(daemon, move |daemon| daemon.remove_storage_rule(&name)).await
+}
 
 /// Recommends moves, and says why other disks stay. Changes nothing.
 #[utoipa::path(

@@ -70,6 +70,7 @@ impl Daemon {
             started: record.started,
             ended: record.ended,
             predicted: record.forecast.and_then(|forecast| forecast.predicted),
+            balanced: self.balancer.balanced(record.id),
             progress: progress.map(|progress| convert(&progress, copied, moves)),
             application,
             report: record.report,

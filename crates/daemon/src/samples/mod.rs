@@ -2,14 +2,14 @@
 //!
 //! One thread (`sampler`) takes the windows of all disks from the engine and enters
 //! them here; whoever decides something ten times a second listens; whoever wants to
-//! know later asks for a span of the last hour.
+//! know later asks for a span of the last day.
 //!
 //! A class's window is its disks' joined, and that of the disks in none is another; the
 //! built-in class `migration` is what was copied. A datastore's is that of the disks whose
 //! image it holds and of what was copied from and to it, so it is what its device did. A
 //! disk that moved counts where its image was at the time.
 //!
-//! Nothing is kept of what did nothing for an hour.
+//! Nothing is kept of what did nothing for a day.
 
 mod device;
 mod sampler;
@@ -121,13 +121,13 @@ impl Samples {
         lock(&self.listeners).push(Box::new(listener));
     }
 
-    /// What a disk did in the last `span`, up to an hour.
+    /// What a disk did in the last `span`, up to a day.
     pub(crate) fn of_disk(&self, disk: DiskId, span: Nanos) -> Summary {
         let table = lock(&self.table);
         table.disks.since(&disk, table.now, span)
     }
 
-    /// What a datastore's device did in the last `span`, up to an hour.
+    /// What a datastore's device did in the last `span`, up to a day.
     pub(crate) fn of_datastore(&self, datastore: &str, span: Nanos) -> Summary {
         let table = lock(&self.table);
         table.datastores.since(&datastore.to_owned(), table.now, span)
@@ -197,7 +197,7 @@ impl Table {
         }
     }
 
-    /// Drops what did nothing for an hour.
+    /// Drops what did nothing for a day.
     fn tidy(&mut self) {
         let now = self.now;
         self.disks.0.retain(|_, timeline| !timeline.is_over(now));

@@ -20,6 +20,7 @@ mod migrations;
 mod policies;
 mod schema;
 mod steps;
+mod storage_drs;
 mod tallies;
 #[cfg(test)]
 mod tests;
@@ -43,6 +44,7 @@ pub(crate) use disks::DiskRecord;
 pub(crate) use migrations::{MigrationRecord, Pause, Place};
 pub(crate) use policies::PolicyRecord;
 pub(crate) use steps::{Ending, Step};
+pub(crate) use storage_drs::StorageRuleRecord;
 pub(crate) use tallies::{Figured, Tallied};
 use turns::Turns;
 pub(crate) use vm_moves::VmMoveRecord;

@@ -18,11 +18,11 @@ use super::{StoreError, cannot};
 const APPLICATION_ID: i64 = 0x5354_524E;
 
 /// The schema that this Sterna writes: the number of steps to it.
-pub(super) const VERSION: i64 = 9;
+pub(super) const VERSION: i64 = 10;
 
 /// What brings a database from each version to the next.
-pub(super) const STEPS: [&str; 9] =
-    [FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH];
+pub(super) const STEPS: [&str; 10] =
+    [FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH];
 
 const _: () = assert!(STEPS.len() as u64 == VERSION.unsigned_abs());
 
@@ -200,6 +200,35 @@ const NINTH: &str = "
         response_us  REAL NOT NULL,     -- what one took, on average
         there        REAL NOT NULL,     -- the part of the time in which it asked
         PRIMARY KEY (disk, hour)
+    ) STRICT;
+";
+
+const TENTH: &str = "
+    -- What Storage DRS is told to do; no row before anything was changed.
+    CREATE TABLE storage_drs (
+        id        INTEGER PRIMARY KEY CHECK (id = 1),
+        settings  TEXT NOT NULL         -- JSON
+    ) STRICT;
+
+    -- Which disks belong together on a datastore, and which do not.
+    CREATE TABLE storage_rules (
+        name      TEXT PRIMARY KEY,
+        wish      TEXT NOT NULL,        -- JSON
+        strength  TEXT NOT NULL,        -- JSON
+        created   INTEGER NOT NULL
+    ) STRICT;
+
+    -- A disk leaves its rules when it goes.
+    CREATE TABLE storage_rule_disks (
+        rule  TEXT NOT NULL REFERENCES storage_rules (name) ON DELETE CASCADE,
+        disk  TEXT NOT NULL REFERENCES disks (id) ON DELETE CASCADE,
+        PRIMARY KEY (rule, disk)
+    ) STRICT;
+
+    -- The migrations that Storage DRS has begun by itself; they are kept for ever, too.
+    CREATE TABLE balanced_moves (
+        migration  INTEGER PRIMARY KEY REFERENCES migrations (id),
+        balanced   TEXT NOT NULL        -- JSON: what was promised, and what came of it
     ) STRICT;
 ";
 

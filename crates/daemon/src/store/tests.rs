@@ -1,6 +1,7 @@
 //! The store as its callers see it, and as an older or newer file finds it.
 
 mod service;
+mod storage_drs;
 mod vms;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

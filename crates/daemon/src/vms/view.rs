@@ -45,6 +45,7 @@ impl Daemon {
             started: record.started,
             ended: record.ended,
             predicted: None,
+            balanced: None,
             progress,
             application: now.map_or(record.application, |now| now.application),
             report: record.report,

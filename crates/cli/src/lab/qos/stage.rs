@@ -78,11 +78,11 @@ impl Stage {
             let disk = CreateDisk {
                 name: name.into(),
                 size: DISK,
-                datastore: STORE.into(),
+                datastore: Some(STORE.into()),
                 provision: Provision::Thin,
             };
             let disk = client.create_disk(&disk).await?;
-            let uri = disk.uris.into_iter().next();
+            let uri = disk.disk.uris.into_iter().next();
             let uri = uri.with_context(|| format!("disk {name} is not served"))?;
             let disks = vec![name.into()];
             let class = CreateClass { name: name.into(), disks, ..Default::default() };

@@ -91,7 +91,7 @@ impl<'s> Stage<'s> {
                 let twin = CreateDisk {
                     name: disk.twin(),
                     size,
-                    datastore: disk.new_store(),
+                    datastore: Some(disk.new_store()),
                     provision: Provision::default(),
                 };
                 site.client().create_disk(&twin).await?;

@@ -4,6 +4,7 @@ use super::Over;
 use super::bounds::Bounds;
 use super::inventory::Inventory;
 use super::loaded::Loaded;
+use super::mend::mend;
 use super::search::Search;
 use super::world::{Because, World};
 use crate::Nanos;
@@ -17,6 +18,15 @@ pub struct Side {
     pub latency: Option<Nanos>,
 }
 
+/// Why a disk should move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The datastore that it is on is over this bound.
+    Over(Over),
+    /// This rule is broken.
+    Rule(usize),
+}
+
 /// A move that is recommended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recommended {
@@ -26,23 +36,26 @@ pub struct Recommended {
     pub from: usize,
     /// The one that it should go to.
     pub to: usize,
-    /// What the datastore that it leaves is over.
-    pub over: Over,
+    /// What for.
+    pub why: Why,
     /// How much it matters: 1 is the most, 5 the least.
     pub priority: u8,
-    /// Source and destination, with the moves before this one made.
+    /// Its step. Moves of one step are of disks that must be together: they make sense
+    /// only with each other.
+    pub step: usize,
+    /// Source and destination, with the steps before this one made.
     pub before: [Side; 2],
     /// Source and destination, with this one made, too.
     pub after: [Side; 2],
 }
 
-/// A disk that stays on a datastore that is over a bound.
+/// A disk that stays where it is, although something is wrong there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Refused {
     /// The disk.
     pub disk: usize,
-    /// What the datastore that it is on is over.
-    pub over: Over,
+    /// What is wrong.
+    pub why: Why,
     /// The datastore that came nearest; nothing if there is no other, or it is all the same
     /// which.
     pub to: Option<usize>,
@@ -55,8 +68,32 @@ pub struct Refused {
 pub struct Advice {
     /// In the order in which they should be made.
     pub moves: Vec<Recommended>,
-    /// Of the disks on datastores that are over a bound even then, why they stay.
+    /// Of the disks on datastores that are over a bound even then, and of those that break
+    /// rules, why they stay.
     pub refused: Vec<Refused>,
+}
+
+impl Advice {
+    /// The first moves that may be begun now, if there is room for so many more. Steps go
+    /// as a whole; one that is larger than that goes when nothing else moves. None goes
+    /// where another one has to leave before it, or where one of those that move already
+    /// does: they leave these datastores.
+    pub fn at_once(&self, slots: usize, left: &[usize]) -> &[Recommended] {
+        let mut until = 0;
+        for step in self.moves.chunk_by(|one, other| one.step == other.step) {
+            let begun = &self.moves[..until];
+            let fits = until + step.len() <= slots;
+            let alone = until == 0 && left.is_empty() && slots > 0;
+            let waits = |one: &Recommended| {
+                left.contains(&one.to) || begun.iter().any(|it| it.from == one.to)
+            };
+            if !(fits || alone) || step.iter().any(waits) {
+                break;
+            }
+            until += step.len();
+        }
+        &self.moves[..until]
+    }
 }
 
 /// Recommends moves, and says why others are not.
@@ -64,73 +101,124 @@ pub struct Advice {
 /// It takes time in proportion to the disks on datastores that are over a bound and to all
 /// datastores, and for each move to those disks.
 pub fn advise(inventory: &Inventory, bounds: &Bounds) -> Advice {
+    advise_where(inventory, bounds, |_, _| true)
+}
+
+/// The same, but of the datastores that are over a bound only those are relieved that are
+/// `asked` about.
+pub fn advise_where(
+    inventory: &Inventory,
+    bounds: &Bounds,
+    asked: impl Fn(usize, Over) -> bool,
+) -> Advice {
     let mut world = World::of(inventory);
-    let mut searches =
-        [Over::Space, Over::Latency].map(|over| (over, Search::of(&world, over, bounds)));
-    let mut moves = Vec::new();
-    while moves.len() < bounds.moves {
+    let mut advice = mend(&mut world, bounds);
+    let mut steps = advice.moves.last().map_or(0, |last| last.step + 1);
+    let mut searches = [Over::Space, Over::Latency].map(|over| {
+        let asked = (0..world.datastores.len()).map(|at| asked(at, over)).collect();
+        (over, Search::of(&world, over, asked, bounds))
+    });
+    while advice.moves.len() < bounds.moves {
         let mut bests =
             searches.iter().filter_map(|(over, it)| Some((*over, it.best()?)));
         let Some((over, best)) = bests.next() else { break };
-        let from = world.at[best.disk];
-        let (before, after) = world.sides(best.disk, best.to);
-        moves.push(Recommended {
-            disk: best.disk,
-            from,
-            to: best.to,
-            over,
-            priority: priority(&before[0], over, bounds),
-            before: before.each_ref().map(side),
-            after: after.each_ref().map(side),
-        });
-        world.make(best.disk, best.to);
+        let size = world.units[best.unit].disks.len();
+        if !advice.moves.is_empty() && advice.moves.len() + size > bounds.moves {
+            break;
+        }
+        let from = world.place(best.unit);
+        let (before, _) = world.sides(best.unit, best.to);
+        let priority = priority(&before[0], over, bounds);
+        let why = Why::Over(over);
+        advice.moves.extend(step(&world, (best.unit, best.to), (steps, why, priority)));
+        steps += 1;
+        world.make(best.unit, best.to);
         for (_, search) in &mut searches {
             search.follow(&world, [from, best.to], bounds);
         }
     }
-    let refused = searches.map(|(over, _)| refused(&world, over, bounds)).concat();
-    Advice { moves, refused }
+    for (over, search) in &searches {
+        advice.refused.extend(refused(&world, *over, search, bounds));
+    }
+    advice
+}
+
+/// The moves of a unit to a datastore, as a step.
+pub(super) fn step(
+    world: &World<'_>,
+    (unit, to): (usize, usize),
+    (step, why, priority): (usize, Why, u8),
+) -> Vec<Recommended> {
+    let (before, after) = world.sides(unit, to);
+    let from = world.place(unit);
+    let disks = world.units[unit].disks.iter();
+    let one = |disk: &usize| Recommended {
+        disk: *disk,
+        from,
+        to,
+        why,
+        priority,
+        step,
+        before: before.each_ref().map(side),
+        after: after.each_ref().map(side),
+    };
+    disks.map(one).collect()
 }
 
 /// The disks that cannot leave a datastore that is over this bound.
-fn refused(world: &World<'_>, over: Over, bounds: &Bounds) -> Vec<Refused> {
+fn refused(
+    world: &World<'_>,
+    over: Over,
+    search: &Search,
+    bounds: &Bounds,
+) -> Vec<Refused> {
     let datastores = world.datastores.iter().enumerate();
-    let those = datastores.filter(|(_, one)| one.is_over(over, bounds));
-    let disks = those.flat_map(|(from, _)| world.on[from].iter().copied());
-    disks.filter_map(|disk| refusal(world, disk, over, bounds)).collect()
+    let those =
+        datastores.filter(|(at, one)| one.is_over(over, bounds) && search.is_asked(*at));
+    let units = those.flat_map(|(from, _)| world.on[from].iter().copied());
+    let refusals = units.flat_map(|unit| {
+        let consider = |to: usize| world.consider(unit, to, over, bounds).err();
+        let nearest = nearest(world, unit, consider);
+        let of = move |(to, because): (Option<usize>, Because)| {
+            let disks = world.units[unit].disks.iter();
+            let why = Why::Over(over);
+            disks.map(move |disk| Refused { disk: *disk, why, to, because })
+        };
+        nearest.into_iter().flat_map(of)
+    });
+    refusals.collect()
 }
 
-/// Why a disk stays; nothing if it could go somewhere.
-fn refusal(
+/// Why a unit stays, and where it could have gone that came nearest; nothing if it could
+/// go somewhere.
+pub(super) fn nearest(
     world: &World<'_>,
-    disk: usize,
-    over: Over,
-    bounds: &Bounds,
-) -> Option<Refused> {
-    let others = (0..world.datastores.len()).filter(|to| *to != world.at[disk]);
+    unit: usize,
+    consider: impl Fn(usize) -> Option<Because>,
+) -> Option<(Option<usize>, Because)> {
+    let others = (0..world.datastores.len()).filter(|to| *to != world.place(unit));
     let mut nearest: Option<(usize, Because)> = None;
     for to in others {
-        let because = world.consider(disk, to, over, bounds).err()?;
+        let because = consider(to)?;
         if nearest.is_none_or(|(_, it)| it.nearness() < because.nearness()) {
             nearest = Some((to, because));
         }
     }
-    let (to, because) = match nearest {
+    Some(match nearest {
         None => (None, Because::Closed),
         Some((_, same @ (Because::Pinned(_) | Because::Idle))) => (None, same),
         Some((_, same @ Because::SourceUnknown)) => (None, same),
         Some((to, because)) => (Some(to), because),
-    };
-    Some(Refused { disk, over, to, because })
+    })
 }
 
 /// What is known of a datastore.
-fn side(loaded: &Loaded<'_>) -> Side {
+pub(super) fn side(loaded: &Loaded<'_>) -> Side {
     let latency = loaded.latency().map(|it| Nanos(it.max(0.0) as u64));
     Side { taken: loaded.taken(), latency }
 }
 
-/// How far a datastore is over its bound. 1 is kept for what must be done at any cost.
+/// How far a datastore is over its bound. 1 is kept for rules that must hold.
 fn priority(source: &Loaded<'_>, over: Over, bounds: &Bounds) -> u8 {
     let times = match over {
         // Of what was left to spare, how much is gone: all of it is twice.

@@ -1,5 +1,7 @@
 //! What there is: datastores, and disks on them.
 
+use super::rest::Rest;
+use super::rule::Rule;
 use crate::Nanos;
 use crate::measure::LqFit;
 
@@ -10,6 +12,8 @@ pub struct Inventory {
     pub datastores: Vec<Datastore>,
     /// The disks.
     pub disks: Vec<Disk>,
+    /// Which of them belong together, and which do not.
+    pub rules: Vec<Rule>,
 }
 
 /// A datastore.
@@ -22,6 +26,8 @@ pub struct Datastore {
     /// Of the response times there, the 95th percentile; nothing where nobody asked for
     /// anything.
     pub latency: Option<Nanos>,
+    /// Their mean.
+    pub mean: Option<Nanos>,
     /// What its device does with a load.
     pub device: LqFit,
     /// Whether disks move from it or to it, or did in the time that response times are of:
@@ -41,6 +47,8 @@ pub struct Disk {
     /// What it may need at the destination, in bytes: with thin provisioning as much as it
     /// takes now.
     pub needs: u64,
+    /// What it may still come to take, beyond that.
+    pub promised: u64,
     /// Requests under way, on average.
     pub outstanding: f64,
     /// Requests per second.
@@ -57,7 +65,7 @@ pub enum Pinned {
     /// It moves already.
     Moves,
     /// It has moved not long ago.
-    Moved,
+    Moved(Rest),
 }
 
 /// A disk with more under way, on average, asks for something that matters...

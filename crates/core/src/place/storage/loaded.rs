@@ -1,12 +1,24 @@
 //! A datastore with the load that is on it in thought, and how it answers then.
+//!
+//! Of a fast device that has little to do no line is ever learned: its limits are never
+//! near. So a device that answers and has no line is taken to serve one request at a time,
+//! which is the worst that a device can do, when load comes to it. When load leaves it,
+//! the same guess would promise too much: then it is said to be no slower, which is sure,
+//! and nothing else leaves it before it was seen what that has brought. So it is with one
+//! that is so full of requests that it has never shown how it does with fewer.
 
 use super::Over;
 use super::bounds::Bounds;
 use super::inventory::{Datastore, Disk};
-use crate::measure::LqFit;
+use crate::Nanos;
+use crate::measure::{Line, LqFit};
 
 /// A line is taken to go on as far as so many times the most that was seen.
 const BEYOND: f64 = 2.0;
+
+/// How many times the mean the 95th percentile is, where nothing else is known: that of
+/// waits which end at any moment alike.
+const EXPONENTIAL: f64 = 3.0;
 
 /// A datastore under a load.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +30,12 @@ pub(super) struct Loaded<'i> {
     iops: f64,
     /// The percentile of the response times in nanoseconds, as far as it is known.
     latency: Option<f64>,
+    /// What is known of the device.
+    device: LqFit,
+    /// Whether that is a guess, since it has no line.
+    is_guessed: bool,
+    /// Something has left it, and it is not known what that brings.
+    is_left: bool,
     /// How much longer it is than what the device's line says; nothing if one of them is
     /// not known.
     spread: Option<f64>,
@@ -30,8 +48,18 @@ impl<'i> Loaded<'i> {
         disks: impl Iterator<Item = &'d Disk>,
     ) -> Loaded<'i> {
         let latency = datastore.latency.map(|latency| latency.0 as f64);
-        let (more, outstanding, iops) = (0.0, 0.0, 0.0);
-        let empty = Loaded { datastore, more, outstanding, iops, latency, spread: None };
+        let guess = guessed(datastore);
+        let empty = Loaded {
+            datastore,
+            more: 0.0,
+            outstanding: 0.0,
+            iops: 0.0,
+            latency,
+            device: guess.unwrap_or(datastore.device),
+            is_guessed: guess.is_some(),
+            is_left: false,
+            spread: None,
+        };
         let loaded = disks.fold(empty, |it, disk| it.load(disk, 1.0));
         // Those who are there now have so many requests under way: that was counted.
         let expected = loaded.by_number().filter(|expected| *expected > 0.0);
@@ -40,9 +68,12 @@ impl<'i> Loaded<'i> {
     }
 
     /// One where nobody asked for anything answers as spread out as the one that its load
-    /// comes from.
+    /// comes from, as far as that is known.
     pub(super) fn spread_as(self, source: Loaded<'_>) -> Loaded<'i> {
-        let spread = if self.latency.is_none() { source.spread } else { self.spread };
+        let spread = match self.latency {
+            None => source.spread.or(Some(EXPONENTIAL)),
+            Some(_) => self.spread,
+        };
         Loaded { spread, ..self }
     }
 
@@ -63,7 +94,10 @@ impl<'i> Loaded<'i> {
             return it;
         }
         let most = self.latency.unwrap_or(f64::INFINITY);
-        Loaded { latency: it.pressed().map(|latency| latency.min(most)), ..it }
+        match it.pressed().filter(|_| !self.is_guessed) {
+            Some(latency) => Loaded { latency: Some(latency.min(most)), ..it },
+            None => Loaded { is_left: true, ..it },
+        }
     }
 
     fn load(self, disk: &Disk, times: f64) -> Loaded<'i> {
@@ -82,9 +116,9 @@ impl<'i> Loaded<'i> {
         self.latency
     }
 
-    /// Whether it is known what another load would do to it.
-    pub(super) fn is_known(&self) -> bool {
-        self.spread.is_some()
+    /// Whether more may leave it before it is looked at again.
+    pub(super) fn may_be_left(&self) -> bool {
+        !self.is_left
     }
 
     /// How much is waited there in each second, in nanoseconds: by how much two loads differ
@@ -104,7 +138,7 @@ impl<'i> Loaded<'i> {
     /// What the device's line says of this load, in nanoseconds, for clients that have so
     /// many requests under way.
     fn by_number(&self) -> Option<f64> {
-        match self.datastore.device {
+        match self.device {
             LqFit::Line(line) => (self.outstanding <= line.seen.1 * BEYOND)
                 .then_some(line.unloaded.0 as f64 + line.slope * self.outstanding),
             LqFit::Flat { seen, latency } => {
@@ -116,7 +150,7 @@ impl<'i> Loaded<'i> {
 
     /// The same by Little's law for clients that make so many a second.
     fn by_rate(&self) -> f64 {
-        let LqFit::Line(line) = self.datastore.device else { return 0.0 };
+        let LqFit::Line(line) = self.device else { return 0.0 };
         let left = 1.0 - line.slope * self.iops / 1e9;
         if left > 0.0 { line.unloaded.0 as f64 / left } else { f64::INFINITY }
     }
@@ -125,4 +159,19 @@ impl<'i> Loaded<'i> {
     fn pressed(&self) -> Option<f64> {
         Some(self.by_number()?.max(self.by_rate()) * self.spread?)
     }
+}
+
+/// A line for a device that answers and has none: one request at a time.
+fn guessed(datastore: &Datastore) -> Option<LqFit> {
+    let has_none =
+        matches!(datastore.device, LqFit::TooFew { .. } | LqFit::NoVariation { .. });
+    let mean = datastore.mean.filter(|mean| has_none && *mean > Nanos(0))?;
+    Some(LqFit::Line(Line {
+        unloaded: mean,
+        slope: mean.0 as f64,
+        slope_error: mean.0 as f64,
+        points: 1,
+        // It is as good at any load.
+        seen: (0.0, f64::INFINITY),
+    }))
 }

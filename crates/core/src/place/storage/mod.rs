@@ -11,21 +11,37 @@
 //! ([`crate::measure::LqLine`]). A disk takes its load with it. That is either its
 //! requests under way or its requests per second, according to whether its application
 //! waits for answers; as nobody knows which, a move must pay both ways, and what is said
-//! of it is the worse one. A percentile is taken to change as the mean does.
+//! of it is the worse one. A percentile is taken to change as the mean does. A device that
+//! answers and has no line, as it has little to do, is taken to serve one request at a
+//! time when load comes to it. One that has no line and is over its bound is taken to be no
+//! quicker when a disk leaves it, so that disk alone must be worth it; and no other one
+//! leaves it before that has been seen.
 //!
 //! **No harm.** A move is refused unless all of this holds:
 //!
 //! - No datastore that was within a bound is over it afterwards.
 //! - There is a margin: the destination has more room by [`Bounds::difference`], or the
 //!   disk is answered faster by [`Bounds::gain`], and both datastores together are, too.
-//! - Nothing else is moving the disk, and nothing has moved it lately. Where disks come
-//!   and go, response times are looked at only when they have been there for as long as
+//! - It makes no rule more broken that must hold; and one that should hold only if no
+//!   other move would do.
+//! - Nothing else is moving the disk, and nothing has moved it lately ([`Rest`]). Where
+//!   disks come and go, response times are looked at only when they have been there for as long as
 //!   the response times are of.
 //! - What the destination's device does with the load is known, or the disk leaves a full
 //!   datastore and asks for nothing.
 //!
 //! So a move makes no datastore one that disks should leave, and repeated with the same
 //! loads it comes to rest.
+//!
+//! **Rules** about disks ([`Rule`]) come before all: one that must hold and does not is
+//! mended first, if that pushes nobody over a bound. Disks that must be together move
+//! together, as one.
+//!
+//! **By itself** Storage DRS acts on what has been over a bound for a while ([`Cycle`]),
+//! and on a few disks at once ([`Advice::at_once`]). What came of each of its moves is
+//! measured ([`verdict`]).
+//!
+//! **A new disk** goes where its nearest bound is farthest ([`choose`]).
 //!
 //! **Refusals are said**, with what stood in the way at the datastore that came nearest.
 //!
@@ -38,19 +54,31 @@
 //! large ones count alike, since a device's line is of the traffic that it had.
 
 mod advise;
+mod benefit;
 mod bounds;
+mod choose;
+mod cycle;
 mod inventory;
 mod loaded;
+mod mend;
+mod rest;
+mod rule;
 mod search;
+mod unit;
 mod world;
 
-pub use advise::{Advice, Recommended, Refused, Side, advise};
+pub use advise::{Advice, Recommended, Refused, Side, Why, advise, advise_where};
+pub use benefit::{Fared, Scene, Tally, Verdict, verdict};
 pub use bounds::Bounds;
+pub use choose::{Chance, Choice, NewDisk, choose};
+pub use cycle::{Cycle, Due, LOOKS};
 pub use inventory::{Datastore, Disk, Inventory, Pinned};
+pub use rest::{DAY, Past, REST, REST_MOST, Rest};
+pub use rule::{Conflict, Rule, Strength, Wish, conflict};
 pub use world::Because;
 
 /// Which bound is exceeded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Over {
     /// Too much of its room is taken.
     Space,

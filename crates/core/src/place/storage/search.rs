@@ -12,15 +12,29 @@ use super::world::{Possible, World};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Search {
     over: Over,
+    /// The datastores that are to be relieved.
+    asked: Vec<bool>,
     best: Vec<Option<Possible>>,
 }
 
 impl Search {
-    /// Looks at everything.
-    pub(super) fn of(world: &World<'_>, over: Over, bounds: &Bounds) -> Search {
+    /// Looks at everything that is on the datastores that are asked about.
+    pub(super) fn of(
+        world: &World<'_>,
+        over: Over,
+        asked: Vec<bool>,
+        bounds: &Bounds,
+    ) -> Search {
         let all: Vec<usize> = (0..world.datastores.len()).collect();
-        let best = |from: &usize| best_of(world, *from, &all, over, bounds);
-        Search { over, best: all.iter().map(best).collect() }
+        let best = |from: &usize| {
+            best_of(world, *from, &all, over, bounds).filter(|_| asked[*from])
+        };
+        Search { over, best: all.iter().map(best).collect(), asked }
+    }
+
+    /// Whether a datastore is to be relieved.
+    pub(super) fn is_asked(&self, datastore: usize) -> bool {
+        self.asked[datastore]
     }
 
     /// The best of all.
@@ -32,6 +46,9 @@ impl Search {
     pub(super) fn follow(&mut self, world: &World<'_>, two: [usize; 2], bounds: &Bounds) {
         let all: Vec<usize> = (0..world.datastores.len()).collect();
         for (from, best) in self.best.iter_mut().enumerate() {
+            if !self.asked[from] {
+                continue;
+            }
             let was_to = best.as_ref().is_some_and(|best| two.contains(&best.to));
             *best = if was_to || two.contains(&from) {
                 best_of(world, from, &all, self.over, bounds)
@@ -40,7 +57,11 @@ impl Search {
                 best.iter().chain(&new).copied().reduce(better)
             };
         }
-        debug_assert_eq!(*self, Search::of(world, self.over, bounds), "what was kept");
+        debug_assert_eq!(
+            *self,
+            Search::of(world, self.over, self.asked.clone(), bounds),
+            "what was kept"
+        );
     }
 }
 
@@ -56,17 +77,18 @@ fn best_of(
         return None;
     }
     let others = || to.iter().filter(|to| **to != from);
-    let moves = |disk: &usize| {
-        let disk = *disk;
-        others().filter_map(move |to| world.consider(disk, *to, over, bounds).ok())
+    let moves = |unit: &usize| {
+        let unit = *unit;
+        others().filter_map(move |to| world.consider(unit, *to, over, bounds).ok())
     };
     world.on[from].iter().flat_map(moves).reduce(better)
 }
 
 /// The better of two. It is always the same one, in whichever order they come.
-fn better(one: Possible, other: Possible) -> Possible {
-    let by = one.worth.total_cmp(&other.worth);
+pub(super) fn better(one: Possible, other: Possible) -> Possible {
+    let by = other.bends.cmp(&one.bends);
+    let by = by.then(one.worth.total_cmp(&other.worth));
     let by = by.then(one.brings.total_cmp(&other.brings));
-    let by = by.then((other.disk, other.to).cmp(&(one.disk, one.to)));
+    let by = by.then((other.unit, other.to).cmp(&(one.unit, one.to)));
     if by.is_ge() { one } else { other }
 }

@@ -1,129 +1,17 @@
-//! `sterna storage-drs`: which disks should be elsewhere, and why the rest should not.
+//! What should move, in words.
 
-use clap::{Args, Subcommand};
 use sterna_api::{
-    AskStorageDrs, DatastoreLoad, JudgedDatastore, Migration, OverBound, Recommendations,
-    RecommendedMove, StartMigration,
+    DatastoreLoad, JudgedDatastore, OverBound, Recommendations, RecommendedMove,
+    StorageDrsBounds,
 };
-use sterna_core::Nanos;
 
-use crate::connect::Link;
 use crate::format::{bytes, response, span};
-use crate::guard::{PromiseArgs, parse_part, parse_span, percent};
+use crate::guard::percent;
 use crate::output::{Output, WIDTH};
 use crate::table::{Cell, Column, Style, Table, wrap};
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum StorageDrsCommand {
-    /// Say which disks should move, and why others stay; change nothing
-    Recommend(BoundArgs),
-    /// Start the moves that are recommended now
-    Apply {
-        #[command(flatten)]
-        bounds: BoundArgs,
-        #[command(flatten)]
-        promise: PromiseArgs,
-    },
-}
-
-/// When a datastore is over its bound.
-#[derive(Debug, Args)]
-pub(crate) struct BoundArgs {
-    /// The part of a datastore's room that may be taken [default: 80%]
-    #[arg(long, value_name = "PERCENT", value_parser = parse_part)]
-    space: Option<f64>,
-    /// The 95th percentile of its response times may be so long [default: 15ms]
-    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
-    latency: Option<Nanos>,
-    /// Go by what was done in the last 10s to 3600s [default: 3600s]
-    #[arg(long, value_name = "SPAN", value_parser = parse_window)]
-    window: Option<Nanos>,
-    /// Recommend no more moves than this [default: 10]
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=100))]
-    moves: Option<u64>,
-}
-
-impl BoundArgs {
-    /// In the API's form.
-    fn request(&self) -> AskStorageDrs {
-        let usual = AskStorageDrs::default();
-        AskStorageDrs {
-            window_s: self.window.map_or(usual.window_s, Nanos::as_secs_f64),
-            space: self.space.unwrap_or(usual.space),
-            latency_us: self.latency.map_or(usual.latency_us, |it| it.0.div_ceil(1000)),
-            moves: self.moves.unwrap_or(usual.moves),
-        }
-    }
-}
-
-/// Of less nothing can be said, and more is not kept.
-fn parse_window(text: &str) -> Result<Nanos, String> {
-    let window = parse_span(text)?;
-    let kept = Nanos::from_secs(10)..=Nanos::from_secs(3600);
-    let wrong = || "it can be 10s to 3600s".to_owned();
-    Some(window).filter(|window| kept.contains(window)).ok_or_else(wrong)
-}
-
-/// Carries out a command.
-pub(crate) fn run(
-    command: StorageDrsCommand,
-    link: &Link,
-    output: Output,
-) -> anyhow::Result<()> {
-    match command {
-        StorageDrsCommand::Recommend(bounds) => {
-            let asked = bounds.request();
-            let told = link.ask(async |client| Ok(client.recommend(&asked).await?))?;
-            output.answer(&told, |told| show(told, output))
-        }
-        StorageDrsCommand::Apply { bounds, promise } => {
-            let started = link.ask(async |client| {
-                let mut started = Vec::new();
-                for one in client.recommend(&bounds.request()).await?.moves {
-                    let begun = client.migrate(&request(one, &promise)).await;
-                    started.push(begun.map_err(|error| half_way(&started, error))?);
-                }
-                Ok(started)
-            })?;
-            output.answer(&started, |started| applied(started))
-        }
-    }
-}
-
-fn request(one: RecommendedMove, promise: &PromiseArgs) -> StartMigration {
-    StartMigration {
-        disk: one.disk,
-        to: one.to,
-        provision: None,
-        rate: None,
-        verify: false,
-        keep_source: false,
-        guard: promise.request(),
-    }
-}
-
-/// One did not begin: those before it go on, and that is said.
-fn half_way(started: &[Migration], error: sterna_api::ClientError) -> anyhow::Error {
-    let error = anyhow::Error::from(error);
-    if started.is_empty() {
-        return error;
-    }
-    let ids: Vec<String> = started.iter().map(|one| one.id.to_string()).collect();
-    error.context(format!("migrations {} have begun and go on", ids.join(", ")))
-}
-
-fn applied(started: &[Migration]) -> String {
-    if started.is_empty() {
-        return "Nothing should move (`sterna storage-drs recommend` says why).".into();
-    }
-    let line = |one: &Migration| {
-        format!("Migration {} of {} from {} to {}\n", one.id, one.disk, one.from, one.to)
-    };
-    let lines: String = started.iter().map(line).collect();
-    format!("{lines}have begun.\n  sterna migration list")
-}
-
-fn show(told: &Recommendations, output: Output) -> String {
+/// Everything that was recommended, and why the rest stays.
+pub(super) fn show(told: &Recommendations, output: Output) -> String {
     let mut text = datastores(&told.datastores, output) + &bounds(&told.asked);
     if told.moves.is_empty() {
         text.push_str("\nNothing should move.\n");
@@ -132,7 +20,7 @@ fn show(told: &Recommendations, output: Output) -> String {
         text.push_str(&recommended(at + 1, one));
     }
     if !told.staying.is_empty() {
-        text.push_str("\nOn datastores that are over a bound, these stay:\n");
+        text.push_str("\nWhere a bound is exceeded or a rule is broken, these stay:\n");
         let mut table =
             Table::new(&[("DISK", Column::Flexible), ("WHY", Column::Wrapped)]);
         for one in &told.staying {
@@ -144,7 +32,7 @@ fn show(told: &Recommendations, output: Output) -> String {
 }
 
 /// What was asked of the datastores.
-fn bounds(asked: &AskStorageDrs) -> String {
+fn bounds(asked: &StorageDrsBounds) -> String {
     format!(
         "Bounds: {} of the room, p95 {}; by the last {}.\n",
         percent(asked.space),
@@ -153,7 +41,8 @@ fn bounds(asked: &AskStorageDrs) -> String {
     )
 }
 
-fn datastores(all: &[JudgedDatastore], output: Output) -> String {
+/// Datastores, against their bounds.
+pub(super) fn datastores(all: &[JudgedDatastore], output: Output) -> String {
     let mut table = Table::new(&[
         ("DATASTORE", Column::Flexible),
         ("TAKEN", Column::Right),
@@ -187,7 +76,8 @@ fn state(one: &JudgedDatastore) -> Cell {
     }
 }
 
-fn word(over: OverBound) -> &'static str {
+/// A bound in a word.
+pub(super) fn word(over: OverBound) -> &'static str {
     match over {
         OverBound::Space => "space",
         OverBound::Latency => "latency",
@@ -196,6 +86,15 @@ fn word(over: OverBound) -> &'static str {
 
 fn taken(load: &DatastoreLoad) -> String {
     load.taken.map_or("-".into(), |part| format!("{:.0}%", part * 100.0))
+}
+
+/// What a move is for.
+pub(super) fn aim(over: Option<OverBound>, rule: Option<&str>) -> String {
+    match (over, rule) {
+        (_, Some(rule)) => format!("rule {rule}"),
+        (Some(over), None) => word(over).to_owned(),
+        (None, None) => "-".to_owned(),
+    }
 }
 
 fn recommended(at: usize, one: &RecommendedMove) -> String {
@@ -208,7 +107,7 @@ fn recommended(at: usize, one: &RecommendedMove) -> String {
         one.disk,
         one.from,
         one.to,
-        word(one.over),
+        aim(one.over, one.rule.as_deref()),
         one.priority,
         bytes(one.bytes)
     );
@@ -244,7 +143,12 @@ mod tests {
     fn recommendations_fit_on_a_screen() {
         let name = "a-datastore-with-quite-a-long-name";
         let told = Recommendations {
-            asked: AskStorageDrs::default(),
+            asked: StorageDrsBounds {
+                window_s: 3600.0,
+                space: 0.8,
+                latency_us: 15_000,
+                moves: 10,
+            },
             datastores: vec![JudgedDatastore {
                 datastore: name.into(),
                 load: load(0.88, Some(21_000.0)),
@@ -256,8 +160,10 @@ mod tests {
                 disk: "db".into(),
                 from: name.into(),
                 to: "fast".into(),
-                over: OverBound::Space,
+                over: Some(OverBound::Space),
+                rule: None,
                 priority: 3,
+                step: 0,
                 bytes: 5 << 30,
                 predicted: None,
                 source: [load(0.88, Some(21_000.0)), load(0.71, None)],
@@ -266,7 +172,8 @@ mod tests {
             staying: vec![sterna_api::StayingDisk {
                 disk: "web".into(),
                 datastore: name.into(),
-                over: OverBound::Latency,
+                over: Some(OverBound::Latency),
+                rule: None,
                 to: None,
                 reason: "it asks for too little to matter".into(),
             }],

@@ -1,0 +1,243 @@
+//! `sterna storage-drs`: which disks should be elsewhere, why the rest should not, and what
+//! is done about it without being asked.
+
+mod page;
+mod recommend;
+mod rule;
+
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use sterna_api::{
+    AskGuard, AskStorageDrs, Automation, ChangeStorageDrs, Migration, RecommendedMove,
+    StartMigration,
+};
+use sterna_core::Nanos;
+
+use crate::connect::Link;
+use crate::guard::{PromiseArgs, parse_part, parse_span};
+use crate::output::Output;
+
+pub(crate) use self::page::add_balanced;
+use self::rule::RuleCommand;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StorageDrsCommand {
+    /// Show settings and datastores, what it did last, and whether that has paid
+    Status,
+    /// Say which disks should move, and why others stay; change nothing
+    Recommend(BoundArgs),
+    /// Start the moves that are recommended now
+    Apply {
+        #[command(flatten)]
+        bounds: BoundArgs,
+        #[command(flatten)]
+        promise: PromiseArgs,
+    },
+    /// Change what it does by itself, and by which bounds
+    Set(SetArgs),
+    /// Which disks belong together on a datastore, and which do not
+    #[command(subcommand)]
+    Rule(RuleCommand),
+}
+
+/// When a datastore is over its bound, for one question.
+#[derive(Debug, Args)]
+pub(crate) struct BoundArgs {
+    /// The part of a datastore's room that may be taken [default: as it is set]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_part)]
+    space: Option<f64>,
+    /// The 95th percentile of its response times may be so long [default: as it is set]
+    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+    latency: Option<Nanos>,
+    /// Go by what was done in the last 10s to 24h [default: as it is set]
+    #[arg(long, value_name = "SPAN", value_parser = parse_day)]
+    window: Option<Nanos>,
+    /// Recommend no more moves than this [default: 10]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=100))]
+    moves: Option<u64>,
+}
+
+/// What changes; the rest stays.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("what").required(true).multiple(true).args([
+    "automation", "space", "latency", "window", "every", "keep", "p99", "idle_only",
+    "no_guard",
+])))]
+pub(crate) struct SetArgs {
+    /// What it does by itself
+    #[arg(long, value_enum)]
+    automation: Option<AutomationArg>,
+    /// The part of a datastore's room that may be taken (80%)
+    #[arg(long, value_name = "PERCENT", value_parser = parse_part)]
+    space: Option<f64>,
+    /// The 95th percentile of its response times may be so long (15ms)
+    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+    latency: Option<Nanos>,
+    /// Go by what was done in the last 10s to 24h
+    #[arg(long, value_name = "SPAN", value_parser = parse_day)]
+    window: Option<Nanos>,
+    /// Act so often: 10s to 24h
+    #[arg(long, value_name = "SPAN", value_parser = parse_day)]
+    every: Option<Nanos>,
+    #[command(flatten)]
+    promise: PromiseArgs,
+    /// Nothing must hold while it moves a disk
+    #[arg(long, conflicts_with_all = ["keep", "p99", "idle_only"])]
+    no_guard: bool,
+}
+
+/// What it does by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AutomationArg {
+    /// Nothing
+    Manual,
+    /// Choose datastores for new disks
+    Partial,
+    /// Start the moves that it recommends as well
+    Full,
+}
+
+impl From<AutomationArg> for Automation {
+    fn from(arg: AutomationArg) -> Self {
+        match arg {
+            AutomationArg::Manual => Automation::Manual,
+            AutomationArg::Partial => Automation::Partial,
+            AutomationArg::Full => Automation::Full,
+        }
+    }
+}
+
+/// In the API's form.
+fn micros(span: Nanos) -> u64 {
+    span.0.div_ceil(1000)
+}
+
+impl BoundArgs {
+    fn request(&self) -> AskStorageDrs {
+        AskStorageDrs {
+            window_s: self.window.map(Nanos::as_secs_f64),
+            space: self.space,
+            latency_us: self.latency.map(micros),
+            moves: self.moves,
+        }
+    }
+}
+
+impl SetArgs {
+    fn request(&self) -> ChangeStorageDrs {
+        let guard = Some(self.promise.request());
+        let is_asked = |guard: &AskGuard| *guard != AskGuard::default() || self.no_guard;
+        ChangeStorageDrs {
+            automation: self.automation.map(Into::into),
+            space: self.space,
+            latency_us: self.latency.map(micros),
+            window_s: self.window.map(Nanos::as_secs_f64),
+            every_s: self.every.map(Nanos::as_secs_f64),
+            guard: guard.filter(is_asked),
+        }
+    }
+}
+
+/// A span that may have hours or minutes.
+fn parse_long(text: &str) -> Result<Nanos, String> {
+    let times = |unit: &str, seconds: f64| {
+        let number: f64 = text.trim().strip_suffix(unit)?.trim().parse().ok()?;
+        (number > 0.0).then_some(Nanos((number * seconds * 1e9) as u64))
+    };
+    match times("h", 3600.0).or_else(|| times("min", 60.0)) {
+        Some(span) => Ok(span),
+        None => parse_span(text),
+    }
+}
+
+/// Of less nothing can be said, and more is not kept; and who acts less often need not.
+fn parse_day(text: &str) -> Result<Nanos, String> {
+    let day = Nanos::from_secs(10)..=Nanos::from_secs(24 * 3600);
+    let span = Some(parse_long(text)?).filter(|span| day.contains(span));
+    span.ok_or_else(|| "it can be 10s to 24h".into())
+}
+
+/// Carries out a command.
+pub(crate) fn run(
+    command: StorageDrsCommand,
+    link: &Link,
+    output: Output,
+) -> anyhow::Result<()> {
+    match command {
+        StorageDrsCommand::Status => {
+            let told = link.ask(async |client| Ok(client.storage_drs().await?))?;
+            output.answer(&told, |told| page::show(told, output))
+        }
+        StorageDrsCommand::Recommend(bounds) => {
+            let asked = bounds.request();
+            let told = link.ask(async |client| Ok(client.recommend(&asked).await?))?;
+            output.answer(&told, |told| recommend::show(told, output))
+        }
+        StorageDrsCommand::Apply { bounds, promise } => {
+            let started = link.ask(async |client| {
+                let mut started = Vec::new();
+                for one in client.recommend(&bounds.request()).await?.moves {
+                    let begun = client.migrate(&request(one, &promise)).await;
+                    started.push(begun.map_err(|error| half_way(&started, error))?);
+                }
+                Ok(started)
+            })?;
+            output.answer(&started, |started| applied(started))
+        }
+        StorageDrsCommand::Set(set) => {
+            let change = set.request();
+            let now =
+                link.ask(async |client| Ok(client.change_storage_drs(&change).await?))?;
+            output.answer(&now, |now| page::settings(now, output))
+        }
+        StorageDrsCommand::Rule(command) => rule::run(command, link, output),
+    }
+}
+
+fn request(one: RecommendedMove, promise: &PromiseArgs) -> StartMigration {
+    StartMigration {
+        disk: one.disk,
+        to: one.to,
+        provision: None,
+        rate: None,
+        verify: false,
+        keep_source: false,
+        guard: promise.request(),
+    }
+}
+
+/// One did not begin: those before it go on, and that is said.
+fn half_way(started: &[Migration], error: sterna_api::ClientError) -> anyhow::Error {
+    let error = anyhow::Error::from(error);
+    if started.is_empty() {
+        return error;
+    }
+    let ids: Vec<String> = started.iter().map(|one| one.id.to_string()).collect();
+    error.context(format!("migrations {} have begun and go on", ids.join(", ")))
+}
+
+fn applied(started: &[Migration]) -> String {
+    if started.is_empty() {
+        return "Nothing should move (`sterna storage-drs recommend` says why).".into();
+    }
+    let line = |one: &Migration| {
+        format!("Migration {} of {} from {} to {}\n", one.id, one.disk, one.from, one.to)
+    };
+    let lines: String = started.iter().map(line).collect();
+    format!("{lines}have begun.\n  sterna migration list")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_may_have_hours_and_minutes() {
+        assert_eq!(parse_day("1h"), Ok(Nanos::from_secs(3600)));
+        assert_eq!(parse_day("1.5 min"), Ok(Nanos::from_secs(90)));
+        assert_eq!(parse_day("600s"), Ok(Nanos::from_secs(600)));
+        for wrong in ["5s", "0h", "h", "hourly", "-1min", "600"] {
+            assert!(parse_day(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(parse_day("25h").unwrap_err(), "it can be 10s to 24h");
+    }
+}

@@ -1,0 +1,158 @@
+//! Storage DRS: what there is, as `core` is told of it, and what becomes of what it says.
+//!
+//! - `scene`: datastores, disks and rules, in `core`'s terms. A disk that moves counts for
+//!   the datastore that it goes to, so that asking twice does not send two disks into the
+//!   same room.
+//! - `settings`, `rules`: what it is told, durable before the answer.
+//! - `run`: the thread that looks, and begins moves by itself where it is told to.
+//! - `paid`: what came of these moves.
+//! - `placement`: where new disks go.
+//!
+//! **One writer.** Moves begin as those of operators do, and are refused for the same
+//! reasons. A disk that somebody else has moved is left alone for a while, as `core` says.
+
+mod paid;
+mod placement;
+mod reasons;
+mod rules;
+mod run;
+mod scene;
+mod settings;
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use sterna_api::{
+    AskStorageDrs, Balanced, BalancedOutcome, BalancedScores, Migration, Recommendations,
+    StorageDrs, StorageDrsBounds, StorageDrsRun, StorageDrsSettings,
+};
+use sterna_core::Nanos;
+use sterna_core::place::storage::{Cycle, advise};
+
+pub(crate) use self::run::start;
+use self::settings::{bounds_of, check_bounds};
+use crate::clock;
+use crate::daemon::{Daemon, lock};
+use crate::error::Result;
+
+/// How many of its moves that have ended are shown.
+const ENDED_SHOWN: usize = 10;
+
+/// The most moves that are recommended, unless somebody asks for more.
+const MOVES: u64 = 10;
+
+/// What the daemon has for Storage DRS.
+pub(crate) struct Balancer {
+    epoch: Instant,
+    /// Whoever changes settings or rules holds this.
+    turn: Mutex<()>,
+    settings: Mutex<StorageDrsSettings>,
+    /// When it looks; nothing before it has begun to, or while it does nothing by itself.
+    cycle: Mutex<Option<Cycle<String>>>,
+    /// What it did when it last acted.
+    last: Mutex<Option<StorageDrsRun>>,
+    /// Its moves, by number, as the state has them.
+    moves: Mutex<BTreeMap<u64, Balanced>>,
+}
+
+impl Default for Balancer {
+    fn default() -> Self {
+        let (turn, settings, cycle, last, moves) = Default::default();
+        Balancer { epoch: Instant::now(), turn, settings, cycle, last, moves }
+    }
+}
+
+impl Balancer {
+    /// What was promised of a migration, if Storage DRS has begun it.
+    pub(crate) fn balanced(&self, migration: u64) -> Option<Balanced> {
+        lock(&self.moves).get(&migration).cloned()
+    }
+
+    fn settings(&self) -> StorageDrsSettings {
+        lock(&self.settings).clone()
+    }
+
+    /// How long it has been there.
+    fn now(&self) -> Nanos {
+        Nanos::from(self.epoch.elapsed())
+    }
+
+    /// Whether its moves have paid.
+    fn scores(&self) -> BalancedScores {
+        let moves = lock(&self.moves);
+        let count =
+            |outcome| moves.values().filter(|one| one.outcome == outcome).count() as u64;
+        let paid = count(BalancedOutcome::Paid);
+        BalancedScores {
+            paid,
+            known: paid + count(BalancedOutcome::NotPaid),
+            waiting: count(BalancedOutcome::Waiting),
+        }
+    }
+}
+
+impl Daemon {
+    /// Reads settings and moves from the state, before anybody asks.
+    pub(crate) fn load_balancer(&self) -> Result<()> {
+        *lock(&self.balancer.settings) = self.store.storage_drs()?;
+        *lock(&self.balancer.moves) = self.store.balanced_moves()?;
+        Ok(())
+    }
+
+    /// What should move, and why the rest should not.
+    pub(crate) fn recommend(&self, asked: &AskStorageDrs) -> Result<Recommendations> {
+        let settings = self.balancer.settings();
+        let asked = StorageDrsBounds {
+            window_s: asked.window_s.unwrap_or(settings.window_s),
+            space: asked.space.unwrap_or(settings.space),
+            latency_us: asked.latency_us.unwrap_or(settings.latency_us),
+            moves: asked.moves.unwrap_or(MOVES),
+        };
+        check_bounds(&asked)?;
+        let bounds = bounds_of(&asked);
+        let scene = self.scene(Nanos((asked.window_s * 1e9) as u64))?;
+        let advice = advise(&scene.inventory, &bounds);
+        let moves = advice.moves.iter().map(|one| self.recommended(&scene, one));
+        Ok(Recommendations {
+            asked,
+            datastores: scene.judged(&bounds),
+            moves: moves.collect::<Result<_>>()?,
+            staying: advice.refused.iter().map(|one| scene.staying(one)).collect(),
+        })
+    }
+
+    /// Storage DRS in one page.
+    pub(crate) fn show_storage_drs(&self) -> Result<StorageDrs> {
+        let settings = self.balancer.settings();
+        let asked = asked(&settings);
+        let scene = self.scene(Nanos((asked.window_s * 1e9) as u64))?;
+        let ours = self.list_migrations()?.into_iter().filter(|it| it.balanced.is_some());
+        let (mut ended, moves): (Vec<Migration>, Vec<Migration>) =
+            ours.partition(|one| one.state.ended());
+        ended.reverse();
+        ended.truncate(ENDED_SHOWN);
+        let next = lock(&self.balancer.cycle).as_ref().map(Cycle::next_act);
+        let ahead = |next: Nanos| next.since(self.balancer.now()).as_secs_f64();
+        Ok(StorageDrs {
+            datastores: scene.judged(&bounds_of(&asked)),
+            broken: scene.broken(),
+            next: next.map(|next| clock::now() + ahead(next).ceil() as u64),
+            last: lock(&self.balancer.last).clone(),
+            moves,
+            ended,
+            scores: self.balancer.scores(),
+            settings,
+        })
+    }
+}
+
+/// What the settings ask for.
+fn asked(settings: &StorageDrsSettings) -> StorageDrsBounds {
+    StorageDrsBounds {
+        window_s: settings.window_s,
+        space: settings.space,
+        latency_us: settings.latency_us,
+        moves: MOVES,
+    }
+}

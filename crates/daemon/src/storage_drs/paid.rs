@@ -1,0 +1,145 @@
+//! What came of the moves that Storage DRS has begun: measured when the disk has been at
+//! its destination for a window, and judged by `core`.
+//!
+//! A daemon that was away has to watch for a window first, so a verdict may come late; it
+//! never comes of less. A disk that has moved on, or is gone, is not judged: what would be
+//! measured is of something else.
+
+use sterna_api::{
+    Balanced, BalancedOutcome, BalancedScene, Fared as FaredOnTheWire, OverBound,
+};
+use sterna_core::Nanos;
+use sterna_core::place::storage::{Bounds, Fared, Over, Scene, Verdict, Why, verdict};
+use sterna_engine::DiskId;
+
+use super::run::seconds;
+use crate::clock;
+use crate::daemon::{Daemon, lock};
+use crate::error::Result;
+use crate::store::MigrationRecord;
+
+impl Daemon {
+    /// What a disk, and source and destination of its move, had in the last window.
+    pub(super) fn fares(&self, disk: DiskId, ends: [&str; 2], window: Nanos) -> Scene {
+        let there = |name: &str| Fared::of(&self.samples.of_datastore(name, window));
+        let taken = |name: &str| {
+            let space = self.shelf(name).ok().and_then(|shelf| shelf.space());
+            space.filter(|space| space.capacity > 0).map_or(0.0, |space| {
+                space.capacity.saturating_sub(space.free) as f64 / space.capacity as f64
+            })
+        };
+        Scene {
+            disk: Fared::of(&self.samples.of_disk(disk, window)),
+            source: there(ends[0]),
+            destination: there(ends[1]),
+            taken: ends.map(taken),
+        }
+    }
+
+    /// Judges the moves that have ended long enough ago.
+    pub(super) fn measure_moves(&self) {
+        let waiting: Vec<(u64, Balanced)> = {
+            let moves = lock(&self.balancer.moves);
+            let waits =
+                moves.iter().filter(|(_, it)| it.outcome == BalancedOutcome::Waiting);
+            waits.map(|(id, one)| (*id, one.clone())).collect()
+        };
+        for (id, one) in waiting {
+            let judged = self.judged_move(id, one);
+            let kept =
+                judged.and_then(|one| one.map_or(Ok(()), |one| self.keep(id, one)));
+            if let Err(error) = kept {
+                tracing::warn!(migration = id, %error, "cannot record what came of it");
+            }
+        }
+    }
+
+    /// What became of a move; nothing while that is not known.
+    fn judged_move(&self, id: u64, one: Balanced) -> Result<Option<Balanced>> {
+        let Some(record) = self.store.migration(id)? else { return Ok(None) };
+        let Some(ended) = record.ended else { return Ok(None) };
+        if let Some(note) = self.unjudged(&record)? {
+            let (outcome, note) = (BalancedOutcome::Unknown, Some(note));
+            return Ok(Some(Balanced { outcome, note, ..one }));
+        }
+        let window = seconds(one.window_s);
+        let there = Nanos::from_secs(clock::now().saturating_sub(ended));
+        if there < window || self.balancer.now() < window {
+            return Ok(None);
+        }
+        let ends = [record.from.datastore.as_str(), record.to.datastore.as_str()];
+        let after = self.fares(record.disk, ends, window);
+        let bounds = Bounds {
+            space: one.space,
+            latency: Nanos(one.latency_us.saturating_mul(1000)),
+            ..Bounds::default()
+        };
+        let why = match one.over {
+            Some(OverBound::Space) => Why::Over(Over::Space),
+            Some(OverBound::Latency) => Why::Over(Over::Latency),
+            // Which rule it was makes no difference.
+            None => Why::Rule(0),
+        };
+        let verdict = verdict(why, &bounds, &heard(&one.before), &after);
+        let (outcome, note) = match verdict {
+            Verdict::Paid => (BalancedOutcome::Paid, None),
+            Verdict::NotPaid => (BalancedOutcome::NotPaid, None),
+            Verdict::Unknown => {
+                let note = "nobody asked for anything before or after".to_owned();
+                (BalancedOutcome::Unknown, Some(note))
+            }
+        };
+        tracing::info!(migration = id, ?outcome, "what came of a move is known");
+        Ok(Some(Balanced { after: Some(told(&after)), outcome, note, ..one }))
+    }
+
+    /// Why a move that has ended cannot be judged, if so.
+    fn unjudged(&self, record: &MigrationRecord) -> Result<Option<String>> {
+        if record.report.is_none() {
+            return Ok(Some("it did not come to its end".into()));
+        }
+        let disks = self.store.disks()?;
+        let Some(disk) = disks.iter().find(|disk| disk.id == record.disk) else {
+            return Ok(Some("the disk is gone".into()));
+        };
+        let moved = disk.datastore != record.to.datastore
+            || self.migration_of(record.disk)?.is_some();
+        Ok(moved.then(|| "the disk has moved on before that could be measured".into()))
+    }
+}
+
+fn micros(span: Nanos) -> f64 {
+    span.0 as f64 / 1e3
+}
+
+/// A scene in the API's form.
+pub(super) fn told(scene: &Scene) -> BalancedScene {
+    let fared = |it: &Fared| FaredOnTheWire {
+        iops: it.iops,
+        mean_us: it.mean.map(micros),
+        p95_us: it.p95.map(micros),
+    };
+    BalancedScene {
+        disk: fared(&scene.disk),
+        source: fared(&scene.source),
+        destination: fared(&scene.destination),
+        source_taken: scene.taken[0],
+        destination_taken: scene.taken[1],
+    }
+}
+
+/// A scene in `core`'s terms.
+fn heard(scene: &BalancedScene) -> Scene {
+    let nanos = |micros: f64| Nanos((micros.max(0.0) * 1e3) as u64);
+    let fared = |it: &FaredOnTheWire| Fared {
+        iops: it.iops,
+        mean: it.mean_us.map(nanos),
+        p95: it.p95_us.map(nanos),
+    };
+    Scene {
+        disk: fared(&scene.disk),
+        source: fared(&scene.source),
+        destination: fared(&scene.destination),
+        taken: [scene.source_taken, scene.destination_taken],
+    }
+}

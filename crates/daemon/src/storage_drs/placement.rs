@@ -1,0 +1,93 @@
+//! Where a new disk goes for which no datastore was named, and why.
+
+use sterna_api::{Automation, ChosenDatastore, PassedOver};
+use sterna_core::place::storage::{Because, Chance, NewDisk, Over, choose};
+
+use super::asked;
+use super::reasons::percent;
+use super::run::seconds;
+use super::settings::bounds_of;
+use crate::daemon::Daemon;
+use crate::error::{DaemonError, Result};
+
+impl Daemon {
+    /// Chooses a datastore for a new disk of this size.
+    pub(crate) fn choose_datastore(
+        &self,
+        size: u64,
+    ) -> Result<(String, ChosenDatastore)> {
+        let settings = self.balancer.settings();
+        let scene = self.scene(seconds(settings.window_s))?;
+        let bounds = bounds_of(&asked(&settings));
+        let choice = choose(&scene.inventory, &bounds, NewDisk { size });
+        let said = |at: usize| {
+            let (datastore, is_chosen) = (scene.names[at].clone(), choice.to == Some(at));
+            let reason = match &choice.all[at] {
+                Ok(chance) => would_be(chance),
+                Err(because) => refuses(*because),
+            };
+            (is_chosen, PassedOver { datastore, reason })
+        };
+        let (chosen, others): (Vec<_>, Vec<_>) =
+            (0..scene.names.len()).map(said).partition(|(is_chosen, _)| *is_chosen);
+        let others: Vec<PassedOver> =
+            others.into_iter().map(|(_, other)| other).collect();
+        let Some((_, PassedOver { datastore, reason })) = chosen.into_iter().next()
+        else {
+            return Err(nowhere(&others));
+        };
+        if settings.automation == Automation::Manual {
+            let message = "no datastore is named, and Storage DRS is told to choose none";
+            return Err(DaemonError::invalid(message).hint(format!(
+                "name one: `--on {datastore}` is what it would choose ({reason}); or \
+                 `sterna storage-drs set --automation partial`"
+            )));
+        }
+        Ok((datastore, ChosenDatastore { reason, others }))
+    }
+}
+
+/// What a datastore would be like with the new disk.
+fn would_be(chance: &Chance) -> String {
+    let room = percent(chance.side.taken);
+    let time = match chance.side.latency {
+        Some(latency) => format!("p95 {latency}"),
+        None => "nobody asks it for anything".into(),
+    };
+    let nearest = match chance.nearest {
+        Over::Space if chance.used > 1.0 => {
+            "more promised to thin disks than there is room".to_owned()
+        }
+        Over::Space => format!("{} of the bound for room used up", percent(chance.used)),
+        Over::Latency => {
+            format!("{} of the bound for response times used up", percent(chance.used))
+        }
+    };
+    format!("{room} taken with all of it, {time}; {nearest}")
+}
+
+/// Why a datastore does not take it.
+fn refuses(because: Because) -> String {
+    match because {
+        Because::Full(part) => {
+            format!("too full: {} taken with all of it", percent(part))
+        }
+        Because::Slow(latency) => {
+            format!("over its bound for response times: p95 {latency}")
+        }
+        _ => "it takes no more disks, or does not answer".into(),
+    }
+}
+
+fn nowhere(others: &[PassedOver]) -> DaemonError {
+    if others.is_empty() {
+        let message = "there is no datastore to put a disk on";
+        return DaemonError::unavailable(message)
+            .hint("add one: `sterna datastore add NAME LOCATION`");
+    }
+    let reasons: Vec<String> =
+        others.iter().map(|it| format!("{}: {}", it.datastore, it.reason)).collect();
+    let message = format!("no datastore should take the disk ({})", reasons.join("; "));
+    DaemonError::unavailable(message)
+        .hint("name one all the same: `--on DATASTORE`; or make room")
+}

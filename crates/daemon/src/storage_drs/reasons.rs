@@ -1,0 +1,104 @@
+//! Why a disk stays, in words.
+
+use sterna_core::Nanos;
+use sterna_core::place::storage::{Because, Pinned, Rest};
+
+/// A response time that is said to be longer is endless: a device that does not keep up.
+const ENDLESS: Nanos = Nanos::from_secs(3600);
+
+/// Why a disk does not go to a datastore; `rules` are the names of all rules.
+pub(super) fn reason(because: Because, to: Option<&str>, rules: &[String]) -> String {
+    let to = to.unwrap_or("elsewhere");
+    match because {
+        Because::Pinned(pinned) => stays(pinned),
+        Because::Idle => "it asks for too little to matter".into(),
+        Because::Closed => "no other datastore takes disks now".into(),
+        Because::Full(part) => {
+            format!("{to} would be too full: {} taken", percent(part))
+        }
+        Because::AsFull(part) => {
+            format!("{to} is hardly emptier: {} taken", percent(part))
+        }
+        Because::Settling => {
+            format!("disks come or go there or at {to}: wait until the window is over")
+        }
+        Because::SourceUnknown => {
+            "what its datastore does with less load is not known, and another disk leaves \
+             it first"
+                .into()
+        }
+        Because::DestinationUnknown => {
+            format!("what {to} does with such a load is not known yet")
+        }
+        Because::Slow(latency) if latency > ENDLESS => {
+            format!("{to} would not keep up with it")
+        }
+        Because::Slow(latency) => {
+            format!("{to} would be no faster, or too slow: p95 {latency}")
+        }
+        Because::NoGain => format!("with it at {to} both together would be no faster"),
+        Because::Rule(rule) => format!("at {to} it would break rule {}", rules[rule]),
+    }
+}
+
+/// A part of something.
+pub(super) fn percent(part: f64) -> String {
+    format!("{:.0}%", part * 100.0)
+}
+
+fn stays(pinned: Pinned) -> String {
+    match pinned {
+        Pinned::NotServed => "it is not served".into(),
+        Pinned::Moves => "it moves already".into(),
+        Pinned::Moved(rest) => rests(rest),
+    }
+}
+
+/// Why a disk rests: `it has moved within the last 4 h`.
+fn rests(rest: Rest) -> String {
+    let whole = hours(rest.ago.plus(rest.left));
+    let left = hours(rest.left);
+    if rest.contested {
+        return format!(
+            "somebody else moves it as well as Storage DRS, which leaves it alone for \
+             {left} more"
+        );
+    }
+    let who = if rest.others { "it was moved" } else { "it has moved" };
+    format!("{who} within the last {whole}; it rests for {left} more")
+}
+
+/// A span in hours, as they are begun; the last one in minutes.
+fn hours(span: Nanos) -> String {
+    let minutes = span.0.div_ceil(Nanos::from_secs(60).0);
+    match minutes {
+        0..60 => format!("{minutes} min"),
+        _ => format!("{} h", minutes.div_ceil(60)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: u64 = 3600;
+
+    #[test]
+    fn a_disk_that_rests_says_for_how_long() {
+        let rest = |others, contested| Rest {
+            ago: Nanos::from_secs(HOUR / 2),
+            left: Nanos::from_secs(7 * HOUR / 2),
+            others,
+            contested,
+        };
+        assert_eq!(
+            rests(rest(false, false)),
+            "it has moved within the last 4 h; it rests for 4 h more"
+        );
+        assert!(rests(rest(true, false)).starts_with("it was moved within the last 4 h"));
+        assert!(rests(rest(true, true)).contains("somebody else moves it"));
+        assert_eq!(hours(Nanos::from_secs(61)), "2 min");
+        assert_eq!(hours(Nanos::from_secs(HOUR)), "1 h");
+        assert_eq!(hours(Nanos::from_secs(HOUR + 1)), "2 h");
+    }
+}

@@ -1,0 +1,213 @@
+//! The thread that looks, and acts.
+//!
+//! `core` says when to look, what has been over a bound for long enough, and which moves
+//! may begin at once; here it is fed, and what it says is done. A look that fails (the
+//! state cannot be read) counts as one in which nothing was over a bound, and is said.
+//!
+//! A move begins as an operator's does. What is recorded of it comes after that: a daemon
+//! that is killed in between takes it for somebody else's, and leaves the disk alone just
+//! as long.
+
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::Duration;
+
+use sterna_api::{
+    Automation, Balanced, BalancedOutcome, StartMigration, StorageDrsRun,
+    StorageDrsSettings,
+};
+use sterna_core::Nanos;
+use sterna_core::place::storage::{Bounds, Cycle, Due, Over, Recommended, advise_where};
+
+use super::scene::{Scene, load};
+use super::settings::bounds_of;
+use super::{asked, paid};
+use crate::clock;
+use crate::daemon::{Daemon, lock};
+use crate::error::Result;
+
+/// How often it is asked what is due.
+const TICK: Duration = Duration::from_secs(1);
+
+/// So many disks are moved at once: each copy takes something from two datastores, and
+/// what one move has brought should be seen before many others begin.
+const AT_ONCE: usize = 2;
+
+/// Starts the thread. It ends with the daemon.
+pub(crate) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
+    let daemon = Arc::downgrade(daemon);
+    let thread = thread::Builder::new().name("sterna-balance".into());
+    thread.spawn(move || balance_for_ever(&daemon)).map(drop)
+}
+
+fn balance_for_ever(daemon: &Weak<Daemon>) {
+    loop {
+        thread::sleep(TICK);
+        let Some(daemon) = daemon.upgrade() else { return };
+        daemon.measure_moves();
+        if let Err(error) = daemon.balance() {
+            tracing::warn!(%error, "Storage DRS cannot look");
+        }
+    }
+}
+
+impl Daemon {
+    /// Does what is due.
+    fn balance(self: &Arc<Self>) -> Result<()> {
+        let settings = self.balancer.settings();
+        if settings.automation == Automation::Manual {
+            return Ok(());
+        }
+        let (asked, now) = (asked(&settings), self.balancer.now());
+        let (bounds, window) = (bounds_of(&asked), seconds(settings.window_s));
+        let due = {
+            let mut cycle = lock(&self.balancer.cycle);
+            let every = seconds(settings.every_s);
+            // What was watched already need not be watched again.
+            let new = || Cycle::new(now, every, window.since(now));
+            cycle.get_or_insert_with(new).due(now)
+        };
+        match due {
+            Due::Nothing => Ok(()),
+            Due::Room => {
+                let full = self.full_datastores(&bounds);
+                if self.in_cycle(|cycle| cycle.roomed(now, &full)) {
+                    self.act(&settings, &self.scene(window)?, &bounds);
+                }
+                Ok(())
+            }
+            Due::Look => {
+                let looked = self.scene(window);
+                let over =
+                    looked.as_ref().map_or(Vec::new(), |scene| scene.over(&bounds));
+                let acts = self.in_cycle(|cycle| cycle.looked(now, &over));
+                let scene = looked?;
+                if acts {
+                    self.act(&settings, &scene, &bounds);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Asks the cycle; of one that is not there any more nothing is wanted.
+    fn in_cycle(&self, ask: impl FnOnce(&mut Cycle<String>) -> bool) -> bool {
+        lock(&self.balancer.cycle).as_mut().is_some_and(ask)
+    }
+
+    /// The datastores that are too full now.
+    fn full_datastores(&self, bounds: &Bounds) -> Vec<String> {
+        let shelves = self.look_at_shelves().into_iter();
+        let full = shelves.filter(|(_, found)| {
+            found.as_ref().is_ok_and(|space| {
+                let used = space.capacity.saturating_sub(space.free) as f64;
+                space.capacity > 0 && used / space.capacity as f64 > bounds.space
+            })
+        });
+        full.map(|(shelf, _)| shelf.name().to_owned()).collect()
+    }
+
+    /// Asks `core` what should move, and begins it if it is told to.
+    fn act(
+        self: &Arc<Self>,
+        settings: &StorageDrsSettings,
+        scene: &Scene,
+        bounds: &Bounds,
+    ) {
+        let held = |name: &String, over| {
+            lock(&self.balancer.cycle).as_ref().is_some_and(|it| it.is_held(name, over))
+        };
+        let advice = advise_where(&scene.inventory, bounds, |at, over| {
+            held(&scene.names[at], over)
+        });
+        let mut run = StorageDrsRun {
+            at: clock::now(),
+            held: Vec::new(),
+            recommended: advice.moves.len() as u64,
+            begun: Vec::new(),
+            failed: Vec::new(),
+            staying: advice.refused.len() as u64,
+        };
+        for name in &scene.names {
+            if [Over::Space, Over::Latency].into_iter().any(|over| held(name, over)) {
+                run.held.push(name.clone());
+            }
+        }
+        if settings.automation == Automation::Full {
+            let slots = AT_ONCE.saturating_sub(self.under_way());
+            for one in advice.at_once(slots, &scene.left) {
+                let name = &scene.disks[one.disk].name;
+                match self.begin_move(settings, scene, one) {
+                    Ok(id) => run.begun.push(id),
+                    Err(error) => {
+                        tracing::warn!(disk = name, %error, "Storage DRS cannot move it");
+                        run.failed.push(format!("{name}: {error}"));
+                    }
+                }
+            }
+        }
+        *lock(&self.balancer.last) = Some(run);
+    }
+
+    /// How many of its moves have not ended.
+    fn under_way(&self) -> usize {
+        let moves = lock(&self.balancer.moves);
+        moves.keys().filter(|id| self.is_under_way(**id)).count()
+    }
+
+    /// Begins a move, and keeps what was promised of it.
+    fn begin_move(
+        self: &Arc<Self>,
+        settings: &StorageDrsSettings,
+        scene: &Scene,
+        one: &Recommended,
+    ) -> Result<u64> {
+        let disk = &scene.disks[one.disk];
+        let (from, to) = (&scene.names[one.from], &scene.names[one.to]);
+        let before = self.fares(disk.id, [from, to], seconds(settings.window_s));
+        let request = StartMigration {
+            disk: disk.name.clone(),
+            to: to.clone(),
+            provision: None,
+            rate: None,
+            verify: false,
+            keep_source: false,
+            guard: settings.guard.clone(),
+        };
+        let id = self.start_migration(&request)?.id;
+        let (over, rule) = scene.why(one.why);
+        let balanced = Balanced {
+            over,
+            rule,
+            space: settings.space,
+            latency_us: settings.latency_us,
+            window_s: settings.window_s,
+            predicted: one.after.map(load),
+            before: paid::told(&before),
+            after: None,
+            outcome: BalancedOutcome::Waiting,
+            note: None,
+        };
+        tracing::info!(
+            migration = id,
+            disk = disk.name,
+            from,
+            to,
+            "Storage DRS moves it"
+        );
+        self.keep(id, balanced)?;
+        Ok(id)
+    }
+
+    /// Keeps what is known of one of its moves: in the state, then here.
+    pub(super) fn keep(&self, id: u64, balanced: Balanced) -> Result<()> {
+        self.store.set_balanced(id, &balanced)?;
+        lock(&self.balancer.moves).insert(id, balanced);
+        Ok(())
+    }
+}
+
+/// So many seconds.
+pub(super) fn seconds(count: f64) -> Nanos {
+    Nanos((count.max(0.0) * 1e9) as u64)
+}

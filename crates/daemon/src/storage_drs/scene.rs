@@ -1,0 +1,252 @@
+//! Datastores, disks and rules, as `core` is told of them; and its numbers in names again.
+
+use std::collections::HashMap;
+
+use sterna_api::{
+    DatastoreLoad, JudgedDatastore, OverBound, Provision, RecommendedMove, StayingDisk,
+};
+use sterna_core::Nanos;
+use sterna_core::measure::LqFit;
+use sterna_core::place::storage::{
+    Bounds, Datastore, Disk, Fared, Inventory, Over, Past, Pinned, Recommended, Refused,
+    Rest, Side, Strength, Why,
+};
+use sterna_core::predict::{Terms, Work};
+use sterna_engine::DiskId;
+
+use super::reasons::reason;
+use super::rules::rules_of;
+use crate::clock;
+use crate::daemon::Daemon;
+use crate::error::Result;
+use crate::store::DiskRecord;
+
+/// What `core` is told, and what its numbers stand for.
+pub(super) struct Scene {
+    pub(super) inventory: Inventory,
+    pub(super) names: Vec<String>,
+    pub(super) disks: Vec<DiskRecord>,
+    rules: Vec<String>,
+    /// The datastores that disks are leaving now.
+    pub(super) left: Vec<usize>,
+}
+
+impl Daemon {
+    /// Everything that moves are chosen from.
+    pub(super) fn scene(&self, window: Nanos) -> Result<Scene> {
+        let (mut names, mut datastores) = (Vec::new(), Vec::new());
+        for (shelf, found) in self.look_at_shelves() {
+            let name = shelf.name();
+            let space = found.ok();
+            let did = self.samples.of_datastore(name, window);
+            datastores.push(Datastore {
+                capacity: space.map_or(0, |space| space.capacity),
+                free: space.map_or(0, |space| space.free.min(space.capacity)),
+                latency: did.p95,
+                mean: Fared::of(&did).mean,
+                device: self.samples.device(name).unwrap_or(LqFit::TooFew { points: 0 }),
+                settling: false,
+                takes_disks: shelf.is_shared(),
+            });
+            names.push(name.to_owned());
+        }
+        let known: HashMap<&str, usize> =
+            names.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
+        let mut records = self.store.disks()?;
+        records.retain(|disk| known.contains_key(disk.datastore.as_str()));
+        let mut disks: Vec<Disk> = records
+            .iter()
+            .map(|disk| {
+                let at = known[disk.datastore.as_str()];
+                // Where nobody answers it is not asked what an image takes.
+                let answers = datastores[at].capacity > 0;
+                let taken = if answers { self.to_copy(disk) } else { disk.size };
+                self.placed_disk(disk, at, taken, window)
+            })
+            .collect();
+        let at: HashMap<DiskId, usize> =
+            records.iter().enumerate().map(|(at, disk)| (disk.id, at)).collect();
+        let mut past: HashMap<usize, Vec<Past>> = HashMap::new();
+        let (mut left, now) = (Vec::new(), clock::now());
+        for migration in self.migration_records()? {
+            let ends = [&migration.from, &migration.to];
+            let ends = ends.map(|place| known.get(place.datastore.as_str()).copied());
+            let ago = migration.ended.map(|ended| now.saturating_sub(ended));
+            let ago = ago.map(Nanos::from_secs);
+            if ago.is_none_or(|ago| ago < window) {
+                ends.into_iter().flatten().for_each(|at| datastores[at].settling = true);
+            }
+            let disk = at.get(&migration.disk).copied();
+            match (disk, ago) {
+                (Some(disk), Some(ago)) if migration.report.is_some() => {
+                    let ours = self.balancer.balanced(migration.id).is_some();
+                    past.entry(disk).or_default().push(Past { ago, ours });
+                }
+                (Some(disk), None) => {
+                    left.extend(ends[0]);
+                    moves(&mut disks[disk], ends, &mut datastores);
+                }
+                _ => {}
+            }
+        }
+        for (disk, past) in past {
+            let rests = Rest::of(&past).map(Pinned::Moved);
+            disks[disk].pinned = disks[disk].pinned.or(rests);
+        }
+        let rules = self.store.storage_rules()?;
+        Ok(Scene {
+            inventory: Inventory { datastores, disks, rules: rules_of(&rules, &records) },
+            names,
+            disks: records,
+            rules: rules.into_iter().map(|rule| rule.name).collect(),
+            left,
+        })
+    }
+
+    fn placed_disk(
+        &self,
+        record: &DiskRecord,
+        datastore: usize,
+        taken: u64,
+        window: Nanos,
+    ) -> Disk {
+        let work = Work::of(&self.samples.of_disk(record.id, window));
+        let response = work.response.as_secs_f64();
+        let thin = record.provision == Provision::Thin;
+        Disk {
+            datastore,
+            taken,
+            needs: if thin { taken } else { record.size },
+            promised: if thin { record.size.saturating_sub(taken) } else { 0 },
+            outstanding: work.outstanding,
+            iops: if response > 0.0 { work.outstanding / response } else { 0.0 },
+            pinned: self.problem_of(record.id).map(|_| Pinned::NotServed),
+        }
+    }
+
+    /// A move in the API's form, with what it will take.
+    pub(super) fn recommended(
+        &self,
+        scene: &Scene,
+        one: &Recommended,
+    ) -> Result<RecommendedMove> {
+        let (disk, to) = (&scene.disks[one.disk], scene.names[one.to].clone());
+        let here = &scene.inventory.disks[one.disk];
+        let summary = self.samples.of_disk(disk.id, crate::figures::RECENT);
+        let (work, terms) = (Work::of(&summary), Terms::default());
+        let (over, rule) = scene.why(one.why);
+        Ok(RecommendedMove {
+            disk: disk.name.clone(),
+            from: scene.names[one.from].clone(),
+            predicted: self.told(disk, &to, false, work, terms)?,
+            to,
+            over,
+            rule,
+            priority: one.priority,
+            step: one.step as u64,
+            bytes: here.taken,
+            source: [load(one.before[0]), load(one.after[0])],
+            destination: [load(one.before[1]), load(one.after[1])],
+        })
+    }
+}
+
+/// A disk that moves counts for its destination.
+fn moves(disk: &mut Disk, ends: [Option<usize>; 2], datastores: &mut [Datastore]) {
+    disk.pinned = Some(Pinned::Moves);
+    let [Some(from), Some(to)] = ends else { return };
+    disk.datastore = to;
+    let [left, comes] = [from, to].map(|at| datastores[at]);
+    datastores[from].free = left.free.saturating_add(disk.taken).min(left.capacity);
+    datastores[to].free = comes.free.saturating_sub(disk.needs);
+}
+
+impl Scene {
+    /// What datastores are like.
+    fn sides(&self) -> impl Iterator<Item = (usize, Side)> {
+        self.inventory.datastores.iter().enumerate().map(|(at, one)| {
+            let used = (one.capacity - one.free) as f64;
+            let taken = if one.capacity > 0 { used / one.capacity as f64 } else { 0.0 };
+            (at, Side { taken, latency: one.latency })
+        })
+    }
+
+    /// The datastores that are over a bound, each with it.
+    pub(super) fn over(&self, bounds: &Bounds) -> Vec<(String, Over)> {
+        let over = |(at, side): (usize, Side)| {
+            let name = self.names[at].clone();
+            exceeded(side, bounds).into_iter().map(move |over| (name.clone(), over))
+        };
+        self.sides().flat_map(over).collect()
+    }
+
+    /// The rules that must hold and do not.
+    pub(super) fn broken(&self) -> Vec<String> {
+        let at: Vec<usize> =
+            self.inventory.disks.iter().map(|disk| disk.datastore).collect();
+        let rules = self.inventory.rules.iter().zip(&self.rules);
+        let broken = rules
+            .filter(|(rule, _)| rule.strength == Strength::Must && rule.is_broken(&at));
+        broken.map(|(_, name)| name.clone()).collect()
+    }
+
+    /// Datastores in the API's form.
+    pub(super) fn judged(&self, bounds: &Bounds) -> Vec<JudgedDatastore> {
+        let judge = |(at, side): (usize, Side)| {
+            let one = &self.inventory.datastores[at];
+            let on_it = self.inventory.disks.iter().filter(|disk| disk.datastore == at);
+            let taken = (one.capacity > 0).then_some(side.taken);
+            JudgedDatastore {
+                datastore: self.names[at].clone(),
+                load: DatastoreLoad { taken, ..load(side) },
+                outstanding: on_it.map(|disk| disk.outstanding).sum(),
+                over: exceeded(side, bounds).into_iter().map(bound).collect(),
+                settling: one.settling,
+            }
+        };
+        self.sides().map(judge).collect()
+    }
+
+    /// A disk that stays, in the API's form.
+    pub(super) fn staying(&self, one: &Refused) -> StayingDisk {
+        let disk = &self.disks[one.disk];
+        let to = one.to.map(|to| self.names[to].clone());
+        let (over, rule) = self.why(one.why);
+        StayingDisk {
+            disk: disk.name.clone(),
+            datastore: self.names[self.inventory.disks[one.disk].datastore].clone(),
+            over,
+            rule,
+            reason: reason(one.because, to.as_deref(), &self.rules),
+            to,
+        }
+    }
+
+    /// Why a disk should move, in the API's form.
+    pub(super) fn why(&self, why: Why) -> (Option<OverBound>, Option<String>) {
+        match why {
+            Why::Over(over) => (Some(bound(over)), None),
+            Why::Rule(rule) => (None, Some(self.rules[rule].clone())),
+        }
+    }
+}
+
+/// The bounds that a datastore is over.
+fn exceeded(side: Side, bounds: &Bounds) -> Vec<Over> {
+    let full = (side.taken > bounds.space).then_some(Over::Space);
+    let slow = side.latency.is_some_and(|it| it > bounds.latency);
+    full.into_iter().chain(slow.then_some(Over::Latency)).collect()
+}
+
+fn bound(over: Over) -> OverBound {
+    match over {
+        Over::Space => OverBound::Space,
+        Over::Latency => OverBound::Latency,
+    }
+}
+
+/// A datastore's side in the API's form.
+pub(super) fn load(side: Side) -> DatastoreLoad {
+    let p95_us = side.latency.map(|latency| latency.0 as f64 / 1e3);
+    DatastoreLoad { taken: Some(side.taken), p95_us }
+}
