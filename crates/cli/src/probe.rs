@@ -161,7 +161,7 @@ async fn target(
     let request = CreateDisk {
         name: disk.clone(),
         size: size.0,
-        datastore: name.clone(),
+        datastore: Some(name.clone()),
         provision: Provision::Thin,
     };
     client.create_disk(&request).await?;
