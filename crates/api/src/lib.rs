@@ -14,16 +14,20 @@ mod class;
 mod client;
 mod datastore;
 mod disk;
+mod drs;
 mod error;
 mod figures;
 mod goal;
 mod guard;
+mod host;
 mod migration;
 mod name;
 pub mod paths;
 mod policy;
+mod pool;
 mod prediction;
 mod recovery;
+mod rule;
 mod stats;
 mod status;
 mod storage_drs;
@@ -41,10 +45,15 @@ pub use disk::{
     AttachDisk, ChosenDatastore, CreateDisk, CreatedDisk, Disk, DiskActivity, ImageFate,
     ImportDisk, PassedOver, Provision, RemovedDisk,
 };
+pub use drs::{
+    ChangeDrs, DrsAdvice, DrsExplanation, DrsGoal, DrsMove, DrsSettings, DrsStatus,
+    HostVerdict, Imbalance, JudgedVm, MoveWorth, StayingVm,
+};
 pub use error::{ErrorBody, ErrorCode};
 pub use figures::{Application, Figures};
 pub use goal::{Goal, NotAboveZero, Rate};
 pub use guard::{AskGuard, Guard, GuardState, Guarding};
+pub use host::{AddHost, Amounts, Host, PlaceVm, Placement};
 pub use migration::{
     Migration, MigrationState, Progress, Report, SetRate, StartMigration,
 };
@@ -52,10 +61,12 @@ pub use name::{NAME_RULE, is_name};
 pub use policy::{
     Aim, BadAim, CreatePolicy, CruisePhase, CruiseState, Fallback, Policy, Standing,
 };
+pub use pool::{AskTerms, ChangePool, CreatePool, Pool, PoolTerms};
 pub use prediction::{
     BestHour, LearnedFrom, Predict, Predicted, Prediction, PredictionScores, Weakest,
 };
 pub use recovery::{FoundImage, ImageRole, RecoverDisks, Recovery, Sidecar};
+pub use rule::{AddRule, Rule, RuleKind};
 pub use stats::{Bucket, DiskStats, Pattern, RequestStats, Times};
 pub use status::{Counts, Io, Status, Warning};
 pub use storage_drs::{

@@ -11,12 +11,16 @@ use crate::class::ClassCommand;
 use crate::completion::{CompletionArgs, ManArgs};
 use crate::datastore::DatastoreCommand;
 use crate::disk::DiskCommand;
+use crate::drs::DrsCommand;
+use crate::host::HostCommand;
 use crate::lab::LabCommand;
 use crate::migrate::MigrateArgs;
 use crate::migration::MigrationCommand;
 use crate::output::WIDTH;
 use crate::policy::PolicyCommand;
+use crate::pool::PoolCommand;
 use crate::predict::PredictArgs;
+use crate::rule::RuleCommand;
 use crate::serve::ServeArgs;
 use crate::storage_drs::StorageDrsCommand;
 use crate::top::TopArgs;
@@ -40,6 +44,7 @@ Examples:
   sterna policy cruise oltp 1000iops --tolerance 10%
   sterna storage-drs recommend --space 75%
   sterna storage-drs set --automation full
+  sterna drs recommend
   sterna top --by class";
 
 /// What the exit codes say.
@@ -112,6 +117,18 @@ pub(crate) enum Command {
     /// Virtual machines that exist already, and whose disks QEMU serves
     #[command(subcommand)]
     Vm(VmCommand),
+    /// Hosts, where virtual machines run
+    #[command(subcommand)]
+    Host(HostCommand),
+    /// Resource pools: what sets of virtual machines are promised of all hosts
+    #[command(subcommand)]
+    Pool(PoolCommand),
+    /// Which virtual machines are to be together, apart, or on some hosts
+    #[command(subcommand)]
+    Rule(RuleCommand),
+    /// Which virtual machines should be on other hosts, and why the rest should not
+    #[command(subcommand)]
+    Drs(DrsCommand),
     /// The daemon in one page
     Status,
     /// Who does what, second by second
@@ -314,6 +331,41 @@ mod tests {
     }
 
     #[test]
+    fn the_commands_for_hosts_are_understood() {
+        for line in [
+            "sterna host add a --cpu 16 --memory 64G",
+            "sterna host list",
+            "sterna host show a",
+            "sterna host remove a",
+            "sterna host assign a web",
+            "sterna host unassign web",
+            "sterna pool create gold --cpu-reservation 4 --cpu-limit 8 --shares 2000",
+            "sterna pool create inner --parent gold --memory-reservation 8G",
+            "sterna pool set gold --cpu-limit none --memory-limit none",
+            "sterna pool set gold --cpu-shares 5 --memory-shares 7",
+            "sterna pool list",
+            "sterna pool show gold",
+            "sterna pool add gold web",
+            "sterna pool remove gold web",
+            "sterna pool delete gold",
+            "sterna rule affinity near web db",
+            "sterna rule anti-affinity far web db mail --must",
+            "sterna rule host pin web db --on a b --must",
+            "sterna rule host off web --not-on a",
+            "sterna rule list",
+            "sterna rule remove far",
+            "sterna drs status",
+            "sterna drs recommend --json",
+            "sterna drs explain web",
+            "sterna drs set --threshold 5 --round 10s --hold 1 --cooldown 600s --moves 3",
+        ] {
+            if let Err(error) = parse(line) {
+                panic!("{line}: {error}");
+            }
+        }
+    }
+
+    #[test]
     fn a_group_of_commands_alone_asks_for_its_help() {
         for line in [
             "sterna",
@@ -325,6 +377,10 @@ mod tests {
             "sterna lab",
             "sterna bench",
             "sterna vm",
+            "sterna host",
+            "sterna pool",
+            "sterna rule",
+            "sterna drs",
         ] {
             let help = clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
             assert_eq!(parse(line).unwrap_err().kind(), help, "{line}");
@@ -394,6 +450,17 @@ mod tests {
             "sterna vm add web --qmp /q domain",
             "sterna vm move web vda",
             "sterna vm move web --to slow",
+            "sterna host add a --cpu 16",
+            "sterna host add a --cpu many --memory 64G",
+            "sterna host assign a",
+            "sterna pool create gold --shares 5 --cpu-shares 5",
+            "sterna pool set gold",
+            "sterna rule affinity near web",
+            "sterna rule host pin web",
+            "sterna rule host pin web --on a --not-on b",
+            "sterna drs set",
+            "sterna drs set --threshold 6",
+            "sterna drs set --round 10",
             "sterna lab svmotion",
             "sterna lab svmotion --guest g --quick --scale 100",
             "sterna lab qos --minutes 1",

@@ -18,9 +18,11 @@ mod completion;
 mod connect;
 mod datastore;
 mod disk;
+mod drs;
 mod explain;
 mod format;
 mod guard;
+mod host;
 mod lab;
 mod log;
 mod migrate;
@@ -28,11 +30,13 @@ mod migration;
 mod names;
 mod output;
 mod policy;
+mod pool;
 mod predict;
 mod probe;
 mod qemu;
 mod recovery;
 mod report;
+mod rule;
 mod serve;
 mod stats;
 mod status;
@@ -111,6 +115,10 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::Policy(command) => policy::run(command, &link, output),
         Command::StorageDrs(command) => storage_drs::run(command, &link, output),
         Command::Vm(command) => vm::run(command, &link, output),
+        Command::Host(command) => host::run(command, &link, output),
+        Command::Pool(command) => pool::run(command, &link, output),
+        Command::Rule(command) => rule::run(command, &link, output),
+        Command::Drs(command) => drs::run(command, &link, output),
         Command::Status => status::run(&link, output),
         Command::Top(args) => top::run(&args, &link, output),
         Command::Lab(command) => lab::run(command, output),

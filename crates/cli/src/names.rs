@@ -31,6 +31,9 @@ enum Kind {
     /// A rule of Storage DRS.
     StorageRule,
     Vm,
+    Host,
+    Pool,
+    Rule,
     /// A disk of a virtual machine, which the values before it name.
     Device,
     /// Any migration, also of the past.
@@ -106,6 +109,9 @@ async fn ask(
         Kind::Policy => all(client.policies().await?, |one| one.id.to_string()),
         Kind::StorageRule => all(client.storage_rules().await?, |one| one.name),
         Kind::Vm => all(client.vms().await?, |one| one.name),
+        Kind::Host => all(client.hosts().await?, |one| one.name),
+        Kind::Pool => all(client.pools().await?, |one| one.name),
+        Kind::Rule => all(client.rules().await?, |one| one.name),
         Kind::Device => match values.first() {
             Some(vm) => all(client.vm(vm).await?.disks, |one| one.device),
             None => Vec::new(),
@@ -123,8 +129,8 @@ fn kind(path: &[String], arg: &Arg) -> Option<Kind> {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     match (path.as_slice(), arg.get_id().as_str()) {
         // These are new.
-        (["disk" | "class", "create"] | [_, "add" | "import"], "name")
-            if path != ["class", "add"] =>
+        (["disk" | "class" | "pool", "create"] | [_, "add" | "import"], "name")
+            if path != ["class", "add"] && path != ["pool", "add"] =>
         {
             None
         }
@@ -137,7 +143,12 @@ fn kind(path: &[String], arg: &Arg) -> Option<Kind> {
         (["policy", _], "id") => Some(Kind::Policy),
         (["storage-drs", "rule", _], "disks") => Some(Kind::Disk),
         (["storage-drs", "rule", "remove"], "name") => Some(Kind::StorageRule),
-        (["vm", _], "name") => Some(Kind::Vm),
+        (["vm", _], "name")
+        | (["host" | "pool" | "drs", _], "vm")
+        | (["rule", _], "vms") => Some(Kind::Vm),
+        (["host", _], "name" | "host") => Some(Kind::Host),
+        (["pool", _], "name") => Some(Kind::Pool),
+        (["rule", "remove"], "name") => Some(Kind::Rule),
         (["vm", _], "device") => Some(Kind::Device),
         (["migration", "show"], "id") => Some(Kind::Migration),
         (["migration", _], "id") | (["policy", _], "until_job") => {
@@ -145,7 +156,12 @@ fn kind(path: &[String], arg: &Arg) -> Option<Kind> {
         }
         _ => {
             let values = arg.get_value_names().unwrap_or_default();
-            values.iter().any(|value| value == "DATASTORE").then_some(Kind::Datastore)
+            values.iter().find_map(|value| match value.as_str() {
+                "DATASTORE" => Some(Kind::Datastore),
+                "HOST" => Some(Kind::Host),
+                "POOL" => Some(Kind::Pool),
+                _ => None,
+            })
         }
     }
 }
@@ -279,6 +295,16 @@ mod tests {
             ("vm adopt web vda --on ", Kind::Datastore),
             ("storage-drs rule apart pair a ", Kind::Disk),
             ("storage-drs rule remove ", Kind::StorageRule),
+            ("host show ", Kind::Host),
+            ("host assign ", Kind::Host),
+            ("host assign a ", Kind::Vm),
+            ("pool add ", Kind::Pool),
+            ("pool add gold ", Kind::Vm),
+            ("pool create inner --parent ", Kind::Pool),
+            ("rule remove ", Kind::Rule),
+            ("rule affinity near web ", Kind::Vm),
+            ("rule host pin web --on ", Kind::Host),
+            ("drs explain ", Kind::Vm),
         ] {
             let found = of(line).unwrap_or_else(|| panic!("{line}: nothing"));
             assert_eq!((found.kind, found.begun.as_str()), (kind, ""), "{line}");
@@ -302,6 +328,9 @@ mod tests {
             "class create ",
             "vm add ",
             "storage-drs rule together ",
+            "host add ",
+            "pool create ",
+            "rule affinity ",
             "vm adopt web vda --name ",
             "vm release web vda --to ",
             "migrate db ",
@@ -343,6 +372,6 @@ mod tests {
 
     #[test]
     fn the_options_that_name_something_are_known() {
-        assert_eq!(options(), ["on", "to", "until-job"]);
+        assert_eq!(options(), ["not-on", "on", "parent", "to", "until-job"]);
     }
 }

@@ -18,6 +18,7 @@ use sterna_engine::{DiskId, Engine};
 use crate::claims::Claims;
 use crate::clock;
 use crate::disks::Served;
+use crate::drs::Drs;
 use crate::error::Result;
 use crate::gate::Gate;
 use crate::jobs::Job;
@@ -100,6 +101,7 @@ pub(crate) struct Daemon {
     pub(crate) service: Service,
     pub(crate) vms: Vms,
     pub(crate) balancer: Balancer,
+    pub(crate) drs: Drs,
 }
 
 /// A mutex's content. What is behind our mutexes is whole between any two
@@ -117,6 +119,7 @@ impl Daemon {
         places: Places,
     ) -> Self {
         Daemon {
+            drs: Drs::new(store.clone()),
             store,
             engine,
             boot,

@@ -23,6 +23,7 @@ mod clock;
 mod daemon;
 mod datastores;
 mod disks;
+mod drs;
 mod error;
 mod figures;
 mod gate;

@@ -19,7 +19,7 @@ use crate::lock::StateLock;
 use crate::settings::Settings;
 use crate::sockets::{self, Bound, Inherited, NbdSocket};
 use crate::store::Store;
-use crate::{boot, hours, http, jobs, keeper, policies, samples, storage_drs};
+use crate::{boot, drs, hours, http, jobs, keeper, policies, samples, storage_drs};
 
 /// How long requests of the API may take to end when the daemon stops.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
@@ -106,6 +106,7 @@ impl Running {
             .and_then(|()| policies::start(&daemon))
             .and_then(|()| jobs::start_guards(&daemon))
             .and_then(|()| storage_drs::start(&daemon))
+            .and_then(|()| drs::start(&daemon))
             .map_err(|error| {
                 DaemonError::internal(format!("cannot start a thread: {error}"))
             })?;

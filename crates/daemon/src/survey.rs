@@ -40,6 +40,7 @@ impl Daemon {
         counts.policies = policies.len() as u64;
         warnings.extend(policies.iter().filter_map(out_of_reach));
         warnings.extend(self.lacking());
+        warnings.extend(self.broken_rules()?);
         let book = self.book();
         let classes = book.entries().filter(|entry| !entry.is_built_in());
         counts.classes = classes.count() as u64;

@@ -24,10 +24,10 @@ use crate::qmp::{
     AddNode, Bitmap, Block, CompleteJob, CreateImage, DeleteNode, DismissJob,
     ExportOptions, FileOptions, FormatOptions, Inserted, Job, JobStatus,
     LatencyHistogram, Mirror, Monitor, NewImage, NodeOptions, PATIENCE, QmpError,
-    QueryBlock, QueryBlockStats, QueryJobs, QueryNodes, QueryStatus, SetSpeed, Stats,
-    StopJob, UnixServer,
+    QueryBlock, QueryBlockStats, QueryJobs, QueryMemory, QueryNodes, QueryProcessors,
+    QueryStatus, SetSpeed, Stats, StopJob, UnixServer,
 };
-use crate::{Copy, CopyState, Export, QemuError, RECONNECT, Run};
+use crate::{Copy, CopyState, Export, QemuError, RECONNECT, Run, Usage};
 
 /// How often a job that is about to end is looked at where no event says so.
 const LOOK: Duration = Duration::from_millis(100);
@@ -52,6 +52,15 @@ impl Direct {
     pub(crate) async fn run(&self) -> Result<Run, QmpError> {
         let state = self.monitor.call(&QueryStatus {}).await?;
         Ok(Run { on: true, running: state.running, word: state.status })
+    }
+
+    pub(crate) async fn usage(&self) -> Result<Option<Usage>, QmpError> {
+        let processors = self.monitor.call(&QueryProcessors {}).await?.len();
+        let memory = self.monitor.call(&QueryMemory {}).await?;
+        let memory = memory.base_memory + memory.plugged_memory.unwrap_or(0);
+        let processors = u32::try_from(processors).unwrap_or(u32::MAX);
+        let taken = self.monitor.taken();
+        Ok(taken.map(|(busy, held)| Usage { processors, memory, busy, held }))
     }
 
     pub(crate) async fn drives(&self) -> Result<Vec<Drive>, QmpError> {

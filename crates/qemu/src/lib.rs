@@ -21,6 +21,7 @@ mod export;
 mod machine;
 mod managed;
 pub mod qmp;
+mod usage;
 pub mod virsh;
 
 pub use copy::{Copy, CopyState, Place};
@@ -29,3 +30,4 @@ pub use error::QemuError;
 pub use export::{Export, RECONNECT};
 pub use machine::{Machine, Reach, Run};
 pub use qmp::Stats;
+pub use usage::Usage;

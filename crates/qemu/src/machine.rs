@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::direct::Direct;
 use crate::managed::Managed;
 use crate::qmp::Stats;
-use crate::{Copy, CopyState, Drive, QemuError};
+use crate::{Copy, CopyState, Drive, QemuError, Usage};
 
 /// How a machine is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,6 +106,11 @@ impl Machine {
     /// How it goes with it.
     pub async fn run(&self) -> Result<Run, QemuError> {
         either!(self, one => one.run())
+    }
+
+    /// What it takes of its host; nothing where that cannot be seen.
+    pub async fn usage(&self) -> Result<Option<Usage>, QemuError> {
+        either!(self, one => one.usage())
     }
 
     /// Its disks.

@@ -13,8 +13,9 @@ use std::time::Duration;
 use crate::copy::{GENTLE, Place};
 use crate::drive::{Drive, Unmovable, is_known};
 use crate::qmp::{PATIENCE, Stats};
+use crate::usage::of_domain;
 use crate::virsh::{DomainDisk, Virsh, VirshError, nbd_disk, probe};
-use crate::{Copy, CopyState, QemuError, Run};
+use crate::{Copy, CopyState, QemuError, Run, Usage};
 
 /// How long libvirt may take to say what it would tell QEMU: it looks at QEMU anew if that
 /// has changed, which on a busy machine is a minute.
@@ -39,6 +40,11 @@ impl Managed {
         let word = self.virsh.run(&["domstate", &self.domain]).await?.trim().to_owned();
         let on = !matches!(word.as_str(), "shut off" | "crashed" | "no state");
         Ok(Run { on, running: matches!(word.as_str(), "running" | "idle"), word })
+    }
+
+    pub(crate) async fn usage(&self) -> Result<Option<Usage>, VirshError> {
+        let which = ["domstats", "--cpu-total", "--vcpu", "--balloon", &self.domain];
+        Ok(of_domain(&self.virsh.run(&which).await?))
     }
 
     pub(crate) async fn drives(&self) -> Result<Vec<Drive>, VirshError> {

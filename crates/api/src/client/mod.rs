@@ -1,6 +1,7 @@
 //! The typed client: what can be asked of a daemon. How it is asked is in `call`.
 
 mod call;
+mod hosts;
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,10 @@
 //! Where things should be, and in which order they get there.
 //!
+//! - [`hosts`]: which virtual machines should be on other hosts (DRS).
 //! - [`storage`]: which disks should be on other datastores (Storage DRS).
 //!
 //! All of it obeys one rule, "no harm": a move that does not pay for itself, or that
 //! pushes somebody else over a bound, is refused, and the reason is said.
 
+pub mod hosts;
 pub mod storage;

@@ -8,10 +8,14 @@ mod advice;
 mod classes;
 mod datastores;
 mod disks;
+mod drs;
 mod extract;
+mod hosts;
 mod migrations;
 mod policies;
+mod pools;
 mod predictions;
+mod rules;
 mod status;
 mod storage_drs;
 mod top;
@@ -48,6 +52,7 @@ use crate::error::DaemonError;
         (name = "classes", description = "Sets of disks that service levels speak of"),
         (name = "policies", description = "What is asked for a class, and when"),
         (name = "vms", description = "Virtual machines whose disks QEMU serves itself"),
+        (name = "hosts", description = "Where virtual machines run, and should run"),
         (name = "status", description = "The daemon itself"),
     )
 )]
@@ -69,9 +74,9 @@ fn routes() -> OpenApiRouter<Arc<Daemon>> {
         .routes(routes!(predictions::predict))
         .routes(routes!(storage_drs::show, storage_drs::change))
         .routes(routes!(storage_drs::recommend))
+        .routes(routes!(advice::show))
         .routes(routes!(storage_drs::rules, storage_drs::add_rule))
         .routes(routes!(storage_drs::remove_rule))
-        .routes(routes!(advice::show))
         .routes(routes!(migrations::list, migrations::start))
         .routes(routes!(migrations::show, migrations::change))
         .routes(routes!(migrations::guard))
@@ -88,6 +93,16 @@ fn routes() -> OpenApiRouter<Arc<Daemon>> {
         .routes(routes!(vms::start_move))
         .routes(routes!(vms::adopt))
         .routes(routes!(vms::release))
+        .routes(routes!(hosts::list, hosts::add))
+        .routes(routes!(hosts::show, hosts::remove))
+        .routes(routes!(hosts::place))
+        .routes(routes!(pools::list, pools::create))
+        .routes(routes!(pools::show, pools::change, pools::delete))
+        .routes(routes!(rules::list, rules::add))
+        .routes(routes!(rules::remove))
+        .routes(routes!(drs::show, drs::change))
+        .routes(routes!(drs::recommend))
+        .routes(routes!(drs::explain))
 }
 
 /// The OpenAPI document, as it is kept in `openapi/sterna.json`.

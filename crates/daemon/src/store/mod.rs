@@ -18,6 +18,7 @@ mod disks;
 mod hours;
 mod migrations;
 mod policies;
+mod roll;
 mod schema;
 mod steps;
 mod storage_drs;
@@ -43,6 +44,9 @@ pub(crate) use datastores::DatastoreRecord;
 pub(crate) use disks::DiskRecord;
 pub(crate) use migrations::{MigrationRecord, Pause, Place};
 pub(crate) use policies::PolicyRecord;
+pub(crate) use roll::{
+    Entry, HostRecord, PoolRecord, Roll, RuleRecord, SeatRecord, Trail,
+};
 pub(crate) use steps::{Ending, Step};
 pub(crate) use storage_drs::StorageRuleRecord;
 pub(crate) use tallies::{Figured, Tallied};

@@ -1,5 +1,6 @@
 //! The store as its callers see it, and as an older or newer file finds it.
 
+mod roll;
 mod service;
 mod storage_drs;
 mod vms;

@@ -88,14 +88,14 @@ impl Daemon {
     }
 
     /// The record of a machine that exists.
-    pub(super) fn vm_record(&self, name: &str) -> Result<VmRecord> {
+    pub(crate) fn vm_record(&self, name: &str) -> Result<VmRecord> {
         let found = self.store.vms()?.into_iter().find(|vm| vm.name == name);
         found.ok_or_else(|| DaemonError::not_found("vm", name))
     }
 }
 
 /// The claim on a machine.
-pub(super) fn claim_of(name: &str) -> String {
+pub(crate) fn claim_of(name: &str) -> String {
     format!("vm {name}")
 }
 

@@ -31,6 +31,7 @@ mod moves;
 mod ours;
 mod pace;
 mod reach;
+mod usage;
 mod view;
 
 use std::collections::{BTreeMap, HashMap};
@@ -39,6 +40,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::runtime::Handle;
 
+pub(crate) use self::book::claim_of;
 pub(crate) use self::kind::Kind;
 use self::link::Link;
 use self::moves::Move;

@@ -28,6 +28,26 @@ pub struct RunState {
 pub struct QueryName {}
 command!(QueryName, "query-name", Named);
 
+/// Its processors.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct QueryProcessors {}
+command!(QueryProcessors, "query-cpus-fast", Vec<Nothing>);
+
+/// Its memory.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct QueryMemory {}
+command!(QueryMemory, "query-memory-size-summary", MemorySize);
+
+/// How much memory a machine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct MemorySize {
+    /// From its start, in bytes.
+    pub base_memory: u64,
+    /// Plugged in since, where that can be.
+    pub plugged_memory: Option<u64>,
+}
+
 /// The name that a machine was started with.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Named {

@@ -30,7 +30,10 @@ pub use job::{
     StopJob,
 };
 pub use lines::{LINE_MAX, Lines, TooLong};
-pub use machine::{Capabilities, Named, QueryName, QueryStatus, RunState};
+pub use machine::{
+    Capabilities, MemorySize, Named, QueryMemory, QueryName, QueryProcessors,
+    QueryStatus, RunState,
+};
 pub use message::{Message, NotAMessage, Version};
 pub use monitor::{Monitor, PATIENCE};
 pub use stats::{BlockStats, Histogram, LatencyHistogram, QueryBlockStats, Stats};

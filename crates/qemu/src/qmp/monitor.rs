@@ -24,6 +24,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::{Capabilities, Command, Event, Lines, Message, QmpError, Version};
+use crate::usage::of_process;
 
 /// How long an answer may take. A monitor answers within milliseconds unless QEMU's
 /// main loop is stuck, and what is stuck for so long is worth being told of.
@@ -37,6 +38,10 @@ const EVENTS: usize = 64;
 
 /// What is read at once: most messages fit.
 const READ: usize = 16 << 10;
+
+/// The kernel counts a process's memory in pages of this size, on the machines that QEMU's
+/// guests run on with KVM and that this was tried on.
+const PAGE: u64 = 4096;
 
 type Answer = Result<Value, QmpError>;
 
@@ -109,6 +114,13 @@ impl Monitor {
         let process =
             std::fs::metadata(format!("/proc/{}", self.shared.process?)).ok()?;
         Some((process.uid(), process.gid()))
+    }
+
+    /// The processor time that QEMU's process has used, and the memory that it holds;
+    /// nothing where it cannot be seen.
+    pub fn taken(&self) -> Option<(Duration, u64)> {
+        let stat = format!("/proc/{}/stat", self.shared.process?);
+        of_process(&std::fs::read_to_string(stat).ok()?, PAGE)
     }
 
     /// What happens from now on.

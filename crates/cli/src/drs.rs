@@ -1,0 +1,345 @@
+//! `sterna drs`: which virtual machines should be on other hosts, and why others stay.
+
+use clap::{ArgGroup, Subcommand};
+use sterna_api::{
+    ChangeDrs, DrsAdvice, DrsExplanation, DrsGoal, DrsMove, DrsSettings, DrsStatus,
+    Imbalance, JudgedVm,
+};
+use sterna_core::Nanos;
+
+use crate::connect::Link;
+use crate::format::{bytes, count, moment_ago, span};
+use crate::guard::parse_span;
+use crate::host::{self, load, processors};
+use crate::output::{Output, WIDTH};
+use crate::table::{Cell, Column, Pairs, Style, Table, wrap};
+use crate::terms::NOTHING;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DrsCommand {
+    /// Show hosts and virtual machines, what each asks for and what it gets
+    Status,
+    /// Say which virtual machines should move, and why others stay; move nothing
+    Recommend,
+    /// Say why a virtual machine is where it is, for each host
+    Explain {
+        /// The virtual machine
+        vm: String,
+    },
+    /// Change when something is recommended
+    #[command(group(ArgGroup::new("what").required(true).multiple(true)
+        .args(["threshold", "round", "hold", "cooldown", "moves"])))]
+    Set {
+        /// Moves of this priority or more: 1 is the most, 5 the least [at first: 3]
+        #[arg(long, value_name = "PRIORITY",
+            value_parser = clap::value_parser!(u8).range(1..=5))]
+        threshold: Option<u8>,
+        /// Look at virtual machines every so often, 1s to 3600s [at first: 60s]
+        #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+        round: Option<Nanos>,
+        /// For so many rounds in a row something must not be right [at first: 3]
+        #[arg(long, value_name = "ROUNDS",
+            value_parser = clap::value_parser!(u32).range(1..=60))]
+        hold: Option<u32>,
+        /// A virtual machine that has moved stays for so long [at first: 600s]
+        #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+        cooldown: Option<Nanos>,
+        /// Recommend no more moves than this at once [at first: 10]
+        #[arg(long, value_name = "COUNT",
+            value_parser = clap::value_parser!(u64).range(1..=100))]
+        moves: Option<u64>,
+    },
+}
+
+/// Carries out a command.
+pub(crate) fn run(
+    command: DrsCommand,
+    link: &Link,
+    output: Output,
+) -> anyhow::Result<()> {
+    link.ask(async move |client| match command {
+        DrsCommand::Status => {
+            let told = client.drs().await?;
+            output.answer(&told, |told| status(told, output))
+        }
+        DrsCommand::Recommend => {
+            let told = client.drs_advice().await?;
+            output.answer(&told, |told| advice(told, output))
+        }
+        DrsCommand::Explain { vm } => {
+            let told = client.explain_vm(&vm).await?;
+            output.answer(&told, |told| explanation(told, output))
+        }
+        DrsCommand::Set { threshold, round, hold, cooldown, moves } => {
+            // What is left of a second is not meant.
+            let seconds = |span: Nanos| span.as_secs_f64().round() as u64;
+            let (round_s, cooldown_s) = (round.map(seconds), cooldown.map(seconds));
+            let change = ChangeDrs { threshold, round_s, hold, cooldown_s, moves };
+            let set = client.change_drs(&change).await?;
+            output.answer(&set, |set| paragraph(&settings(set)))
+        }
+    })
+}
+
+/// `Threshold 3; a look every 60 s, ...`.
+fn settings(set: &DrsSettings) -> String {
+    format!(
+        "Threshold {}; a look every {}, held for {}; at most {} at once, and a VM that \
+         has moved stays for {}.",
+        set.threshold,
+        span(set.round_s as f64),
+        count(u64::from(set.hold), "round"),
+        count(set.moves, "move"),
+        span(set.cooldown_s as f64)
+    )
+}
+
+/// `deviation 0.21 (CPU 0.28, memory 0.11), coefficient of variation 0.34`.
+fn differs(it: &Imbalance) -> String {
+    format!(
+        "deviation {:.2} (CPU {:.2}, memory {:.2}), coefficient of variation {:.2}",
+        it.deviation, it.of.cpu, it.of.memory, it.variation
+    )
+}
+
+/// A paragraph as wide as everything.
+fn paragraph(text: &str) -> String {
+    wrap(text, WIDTH).join("\n") + "\n"
+}
+
+fn status(told: &DrsStatus, output: Output) -> String {
+    let mut text = host::list(&told.hosts, output);
+    if told.hosts.is_empty() {
+        return text;
+    }
+    text.push_str(&paragraph(&format!("Loads: {}.", differs(&told.imbalance))));
+    text.push_str(&paragraph(&settings(&told.settings)));
+    if !told.vms.is_empty() {
+        text.push('\n');
+        text.push_str(&machines(&told.vms, output));
+    }
+    let list = |head: &str, names: &[String]| match names.is_empty() {
+        true => String::new(),
+        false => format!("\n{}", paragraph(&format!("{head}: {}.", names.join(", ")))),
+    };
+    text.push_str(&list("Rules that do not hold", &told.broken));
+    text.push_str(&list(
+        "On no host, as far as is known (`sterna host assign`)",
+        &told.elsewhere,
+    ));
+    let looked = told.looked.map_or("not yet".into(), moment_ago);
+    text.push_str(&format!("\nLooked: {looked}.\n"));
+    text
+}
+
+fn machines(all: &[JudgedVm], output: Output) -> String {
+    let mut table = Table::new(&[
+        ("VM", Column::Flexible),
+        ("HOST", Column::Flexible),
+        ("POOL", Column::Flexible),
+        ("CPU", Column::Right),
+        ("GETS", Column::Right),
+        ("MEMORY", Column::Right),
+        ("GETS", Column::Right),
+        ("SCORE", Column::Right),
+    ]);
+    for one in all {
+        let score = match one.score {
+            None => Cell::from(NOTHING),
+            Some(score) => {
+                let style = match score {
+                    80.0.. => Style::Good,
+                    40.0.. => Style::Warn,
+                    _ => Style::Bad,
+                };
+                Cell::styled(format!("{score:.0}"), style)
+            }
+        };
+        let memory = |amount: f64| bytes(amount.max(0.0) as u64);
+        table.row(vec![
+            one.vm.as_str().into(),
+            one.host.as_str().into(),
+            one.pool.as_deref().unwrap_or(NOTHING).into(),
+            processors(one.demand.cpu).into(),
+            processors(one.entitled.cpu).into(),
+            memory(one.demand.memory).into(),
+            memory(one.entitled.memory).into(),
+            score,
+        ]);
+    }
+    output.table(&table)
+}
+
+fn advice(told: &DrsAdvice, output: Output) -> String {
+    let mut text = paragraph(&format!("Loads: {}.", differs(&told.imbalance)));
+    if told.moves.is_empty() {
+        text.push_str("\nNothing should move.\n");
+    }
+    for (at, one) in told.moves.iter().enumerate() {
+        text.push_str(&recommended(at + 1, one));
+    }
+    if told.moves.iter().any(|one| !one.held) {
+        text.push_str(&format!(
+            "\n{}",
+            paragraph(&format!(
+                "This is so for {} of {} that it must be: what is marked with \"wait\" may \
+                 be gone by then.",
+                told.rounds,
+                count(u64::from(told.settings.hold), "round")
+            ))
+        ));
+    }
+    if !told.staying.is_empty() {
+        text.push_str("\nWhere something is not right, these stay:\n");
+        let mut table = Table::new(&[
+            ("VM", Column::Flexible),
+            ("HOST", Column::Flexible),
+            ("WHY", Column::Sentence),
+        ]);
+        for one in &told.staying {
+            table.row(vec![
+                one.vm.as_str().into(),
+                one.host.as_str().into(),
+                one.reason.as_str().into(),
+            ]);
+        }
+        text.push_str(&output.table(&table));
+    }
+    text
+}
+
+fn recommended(at: usize, one: &DrsMove) -> String {
+    let back = one.back.as_ref().map(|back| format!(", and {back} back"));
+    let wait = if one.held { "" } else { " (wait)" };
+    let head = format!(
+        "{at}. {} from {} to {}{}: {}; priority {}{wait}",
+        one.vm,
+        one.from,
+        one.to,
+        back.unwrap_or_default(),
+        one.reason,
+        one.priority
+    );
+    let change = |name: &str, [before, after]: &[sterna_api::Amounts; 2]| {
+        let ([cpu, memory], [then, rest]) = (load(*before), load(*after));
+        format!("{name}: CPU {cpu} to {then}, memory {memory} to {rest}")
+    };
+    let [before, after] = &one.imbalance;
+    let worth = format!(
+        "deviation {:.3} to {:.3}; copies {} in about {}; brings {:.1}, costs {:.1}, risks {:.1}",
+        before.deviation,
+        after.deviation,
+        bytes(one.bytes),
+        span(one.worth.seconds),
+        one.worth.benefit,
+        one.worth.cost,
+        one.worth.risk
+    );
+    let mut lines = wrap(&change(&one.from, &one.source), WIDTH - 3);
+    lines.extend(wrap(&change(&one.to, &one.destination), WIDTH - 3));
+    lines.extend(wrap(&worth, WIDTH - 3));
+    lines.push(format!("then: sterna host assign {} {}", one.to, one.vm));
+    lines.extend(
+        one.back
+            .iter()
+            .map(|back| format!("and:  sterna host assign {} {back}", one.from)),
+    );
+    let indented: String = lines.iter().map(|line| format!("   {line}\n")).collect();
+    format!("\n{}\n{indented}", wrap(&head, WIDTH).join("\n"))
+}
+
+fn explanation(told: &DrsExplanation, output: Output) -> String {
+    let vm = &told.vm;
+    let mut pairs = Pairs::new();
+    pairs.add("VM", vm.vm.as_str());
+    pairs.add("host", vm.host.as_str());
+    pairs.maybe("pool", vm.pool.as_deref());
+    let both = |it: sterna_api::Amounts| {
+        format!("{} processors, {}", processors(it.cpu), bytes(it.memory.max(0.0) as u64))
+    };
+    pairs.add("has", both(vm.size));
+    pairs.add("asks for", both(vm.demand));
+    pairs.add("entitled to", both(vm.entitled));
+    let score = vm.score.map_or("not known yet".into(), |score| format!("{score:.0}"));
+    pairs.add("score", score);
+    pairs.maybe("stays", vm.stays.as_deref());
+    pairs.add("at issue", at_issue(told.goal));
+    let mut text = output.pairs(&pairs);
+    if let Some(one) = &told.recommended {
+        text.push_str(&recommended(1, one));
+    }
+    text.push('\n');
+    for one in &told.hosts {
+        let line = wrap(&format!("{}: {}", one.host, one.reason), WIDTH - 2);
+        text.push_str(&line.join("\n  "));
+        text.push('\n');
+    }
+    text
+}
+
+fn at_issue(goal: DrsGoal) -> &'static str {
+    match goal {
+        DrsGoal::Must => "a rule that must hold, and does not",
+        DrsGoal::Memory => "its host has too little memory for its VMs",
+        DrsGoal::Cpu => "its host has too little processor time for its VMs",
+        DrsGoal::Should => "a rule that should hold, and does not",
+        DrsGoal::Even => "how much the hosts' loads differ",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sterna_api::{Amounts, MoveWorth, StayingVm};
+
+    use super::*;
+
+    #[test]
+    fn recommendations_fit_on_a_screen() {
+        let amounts = |cpu, memory| Amounts { cpu, memory };
+        let name = "a-machine-with-quite-a-long-name-for-a-machine";
+        let one = DrsMove {
+            vm: name.into(),
+            from: "a".into(),
+            to: "b".into(),
+            back: Some("web".into()),
+            goal: DrsGoal::Even,
+            reason: "the hosts' loads differ".into(),
+            priority: 3,
+            held: false,
+            bytes: 8 << 30,
+            worth: MoveWorth { benefit: 60.25, cost: 1.0, risk: 12.0, seconds: 7.8 },
+            source: [amounts(0.75, 0.4), amounts(0.5, 0.3)],
+            destination: [amounts(0.1, 0.1), amounts(0.35, 0.2)],
+            imbalance: [Imbalance::default(); 2],
+        };
+        let told = DrsAdvice {
+            settings: DrsSettings::default(),
+            imbalance: Imbalance { deviation: 0.234, ..Imbalance::default() },
+            rounds: 1,
+            moves: vec![one],
+            staying: vec![StayingVm {
+                vm: "db".into(),
+                host: "a".into(),
+                goal: DrsGoal::Even,
+                to: None,
+                reason: "it asks for too little to matter".into(),
+            }],
+        };
+        let text = advice(&told, Output::new(false));
+        for part in [
+            "deviation 0.23",
+            "and web back: the hosts'",
+            "priority 3 (wait)",
+            "a: CPU 75% to 50%, memory 40% to 30%",
+            "8.00 GiB in about 7.8 s",
+            "brings 60.2, costs 1.0",
+            "sterna host assign a web",
+            "1 of 3 rounds",
+            "it asks for too little to matter",
+        ] {
+            let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(flat.contains(part), "{part} in:\n{text}");
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+    }
+}

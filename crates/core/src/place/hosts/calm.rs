@@ -1,0 +1,138 @@
+//! What keeps machines from being moved to and fro.
+//!
+//! **Hold.** Loads must have differed, or a host must have had too little, for some rounds
+//! in a row before anything moves because of it: most of what is seen once is gone in the
+//! next round. A rule that must hold waits for nothing.
+//!
+//! **Cooldown.** A machine that has moved stays for a while. If it moves again soon after
+//! that, it stays twice as long, and so on: what looked like a good move each time was
+//! none.
+//!
+//! **One writer.** A machine that is on another host than where it was put, or last seen,
+//! has been moved by somebody else: a person, or another balancer. It is left alone for
+//! long enough that two who balance do not move it in turns.
+
+use std::collections::BTreeMap;
+
+use super::inventory::Pinned;
+use crate::Nanos;
+
+/// A machine moves again soon if less than so many times what it had to stay has passed.
+/// With two, one that moves every now and then could do so four times an hour.
+const SOON: u64 = 4;
+
+/// How long what is waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// For so many rounds in a row something must not be right.
+    pub rounds: u32,
+    /// A machine that has moved stays for so long.
+    pub cooldown: Nanos,
+    /// And at most for so long, however often it has.
+    pub longest: Nanos,
+    /// One that somebody else has moved is left alone for so long.
+    pub foreign: Nanos,
+}
+
+impl Default for Hold {
+    /// Three rounds; ten minutes to a day; an hour.
+    fn default() -> Hold {
+        Hold {
+            rounds: 3,
+            cooldown: Nanos::from_secs(600),
+            longest: Nanos::from_secs(24 * 3600),
+            foreign: Nanos::from_secs(3600),
+        }
+    }
+}
+
+/// What is known of a machine's moves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// The host where it was put or seen last.
+    pub host: String,
+    /// When it was moved as recommended.
+    pub moved: Option<Nanos>,
+    /// How many times in a row soon after the last time.
+    pub times: u32,
+    /// When somebody else moved it.
+    pub foreign: Option<Nanos>,
+}
+
+/// What is known of all machines' moves, and for how long something was not right.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Calm {
+    rounds: u32,
+    known: BTreeMap<String, Known>,
+}
+
+impl Calm {
+    /// What is known of machines.
+    pub fn known(&self) -> impl Iterator<Item = (&String, &Known)> {
+        self.known.iter()
+    }
+
+    /// It was known before, and is again.
+    pub fn recall(&mut self, vm: String, known: Known) {
+        self.known.insert(vm, known);
+    }
+
+    /// A machine is on a host. Says whether somebody else has moved it there.
+    pub fn see(&mut self, now: Nanos, vm: &str, host: &str) -> bool {
+        let new = || Known { host: host.into(), moved: None, times: 0, foreign: None };
+        let known = self.known.entry(vm.to_owned()).or_insert_with(new);
+        let is_foreign = known.host != host;
+        if is_foreign {
+            host.clone_into(&mut known.host);
+            known.foreign = Some(now);
+        }
+        is_foreign
+    }
+
+    /// A machine has moved as it was recommended.
+    pub fn moved(&mut self, now: Nanos, vm: &str, to: &str, hold: &Hold) {
+        self.see(now, vm, to);
+        let Some(known) = self.known.get_mut(vm) else { return };
+        let soon =
+            |at: Nanos| now.since(at).0 < stays(known.times, hold).0.saturating_mul(SOON);
+        known.times = if known.moved.is_some_and(soon) { known.times + 1 } else { 1 };
+        known.moved = Some(now);
+        known.foreign = None;
+    }
+
+    /// Forgets the machines that are not among these.
+    pub fn keep(&mut self, is_there: impl Fn(&str) -> bool) {
+        self.known.retain(|vm, _| is_there(vm));
+    }
+
+    /// A round is over in which something was not right, or all was.
+    pub fn round(&mut self, not_right: bool) {
+        self.rounds = if not_right { self.rounds.saturating_add(1) } else { 0 };
+    }
+
+    /// For how many rounds in a row something was not right.
+    pub fn rounds(&self) -> u32 {
+        self.rounds
+    }
+
+    /// Whether that is long enough.
+    pub fn is_held(&self, hold: &Hold) -> bool {
+        self.rounds >= hold.rounds
+    }
+
+    /// Why a machine stays for now, and until when.
+    pub fn pinned(&self, now: Nanos, vm: &str, hold: &Hold) -> Option<(Pinned, Nanos)> {
+        let known = self.known.get(vm)?;
+        let foreign = known.foreign.map(|at| (Pinned::Foreign, at.plus(hold.foreign)));
+        let stays = stays(known.times, hold);
+        let cooling = known.moved.map(|at| (Pinned::Cooling, at.plus(stays)));
+        let mut both = [foreign, cooling].into_iter().flatten();
+        both.find(|(_, until)| now < *until)
+    }
+}
+
+/// How long a machine stays that has moved so many times in a row.
+fn stays(times: u32, hold: &Hold) -> Nanos {
+    let doubled = 1_u64.checked_shl(times.saturating_sub(1)).unwrap_or(u64::MAX);
+    Nanos(hold.cooldown.0.saturating_mul(doubled)).min(hold.longest)
+}

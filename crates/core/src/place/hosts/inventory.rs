@@ -1,0 +1,122 @@
+//! What there is: hosts, machines on them, the pools that these are in, and rules.
+
+use super::amounts::{Amounts, Resource};
+use super::rule::Rule;
+
+/// Everything that moves are chosen from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Inventory {
+    /// The hosts.
+    pub hosts: Vec<Host>,
+    /// The pools. A pool comes after the one that it is in.
+    pub pools: Vec<Pool>,
+    /// The machines.
+    pub vms: Vec<Vm>,
+    /// What is asked of where machines are.
+    pub rules: Vec<Rule>,
+}
+
+/// A host.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Host {
+    /// What it has for machines.
+    pub capacity: Amounts,
+}
+
+/// What somebody is promised of a resource and held to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Terms {
+    /// What it gets before anybody gets by shares, as far as it asks for it.
+    pub reservation: f64,
+    /// What it gets at most.
+    pub limit: Option<f64>,
+    /// Its part of what is left, against the shares of those beside it; 1 at least.
+    pub shares: u32,
+}
+
+impl Default for Terms {
+    fn default() -> Terms {
+        Terms { reservation: 0.0, limit: None, shares: 1000 }
+    }
+}
+
+/// A resource pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Pool {
+    /// The pool that it is in, which comes before it; nothing at the top.
+    pub parent: Option<usize>,
+    /// Of processors.
+    pub cpu: Terms,
+    /// Of memory.
+    pub memory: Terms,
+}
+
+impl Pool {
+    pub(super) fn terms(&self, resource: Resource) -> &Terms {
+        match resource {
+            Resource::Cpu => &self.cpu,
+            Resource::Memory => &self.memory,
+        }
+    }
+}
+
+/// A virtual machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Vm {
+    /// The host that it is on.
+    pub host: usize,
+    /// The pool that it is in; nothing at the top.
+    pub pool: Option<usize>,
+    /// Its processors, and its memory: what it can use at most.
+    pub size: Amounts,
+    /// Of processors.
+    pub cpu: Terms,
+    /// Of memory.
+    pub memory: Terms,
+    /// What it asks for.
+    pub demand: Demand,
+    /// Why it stays, if it does.
+    pub pinned: Option<Pinned>,
+}
+
+impl Vm {
+    pub(super) fn terms(&self, resource: Resource) -> &Terms {
+        match resource {
+            Resource::Cpu => &self.cpu,
+            Resource::Memory => &self.memory,
+        }
+    }
+
+    /// What it can make use of at the moment.
+    pub(super) fn wants(&self, resource: Resource) -> f64 {
+        let most = self.size.get(resource).min(self.demand.mean.get(resource));
+        most.min(self.terms(resource).limit.unwrap_or(f64::INFINITY)).max(0.0)
+    }
+
+    /// What a move of it copies, in bytes.
+    pub(super) fn bytes(&self) -> f64 {
+        self.demand.mean.memory.min(self.size.memory).max(0.0)
+    }
+}
+
+/// What a machine asks for, over a window of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Demand {
+    /// On average. Of memory: what it holds.
+    pub mean: Amounts,
+    /// How much that varies: the standard deviation.
+    pub deviation: Amounts,
+    /// The part of the memory that it holds which it also uses, from 0 to 1.
+    pub active: f64,
+}
+
+/// Why a machine stays where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pinned {
+    /// Nobody knows what it asks for (yet).
+    NotSeen,
+    /// It has moved not long ago.
+    Cooling,
+    /// Somebody else has moved it not long ago.
+    Foreign,
+}

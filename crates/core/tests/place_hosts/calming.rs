@@ -1,0 +1,73 @@
+//! What keeps machines from being moved to and fro.
+
+use sterna_core::Nanos;
+use sterna_core::place::hosts::{Calm, Hold, Pinned};
+
+fn minutes(count: u64) -> Nanos {
+    Nanos::from_secs(count * 60)
+}
+
+#[test]
+fn something_must_not_be_right_for_some_rounds_in_a_row() {
+    let (mut calm, hold) = (Calm::default(), Hold::default());
+    for not_right in [true, true, false, true, true] {
+        calm.round(not_right);
+        assert!(!calm.is_held(&hold));
+    }
+    calm.round(true);
+    assert!(calm.is_held(&hold));
+}
+
+#[test]
+fn a_machine_that_moves_again_soon_stays_twice_as_long() {
+    let (mut calm, hold) = (Calm::default(), Hold::default());
+    let until = |calm: &Calm, now| calm.pinned(now, "web", &hold).map(|(_, until)| until);
+    calm.see(minutes(0), "web", "a");
+    assert_eq!(until(&calm, minutes(0)), None);
+    calm.moved(minutes(1), "web", "b", &hold);
+    assert_eq!(until(&calm, minutes(10)), Some(minutes(11)));
+    assert_eq!(until(&calm, minutes(11)), None);
+    calm.moved(minutes(12), "web", "a", &hold);
+    assert_eq!(until(&calm, minutes(12)), Some(minutes(32)));
+    calm.moved(minutes(32), "web", "b", &hold);
+    assert_eq!(until(&calm, minutes(33)), Some(minutes(72)));
+    // Long after that, all is forgotten.
+    calm.moved(minutes(500), "web", "a", &hold);
+    assert_eq!(until(&calm, minutes(501)), Some(minutes(510)));
+}
+
+#[test]
+fn however_often_it_moves_it_stays_no_longer_than_the_longest() {
+    let (mut calm, hold) = (Calm::default(), Hold::default());
+    for at in 0..100 {
+        calm.moved(minutes(at), "web", if at % 2 == 0 { "a" } else { "b" }, &hold);
+    }
+    let (_, until) = calm.pinned(minutes(100), "web", &hold).expect("it stays");
+    assert_eq!(until, minutes(99 + 24 * 60));
+}
+
+#[test]
+fn a_machine_that_somebody_else_moves_is_left_alone() {
+    let (mut calm, hold) = (Calm::default(), Hold::default());
+    assert!(!calm.see(minutes(0), "web", "a"), "it is new");
+    assert!(!calm.see(minutes(1), "web", "a"));
+    assert!(calm.see(minutes(2), "web", "b"), "we did not put it there");
+    let foreign = Some((Pinned::Foreign, minutes(62)));
+    assert_eq!(calm.pinned(minutes(30), "web", &hold), foreign);
+    assert_eq!(calm.pinned(minutes(62), "web", &hold), None);
+    assert!(!calm.see(minutes(63), "web", "b"));
+}
+
+#[test]
+fn what_is_known_outlives_the_process() {
+    let (mut calm, hold) = (Calm::default(), Hold::default());
+    calm.moved(minutes(1), "web", "b", &hold);
+    let mut next = Calm::default();
+    calm.known().for_each(|(vm, known)| next.recall(vm.clone(), known.clone()));
+    assert_eq!(
+        next.pinned(minutes(2), "web", &hold),
+        calm.pinned(minutes(2), "web", &hold)
+    );
+    next.keep(|vm| vm != "web");
+    assert_eq!(next.pinned(minutes(2), "web", &hold), None);
+}

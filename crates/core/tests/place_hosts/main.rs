@@ -1,0 +1,13 @@
+//! DRS, by what it promises: what machines are entitled to, what should move and why, what
+//! is refused, and that it comes to rest.
+
+mod building;
+mod calming;
+mod entitlements;
+mod figures;
+mod moving;
+#[path = "../random/mod.rs"]
+mod random;
+mod resting;
+mod ruling;
+mod speed;

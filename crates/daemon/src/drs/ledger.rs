@@ -1,0 +1,49 @@
+//! Where it is kept which machine is on which host, and who may change that.
+//!
+//! Behind a trait, because it is one daemon's own state today and several daemons will
+//! have to share it. What they need is these two calls: to read all of it as of one
+//! moment, and to change it while nobody else does.
+
+use std::sync::Mutex;
+
+use crate::daemon::lock;
+use crate::error::Result;
+use crate::store::{Entry, Roll, Store};
+
+/// A change: what is to be entered, given what is there. Nothing is, if it refuses.
+pub(super) type Change<'c> = &'c mut dyn FnMut(&Roll) -> Result<Vec<Entry>>;
+
+/// Who keeps the roll.
+pub(super) trait Ledger: Send + Sync {
+    /// All of it, as of one moment.
+    fn read(&self) -> Result<Roll>;
+
+    /// Makes a change, alone: what it was given is what is there until it is made. Gives
+    /// what is there then.
+    fn change(&self, change: Change<'_>) -> Result<Roll>;
+}
+
+/// This daemon's own state, which nobody else writes.
+pub(super) struct Local {
+    store: Store,
+    turn: Mutex<()>,
+}
+
+impl Local {
+    pub(super) fn new(store: Store) -> Local {
+        Local { store, turn: Mutex::default() }
+    }
+}
+
+impl Ledger for Local {
+    fn read(&self) -> Result<Roll> {
+        Ok(self.store.roll()?)
+    }
+
+    fn change(&self, change: Change<'_>) -> Result<Roll> {
+        let _turn = lock(&self.turn);
+        let entries = change(&self.read()?)?;
+        self.store.enter(entries)?;
+        self.read()
+    }
+}

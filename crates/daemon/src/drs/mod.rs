@@ -1,0 +1,84 @@
+//! DRS: which virtual machines should be on other hosts.
+//!
+//! `hosts`, `pools`, `rules` and `settings` have what the API's requests ask for; `ledger`
+//! keeps it, and lets one at a time change it. `demand` is what each machine was seen to
+//! use, `scene` all of that as `core` is told of it, `round` looks again and again, `view`
+//! says what `core` says of it.
+//!
+//! **Who moves machines.** Whoever runs them. What is recommended is carried out by an
+//! operator, who then says where the machine is (`host assign`). That is the only way in
+//! which it is known; nobody else's word is taken for it.
+//!
+//! **Failures.** A machine that cannot be asked counts with what it was seen to use last,
+//! and stays where it is until it answers. One that was never seen counts for nothing. A
+//! daemon that is started anew knows of all moves that were made, but not of what it told
+//! somebody to move; and of no demand, so for three rounds nothing moves.
+
+mod demand;
+mod hosts;
+mod ledger;
+mod pools;
+mod round;
+mod rules;
+mod scene;
+mod settings;
+mod view;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use sterna_core::Nanos;
+use sterna_core::place::hosts::{Calm, Hold};
+
+use self::demand::Seen;
+use self::ledger::{Ledger, Local};
+use crate::daemon::Daemon;
+use crate::store::Store;
+
+/// What this process has of DRS.
+pub(crate) struct Drs {
+    ledger: Box<dyn Ledger>,
+    state: Mutex<State>,
+}
+
+/// What was seen so far.
+#[derive(Debug, Default)]
+struct State {
+    /// By the machine's name.
+    seen: HashMap<String, Seen>,
+    calm: Calm,
+    /// Seconds between two rounds; none before the first.
+    round_s: u64,
+    /// When it was looked last (seconds since 1970).
+    looked: Option<u64>,
+    /// When somebody was told that a machine should go to a host.
+    told: HashMap<(String, String), Nanos>,
+}
+
+impl Drs {
+    /// Nothing seen yet.
+    pub(crate) fn new(store: Store) -> Drs {
+        Drs { ledger: Box::new(Local::new(store)), state: Mutex::default() }
+    }
+}
+
+/// Starts the thread that looks. It ends with the daemon.
+pub(crate) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
+    let daemon = Arc::downgrade(daemon);
+    let thread = thread::Builder::new().name("sterna-drs".into());
+    thread.spawn(move || round::look_for_ever(&daemon))?;
+    Ok(())
+}
+
+/// How long what is waited, by the settings.
+fn hold(settings: &sterna_api::DrsSettings) -> Hold {
+    let cooldown = Nanos::from_secs(settings.cooldown_s);
+    let usual = Hold::default();
+    Hold {
+        rounds: settings.hold,
+        cooldown,
+        longest: usual.longest.max(cooldown),
+        foreign: usual.foreign,
+    }
+}

@@ -1,0 +1,147 @@
+//! A round: all machines are looked at, and what should move.
+
+use std::collections::HashSet;
+use std::sync::Weak;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sterna_core::Nanos;
+use sterna_core::place::hosts::{Advice, Goal, Known, advise};
+
+use super::State;
+use super::scene::{Scene, bounds};
+use crate::clock;
+use crate::daemon::{Daemon, lock};
+use crate::error::Result;
+use crate::store::{Roll, Trail};
+
+/// How often it is looked whether a round is due: another span between rounds holds soon.
+const TICK: Duration = Duration::from_millis(250);
+
+/// Looks at machines until the daemon goes.
+pub(super) fn look_for_ever(daemon: &Weak<Daemon>) {
+    let mut began: Option<Instant> = None;
+    loop {
+        thread::sleep(TICK);
+        let Some(daemon) = daemon.upgrade() else { return };
+        let every = Duration::from_secs(lock(&daemon.drs.state).round_s);
+        if began.is_some_and(|began| began.elapsed() < every) {
+            continue;
+        }
+        began = Some(Instant::now());
+        if let Err(error) = daemon.look_round() {
+            tracing::warn!(%error, "cannot look which machines should move");
+        }
+    }
+}
+
+/// The time, as moves are kept with it.
+pub(super) fn now() -> Nanos {
+    Nanos::from_secs(clock::now())
+}
+
+/// Whether a move waits until something was not right for some rounds.
+pub(super) fn waits(goal: Goal) -> bool {
+    !matches!(goal, Goal::Must(_))
+}
+
+impl State {
+    /// Takes over what is kept of machines' moves, and forgets machines that are gone.
+    pub(super) fn settle(&mut self, roll: &Roll) {
+        let trails = || {
+            roll.seats.iter().filter_map(|it| Some((it.vm.as_str(), it.trail.as_ref()?)))
+        };
+        let kept: HashSet<&str> = trails().map(|(vm, _)| vm).collect();
+        self.calm.keep(|vm| kept.contains(vm));
+        trails().for_each(|(vm, trail)| self.calm.recall(vm.to_owned(), known(trail)));
+        let placed: HashSet<&str> = roll
+            .seats
+            .iter()
+            .filter(|seat| seat.host.is_some())
+            .map(|seat| seat.vm.as_str())
+            .collect();
+        self.seen.retain(|vm, _| placed.contains(vm.as_str()));
+    }
+
+    /// What there is, and what should be done.
+    pub(super) fn advice(&self, roll: &Roll) -> (Scene, Advice) {
+        let scene = Scene::of(roll, self, now());
+        let advice = advise(&scene.inventory, &bounds(&roll.settings));
+        (scene, advice)
+    }
+}
+
+/// How long what somebody was told to move counts as recommended: as long as a machine is
+/// left alone that moves where nothing recommended that.
+const TOLD: Nanos = Nanos::from_secs(3600);
+
+impl State {
+    /// Somebody was told to move these.
+    pub(super) fn tell(&mut self, scene: &Scene, advice: &Advice) {
+        let went =
+            |vm: usize, to: usize| (scene.vms[vm].clone(), scene.hosts[to].clone());
+        for one in &advice.moves {
+            self.told.insert(went(one.vm, one.to), now());
+            if let Some(back) = one.back {
+                self.told.insert(went(back, one.from), now());
+            }
+        }
+    }
+
+    /// Whether somebody was told, not long ago, to move a machine to a host. That holds
+    /// for one move.
+    pub(super) fn was_told(&mut self, vm: &str, host: &str) -> bool {
+        let now = now();
+        self.told.retain(|_, at| now.since(*at) < TOLD);
+        let told = self.told.keys().any(|(one, to)| one == vm && to == host);
+        self.told.retain(|(one, _), _| one != vm);
+        told
+    }
+}
+
+impl Daemon {
+    fn look_round(&self) -> Result<()> {
+        let roll = self.drs.ledger.read()?;
+        let on_a_host =
+            |vm: &str| roll.seats.iter().any(|seat| seat.vm == vm && seat.host.is_some());
+        let mut records = self.store.vms()?;
+        records.retain(|vm| on_a_host(&vm.name));
+        let usages = self.vms.usages(&records);
+        let at = Instant::now();
+        let mut state = lock(&self.drs.state);
+        state.settle(&roll);
+        for (vm, usage) in usages {
+            let seen = state.seen.entry(vm).or_default();
+            match usage {
+                Ok(usage) => seen.look(at, usage),
+                Err(problem) => seen.fail(problem),
+            }
+        }
+        let (_, advice) = state.advice(&roll);
+        state.calm.round(advice.moves.iter().any(|one| waits(one.goal)));
+        state.looked = Some(clock::now());
+        state.round_s = roll.settings.round_s;
+        Ok(())
+    }
+}
+
+/// What is kept of a machine's moves, as `core` is told of it.
+pub(super) fn known(trail: &Trail) -> Known {
+    Known {
+        host: trail.host.clone(),
+        moved: trail.moved.map(Nanos::from_secs),
+        times: trail.times,
+        foreign: trail.foreign.map(Nanos::from_secs),
+    }
+}
+
+/// The same, as it is kept.
+pub(super) fn trail(known: &Known) -> Trail {
+    let seconds = |at: Nanos| at.0 / 1_000_000_000;
+    Trail {
+        host: known.host.clone(),
+        moved: known.moved.map(seconds),
+        times: known.times,
+        foreign: known.foreign.map(seconds),
+    }
+}

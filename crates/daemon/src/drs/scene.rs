@@ -1,0 +1,131 @@
+//! Everything that moves are chosen from, as `core` is told of it, and what its numbers
+//! stand for.
+
+use sterna_api::{PoolTerms, RuleKind};
+use sterna_core::Nanos;
+use sterna_core::place::hosts::{
+    Amounts, Bounds, Demand, Host, Inventory, Kind, Pinned, Pool, Rule, Terms, Vm,
+};
+
+use super::{State, hold};
+use crate::store::{Roll, RuleRecord};
+
+/// Everything, and the names of it.
+#[derive(Debug)]
+pub(super) struct Scene {
+    pub(super) inventory: Inventory,
+    pub(super) hosts: Vec<String>,
+    pub(super) pools: Vec<String>,
+    pub(super) vms: Vec<String>,
+    /// Those that concern machines of which it is known where they are.
+    pub(super) rules: Vec<String>,
+    /// Why each machine stays, if it does.
+    pub(super) stays: Vec<Option<String>>,
+}
+
+/// The place of a name among others.
+pub(super) fn at(names: &[String], name: &str) -> Option<usize> {
+    names.iter().position(|one| one == name)
+}
+
+impl Scene {
+    /// What there is, and what was seen of it.
+    pub(super) fn of(roll: &Roll, state: &State, now: Nanos) -> Scene {
+        let hosts: Vec<String> = roll.hosts.iter().map(|it| it.name.clone()).collect();
+        let pools: Vec<String> = roll.pools.iter().map(|it| it.name.clone()).collect();
+        let place = |name: &Option<String>, names: &[String]| at(names, name.as_ref()?);
+        let hold = hold(&roll.settings);
+        let (mut vms, mut machines, mut stays) = (Vec::new(), Vec::new(), Vec::new());
+        for seat in &roll.seats {
+            let Some(host) = place(&seat.host, &hosts) else { continue };
+            let seen = state.seen.get(&seat.vm);
+            let problem = match seen {
+                Some(seen) => seen.problem(),
+                None => Some("it was not looked at yet".into()),
+            };
+            let calm = state.calm.pinned(now, &seat.vm, &hold);
+            let nothing = Demand {
+                mean: Amounts::default(),
+                deviation: Amounts::default(),
+                active: 1.0,
+            };
+            machines.push(Vm {
+                host,
+                pool: place(&seat.pool, &pools),
+                size: seen.map(|it| it.size()).unwrap_or_default(),
+                cpu: Terms::default(),
+                memory: Terms::default(),
+                demand: seen.map_or(nothing, |it| it.demand()),
+                pinned: match (&problem, calm) {
+                    (Some(_), _) => Some(Pinned::NotSeen),
+                    (None, calm) => calm.map(|(pinned, _)| pinned),
+                },
+            });
+            let left = calm.map(|(why, until)| (why, until.since(now).as_secs_f64()));
+            stays.push(problem.or_else(|| left.map(|(why, left)| waits(why, left))));
+            vms.push(seat.vm.clone());
+        }
+        let known: Vec<(String, Rule)> =
+            roll.rules.iter().filter_map(|it| rule(it, &vms, &hosts)).collect();
+        let (rules, told) = known.into_iter().unzip();
+        let pool = |it: &crate::store::PoolRecord| Pool {
+            parent: place(&it.parent, &pools),
+            cpu: terms(&it.cpu),
+            memory: terms(&it.memory),
+        };
+        let capacity = |it: &crate::store::HostRecord| Host {
+            capacity: Amounts { cpu: it.cpu, memory: it.memory as f64 },
+        };
+        let inventory = Inventory {
+            hosts: roll.hosts.iter().map(capacity).collect(),
+            pools: roll.pools.iter().map(pool).collect(),
+            vms: machines,
+            rules: told,
+        };
+        Scene { inventory, hosts, pools, vms, rules, stays }
+    }
+}
+
+/// Until when a machine stays, in words.
+fn waits(why: Pinned, left: f64) -> String {
+    let minutes = (left / 60.0).ceil();
+    match why {
+        Pinned::NotSeen => "it was not looked at yet".into(),
+        Pinned::Cooling => {
+            format!("it has moved not long ago, and stays for {minutes} min more")
+        }
+        Pinned::Foreign => format!(
+            "somebody has moved it where nothing recommended that, so it is left alone \
+             for {minutes} min more"
+        ),
+    }
+}
+
+fn terms(terms: &PoolTerms) -> Terms {
+    Terms { reservation: terms.reservation, limit: terms.limit, shares: terms.shares }
+}
+
+/// A rule in numbers; nothing if too few of its machines are on known hosts to say anything.
+fn rule(one: &RuleRecord, vms: &[String], hosts: &[String]) -> Option<(String, Rule)> {
+    let those = |names: &[String], all: &[String]| -> Vec<usize> {
+        names.iter().filter_map(|name| at(all, name)).collect()
+    };
+    let members = those(&one.vms, vms);
+    let kind = match one.kind {
+        RuleKind::Affinity => Kind::Affinity,
+        RuleKind::AntiAffinity => Kind::AntiAffinity,
+        RuleKind::On => Kind::On(those(&one.hosts, hosts)),
+        RuleKind::NotOn => Kind::NotOn(those(&one.hosts, hosts)),
+    };
+    (!members.is_empty())
+        .then(|| (one.name.clone(), Rule { kind, vms: members, must: one.must }))
+}
+
+/// What is asked of moves.
+pub(super) fn bounds(settings: &sterna_api::DrsSettings) -> Bounds {
+    Bounds {
+        threshold: settings.threshold,
+        moves: usize::try_from(settings.moves).unwrap_or(usize::MAX),
+        ..Bounds::default()
+    }
+}

@@ -1,0 +1,64 @@
+//! `/v1/drs`.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use sterna_api::{
+    ChangeDrs, DrsAdvice, DrsExplanation, DrsSettings, DrsStatus, ErrorBody,
+};
+
+use super::extract::{Body, Which};
+use super::{Answer, blocking};
+use crate::daemon::Daemon;
+
+/// What DRS sees: hosts, machines, and how much loads differ.
+#[utoipa::path(
+    get, path = "/v1/drs", tag = "hosts", operation_id = "show_drs",
+    responses((status = 200, body = DrsStatus), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn show(State(daemon): State<Arc<Daemon>>) -> Answer<DrsStatus> {
+    blocking(daemon, |daemon| daemon.drs_status()).await
+}
+
+/// Changes when something is recommended.
+#[utoipa::path(
+    patch, path = "/v1/drs", tag = "hosts", operation_id = "change_drs",
+    request_body = ChangeDrs,
+    responses(
+        (status = 200, body = DrsSettings),
+        (status = "default", body = ErrorBody)
+    ),
+)]
+pub(super) async fn change(
+    State(daemon): State<Arc<Daemon>>,
+    Body(request): Body<ChangeDrs>,
+) -> Answer<DrsSettings> {
+    blocking(daemon, move |daemon| daemon.change_drs(&request)).await
+}
+
+/// Which machines should be on other hosts, and why the rest should not. Moves nothing.
+#[utoipa::path(
+    get, path = "/v1/drs/recommendations", tag = "hosts",
+    operation_id = "show_drs_recommendations",
+    responses((status = 200, body = DrsAdvice), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn recommend(State(daemon): State<Arc<Daemon>>) -> Answer<DrsAdvice> {
+    blocking(daemon, |daemon| daemon.drs_advice()).await
+}
+
+/// Why a machine is where it is.
+#[utoipa::path(
+    get, path = "/v1/drs/explanations/{name}", tag = "hosts",
+    operation_id = "explain_vm",
+    params(("name" = String, Path, description = "The machine's name")),
+    responses(
+        (status = 200, body = DrsExplanation),
+        (status = "default", body = ErrorBody)
+    ),
+)]
+pub(super) async fn explain(
+    State(daemon): State<Arc<Daemon>>,
+    Which(name): Which<String>,
+) -> Answer<DrsExplanation> {
+    blocking(daemon, move |daemon| daemon.explain_vm(&name)).await
+}

@@ -1,0 +1,73 @@
+//! `/v1/hosts` and `/v1/placements`.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use sterna_api::{AddHost, ErrorBody, Host, PlaceVm, Placement};
+
+use super::extract::{Body, Which};
+use super::{Answer, blocking};
+use crate::daemon::Daemon;
+
+/// All hosts, by name.
+#[utoipa::path(
+    get, path = "/v1/hosts", tag = "hosts", operation_id = "list_hosts",
+    responses((status = 200, body = Vec<Host>), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Host>> {
+    blocking(daemon, |daemon| daemon.list_hosts()).await
+}
+
+/// Adds a host.
+#[utoipa::path(
+    post, path = "/v1/hosts", tag = "hosts", operation_id = "add_host",
+    request_body = AddHost,
+    responses((status = 200, body = Host), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn add(
+    State(daemon): State<Arc<Daemon>>,
+    Body(request): Body<AddHost>,
+) -> Answer<Host> {
+    blocking(daemon, move |daemon| daemon.add_host(&request)).await
+}
+
+/// One host.
+#[utoipa::path(
+    get, path = "/v1/hosts/{name}", tag = "hosts", operation_id = "show_host",
+    params(("name" = String, Path, description = "The host's name")),
+    responses((status = 200, body = Host), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn show(
+    State(daemon): State<Arc<Daemon>>,
+    Which(name): Which<String>,
+) -> Answer<Host> {
+    blocking(daemon, move |daemon| daemon.show_host(&name)).await
+}
+
+/// Forgets a host on which no machine is.
+#[utoipa::path(
+    delete, path = "/v1/hosts/{name}", tag = "hosts", operation_id = "remove_host",
+    params(("name" = String, Path, description = "The host's name")),
+    responses((status = 200, body = Host), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn remove(
+    State(daemon): State<Arc<Daemon>>,
+    Which(name): Which<String>,
+) -> Answer<Host> {
+    blocking(daemon, move |daemon| daemon.remove_host(&name)).await
+}
+
+/// Says on which host a machine is. Nothing is moved by that.
+#[utoipa::path(
+    put, path = "/v1/placements/{name}", tag = "hosts", operation_id = "place_vm",
+    params(("name" = String, Path, description = "The machine's name")),
+    request_body = PlaceVm,
+    responses((status = 200, body = Placement), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn place(
+    State(daemon): State<Arc<Daemon>>,
+    Which(name): Which<String>,
+    Body(request): Body<PlaceVm>,
+) -> Answer<Placement> {
+    blocking(daemon, move |daemon| daemon.place_vm(&name, &request)).await
+}

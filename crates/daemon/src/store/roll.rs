@@ -1,0 +1,239 @@
+//! Hosts, pools, rules, and which virtual machine is where: the roll.
+//!
+//! It is read as a whole, as of one moment, and changed by entries, all of which are made,
+//! or none.
+
+use rusqlite::{Connection, Row, params};
+use serde::{Deserialize, Serialize};
+use sterna_api::{DrsSettings, PoolTerms, RuleKind};
+
+use super::{Store, StoreError, cannot, from_json, from_sql, to_json, to_sql};
+
+/// All of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Roll {
+    /// By name.
+    pub(crate) hosts: Vec<HostRecord>,
+    /// As they were made: each comes after the one that it is in.
+    pub(crate) pools: Vec<PoolRecord>,
+    /// By the name of the machine.
+    pub(crate) seats: Vec<SeatRecord>,
+    /// By name.
+    pub(crate) rules: Vec<RuleRecord>,
+    pub(crate) settings: DrsSettings,
+}
+
+/// A host.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct HostRecord {
+    pub(crate) name: String,
+    /// Processors.
+    pub(crate) cpu: f64,
+    /// Bytes.
+    pub(crate) memory: u64,
+    /// When it was added (seconds since 1970).
+    pub(crate) added: u64,
+}
+
+/// A pool.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PoolRecord {
+    pub(crate) name: String,
+    pub(crate) parent: Option<String>,
+    pub(crate) cpu: PoolTerms,
+    pub(crate) memory: PoolTerms,
+    /// When it was created (seconds since 1970).
+    pub(crate) created: u64,
+}
+
+/// Where a machine is, and which pool it is in.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SeatRecord {
+    pub(crate) vm: String,
+    pub(crate) host: Option<String>,
+    pub(crate) pool: Option<String>,
+    pub(crate) trail: Option<Trail>,
+}
+
+/// What is known of a machine's moves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Trail {
+    /// The host where it was last.
+    pub(crate) host: String,
+    /// When it was moved as recommended (seconds since 1970).
+    pub(crate) moved: Option<u64>,
+    /// How many times in a row.
+    pub(crate) times: u32,
+    /// When somebody else moved it.
+    pub(crate) foreign: Option<u64>,
+}
+
+/// A rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RuleRecord {
+    pub(crate) name: String,
+    pub(crate) kind: RuleKind,
+    pub(crate) vms: Vec<String>,
+    pub(crate) hosts: Vec<String>,
+    pub(crate) must: bool,
+    /// When it was made (seconds since 1970).
+    pub(crate) created: u64,
+}
+
+/// A change.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Entry {
+    AddHost(HostRecord),
+    RemoveHost(String),
+    /// A new pool, or other terms of one that there is.
+    Pool(PoolRecord),
+    RemovePool(String),
+    /// Where a machine is from now on.
+    Seat(SeatRecord),
+    AddRule(RuleRecord),
+    RemoveRule(String),
+    Settings(DrsSettings),
+}
+
+fn host(row: &Row<'_>) -> rusqlite::Result<HostRecord> {
+    Ok(HostRecord {
+        name: row.get("name")?,
+        cpu: row.get("cpu")?,
+        memory: from_sql(row.get("memory")?),
+        added: from_sql(row.get("added")?),
+    })
+}
+
+fn pool(row: &Row<'_>) -> rusqlite::Result<PoolRecord> {
+    Ok(PoolRecord {
+        name: row.get("name")?,
+        parent: row.get("parent")?,
+        cpu: from_json(row, "cpu")?,
+        memory: from_json(row, "memory")?,
+        created: from_sql(row.get("created")?),
+    })
+}
+
+fn seat(row: &Row<'_>) -> rusqlite::Result<SeatRecord> {
+    Ok(SeatRecord {
+        vm: row.get("vm")?,
+        host: row.get("host")?,
+        pool: row.get("pool")?,
+        trail: from_json(row, "trail")?,
+    })
+}
+
+fn rule(row: &Row<'_>) -> rusqlite::Result<RuleRecord> {
+    Ok(RuleRecord {
+        name: row.get("name")?,
+        kind: from_json(row, "kind")?,
+        vms: Vec::new(),
+        hosts: from_json(row, "hosts")?,
+        must: row.get("must")?,
+        created: from_sql(row.get("created")?),
+    })
+}
+
+fn all<T>(
+    connection: &Connection,
+    sql: &str,
+    read: fn(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    connection.prepare_cached(sql)?.query_map([], read)?.collect()
+}
+
+fn read(connection: &Connection) -> rusqlite::Result<Roll> {
+    let mut rules = all(connection, "SELECT * FROM rules ORDER BY name", rule)?;
+    let members: Vec<(String, String)> =
+        all(connection, "SELECT rule, vm FROM rule_vms ORDER BY vm", |row| {
+            Ok((row.get("rule")?, row.get("vm")?))
+        })?;
+    for (of, vm) in members {
+        if let Some(rule) = rules.iter_mut().find(|rule| rule.name == of) {
+            rule.vms.push(vm);
+        }
+    }
+    let settings =
+        all(connection, "SELECT settings FROM drs", |row| from_json(row, "settings"))?;
+    Ok(Roll {
+        hosts: all(connection, "SELECT * FROM hosts ORDER BY name", host)?,
+        pools: all(connection, "SELECT * FROM pools ORDER BY id", pool)?,
+        seats: all(connection, "SELECT * FROM seats ORDER BY vm", seat)?,
+        rules,
+        settings: settings.into_iter().next().unwrap_or_default(),
+    })
+}
+
+fn make(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
+    match entry {
+        Entry::AddHost(one) => connection.execute(
+            "INSERT INTO hosts (name, cpu, memory, added) VALUES (?, ?, ?, ?)",
+            params![one.name, one.cpu, to_sql(one.memory), to_sql(one.added)],
+        ),
+        Entry::RemoveHost(name) => {
+            connection.execute("DELETE FROM hosts WHERE name = ?", [name])
+        }
+        Entry::Pool(one) => connection.execute(
+            "INSERT INTO pools (name, parent, cpu, memory, created)
+             VALUES (?, ?, ?, ?, ?)
+             ON CONFLICT (name)
+             DO UPDATE SET cpu = excluded.cpu, memory = excluded.memory",
+            params![
+                one.name,
+                one.parent,
+                to_json(&one.cpu),
+                to_json(&one.memory),
+                to_sql(one.created)
+            ],
+        ),
+        Entry::RemovePool(name) => {
+            connection.execute("DELETE FROM pools WHERE name = ?", [name])
+        }
+        Entry::Seat(one) => connection.execute(
+            "INSERT OR REPLACE INTO seats (vm, host, pool, trail) VALUES (?, ?, ?, ?)",
+            params![one.vm, one.host, one.pool, one.trail.as_ref().map(to_json)],
+        ),
+        Entry::AddRule(one) => {
+            connection.execute(
+                "INSERT INTO rules (name, kind, hosts, must, created)
+                 VALUES (?, ?, ?, ?, ?)",
+                params![
+                    one.name,
+                    to_json(&one.kind),
+                    to_json(&one.hosts),
+                    one.must,
+                    to_sql(one.created)
+                ],
+            )?;
+            let sql = "INSERT INTO rule_vms (rule, vm) VALUES (?, ?)";
+            one.vms.iter().try_fold(0, |count, vm| {
+                let made = connection.execute(sql, params![one.name, vm])?;
+                Ok(count + made)
+            })
+        }
+        Entry::RemoveRule(name) => {
+            connection.execute("DELETE FROM rules WHERE name = ?", [name])
+        }
+        Entry::Settings(settings) => connection.execute(
+            "INSERT OR REPLACE INTO drs (one, settings) VALUES (1, ?)",
+            [to_json(settings)],
+        ),
+    }
+    .map(drop)
+}
+
+impl Store {
+    /// All of it, as of one moment.
+    pub(crate) fn roll(&self) -> Result<Roll, StoreError> {
+        self.run(|connection| read(connection))?
+            .map_err(cannot("read hosts, pools and rules"))
+    }
+
+    /// Makes all of these changes, or none.
+    pub(crate) fn enter(&self, entries: Vec<Entry>) -> Result<(), StoreError> {
+        self.transact(move |transaction| {
+            let made = entries.iter().try_for_each(|entry| make(transaction, entry));
+            made.map_err(cannot("change hosts, pools or rules"))
+        })
+    }
+}
