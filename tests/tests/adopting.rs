@@ -2,6 +2,7 @@
 //! again.
 
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -220,6 +221,47 @@ fn a_daemon_that_dies_before_it_tells_qemu_to_switch_over_tells_it_again() {
 #[test]
 fn a_daemon_that_dies_while_qemu_switches_over_asks_where_the_disk_is() {
     die_at_the_switch_over(Stop::After);
+}
+
+/// What the sidecar of the disk says of its role: 1 active, 2 partial, 3 retired.
+fn role(stage: &Stage) -> u8 {
+    let sidecar = std::fs::read(stage.there.join("web-vda.raw.sterna"));
+    sidecar.expect("read a sidecar")[48]
+}
+
+#[test]
+fn a_copy_whose_switch_over_was_called_off_is_partial_again_and_goes_in_the_end() {
+    let Some((stage, machine, old)) = stage_without() else { return };
+    let between = Between::start(&stage.scratch, "web", machine.socket());
+    add(&stage, between.socket());
+    between.stop_at("job-complete", Stop::Lost);
+    let started = stage.daemon.json("vm adopt web vda --on there --detach");
+    let id = started["id"].as_u64().expect("a number");
+    between.reached();
+    assert_eq!(role(&stage), 1, "QEMU may make it the truth");
+    // Somebody is in the way of its removal.
+    let disk = stage.daemon.disk("web-vda")["id"].as_str().expect("an id").to_owned();
+    let mut reader = programs::command("qemu-io")
+        .args(["-r", "-f", "raw", &stage.daemon.uri(&disk)])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("start qemu-io");
+    until("somebody to be there", seconds(10), || {
+        let activity = stage.daemon.disk("web-vda")["activity"].clone();
+        (activity["connections"].as_u64() >= Some(2)).then_some(())
+    });
+    stage.daemon.sterna(&format!("migration cancel {id}")).ok();
+    let ended = stage.daemon.wait_for(id, "cancelled", seconds(20));
+    let why = ended["reason"].as_str().expect("why");
+    assert!(why.contains("in use by 1 client"), "{why}");
+    assert_eq!(role(&stage), 2, "it holds a part of a copy");
+    reader.kill().and_then(|()| reader.wait()).expect("end qemu-io");
+    until("the disk and its image to be removed", seconds(30), || {
+        (disks(&stage).is_empty() && stage.files_there().is_empty()).then_some(())
+    });
+    assert_eq!(image(&stage), old);
+    is_written(&old);
 }
 
 #[test]

@@ -15,8 +15,10 @@
 //! The destination is a file, or a disk of ours (`destination`).
 //!
 //! **Failures.** Before `switching`, a machine that has died or does not answer ends the
-//! move: the source is the truth, and the destination goes. What such a machine still has
-//! of the copy is given up as soon as it answers again (`end`). From `switching`
+//! move: the source is the truth, and the destination goes, if this process has made it,
+//! or has seen QEMU copy to it ([`Making`]); what the record alone calls a copy may be the
+//! disk by now. What such a machine still has of the copy is given up as soon as it answers
+//! again (`end`). From `switching`
 //! on a machine that does not answer is waited for. One that has died by then, or knows
 //! nothing of the copy, may have had its last writes on either side: both images are kept,
 //! and it is said. The destination goes only where QEMU itself says that the copy ended
@@ -32,10 +34,10 @@ use tokio::time::{Instant, timeout};
 
 use self::end::Closing;
 use self::switching::Told;
-use super::Reach;
 use super::link::Link;
 use super::moves::Move;
 use super::pace::Pace;
+use super::{Kind, Reach};
 use crate::daemon::Daemon;
 use crate::error::DaemonError;
 use crate::figures::Watch;
@@ -94,6 +96,19 @@ impl From<DaemonError> for Halt {
     }
 }
 
+/// What is known of the destination. Of a file's making only this process knows, and a
+/// state that is an old backup takes the machine's disk for a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Making {
+    /// Nothing: it may be the machine's disk.
+    Unknown,
+    /// It is nothing but this move's copy: it was made here, or QEMU was seen to copy to
+    /// it.
+    Ours,
+    /// It is gone, or somebody else's.
+    NotOurs,
+}
+
 /// Who moves one disk.
 struct Mover {
     daemon: Arc<Daemon>,
@@ -111,8 +126,7 @@ struct Mover {
     /// Bytes that QEMU has copied.
     done: u64,
     told_to_switch: Told,
-    /// Whether the destination's file is this move's.
-    may_remove: bool,
+    making: Making,
     /// Whether response times are counted for this move alone.
     counts_times: bool,
     began: Instant,
@@ -161,8 +175,11 @@ impl Mover {
             },
             gentle: !record.guard.is_none(),
         };
-        // Once a move has ended, its file has been removed, or is the disk.
-        let may_remove = record.step != Step::Created && !record.step.ended();
+        // After a release was given up, a file of that name is its user's.
+        let making = match record.kind {
+            Kind::Release(_) if record.step.ended() => Making::NotOurs,
+            _ => Making::Unknown,
+        };
         Mover {
             daemon: daemon.clone(),
             link: daemon.vms.link(&record.vm, reach),
@@ -176,7 +193,7 @@ impl Mover {
             told: None,
             done: 0,
             told_to_switch: Told::Nothing,
-            may_remove,
+            making,
             counts_times: false,
             began: Instant::now(),
             is_asked: true,
@@ -221,7 +238,9 @@ impl Mover {
             let message = format!("the disk is at {image} now, and not at {source}");
             return Err(DaemonError::in_use(message).into());
         }
-        self.may_remove |= had_begun;
+        if had_begun {
+            self.is_seen();
+        }
         self.count_times(&machine, &drive).await?;
         let until = Instant::now() + BEFORE;
         while Instant::now() < until && !self.is_stopping() && !self.record.cancel {
@@ -275,9 +294,13 @@ impl Mover {
             }
             match machine.look(&self.copy).await? {
                 CopyState::Copying { done, total } => {
+                    self.is_seen();
                     self.watch_over(&machine, done, total).await?;
                 }
-                CopyState::Ready => self.at_the_switch(&machine).await?,
+                CopyState::Ready => {
+                    self.is_seen();
+                    self.at_the_switch(&machine).await?;
+                }
                 CopyState::Switching => {}
                 CopyState::Ended(error) => return self.judge(&machine, error).await,
                 CopyState::Unknown => return self.judge_unseen(&machine).await,

@@ -7,7 +7,9 @@
 //! later. (So nobody takes it for a disk while QEMU is disconnected because the daemon was
 //! killed, and writes into the copy.) Right before the switch-over its
 //! image is *sealed* ([`Daemon::seal_adopted`]): it calls itself active from then on, as
-//! QEMU may make it the truth at any moment.
+//! QEMU may make it the truth at any moment. If QEMU then says that it has not, that is
+//! undone before the move may be called anything but switching. Only what calls itself
+//! partial is removed: a state from an old backup takes a machine's disk for a copy.
 
 use std::path::Path;
 use std::time::Duration;
@@ -99,10 +101,14 @@ impl Daemon {
     }
 
     /// Makes the disk that a machine's disk is to become, unless a daemon that was killed
-    /// has made it.
+    /// has made it. An old state may have it, and a machine that uses it: then its image
+    /// does not call itself partial.
     pub(super) fn make_adopted(&self, one: &VmMoveRecord, disk: &OurDisk) -> Result<()> {
-        if self.adopted(disk)?.is_some() {
-            return Ok(());
+        if let Some(record) = self.adopted(disk)? {
+            return match self.calls_itself(&record)? {
+                Some(Role::Partial) => Ok(()),
+                _ => Err(DaemonError::exists("disk", &record.name)),
+            };
         }
         let _claims = self.claim_new(&disk.name, &one.to)?;
         let new = new_record(&disk.name, one.size, &one.to, Provision::Thin)?;
@@ -110,13 +116,26 @@ impl Daemon {
         Ok(())
     }
 
-    /// From now on QEMU may make the disk the truth.
-    pub(super) fn seal_adopted(&self, disk: &OurDisk) -> Result<()> {
+    /// From now on QEMU may make the disk the truth. Says whether its image is the copy, or
+    /// was: an old state may name one that has been left since.
+    pub(super) fn seal_adopted(&self, disk: &OurDisk) -> Result<bool> {
         let Some(record) = self.adopted(disk)? else {
             return Err(DaemonError::not_found("disk", &disk.name));
         };
-        let active = identity(&record, record.generation, Role::Active);
-        self.shelf(&record.datastore)?.identify(&record.image, &active)
+        match self.calls_itself(&record)? {
+            Some(Role::Partial) => self.call_itself(&record, Role::Active).map(|()| true),
+            Some(Role::Active) => Ok(true),
+            Some(Role::Retired) | None => Ok(false),
+        }
+    }
+
+    /// QEMU says that it has not, and will not.
+    pub(super) fn unseal_adopted(&self, disk: &OurDisk) -> Result<()> {
+        let Some(record) = self.adopted(disk)? else { return Ok(()) };
+        match self.calls_itself(&record)? {
+            Some(Role::Active) => self.call_itself(&record, Role::Partial),
+            _ => Ok(()),
+        }
     }
 
     /// The disk is like any other from now on.
@@ -133,12 +152,43 @@ impl Daemon {
         }
     }
 
-    /// Removes the disk of an adoption that came to nothing, and that QEMU has left.
-    pub(super) fn remove_adopted(&self, disk: &OurDisk) -> Result<()> {
-        let Some(record) = self.adopted(disk)? else { return Ok(()) };
+    /// Removes the disk of an adoption that came to nothing, and that QEMU has left; unless
+    /// its image calls itself something else than a part. Says whether it is gone.
+    pub(super) fn remove_adopted(&self, disk: &OurDisk) -> Result<bool> {
+        let Some(record) = self.adopted(disk)? else { return Ok(true) };
         let _claim = self.claims.alone(claim_of(&record.name))?;
+        if self.calls_itself(&record)? != Some(Role::Partial) {
+            return Ok(false);
+        }
         self.take_away(&record, ImageFate::Delete)?;
-        Ok(())
+        Ok(true)
+    }
+
+    /// Whether there is such a disk, or may be.
+    pub(super) fn has_adopted(&self, disk: &OurDisk) -> bool {
+        self.adopted(disk).map_or(true, |record| record.is_some())
+    }
+
+    /// Whether its image calls itself the truth.
+    pub(super) fn is_sealed(&self, disk: &OurDisk) -> bool {
+        let record = self.adopted(disk).ok().flatten();
+        let role = record.and_then(|record| self.calls_itself(&record).ok().flatten());
+        role == Some(Role::Active)
+    }
+
+    /// What the image of a disk calls itself; nothing, if it is not the image that its
+    /// record means.
+    fn calls_itself(&self, record: &DiskRecord) -> Result<Option<Role>> {
+        let says = self.shelf(&record.datastore)?.says(&record.image, record.size)?;
+        let meant = says.filter(|found| {
+            *found == identity(record, record.generation, found.role)
+        });
+        Ok(meant.map(|found| found.role))
+    }
+
+    fn call_itself(&self, record: &DiskRecord, role: Role) -> Result<()> {
+        let says = identity(record, record.generation, role);
+        self.shelf(&record.datastore)?.identify(&record.image, &says)
     }
 
     fn adopted(&self, disk: &OurDisk) -> Result<Option<DiskRecord>> {

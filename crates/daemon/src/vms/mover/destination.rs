@@ -2,7 +2,7 @@
 
 use sterna_qemu::Machine;
 
-use super::{Mover, files};
+use super::{Making, Mover, files};
 use crate::daemon::Daemon;
 use crate::error::DaemonError;
 use crate::store::VmMoveRecord;
@@ -32,46 +32,103 @@ impl Mover {
                 false => files::make(record, machine.owner()),
             }),
         };
-        self.may_remove = made.is_ok();
+        self.making = if made.is_ok() { Making::Ours } else { Making::NotOurs };
         made
+    }
+
+    /// QEMU copies to the destination, or did until now: it is nothing but a copy.
+    pub(super) fn is_seen(&mut self) {
+        if self.making == Making::Unknown {
+            self.making = Making::Ours;
+        }
     }
 
     /// Removes what a daemon has made that was killed before it could record that the copy
     /// had begun.
     fn make_way(&self) -> Result<(), DaemonError> {
-        let left = self.may_remove.then(|| files::remove(&self.record)).flatten();
-        left.map_or(Ok(()), |why| Err(DaemonError::unavailable(why)))
+        match self.making {
+            Making::Ours => files::remove(&self.record).map_err(DaemonError::unavailable),
+            Making::Unknown | Making::NotOurs => Ok(()),
+        }
     }
 
-    /// From now on QEMU may make the destination the truth.
-    pub(super) fn seal(&self) -> Result<(), DaemonError> {
+    /// From now on QEMU may make the destination the truth. Says whether it is a copy
+    /// still.
+    pub(super) fn seal(&self) -> Result<bool, DaemonError> {
         match &self.record.kind {
             Kind::Adopt(disk) => self.daemon.seal_adopted(disk),
+            _ => Ok(true),
+        }
+    }
+
+    /// From now on it is but a copy again.
+    pub(super) fn unseal(&self) -> Result<(), DaemonError> {
+        match &self.record.kind {
+            Kind::Adopt(disk) => self.daemon.unseal_adopted(disk),
             _ => Ok(()),
         }
     }
 
-    /// Removes the destination, which QEMU does not use; says what is in the way.
+    /// Removes the destination, which QEMU does not use, if it is nothing but a copy; says
+    /// what is in the way.
     pub(super) async fn remove_destination(
         &mut self,
         patience: Patience,
     ) -> Option<String> {
-        // A disk is known by its id, whichever daemon has made it; a file is not: what
-        // has its name after it was removed is somebody else's.
-        let Kind::Adopt(disk) = &self.record.kind else {
-            let left = self.may_remove.then(|| files::remove(&self.record)).flatten();
-            self.may_remove &= left.is_some();
-            return left;
-        };
-        let name = &disk.name;
-        if patience == Patience::Goodbye {
-            self.daemon.await_goodbye(disk).await;
+        match self.making {
+            Making::Ours => {}
+            Making::Unknown => return self.kept(),
+            Making::NotOurs => return None,
         }
-        let error = self.daemon.remove_adopted(disk).err()?;
-        Some(format!(
-            "disk {name} could not be removed: {error}; it holds a part of a copy: `sterna \
-             disk remove {name}`"
-        ))
+        let removed = match &self.record.kind {
+            Kind::Adopt(disk) => {
+                if patience == Patience::Goodbye {
+                    self.daemon.await_goodbye(disk).await;
+                }
+                let name = &disk.name;
+                self.daemon.remove_adopted(disk).map_err(|error| {
+                    format!(
+                        "disk {name} could not be removed: {error}; it holds a part of a \
+                         copy: `sterna disk remove {name}`"
+                    )
+                })
+            }
+            _ => files::remove(&self.record).map(|()| true),
+        };
+        match removed {
+            Ok(true) => self.making = Making::NotOurs,
+            Ok(false) => {
+                self.making = Making::Unknown;
+                return self.kept();
+            }
+            Err(why) => return Some(why),
+        }
+        None
+    }
+
+    /// What is said of a destination of which nobody knows that it is only a copy.
+    fn kept(&self) -> Option<String> {
+        let record = &self.record;
+        let is_there = match &record.kind {
+            Kind::Adopt(disk) => self.daemon.has_adopted(disk),
+            _ => files::is_there(record),
+        };
+        let (_, destination) = both(record);
+        is_there.then(|| {
+            format!(
+                "{destination} is kept: nobody has seen how the copy ended, so the last \
+                 writes of {} may be in it",
+                record.vm
+            )
+        })
+    }
+
+    /// Whether the destination is a disk of ours that calls itself the truth.
+    pub(super) fn is_sealed(&self) -> bool {
+        match &self.record.kind {
+            Kind::Adopt(disk) => self.daemon.is_sealed(disk),
+            _ => false,
+        }
     }
 }
 

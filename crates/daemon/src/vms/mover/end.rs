@@ -11,11 +11,15 @@ use sterna_qemu::{CopyState, QemuError};
 use tokio::time::sleep;
 
 use super::destination::{Patience, allocated, both, left_behind};
-use super::{AGAIN, Halt, Mover, Outcome};
+use super::{AGAIN, Halt, Making, Mover, Outcome};
 use crate::clock;
 use crate::daemon::lock;
+use crate::error::DaemonError;
 use crate::store::{Ending, Step, StoreError};
 use crate::vms::Kind;
+
+/// The state is an old one, or somebody has put another image in the copy's place.
+const NO_COPY: &str = "the image that QEMU has copied to is not the one that was made";
 
 /// How a move has ended, to be recorded.
 #[derive(Clone, Debug)]
@@ -79,6 +83,13 @@ impl Mover {
         tracing::error!(migration, error, "not recorded");
     }
 
+    /// The destination does not say of itself what it is.
+    fn not_said(&self, error: &DaemonError) {
+        let (migration, why) = (self.record.id, error.to_string());
+        tracing::warn!(migration, why, "the image does not say what it is");
+        self.one.note(|standing| standing.trouble = Some(why));
+    }
+
     fn again(&self) -> Option<Duration> {
         (!self.is_stopping()).then_some(AGAIN)
     }
@@ -89,13 +100,15 @@ impl Mover {
         for step in [Step::Switching, Step::Committed] {
             if self.record.step.leads_to(step) && self.record.step != step {
                 // Somebody else may have had QEMU switch over.
-                if step == Step::Committed
-                    && let Err(error) = self.seal()
-                {
-                    let why = error.to_string();
-                    tracing::warn!(migration = id, why, "not sealed");
-                    self.one.note(|standing| standing.trouble = Some(why));
-                    return Ok(None);
+                if step == Step::Committed {
+                    match self.seal() {
+                        Ok(true) => {}
+                        Ok(false) => return Ok(Some(self.torn(NO_COPY))),
+                        Err(error) => {
+                            self.not_said(&error);
+                            return Ok(None);
+                        }
+                    }
                 }
                 self.daemon.store.vm_move_advances(id, step)?;
                 self.record.step = step;
@@ -121,26 +134,44 @@ impl Mover {
         &mut self,
         why: Option<String>,
     ) -> Result<Option<Closing>, StoreError> {
+        if self.record.step == Step::Switching
+            && let Err(error) = self.unseal()
+        {
+            self.not_said(&error);
+            return Ok(None);
+        }
         self.copies_again()?;
         let given_up = match self.link.machine().await {
             Ok(machine) => {
                 self.stop_counting().await;
-                machine.give_up(&self.copy).await.map(drop)
+                machine.give_up(&self.copy).await
             }
             Err(error) => Err(error),
         };
+        if given_up.as_ref().is_ok_and(|found| *found) {
+            self.is_seen();
+        }
         // Somebody else may have had QEMU switch over, at the last moment.
-        if self.record.step == Step::Copying && self.is_at_destination().await {
+        if self.is_there_after_all().await && self.record.step == Step::Copying {
             return self.moved().await;
         }
         Ok(Some(self.cancelled(why, given_up.err()).await))
     }
 
     /// Whether the machine says that its disk is at the destination.
-    async fn is_at_destination(&self) -> bool {
-        let Ok(machine) = self.link.machine().await else { return false };
-        let drive = machine.drive(&self.record.device).await;
-        drive.is_ok_and(|drive| drive.image == self.record.destination)
+    async fn is_at_destination(&self) -> Result<bool, QemuError> {
+        let machine = self.link.machine().await?;
+        let drive = machine.drive(&self.record.device).await?;
+        Ok(drive.image == self.record.destination)
+    }
+
+    /// The same; and a destination that may be the machine's disk is no copy.
+    async fn is_there_after_all(&mut self) -> bool {
+        let there = self.is_at_destination().await;
+        if matches!(there, Ok(true) | Err(QemuError::NoDrive { .. })) {
+            self.making = Making::Unknown;
+        }
+        there.unwrap_or(false)
     }
 
     /// Something is wrong. Ends the move, or leaves it to be looked at again.
@@ -178,7 +209,7 @@ impl Mover {
         }
         // libvirt knows of a machine that is off what its disks are; and so does one that
         // has been started since. Where that is the source, it may be out of date.
-        if self.is_at_destination().await {
+        if self.is_at_destination().await.unwrap_or(false) {
             return self.moved().await;
         }
         Ok(Some(self.torn("QEMU ended while it switched over")))
@@ -206,7 +237,8 @@ impl Mover {
         };
         let kept = self.remove_destination(patience).await;
         // One that has gone has nothing; but it may be the connection alone.
-        let untidy = still_has.is_some();
+        let untidy = still_has.is_some() || self.making == Making::Ours;
+        let opens = kept.is_some() && self.is_sealed();
         let left = still_has.filter(|error| !error.is_gone()).map(|error| {
             tracing::warn!(migration = self.record.id, %error, "not yet tidy");
             "what QEMU still has of the copy is given up once it answers".to_owned()
@@ -214,7 +246,7 @@ impl Mover {
         let parts = [why, left, kept];
         let note: Vec<String> = parts.into_iter().flatten().collect();
         let note = (!note.is_empty()).then(|| note.join("; "));
-        Closing { untidy, ..self.closing(Step::Cancelled, note) }
+        Closing { untidy, opens, ..self.closing(Step::Cancelled, note) }
     }
 
     /// QEMU itself says that the disk is where it was. From here on whoever is asked says
@@ -256,37 +288,44 @@ impl Mover {
         }
     }
 
-    /// Gives up what a machine still has of the copy, as soon as it answers.
+    /// Gives up what a machine still has of the copy, as soon as it answers, and removes
+    /// what is left of it here.
     pub(super) async fn tidy(&mut self) {
         let id = self.record.id;
         let mut is_told = false;
         while !self.is_stopping() {
             sleep(AGAIN).await;
-            let given_up = match self.link.machine().await {
-                Ok(machine) => machine.give_up(&self.copy).await,
-                Err(error) => Err(error),
+            let (again, why) = match self.give_up().await {
+                Err(error) if error.is_silent() => continue,
+                Err(error) if !error.is_gone() => (true, Some(error.to_string())),
+                _ => {
+                    let why = self.remove_destination(Patience::Goodbye).await;
+                    // What may be somebody's is kept for good.
+                    (self.making == Making::Ours, why)
+                }
             };
-            match given_up {
-                Err(error) if error.is_gone() => {}
-                Err(error) => {
-                    if !error.is_silent() && !is_told {
-                        tracing::warn!(migration = id, %error, "not yet tidy");
-                        is_told = true;
-                    }
-                    continue;
-                }
-                // A daemon was killed before it could record that it had begun.
-                Ok(found) => {
-                    self.may_remove |= found && self.record.step == Step::Created;
-                }
+            if let Some(why) = why
+                && !std::mem::replace(&mut is_told, true)
+            {
+                tracing::warn!(migration = id, why, "not tidy");
             }
-            if let Some(why) = self.remove_destination(Patience::Goodbye).await {
-                tracing::warn!(migration = id, why, "left behind");
+            if again {
+                continue;
             }
             if let Err(error) = self.daemon.store.vm_move_is_tidy(id) {
                 self.not_recorded(&error);
             }
             return;
         }
+    }
+
+    /// Has a machine give up what it has of the copy.
+    async fn give_up(&mut self) -> Result<(), QemuError> {
+        let machine = self.link.machine().await?;
+        if machine.give_up(&self.copy).await? {
+            self.is_seen();
+        }
+        self.is_there_after_all().await;
+        Ok(())
     }
 }

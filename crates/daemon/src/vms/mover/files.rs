@@ -49,13 +49,18 @@ pub(super) fn is_free(record: &VmMoveRecord) -> Result<(), DaemonError> {
     }
 }
 
+/// Whether it is there, or may be.
+pub(super) fn is_there(record: &VmMoveRecord) -> bool {
+    std::fs::exists(&record.destination).unwrap_or(true)
+}
+
 /// Removes it; that it is gone already is fine. Says what is in the way.
-pub(super) fn remove(record: &VmMoveRecord) -> Option<String> {
+pub(super) fn remove(record: &VmMoveRecord) -> Result<(), String> {
     match std::fs::remove_file(&record.destination) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Some(format!("{} could not be removed: {error}", record.destination))
+            Err(format!("{} could not be removed: {error}", record.destination))
         }
-        _ => None,
+        _ => Ok(()),
     }
 }
 

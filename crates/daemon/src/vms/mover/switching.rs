@@ -12,6 +12,7 @@ use sterna_qemu::{Machine, QemuError};
 use tokio::time::Instant;
 
 use super::{Halt, Mover, Outcome};
+use crate::error::DaemonError;
 use crate::store::Step;
 
 /// How long QEMU may copy at full speed for the last writes to be on both sides: what a
@@ -49,7 +50,10 @@ impl Mover {
 
     async fn switch_over(&mut self, machine: &Machine) -> Result<(), Halt> {
         self.advance(Step::Switching)?;
-        self.seal()?;
+        if !self.seal()? {
+            let message = format!("{} is not the copy's any more", self.record.destination);
+            return Err(DaemonError::in_use(message).into());
+        }
         // What is written meanwhile is all that is left, and it is not to take long.
         machine.set_speed(&self.copy, 0).await?;
         machine.complete(&self.copy).await?;
