@@ -10,8 +10,15 @@ use crate::export::vhost::device::Device;
 use crate::image::Cx;
 
 impl Reactor {
-    /// A device for a disk of this reactor; none if the disk is gone or is to go.
+    /// A device for a disk of this reactor; none if the disk is gone or is to go, or while
+    /// one that is to end has requests under way. A server that ends does not wait for
+    /// those for ever, and the machine repeats them: the first ones must not land last.
     pub(crate) fn add_device(&mut self, disk: u32, name: &str) -> io::Result<u32> {
+        let ends = |device: &Device| device.disk == disk && device.is_closing();
+        if self.devices.iter().any(|(_, device)| ends(device)) {
+            let why = "requests of the machine before are still under way";
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
+        }
         let home = self.disks.get_mut(disk).filter(|disk| !disk.core.closing);
         let home = home.ok_or(io::ErrorKind::NotFound)?;
         let key = self.devices.next_key();

@@ -305,6 +305,11 @@ impl Machine<'_> {
     }
 }
 
+/// Whether a machine that connects is left at once.
+pub(crate) fn is_turned_away(socket: &Path) -> bool {
+    Frontend::connect(socket, 1).unwrap().get_features().is_err()
+}
+
 fn wait_readable(event: &EventFd, span: Duration) {
     let mut asked =
         libc::pollfd { fd: event.as_raw_fd(), events: libc::POLLIN, revents: 0 };

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use common::{DISK, Stage, eventually, on_both};
-use machine::{DATA, Machine, Memory, Stretch};
+use machine::{DATA, Machine, Memory, Stretch, is_turned_away};
 use sterna_core::qos::{ClassId, Limit, Terms};
 use sterna_engine::{Config, DiskSpec, Engine, ImageSpec};
 use virtio_driver::{
@@ -448,6 +448,47 @@ fn the_disk_goes_when_the_machine_is_still_there() {
         engine.detach(DISK).unwrap();
         assert!(machine.frontend_is_gone());
     });
+}
+
+/// The end of a server does not wait for a datastore that hangs, and the machine finds the
+/// socket again and repeats what it had no answer to.
+#[test]
+fn a_write_that_hangs_does_not_land_on_what_is_written_after_the_disk_is_back() {
+    let io = sterna_engine::IoChoice::Auto;
+    let far = Stage::new(io, SIZE);
+    let engine = Engine::start(&Config { io, ..Config::default() }).unwrap();
+    let image = ImageSpec::Nbd(far.uri().parse().unwrap());
+    let (budget, name) = (std::sync::Arc::default(), "near".into());
+    let disk = DiskSpec { id: DISK, name, size: SIZE, image, budget, unnamed: false };
+    engine.attach(disk).unwrap();
+    let socket = far.directory.path().join("machine.sock");
+    engine.serve(DISK, UnixListener::bind(&socket).unwrap()).unwrap();
+    let memory = Memory::new();
+    let mut machine = Machine::connect(&socket, &memory, None);
+    memory.put(DATA, &pattern(4096, 1));
+    // Minutes a request, but for the first.
+    let limit = Limit { bytes: Some(16), ..Limit::default() };
+    far.engine.set_terms(ClassId(7), Some(Terms { limit, ..Terms::default() })).unwrap();
+    far.engine.set_class(DISK, Some(ClassId(7))).unwrap();
+    for _ in 0..4 {
+        machine.put(WRITE, 8, &[Stretch(DATA, 4096, false)]);
+    }
+    machine.kick();
+    eventually("them to be under way", || engine.stats(DISK).unwrap().in_flight > 0);
+    engine.unserve(DISK);
+    fs::remove_file(&socket).unwrap();
+    engine.serve(DISK, UnixListener::bind(&socket).unwrap()).unwrap();
+    assert!(engine.stats(DISK).unwrap().in_flight > 0);
+    assert!(is_turned_away(&socket), "what it has written has not landed");
+    far.engine.set_terms(ClassId(7), Some(Terms::default())).unwrap();
+    eventually("all to have landed", || engine.stats(DISK).unwrap().in_flight == 0);
+    drop(machine);
+    let memory = Memory::new();
+    let mut again = Machine::connect(&socket, &memory, None);
+    memory.put(DATA, &pattern(4096, 2));
+    assert_eq!(again.ask(WRITE, 8, &[Stretch(DATA, 4096, false)]), OK);
+    assert_eq!(again.ask(READ, 8, &[Stretch(DATA + 8192, 4096, true)]), OK);
+    assert!(memory.get(DATA + 8192, 4096) == pattern(4096, 2));
 }
 
 #[test]

@@ -139,7 +139,8 @@ impl Drop for Control {
         });
         self.disk.shared.mailboxes[self.disk.place.reactor].post(letter);
         // The next hypervisor must find nothing under way: a write that is late would undo
-        // what it has written.
+        // what it has written. Where this is not waited for to the end, it is turned away
+        // (`Reactor::add_device`).
         self.wait(&gone);
     }
 }

@@ -182,6 +182,11 @@ impl Device {
         std::mem::take(&mut self.left)
     }
 
+    /// Whether it is to end.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.is_some()
+    }
+
     /// Whether nothing of it is in flight and it can be dropped.
     pub(crate) fn is_gone(&self) -> bool {
         self.closing.is_some() && self.rings.is_empty() && self.commands.is_empty()
