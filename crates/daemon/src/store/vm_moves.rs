@@ -205,9 +205,13 @@ impl Store {
         })
     }
 
-    /// The move goes on to its next step.
+    /// The move goes on to its next step. That may have been recorded, and the answer got
+    /// lost: then it is where it is to be.
     pub(crate) fn vm_move_advances(&self, id: u64, next: Step) -> Result<(), StoreError> {
-        self.transact(move |transaction| advance(transaction, id, next))
+        self.transact(move |transaction| match step_of(transaction, id)? {
+            Some(now) if now == next => Ok(()),
+            _ => advance(transaction, id, next),
+        })
     }
 
     /// Somebody wants it to be given up.

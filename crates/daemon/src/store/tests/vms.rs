@@ -97,6 +97,18 @@ fn a_disk_of_a_machine_has_one_move_at_a_time() {
 }
 
 #[test]
+fn a_step_of_a_move_whose_answer_got_lost_is_recorded_once_more() {
+    let (_dir, store) = fresh();
+    let id = add(&store, "vda").unwrap();
+    for step in [Step::Copying, Step::Switching, Step::Copying] {
+        (0..2).for_each(|_| store.vm_move_advances(id, step).unwrap());
+    }
+    store.vm_move_advances(id, Step::Switching).unwrap();
+    (0..2).for_each(|_| store.vm_move_advances(id, Step::Committed).unwrap());
+    assert!(store.vm_move_advances(id, Step::Copying).is_err(), "there is no way back");
+}
+
+#[test]
 fn of_a_machine_that_was_removed_nothing_is_put_away_in_another_by_its_name() {
     let (_dir, store) = fresh();
     let id = add(&store, "vda").unwrap();
