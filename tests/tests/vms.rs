@@ -362,6 +362,23 @@ fn a_disk_whose_device_has_no_id_is_not_moved() {
 }
 
 #[test]
+fn a_scsi_disk_goes_by_the_id_of_its_device() {
+    let Some(stage) = Stage::given(&["qemu-system-x86_64"]) else { return };
+    let (one, other) = (stage.here.join("web.raw"), stage.here.join("other.raw"));
+    write_guest(&one, 64 * MIB, 32 * MIB);
+    write_guest(&other, MIB, MIB);
+    let file = format!("driver=file,node-name=file1,filename={}", other.display());
+    let more = ["-blockdev", &file, "-blockdev", "driver=raw,node-name=disk1,file=file1"];
+    let device = ["-device", "virtio-scsi-pci", "-device", "scsi-hd,drive=disk1,id=sda"];
+    let more = [&more[..], &device[..]].concat();
+    let machine = Machine::start(&stage.scratch, "web", &one, "raw", &more);
+    add(&stage, "web", &machine);
+    stage.daemon.sterna("vm move web sda --to there").ok();
+    let id = stage.daemon.json("migration list")[0]["id"].as_u64().expect("a number");
+    assert_eq!(stage.files_there(), [format!("web-sda-{id}.raw")]);
+}
+
+#[test]
 fn what_cannot_be_moved_is_refused_with_the_reason() {
     let Some((stage, _machine, _old)) = stage() else { return };
     let daemon = &stage.daemon;

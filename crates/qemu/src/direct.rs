@@ -346,10 +346,14 @@ fn name_of(block: &Block) -> String {
 }
 
 /// What people call a device: the name of the guest's device if it has one, else the
-/// drive's, else the node's.
+/// drive's, else the node's. QEMU names the part of the device that has the drive: by its
+/// name alone if it is the named device itself (SCSI, IDE, SATA), and by its path if it is
+/// below that (virtio-blk) or nobody has named it.
 fn device_name(device: &str, qdev: Option<&str>, node: Option<&str>) -> String {
-    let named = qdev.and_then(|path| path.strip_prefix("/machine/peripheral/"));
-    let named = named.and_then(|path| path.split('/').next());
+    let named = qdev.and_then(|qdev| match qdev.strip_prefix("/machine/peripheral/") {
+        Some(path) => path.split('/').next(),
+        None => Some(qdev).filter(|name| !name.is_empty() && !name.starts_with('/')),
+    });
     match (named, device) {
         (Some(named), _) => named.to_owned(),
         (None, "") => node.or(qdev).unwrap_or("?").to_owned(),
@@ -409,6 +413,9 @@ mod tests {
         let named = "/machine/peripheral/vda/virtio-backend";
         let unnamed = "/machine/peripheral-anon/device[0]/virtio-backend";
         assert_eq!(device_name("", Some(named), Some("disk0")), "vda");
+        assert_eq!(device_name("", Some("sda"), Some("disk0")), "sda");
+        assert_eq!(device_name("d1", Some("sda"), Some("disk0")), "sda");
+        assert_eq!(device_name("d1", Some(""), Some("disk0")), "d1");
         assert_eq!(device_name("d1", Some(named), None), "vda");
         assert_eq!(device_name("d1", Some(unnamed), None), "d1");
         assert_eq!(device_name("", Some(unnamed), Some("disk0")), "disk0");
