@@ -36,6 +36,12 @@ impl Mover {
         made
     }
 
+    /// Whether a file of this move's own name is there with nothing in it: a daemon was
+    /// killed before QEMU was told of it.
+    pub(super) fn is_blank(&self) -> bool {
+        self.record.kind == Kind::Move && files::is_blank(&self.record)
+    }
+
     /// QEMU copies to the destination, or did until now: it is nothing but a copy.
     pub(super) fn is_seen(&mut self) {
         if self.making == Making::Unknown {
@@ -47,7 +53,9 @@ impl Mover {
     /// had begun.
     fn make_way(&self) -> Result<(), DaemonError> {
         match self.making {
-            Making::Ours => files::remove(&self.record).map_err(DaemonError::unavailable),
+            Making::Ours => {
+                files::remove(&self.record).map(drop).map_err(DaemonError::unavailable)
+            }
             Making::Unknown | Making::NotOurs => Ok(()),
         }
     }
@@ -93,7 +101,8 @@ impl Mover {
                     )
                 })
             }
-            _ => files::remove(&self.record).map(|()| true),
+            // libvirt may be about to make one that is not there.
+            _ => files::remove(&self.record),
         };
         match removed {
             Ok(true) => self.making = Making::NotOurs,
