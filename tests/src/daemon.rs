@@ -48,6 +48,18 @@ impl Daemon {
         self.variables.push((name.into(), value.into()));
     }
 
+    /// From the next start on it finds a script in a program's place.
+    #[track_caller]
+    pub fn use_instead(&mut self, scratch: &Scratch, program: &str, script: &str) {
+        let programs = scratch.dir("programs");
+        let file = programs.join(program);
+        std::fs::write(&file, script).expect("write a program");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&file, mode).expect("make it one");
+        let path = std::env::var("PATH").expect("a path");
+        self.variable("PATH", &format!("{}:{path}", programs.display()));
+    }
+
     /// Adds arguments of `serve` (in one string) for the next start.
     pub fn arguments(&mut self, line: &str) {
         self.arguments.extend(line.split_whitespace().map(str::to_owned));

@@ -1,9 +1,11 @@
 //! A real libvirt, and a machine that it owns.
 
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::OnceLock;
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::programs;
 use crate::scratch::Scratch;
@@ -139,6 +141,19 @@ impl Domain {
     #[track_caller]
     pub fn job(&self) -> String {
         self.virsh(&["blockjob", &self.name, "vda", "--info"])
+    }
+
+    /// Where libvirt keeps the number of its process.
+    pub fn pid_file(&self) -> PathBuf {
+        Path::new("/run/libvirt/qemu").join(format!("{}.pid", self.name))
+    }
+
+    /// It goes on where it stopped.
+    #[track_caller]
+    pub fn go_on(&self) {
+        let pid = std::fs::read_to_string(self.pid_file()).expect("read its number");
+        let pid = pid.trim().parse().ok().and_then(Pid::from_raw).expect("a number");
+        kill_process(pid, Signal::CONT).expect("send a signal");
     }
 
     /// It goes off, as if the plug was pulled.

@@ -389,14 +389,8 @@ fn a_disk_of_libvirts_is_adopted_and_is_there_at_the_next_start() {
          *) exec {} \"$@\";; esac\n",
         real.display()
     );
-    let programs = stage.scratch.dir("programs");
-    let virsh = programs.join("virsh");
-    std::fs::write(&virsh, says).expect("write a program");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&virsh, mode).expect("make it one");
-    let path = std::env::var("PATH").expect("a path");
     stage.daemon.stop();
-    stage.daemon.variable("PATH", &format!("{}:{path}", programs.display()));
+    stage.daemon.use_instead(&stage.scratch, "virsh", &says);
     stage.daemon.restart();
     let line = "vm adopt web vda --on there --rate 1M --detach";
     let id = stage.daemon.json(line)["id"].as_u64().expect("a number");

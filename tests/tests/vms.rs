@@ -457,6 +457,35 @@ fn a_machine_of_libvirts_that_goes_off_ends_its_move() {
 }
 
 #[test]
+fn a_copy_that_libvirt_begins_after_we_have_given_up_on_it_is_given_up_too() {
+    let Some((mut stage, domain, old)) = libvirt_stage() else { return };
+    // QEMU hangs, and libvirt with whoever asks for its figures: the copy has to wait.
+    let real = programs::find("virsh").expect("it is there");
+    let hangs = format!(
+        "#!/bin/sh\ncase \"$*\" in *blockcopy*)\n kill -STOP $(cat {})\n {} -c {} \
+         domstats --block {} >/dev/null 2>&1 &\n sleep 1;;\nesac\nexec {} \"$@\"\n",
+        domain.pid_file().display(),
+        real.display(),
+        libvirt::URI,
+        domain.name(),
+        real.display()
+    );
+    stage.daemon.stop();
+    stage.daemon.use_instead(&stage.scratch, "virsh", &hangs);
+    stage.daemon.restart();
+    let id = moving(&stage, "web vda --to there --rate 1M");
+    let ended = stage.daemon.wait_for(id, "cancelled", seconds(20));
+    assert!(ended["reason"].to_string().contains("blockcopy"), "{ended:#}");
+    domain.go_on();
+    until("libvirt to begin the copy, and us to see it", seconds(30), || {
+        stage.daemon.log().contains("nothing is left of the copy").then_some(())
+    });
+    assert!(!domain.job().contains("Block Copy"), "{}", domain.job());
+    nothing_is_left(&stage);
+    assert_eq!(image(&stage), old);
+}
+
+#[test]
 fn a_copy_that_somebody_else_has_libvirt_make_is_left_alone() {
     let Some((stage, domain, old)) = libvirt_stage() else { return };
     domain.begin_copy(&stage.scratch.path("backup.raw"));

@@ -166,6 +166,9 @@ impl Managed {
     }
 
     pub(crate) async fn give_up(&self, copy: &Copy) -> Result<bool, QemuError> {
+        // What it was told before, and has not answered in time, it may be at still: a copy
+        // that begins is not in the XML yet. One thing comes after the other, figures too.
+        self.virsh.figures(&self.domain).await?;
         match self.look(copy).await? {
             CopyState::Unknown | CopyState::Ended(_) => Ok(false),
             _ => Ok(self.call_off(copy).await.map(|()| true)?),

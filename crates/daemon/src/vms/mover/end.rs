@@ -315,6 +315,7 @@ impl Mover {
             if let Err(error) = self.daemon.store.vm_move_is_tidy(id) {
                 self.not_recorded(&error);
             }
+            tracing::info!(migration = id, "nothing is left of the copy at its machine");
             return;
         }
     }
