@@ -129,7 +129,6 @@ struct Mover {
     making: Making,
     /// Whether response times are counted for this move alone.
     counts_times: bool,
-    began: Instant,
     /// Whether something may have been asked for since the record was read.
     is_asked: bool,
     /// The state did not say what.
@@ -195,7 +194,6 @@ impl Mover {
             told_to_switch: Told::Nothing,
             making,
             counts_times: false,
-            began: Instant::now(),
             is_asked: true,
             is_deaf: false,
             closing: None,
@@ -260,8 +258,8 @@ impl Mover {
         let speed = self.speed(first_allowance(&self.record.guard));
         machine.begin(&self.copy, &drive, speed).await?;
         self.told = Some(speed);
+        self.pace.begin();
         self.advance(Step::Copying)?;
-        self.began = Instant::now();
         self.follow().await
     }
 

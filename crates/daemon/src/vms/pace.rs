@@ -27,6 +27,9 @@ pub(super) struct Pace {
     done: Option<u64>,
     /// Bytes per second.
     rate: f64,
+    /// Bytes that were copied under our eyes, and in which time.
+    seen: u64,
+    watched: Nanos,
 }
 
 impl Pace {
@@ -43,9 +46,17 @@ impl Pace {
         self.quiet >= QUIET
     }
 
+    /// The copy begins now. (One that another daemon began is met where it is.)
+    pub(super) fn begin(&mut self) {
+        self.done = Some(0);
+    }
+
     /// Takes note of how many bytes are done; says how many that is more.
     pub(super) fn note(&mut self, done: u64, span: Nanos) -> u64 {
-        let more = done.saturating_sub(self.done.replace(done).unwrap_or(done));
+        let Some(before) = self.done.replace(done) else { return 0 };
+        let more = done.saturating_sub(before);
+        self.seen += more;
+        self.watched = self.watched.plus(span);
         let seconds = span.as_secs_f64();
         if seconds > 0.0 {
             let weight = (seconds / SMOOTH).min(1.0);
@@ -57,6 +68,12 @@ impl Pace {
     /// Bytes per second.
     pub(super) fn rate(&self) -> f64 {
         self.rate
+    }
+
+    /// Bytes per second, over all of the time in which the copy was watched.
+    pub(super) fn average(&self) -> f64 {
+        let seconds = self.watched.as_secs_f64();
+        if seconds > 0.0 { self.seen as f64 / seconds } else { 0.0 }
     }
 
     /// What QEMU is to be told, in its terms.
@@ -118,5 +135,22 @@ mod tests {
         }
         assert!((9_000.0..=10_000.0).contains(&pace.rate()), "{}", pace.rate());
         assert_eq!(pace.note(99_500, TICK), 500);
+    }
+
+    #[test]
+    fn an_average_is_of_what_was_watched() {
+        let mut pace = Pace::default();
+        pace.begin();
+        for tick in 1..=10 {
+            pace.note(tick * 1000, TICK);
+        }
+        assert!((pace.average() - 10_000.0).abs() < 1.0, "{}", pace.average());
+        // Another daemon has copied the most of it.
+        let mut resumed = Pace::default();
+        for tick in 0..=10 {
+            resumed.note((1 << 40) + tick * 1000, TICK);
+        }
+        assert!((resumed.average() - 10_000.0).abs() < 1.0, "{}", resumed.average());
+        assert!(Pace::default().average() < 1.0, "and of nothing it is nothing");
     }
 }

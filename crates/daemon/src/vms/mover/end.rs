@@ -261,12 +261,11 @@ impl Mover {
 
     fn closing(&self, step: Step, note: Option<String>) -> Closing {
         let record = &self.record;
-        let copying = self.began.elapsed().as_secs_f64();
         let at = clock::now();
         let report = Report {
             duration_s: at.saturating_sub(record.started) as f64,
             copied: self.done,
-            average_rate: self.done as f64 / copying.max(1e-3),
+            average_rate: self.pace.average(),
             allocated: allocated(&self.daemon, record),
             ..Report::default()
         };
