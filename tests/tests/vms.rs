@@ -320,16 +320,50 @@ fn a_switch_over_that_does_not_come_can_be_cancelled() {
 }
 
 #[test]
-fn a_daemon_that_is_killed_while_a_copy_begins_begins_it_anew() {
-    let Some((mut stage, _machine, between, _old)) = stage_between() else { return };
-    between.stop_at("blockdev-mirror", Stop::After);
+fn a_machine_that_falls_silent_at_the_switch_over_is_asked_again() {
+    let Some((stage, _machine, between, old)) = stage_between() else { return };
+    between.stop_at("job-complete", Stop::Cut);
     let id = moving(&stage, "web vda --to there");
     between.reached();
-    stage.daemon.kill();
-    stage.daemon.restart();
+    let now = until("the silence to be noticed", seconds(20), || {
+        let now = stage.daemon.migration(id);
+        now["reason"].is_string().then_some(now)
+    });
+    assert!(now["reason"].to_string().contains("nothing greets"), "{now:#}");
+    between.let_in();
     stage.daemon.completed(id);
+    assert_ne!(image(&stage), old);
     is_written(&image(&stage));
-    assert_eq!(stage.files_there(), [format!("web-vda-{id}.raw")]);
+}
+
+#[test]
+fn a_copy_that_ends_while_its_limit_is_changed_says_why_it_has_ended() {
+    let Some((stage, _machine, between, old)) = stage_between() else { return };
+    let id = slow_move(&stage);
+    between.stop_at("block-job-set-speed", Stop::TooLate);
+    stage.daemon.sterna(&format!("migration set {id} --rate 2M")).ok();
+    let ended = stage.daemon.wait_for(id, "cancelled", seconds(20));
+    let why = ended["reason"].as_str().expect("why");
+    assert!(why.contains("somebody else gave"), "{why}");
+    nothing_is_left(&stage);
+    assert_eq!(image(&stage), old);
+}
+
+#[test]
+fn a_daemon_that_is_killed_while_a_copy_begins_begins_it_anew() {
+    for (command, when) in
+        [("blockdev-add", Stop::Before), ("blockdev-mirror", Stop::After)]
+    {
+        let Some((mut stage, _machine, between, _old)) = stage_between() else { return };
+        between.stop_at(command, when);
+        let id = moving(&stage, "web vda --to there");
+        between.reached();
+        stage.daemon.kill();
+        stage.daemon.restart();
+        stage.daemon.completed(id);
+        is_written(&image(&stage));
+        assert_eq!(stage.files_there(), [format!("web-vda-{id}.raw")]);
+    }
 }
 
 #[test]

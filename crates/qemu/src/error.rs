@@ -48,6 +48,17 @@ impl QemuError {
         }
     }
 
+    /// Whether the machine is there, and does not do it.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            QemuError::Qmp(error) => error.is_refusal(),
+            QemuError::Virsh(error @ VirshError::Refused { .. }) => {
+                !error.is_off() && !error.is_silent()
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the machine could not be asked, or did not answer: it may be there.
     pub fn is_silent(&self) -> bool {
         match self {

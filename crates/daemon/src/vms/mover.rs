@@ -293,7 +293,13 @@ impl Mover {
             match machine.look(&self.copy).await? {
                 CopyState::Copying { done, total } => {
                     self.is_seen();
-                    self.watch_over(&machine, done, total).await?;
+                    match self.watch_over(&machine, done, total).await {
+                        // If it has failed meanwhile, that says why.
+                        Err(error) if error.is_refusal() => {
+                            self.check_under_way(&machine, error).await?;
+                        }
+                        watched => watched?,
+                    }
                 }
                 CopyState::Ready => {
                     self.is_seen();
@@ -304,6 +310,18 @@ impl Mover {
                 CopyState::Unknown => return self.judge_unseen(&machine).await,
             }
             self.tick(&machine).await;
+        }
+    }
+
+    /// Gives an error that was no consequence of the copy's end.
+    async fn check_under_way(
+        &self,
+        machine: &Machine,
+        error: QemuError,
+    ) -> Result<(), QemuError> {
+        match machine.look(&self.copy).await? {
+            CopyState::Ended(_) => Ok(()),
+            _ => Err(error),
         }
     }
 

@@ -180,9 +180,8 @@ impl Daemon {
     /// record means.
     fn calls_itself(&self, record: &DiskRecord) -> Result<Option<Role>> {
         let says = self.shelf(&record.datastore)?.says(&record.image, record.size)?;
-        let meant = says.filter(|found| {
-            *found == identity(record, record.generation, found.role)
-        });
+        let meant = says
+            .filter(|found| *found == identity(record, record.generation, found.role));
         Ok(meant.map(|found| found.role))
     }
 

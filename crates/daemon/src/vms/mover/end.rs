@@ -200,19 +200,28 @@ impl Mover {
 
     /// QEMU has gone while it switched over.
     async fn lost(&mut self) -> Result<Option<Closing>, StoreError> {
-        // It may be the connection alone that has ended.
-        if let Ok(machine) = self.link.machine().await
-            && let Ok(state) = machine.look(&self.copy).await
-            && state != CopyState::Unknown
-        {
-            return Ok(None);
+        // It may be the connection alone that has ended, and one that does not answer may
+        // be there.
+        match self.look().await {
+            Ok(CopyState::Unknown) => {}
+            Err(error) if error.is_gone() => {}
+            Ok(_) => return Ok(None),
+            Err(error) => {
+                self.one.note(|standing| standing.trouble = Some(error.to_string()));
+                return Ok(None);
+            }
         }
         // libvirt knows of a machine that is off what its disks are; and so does one that
         // has been started since. Where that is the source, it may be out of date.
-        if self.is_at_destination().await.unwrap_or(false) {
-            return self.moved().await;
+        match self.is_at_destination().await {
+            Ok(true) => self.moved().await,
+            Err(error) if error.is_silent() => Ok(None),
+            _ => Ok(Some(self.torn("QEMU ended while it switched over"))),
         }
-        Ok(Some(self.torn("QEMU ended while it switched over")))
+    }
+
+    async fn look(&self) -> Result<CopyState, QemuError> {
+        self.link.machine().await?.look(&self.copy).await
     }
 
     /// Nobody knows where the last writes are: nothing is removed.

@@ -11,7 +11,7 @@ use sterna_core::mirror::Allowance;
 use sterna_qemu::{Machine, QemuError};
 use tokio::time::Instant;
 
-use super::{Halt, Mover, Outcome};
+use super::{AGAIN, Halt, Mover, Outcome};
 use crate::error::DaemonError;
 use crate::store::Step;
 
@@ -26,8 +26,8 @@ pub(super) enum Told {
     Nothing,
     /// To switch over, at this moment.
     Complete(Instant),
-    /// Not to, after all.
-    CallOff,
+    /// Not to, after all, at this moment.
+    CallOff(Instant),
 }
 
 impl Mover {
@@ -35,7 +35,9 @@ impl Mover {
     pub(super) async fn at_the_switch(&mut self, machine: &Machine) -> Result<(), Halt> {
         let is_late = |at: Instant| at.elapsed() >= CATCH_UP;
         match self.told_to_switch {
-            Told::CallOff => Ok(()),
+            // Whether it has heard that is not known if it did not answer.
+            Told::CallOff(at) if at.elapsed() < AGAIN => Ok(()),
+            Told::CallOff(_) => self.call_off(machine).await,
             _ if self.record.cancel => self.call_off(machine).await,
             Told::Complete(at) if is_late(at) => self.call_off(machine).await,
             // A pause that comes when it is under way comes too late.
@@ -51,7 +53,8 @@ impl Mover {
     async fn switch_over(&mut self, machine: &Machine) -> Result<(), Halt> {
         self.advance(Step::Switching)?;
         if !self.seal()? {
-            let message = format!("{} is not the copy's any more", self.record.destination);
+            let message =
+                format!("{} is not the copy's any more", self.record.destination);
             return Err(DaemonError::in_use(message).into());
         }
         // What is written meanwhile is all that is left, and it is not to take long.
@@ -62,10 +65,16 @@ impl Mover {
     }
 
     async fn call_off(&mut self, machine: &Machine) -> Result<(), Halt> {
-        machine.call_off(&self.copy).await?;
-        self.told_to_switch = Told::CallOff;
-        tracing::info!(migration = self.record.id, "the switch-over is called off");
-        Ok(())
+        let told = machine.call_off(&self.copy).await;
+        // What is not answered in time may be carried out all the same.
+        if told.is_ok() || told.as_ref().is_err_and(QemuError::is_silent) {
+            let again = Told::CallOff(Instant::now());
+            let before = std::mem::replace(&mut self.told_to_switch, again);
+            if !matches!(before, Told::CallOff(_)) {
+                tracing::info!(migration = self.record.id, "a switch-over is called off");
+            }
+        }
+        Ok(told?)
     }
 
     /// The copy has ended, in whatever way: where is the disk?
@@ -93,7 +102,7 @@ impl Mover {
                 Some(format!("QEMU's copy failed: {reason}"))
             }
             _ if self.record.cancel => None,
-            _ if matches!(self.told_to_switch, Told::CallOff) => Some(format!(
+            _ if matches!(self.told_to_switch, Told::CallOff(_)) => Some(format!(
                 "{} did not catch up with what the guest writes in {} s: it was not \
                  switched over",
                 self.record.to,
@@ -110,7 +119,7 @@ impl Mover {
     /// nothing to say of a copy that it has called off.
     pub(super) async fn judge_unseen(&self, machine: &Machine) -> Result<Outcome, Halt> {
         let told = self.told_to_switch;
-        let is_known = machine.makes_files() && matches!(told, Told::CallOff);
+        let is_known = machine.makes_files() && matches!(told, Told::CallOff(_));
         match self.judge(machine, None).await? {
             Outcome::Stayed(_) if self.record.step == Step::Switching && !is_known => {
                 Ok(Outcome::Torn("QEMU knows nothing of the switch-over"))
