@@ -15,6 +15,7 @@ mod controller;
 mod cruise;
 mod dice;
 mod fault;
+pub mod fluid;
 mod gate;
 pub mod guarded;
 mod mover;

@@ -47,6 +47,46 @@ impl Model {
         self.device
     }
 
+    /// How they are grouped.
+    pub fn groups(&self) -> &[Groups] {
+        &self.groups
+    }
+
+    /// Elements of 64 KiB that are fetched ahead of a stream.
+    pub fn prefetch(&self) -> u32 {
+        self.prefetch
+    }
+
+    /// Whether writes are acknowledged before they are on the spindles.
+    pub fn caches_writes(&self) -> bool {
+        self.write_cache > Bytes(0)
+    }
+
+    /// What a cached write takes beside the link.
+    pub fn ack(&self) -> Nanos {
+        self.ack
+    }
+
+    /// What anything else takes beside the link and the spindles.
+    pub fn overhead(&self) -> Nanos {
+        self.overhead
+    }
+
+    /// Bytes per second of controller and link, in and out together.
+    pub fn link(&self) -> u64 {
+        self.link
+    }
+
+    /// The part of random reads that needs no spindle.
+    pub fn hits(&self) -> f64 {
+        f64::from(self.hits) / 100.0
+    }
+
+    /// Whether random writes become full stripes in a new place.
+    pub fn coalesces(&self) -> bool {
+        self.coalesce
+    }
+
     /// How many it has.
     pub fn spindles(&self) -> u32 {
         self.groups.iter().map(Groups::spindles).sum()
