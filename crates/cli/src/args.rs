@@ -22,6 +22,7 @@ use crate::pool::PoolCommand;
 use crate::predict::PredictArgs;
 use crate::rule::RuleCommand;
 use crate::serve::ServeArgs;
+use crate::sim::SimCommand;
 use crate::storage_drs::StorageDrsCommand;
 use crate::top::TopArgs;
 use crate::vm::VmCommand;
@@ -136,6 +137,9 @@ pub(crate) enum Command {
     /// Experiments that show what Sterna does, with a daemon of their own
     #[command(subcommand)]
     Lab(LabCommand),
+    /// What would happen: scenarios in virtual time, without a daemon
+    #[command(subcommand)]
+    Sim(SimCommand),
     /// What an application gets from its disks
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -290,6 +294,8 @@ mod tests {
             "sterna lab qos",
             "sterna lab qos --quick --out /tmp/lab --seed 7",
             "sterna lab qos --minutes 60 --datastore /mnt/array --shape mbps=80",
+            "sterna lab nas250 --virtual --out /tmp/lab",
+            "sterna sim run scenarios/nas250.toml --out /tmp/sim --json",
             "sterna lab svmotion --guest /tmp/guest",
             "sterna lab svmotion --guest g --scale 1200 --memory 512M --out o --seed 7",
         ] {
@@ -375,6 +381,7 @@ mod tests {
             "sterna class",
             "sterna policy",
             "sterna lab",
+            "sterna sim",
             "sterna bench",
             "sterna vm",
             "sterna host",
@@ -461,6 +468,8 @@ mod tests {
             "sterna drs set",
             "sterna drs set --threshold 6",
             "sterna drs set --round 10",
+            "sterna lab nas250",
+            "sterna sim run",
             "sterna lab svmotion",
             "sterna lab svmotion --guest g --quick --scale 100",
             "sterna lab qos --minutes 1",

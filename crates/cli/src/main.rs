@@ -1,6 +1,6 @@
 //! The one binary, `sterna`.
 //!
-//! `sterna serve` is the daemon; every other command asks a daemon over its
+//! `sterna serve` is the daemon; nearly every other command asks a daemon over its
 //! unix socket. Each command group has a file of its own: what it can be told
 //! (clap), what it asks for, and how the answer is shown. With `--json` the
 //! answer is printed as the API gave it; without, people get tables that fit 80
@@ -38,6 +38,7 @@ mod recovery;
 mod report;
 mod rule;
 mod serve;
+mod sim;
 mod stats;
 mod status;
 mod storage_drs;
@@ -122,6 +123,7 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::Status => status::run(&link, output),
         Command::Top(args) => top::run(&args, &link, output),
         Command::Lab(command) => lab::run(command, output),
+        Command::Sim(command) => sim::run(command, output),
         Command::Bench(command) => bench::run(command, output),
         Command::Completion(args) => completion::completion(&args, &link, output),
         Command::Man(args) => completion::man(&args, output),

@@ -7,12 +7,13 @@
 //!
 //! An experiment whose requirements are not met fails, like any command.
 
-mod files;
+pub(crate) mod files;
 mod judge;
 mod machine;
+mod nas250;
 mod qos;
 mod record;
-mod report;
+pub(crate) mod report;
 pub(crate) mod screen;
 mod site;
 mod svmotion;
@@ -29,6 +30,8 @@ use crate::output::Output;
 pub(crate) enum LabCommand {
     /// A database, a backup and a load generator share an array
     Qos(qos::QosArgs),
+    /// 250 virtual machines leave an array for a NAS, in virtual time
+    Nas250(nas250::Nas250Args),
     /// The disks of a guest with a database move between arrays while it works
     Svmotion(svmotion::SvmotionArgs),
 }
@@ -37,6 +40,7 @@ pub(crate) enum LabCommand {
 pub(crate) fn run(command: LabCommand, output: Output) -> anyhow::Result<()> {
     match command {
         LabCommand::Qos(args) => qos::run(&args, output),
+        LabCommand::Nas250(args) => nas250::run(&args, output),
         LabCommand::Svmotion(args) => svmotion::run(&args, output),
     }
 }

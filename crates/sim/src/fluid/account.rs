@@ -186,7 +186,8 @@ impl Accounts {
                 let part = got.done / got.wanted;
                 phase.working += 1;
                 phase.held += usize::from(part >= HELD);
-                phase.least = Some(phase.least.map_or(part, |least: f64| least.min(part)));
+                phase.least =
+                    Some(phase.least.map_or(part, |least: f64| least.min(part)));
             }
             (got.wanted, got.done) = (0.0, 0.0);
         }

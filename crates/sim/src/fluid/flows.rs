@@ -106,16 +106,24 @@ impl Stage {
         }
         let mut waits = vec![Wait { station: pool.spindles(), base, pressed }];
         waits.extend(
-            uses.iter()
-                .filter(|it| it.station != pool.spindles())
-                .map(|it| Wait { station: it.station, base: 1.0, pressed: 0.0 }),
+            uses.iter().filter(|it| it.station != pool.spindles()).map(|it| Wait {
+                station: it.station,
+                base: 1.0,
+                pressed: 0.0,
+            }),
         );
         let target = profile.iops / each * part;
         Flow { many: disks, target, outstanding, ahead, fixed, waits, uses }
     }
 
     /// What the writes among a profile's requests cost; `part` of them are.
-    fn writes(&self, profile: &Profile, datastore: usize, part: f64, uses: &mut Vec<Use>) {
+    fn writes(
+        &self,
+        profile: &Profile,
+        datastore: usize,
+        part: f64,
+        uses: &mut Vec<Use>,
+    ) {
         let pool = self.pool(datastore);
         let random = part * profile.random;
         let in_place = part - random;
@@ -146,7 +154,15 @@ impl Stage {
         self.writes(profile, to, 1.0, &mut uses);
         self.over_links(to, profile.bytes, &mut uses);
         let (outstanding, fixed) = (rate * 10.0, 1.0);
-        Flow { many: 1.0, target: rate, outstanding, ahead: 0.0, fixed, waits: vec![], uses }
+        Flow {
+            many: 1.0,
+            target: rate,
+            outstanding,
+            ahead: 0.0,
+            fixed,
+            waits: vec![],
+            uses,
+        }
     }
 
     /// So many copies.
@@ -183,8 +199,7 @@ impl Stage {
                 waits.push(at(it.station, 1.0, 0.0));
             }
         }
-        let ahead =
-            f64::from(source.model.prefetch()) * super::pool::ELEMENT / chunk;
+        let ahead = f64::from(source.model.prefetch()) * super::pool::ELEMENT / chunk;
         let target = stream.limit.map_or(f64::INFINITY, |limit| limit / chunk);
         Flow { many, target, outstanding, ahead, fixed, waits, uses }
     }

@@ -52,9 +52,8 @@ impl<'t> Names<'t> {
         let name = name.get_ref();
         let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if name.is_empty() || name.len() > 63 || !name.chars().all(fits) {
-            let what = format!(
-                "`{name}` is no name: 1 to 63 letters, digits, `.`, `_` and `-`"
-            );
+            let what =
+                format!("`{name}` is no name: 1 to 63 letters, digits, `.`, `_` and `-`");
             return Err(ScenarioError::at(self.text, place, what));
         }
         // `nas` of four is also `nas-1` to `nas-4`.
@@ -74,7 +73,8 @@ impl<'t> Names<'t> {
 
     fn get(&self, name: &Spanned<String>) -> Result<&[usize]> {
         self.known.get(name.get_ref()).map(Vec::as_slice).ok_or_else(|| {
-            let names: Vec<&str> = self.known.keys().map(String::as_str).take(12).collect();
+            let names: Vec<&str> =
+                self.known.keys().map(String::as_str).take(12).collect();
             let what = match names[..] {
                 [] => format!("there is no {} at all", self.what),
                 _ => format!(
@@ -127,7 +127,10 @@ impl Numbers<'_> {
         self.refuse(size, format!("write a size from {least} to {most}"))
     }
 
-    fn rate(&self, size: Option<&Spanned<As<sterna_core::Bytes>>>) -> Result<Option<f64>> {
+    fn rate(
+        &self,
+        size: Option<&Spanned<As<sterna_core::Bytes>>>,
+    ) -> Result<Option<f64>> {
         size.map(|size| Ok(self.bytes(size, RATE)? as f64)).transpose()
     }
 }
@@ -296,7 +299,8 @@ fn add_vms(
             Some(kinds) => kinds.clone(),
             None => {
                 let known: Vec<&str> = tiles.keys().map(String::as_str).collect();
-                let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+                let known =
+                    if known.is_empty() { "none".into() } else { known.join(", ") };
                 let what = format!("no tile `{}`; there are {known}", tile.get_ref());
                 return numbers.refuse(tile, what);
             }
@@ -346,7 +350,8 @@ fn wave(
         }
     }
     if moves.is_empty() {
-        return numbers.refuse(&it.to, "nothing is moved; name machines in `move`".into());
+        return numbers
+            .refuse(&it.to, "nothing is moved; name machines in `move`".into());
     }
     Ok(Wave {
         name: it.name.clone(),
@@ -367,7 +372,8 @@ fn failures(
         let slower = match &it.slower {
             Some(it) if (1.0..=1000.0).contains(it.get_ref()) => Some(*it.get_ref()),
             Some(it) => {
-                return numbers.refuse(it, "write how many times slower, 1 to 1000".into());
+                return numbers
+                    .refuse(it, "write how many times slower, 1 to 1000".into());
             }
             None => None,
         };

@@ -129,33 +129,33 @@ impl Pool {
     pub(super) fn stripe_write(&self, bytes: f64, stream: bool) -> Use {
         let groups = self.model.groups();
         let data: u32 = groups.iter().map(|it| it.data * it.count).sum();
-        let operations = bytes / ELEMENT * f64::from(self.model.spindles())
-            / f64::from(data);
+        let operations =
+            bytes / ELEMENT * f64::from(self.model.spindles()) / f64::from(data);
         let (access, transfer) = (self.destage_access(), self.transfer(ELEMENT));
         let urgent = !self.model.caches_writes();
         match stream {
-            true => Use {
-                seek: access,
-                ..self.at_spindles(operations, transfer, urgent)
-            },
+            true => {
+                Use { seek: access, ..self.at_spindles(operations, transfer, urgent) }
+            }
             false => self.at_spindles(operations, access + transfer, urgent),
         }
     }
 
-    /// Operations of a small write, on average over the places of a LUN.
+    /// Operations of a small write. Of unlike groups, all count as busy as the busiest:
+    /// what waits for one of its spindles waits, whoever else has time.
     fn small_operations(&self) -> f64 {
-        let (mut operations, mut data) = (0.0, 0.0);
-        for it in self.model.groups() {
-            let members = f64::from(it.data * it.count);
-            data += members;
-            operations += members
-                * match it.level {
-                    Level::Raid0 => 1.0,
-                    Level::Raid10 => 2.0,
-                    Level::Raid5 => 4.0,
-                    Level::Raid6 => 6.0,
-                };
-        }
-        operations / data.max(1.0)
+        let groups = self.model.groups();
+        let data: u32 = groups.iter().map(|it| it.data * it.count).sum();
+        let each = groups.iter().map(|it| {
+            let operations = match it.level {
+                Level::Raid0 => 1.0,
+                Level::Raid10 => 2.0,
+                Level::Raid5 => 4.0,
+                Level::Raid6 => 6.0,
+            };
+            operations * f64::from(it.data * it.count) / f64::from(it.spindles())
+        });
+        let busiest = each.fold(0.0, f64::max);
+        busiest * f64::from(self.model.spindles()) / f64::from(data.max(1))
     }
 }

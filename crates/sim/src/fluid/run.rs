@@ -27,6 +27,9 @@ use super::waves::{Past, Slots, Waiting, foretell};
 /// How long a window is, and how often what a machine mirrors is looked at anew.
 const WINDOW: f64 = 60.0;
 
+/// What a machine mirrors grows with its copy, in so many steps.
+const STEPS: f64 = 8.0;
+
 /// No run is longer.
 const YEAR: f64 = 366.0 * 86400.0;
 
@@ -50,6 +53,15 @@ struct Copy {
     work: Work,
     /// Bytes per second of the image.
     rate: f64,
+    /// How far it was when what is mirrored was last looked at.
+    mirrored: u32,
+}
+
+impl Copy {
+    /// How far it is, in steps.
+    fn step(&self) -> u32 {
+        ((1.0 - self.left / self.bytes) * STEPS) as u32
+    }
 }
 
 /// A scenario under way.
@@ -121,9 +133,11 @@ impl<'s> Run<'s> {
         if self.now >= YEAR || self.is_stuck() {
             return false;
         }
-        let until = self.next_change();
+        let edge = self.edges().fold(f64::INFINITY, f64::min);
+        let until = self.next_change().min(edge);
         self.pass(until - self.now);
         self.now = until;
+        self.changed |= until >= edge;
         self.copies_end();
         if self.now - self.sample_began >= WINDOW - CRUMB {
             self.window_ends();
@@ -156,20 +170,22 @@ impl<'s> Run<'s> {
         edges.filter(move |at| *at > now + CRUMB)
     }
 
+    /// When a copy ends, or the window.
     fn next_change(&self) -> f64 {
         let window = self.sample_began + WINDOW;
         let ends = self.copies.iter().filter(|it| it.rate > 0.0);
         let ends = ends.map(|it| self.now + it.left / it.rate);
         let length = Some(self.scenario.length).filter(|at| *at > self.now + CRUMB);
-        ends.chain(self.edges()).chain(length).fold(window, f64::min)
+        ends.chain(length).fold(window, f64::min)
     }
 
     fn arrays_fail(&mut self) {
         for (array, pool) in self.stage.pools.iter_mut().enumerate() {
             let now = self.now;
-            let of = self.scenario.failures.iter().filter(|it| {
-                it.array == array && it.at <= now && now < it.at + it.lasts
-            });
+            let of =
+                self.scenario.failures.iter().filter(|it| {
+                    it.array == array && it.at <= now && now < it.at + it.lasts
+                });
             let (mut slower, mut down) = (1.0_f64, false);
             for failure in of {
                 match failure.slower {
@@ -181,7 +197,9 @@ impl<'s> Run<'s> {
                 let name = &self.scenario.arrays[array].name;
                 let what = match (down, slower > 1.0) {
                     (true, _) => format!("{name} does not answer"),
-                    (_, true) => format!("{name}: its spindles take {slower} times as long"),
+                    (_, true) => {
+                        format!("{name}: its spindles take {slower} times as long")
+                    }
                     (false, false) => format!("{name} is as it was"),
                 };
                 self.outcome.events.push((now, what));
@@ -217,7 +235,8 @@ impl<'s> Run<'s> {
         if wave.stopped {
             wave.moves.iter().for_each(|(vm, _)| self.accounts.work(*vm, false));
         }
-        let work = |vm: usize| (scenario.profiles[scenario.vms[vm].profile].size, self.work(vm));
+        let work =
+            |vm: usize| (scenario.profiles[scenario.vms[vm].profile].size, self.work(vm));
         self.phase.predicted =
             foretell(scenario, &self.past, &self.waiting, wave.limit, work);
         self.outcome.events.push((self.now, format!("{} begins", wave.name)));
@@ -256,6 +275,7 @@ impl<'s> Run<'s> {
                 since: self.now,
                 work: self.work(one.vm),
                 rate: 0.0,
+                mirrored: 0,
                 one,
             });
             self.changed = true;
@@ -299,9 +319,11 @@ impl<'s> Run<'s> {
             }
         }
         let (groups, mirrored) = self.streams();
-        flows.extend(groups.values().map(|(stream, copies)| {
-            self.stage.copies(stream, copies.len() as f64)
-        }));
+        flows.extend(
+            groups
+                .values()
+                .map(|(stream, copies)| self.stage.copies(stream, copies.len() as f64)),
+        );
         flows.extend(mirrored);
         let answer = solve(&self.stage.stations, &flows, &mut self.waits);
         let mut rates = answer.rates.iter().zip(&answer.responses);
@@ -354,7 +376,7 @@ impl<'s> Run<'s> {
             group.or_insert((stream, Vec::new())).1.push(number);
             if self.accounts.works(it.one.vm) {
                 let profile = &scenario.profiles[scenario.vms[it.one.vm].profile];
-                let copied = 1.0 - it.left / it.bytes;
+                let copied = f64::from(it.step()) / STEPS;
                 let classes = self.accounts.classes();
                 let at = scenario.vms[it.one.vm].profile;
                 let own = classes.into_iter().find(|(p, d, _)| (*p, *d) == (at, from));
@@ -456,8 +478,11 @@ impl<'s> Run<'s> {
         (sample.at, sample.moving) = (self.now, self.copies.len());
         self.outcome.samples.push(sample);
         self.sample_began = self.now;
-        let mirrors = self.copies.iter().any(|it| self.accounts.works(it.one.vm));
-        self.changed |= mirrors || self.scenario.profiles.iter().any(|it| it.busy.is_some());
+        for copy in &mut self.copies {
+            let step = copy.step();
+            self.changed |= self.accounts.works(copy.one.vm) && step != copy.mirrored;
+            copy.mirrored = step;
+        }
     }
 
     fn begin(&mut self, name: &str) {

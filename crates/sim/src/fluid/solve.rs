@@ -36,7 +36,7 @@ const HALVINGS: usize = 40;
 
 /// Rounds over all stations at most, and the part by which a wait may still move.
 const ROUNDS: usize = 60;
-const SETTLED: f64 = 1e-4;
+const SETTLED: f64 = 1e-3;
 
 /// A place where requests wait.
 #[derive(Clone, Copy, Debug)]
@@ -202,7 +202,8 @@ impl<'s> Solver<'s> {
             }
         }
         let mut moved: f64 = 0.0;
-        for ((flow, rate), found) in self.flows.iter().zip(&rates).zip(&mut self.elsewhere)
+        for ((flow, rate), found) in
+            self.flows.iter().zip(&rates).zip(&mut self.elsewhere)
         {
             for (one, elsewhere) in flow.uses.iter().zip(found) {
                 let own = rate * one.operations / visits[one.station].max(1e-9);
@@ -245,12 +246,16 @@ impl<'s> Solver<'s> {
         let mut moved: f64 = 0.0;
         for station in 0..self.stations.len() {
             let others = self.others[station];
-            let base = self.halve(station, |waits| &mut waits.base, |load| {
-                others * load.rest / (1.0 - load.urgent)
-            });
-            let pressed = self.halve(station, |waits| &mut waits.pressed, |load| {
-                load.rest * load.whole.powi(PRESSED) / (1.0 - load.whole)
-            });
+            let base = self.halve(
+                station,
+                |waits| &mut waits.base,
+                |load| others * load.rest / (1.0 - load.urgent),
+            );
+            let pressed = self.halve(
+                station,
+                |waits| &mut waits.pressed,
+                |load| load.rest * load.whole.powi(PRESSED) / (1.0 - load.whole),
+            );
             moved = moved.max(base).max(pressed);
         }
         moved

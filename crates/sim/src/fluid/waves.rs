@@ -88,19 +88,20 @@ pub(super) fn foretell(
     work: impl Fn(usize) -> (u64, Work),
 ) -> Option<Foretold> {
     let kind = |at: usize| &scenario.datastores[at].kind;
-    let terms = |limit: Option<f64>| {
-        Terms { limit: limit.map(|it| it as u64), ..Terms::default() }
+    let terms = |limit: Option<f64>| Terms {
+        limit: limit.map(|it| it as u64),
+        ..Terms::default()
     };
     let mut moves = Vec::new();
     for one in waiting {
         let lesson = |it: &Past| {
-            let ends = match (kind(it.from) == kind(one.from), kind(it.to) == kind(one.to))
-            {
-                (true, true) => Ends::Both,
-                (true, false) => Ends::Source,
-                (false, true) => Ends::Destination,
-                (false, false) => return None,
-            };
+            let ends =
+                match (kind(it.from) == kind(one.from), kind(it.to) == kind(one.to)) {
+                    (true, true) => Ends::Both,
+                    (true, false) => Ends::Source,
+                    (false, true) => Ends::Destination,
+                    (false, false) => return None,
+                };
             let (rate, bytes, work) = (it.rate, it.bytes, it.work);
             Some(Lesson { ends, rate, bytes, work, terms: terms(it.limit) })
         };

@@ -1,0 +1,128 @@
+//! `sterna lab nas250`: 250 virtual machines leave an array's block storage for a NAS.
+//!
+//! This is the experiment of Hitachi's paper on moving virtual machines from block
+//! storage to a NAS (2015), at its size: ten tiles of 25 machines, 17 TB with the single
+//! machine, twelve hours and then four waves. It is run in virtual time only; the
+//! scenario and what was published is `sterna_sim::fluid::nas250`. A requirement is that
+//! each published time comes out within 15 %, and that every machine that is at work
+//! holds its target.
+
+mod report;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use sterna_api::ErrorCode;
+use sterna_sim::fluid::nas250::{ASSUMED, Basis, FITTED, Figure, Study, scenario};
+
+use super::files::Files;
+use super::report::{Verdict, verdicts_table};
+use crate::connect::Failure;
+use crate::output::Output;
+use crate::sim::told;
+use crate::table::{Cell, Column, Style, Table, wrap};
+
+/// What the experiment can be told.
+#[derive(Debug, Args)]
+pub(crate) struct Nas250Args {
+    /// In virtual time, at the paper's size: takes seconds; there is no other way
+    #[arg(long = "virtual", required = true)]
+    modelled: bool,
+    /// Where nas250.html and nas250.json are written
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+}
+
+/// Runs the experiment.
+pub(crate) fn run(args: &Nas250Args, output: Output) -> anyhow::Result<()> {
+    let files = Files::prepare(&args.out, "nas250")?;
+    let study = Study::run();
+    let report = report::report(&study);
+    files.write(&report)?;
+    let places = [("Report", "nas250.html"), ("Figures", "nas250.json")]
+        .map(|(what, name)| format!("{what}: {}", args.out.join(name).display()));
+    output.answer(&report, |report| {
+        let [page, figures] = &places;
+        format!("{}\n{page}\n{figures}", words(&study, &report.verdicts, output))
+    })?;
+    if report.passed {
+        return Ok(());
+    }
+    let failed = report.verdicts.iter().filter(|verdict| !verdict.passed).count();
+    let message =
+        format!("{failed} of {} requirements are not met", report.verdicts.len());
+    let hint = "the table shows how far off they are".into();
+    Err(Failure { code: ErrorCode::Unmet, message, hint }.into())
+}
+
+fn words(study: &Study, verdicts: &[Verdict], output: Output) -> String {
+    let title = |title: &str| format!("\n{}\n", output.head(title));
+    let mut text = output.table(&published(&study.figures()));
+    let others: Vec<Verdict> =
+        verdicts.iter().filter(|it| !is_time(it)).cloned().collect();
+    text += "\n";
+    text += &output.table(&verdicts_table(&others));
+    text += &title("If machines whose wave has not come stood still; not judged");
+    text += &output.table(&published(&study.if_idle()));
+    text += "\n";
+    text += &told::words(&scenario(), &study.waves, output);
+    text += "\n";
+    let mut table = Table::new(&[
+        ("FITTED NUMBER", Column::Left),
+        ("VALUE", Column::Left),
+        ("FITTED TO", Column::Sentence),
+    ]);
+    for it in FITTED {
+        table.row(vec![it.what.into(), it.value.into(), it.to.into()]);
+    }
+    text += &output.table(&table);
+    text += &title("Assumed");
+    for assumed in ASSUMED {
+        text += &format!("- {}\n", wrap(assumed, 78).join("\n  "));
+    }
+    text
+}
+
+/// Published times and ours.
+fn published(figures: &[Figure]) -> Table {
+    let mut table = Table::new(&[
+        ("TIME OF", Column::Flexible),
+        ("PUBLISHED", Column::Right),
+        ("OURS", Column::Right),
+        ("DIFFERENCE", Column::Right),
+        ("", Column::Left),
+    ]);
+    for figure in figures {
+        let style = if figure.holds() { Style::Good } else { Style::Bad };
+        table.row(vec![
+            figure.what.clone().into(),
+            minutes(figure.published).into(),
+            minutes(figure.ours).into(),
+            Cell::styled(difference(figure), style),
+            basis(figure.basis).into(),
+        ]);
+    }
+    table
+}
+
+/// Whether a requirement is about a published time, which has a table of its own.
+fn is_time(verdict: &Verdict) -> bool {
+    verdict.what.starts_with("time of ")
+}
+
+fn minutes(minutes: f64) -> String {
+    format!("{minutes:.0} min")
+}
+
+/// How far off ours is: `-1.4 %`.
+fn difference(figure: &Figure) -> String {
+    format!("{:+.1} %", 100.0 * figure.off())
+}
+
+/// What a figure shows.
+fn basis(basis: Basis) -> &'static str {
+    match basis {
+        Basis::Fitted => "fitted",
+        Basis::Check => "checked",
+    }
+}

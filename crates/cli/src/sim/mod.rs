@@ -1,0 +1,111 @@
+//! `sterna sim`: what would happen, without a daemon.
+//!
+//! A scenario is a file that says what there is, what it does and what is moved
+//! (`sterna_sim::fluid`). It is read, run in virtual time, and told: `told` makes of its
+//! outcome what people and reports read.
+
+pub(crate) mod told;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use sterna_api::ErrorCode;
+use sterna_sim::fluid::{Run, Scenario};
+
+use crate::connect::Failure;
+use crate::lab::files::Files;
+use crate::output::Output;
+
+/// A scenario's file is no longer: what people write is not.
+const FILE_MAX: u64 = 4 << 20;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SimCommand {
+    /// Run a scenario in virtual time, and tell what came out
+    Run(RunArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The scenario, as TOML
+    file: PathBuf,
+    /// Where the report is written: FILE's name with .html and .json
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+}
+
+/// Runs a command.
+pub(crate) fn run(command: SimCommand, output: Output) -> anyhow::Result<()> {
+    let SimCommand::Run(args) = command;
+    let scenario = read(&args.file)?;
+    let name = args.file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let name = name.unwrap_or("scenario".into());
+    // Nobody wants to learn after the run that there is no place for it.
+    let files = Files::prepare(&args.out, &name)?;
+    let outcome = Run::whole(&scenario);
+    let report = told::report(&scenario, &outcome);
+    files.write(&report)?;
+    let place = |ending: &str| args.out.join(format!("{name}.{ending}"));
+    output.answer(&report, |_| {
+        let (page, figures) = (place("html"), place("json"));
+        format!(
+            "{}\nReport: {}\nFigures: {}",
+            told::words(&scenario, &outcome, output),
+            page.display(),
+            figures.display()
+        )
+    })
+}
+
+/// Reads a scenario from its file.
+fn read(path: &Path) -> anyhow::Result<Scenario> {
+    let mut text = String::new();
+    let what = || format!("read {}", path.display());
+    let file = File::open(path).with_context(what)?;
+    file.take(FILE_MAX + 1).read_to_string(&mut text).with_context(what)?;
+    let refused = |message: String, hint: &str| Failure {
+        code: ErrorCode::Invalid,
+        message,
+        hint: hint.into(),
+    };
+    if text.len() as u64 > FILE_MAX {
+        let message = format!("{} has more than 4 MiB", path.display());
+        return Err(refused(message, "use `count` for what is alike").into());
+    }
+    text.parse().map_err(|error| {
+        let message = format!("{}: {error}", path.display());
+        let hint = "docs/manual/sim.md has all keys, and scenarios/ has examples";
+        refused(message, hint).into()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::WIDTH;
+
+    /// The scenarios that come with the sources.
+    fn ours() -> Vec<PathBuf> {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+        let entries = std::fs::read_dir(dir).expect("scenarios").flatten();
+        entries.map(|entry| entry.path()).collect()
+    }
+
+    #[test]
+    fn every_scenario_of_ours_runs_and_is_told_in_80_columns() {
+        assert!(ours().len() >= 5);
+        for path in ours() {
+            let scenario = read(&path).unwrap_or_else(|error| panic!("{error:#}"));
+            let outcome = Run::whole(&scenario);
+            assert_eq!(outcome.stuck, 0, "{}", path.display());
+            let text = told::words(&scenario, &outcome, Output::new(false));
+            for line in text.lines() {
+                assert!(line.chars().count() <= WIDTH, "{}: {line}", path.display());
+            }
+            told::report(&scenario, &outcome).html().expect("a page");
+        }
+    }
+}
