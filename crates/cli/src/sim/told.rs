@@ -169,7 +169,7 @@ pub(crate) fn verdicts(scenario: &Scenario, outcome: &Outcome) -> Vec<Verdict> {
     let least = outcome.phases.iter().filter_map(|phase| phase.least);
     if let Some(least) = least.reduce(f64::min) {
         verdicts.push(Verdict {
-            what: "what the worst machine at work got of its target in a phase".into(),
+            what: "least of its target that a machine got".into(),
             measured: format!("{:.1} %", (least * 1000.0 + 1e-6).floor() / 10.0),
             bar: "at least 99 %".into(),
             value: Some(least * 100.0),

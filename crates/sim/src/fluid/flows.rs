@@ -216,5 +216,5 @@ impl Stage {
 }
 
 fn server(station: usize, takes: f64) -> Use {
-    Use { station, operations: 1.0, takes, seek: 0.0, urgent: true }
+    Use { station, operations: 1.0, takes, seek: 0.0, urgent: false }
 }

@@ -87,7 +87,7 @@ impl Pool {
 
     pub(super) fn link_use(&self, bytes: f64) -> Use {
         let takes = self.over_link(bytes);
-        Use { station: self.link, operations: 1.0, takes, seek: 0.0, urgent: true }
+        Use { station: self.link, operations: 1.0, takes, seek: 0.0, urgent: false }
     }
 
     fn at_spindles(&self, operations: f64, takes: f64, urgent: bool) -> Use {

@@ -19,7 +19,7 @@ use sterna_core::schedule::{Schedule, WEEK};
 
 use super::account::Accounts;
 use super::flows::{Stage, Stream};
-use super::outcome::{Outcome, Phase, Sample};
+use super::outcome::{Foretold, Outcome, Phase, Sample};
 use super::scenario::Scenario;
 use super::solve::{Waits, solve};
 use super::waves::{Past, Slots, Waiting, foretell};
@@ -237,10 +237,32 @@ impl<'s> Run<'s> {
         }
         let work =
             |vm: usize| (scenario.profiles[scenario.vms[vm].profile].size, self.work(vm));
-        self.phase.predicted =
-            foretell(scenario, &self.past, &self.waiting, wave.limit, work);
+        let open = foretell(scenario, &self.past, &self.waiting, wave.limit, work);
+        let stretched = |seconds| self.stretched(wave.window.as_ref(), seconds);
+        self.phase.predicted = open.map(|it| Foretold {
+            least: stretched(it.least),
+            likely: stretched(it.likely),
+            most: stretched(it.most),
+        });
         self.outcome.events.push((self.now, format!("{} begins", wave.name)));
         (self.moving, self.changed) = (true, true);
+    }
+
+    /// How long it takes until a window was open for so many seconds.
+    fn stretched(&self, window: Option<&Schedule>, seconds: f64) -> f64 {
+        let (mut left, mut at) = (seconds, 0.0);
+        let Some(window) = window else { return seconds };
+        while at < YEAR {
+            let now = moment(self.scenario, (self.now + at).floor());
+            let (open, until) = (window.is_open(now), window.until_change(now));
+            let until = until.map_or(YEAR, f64::from);
+            if open && left <= until {
+                return at + left;
+            }
+            left -= if open { until } else { 0.0 };
+            at += until;
+        }
+        at
     }
 
     /// What a machine does, as predictions want to know it.

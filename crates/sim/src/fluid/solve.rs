@@ -12,7 +12,8 @@
 //! (destaging) is passed over until a write cache is pressed for room, which it is when
 //! the station is nearly full with everything: from then on all wait, and so do writes:
 //! `R v^8 / (1 - v)`, with the utilisation `v` by everything. The power keeps that part
-//! away until then; that is its only meaning.
+//! away until then; that is its only meaning. On a link nothing is urgent: what comes over
+//! it comes one after the other as spindles and copiers let it, and not in heaps.
 //!
 //! **Streams.** A stream pays a seek each time that its head was elsewhere meanwhile: as
 //! often as the operations at its station are others'.

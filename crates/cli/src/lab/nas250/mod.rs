@@ -57,13 +57,13 @@ pub(crate) fn run(args: &Nas250Args, output: Output) -> anyhow::Result<()> {
 
 fn words(study: &Study, verdicts: &[Verdict], output: Output) -> String {
     let title = |title: &str| format!("\n{}\n", output.head(title));
-    let mut text = output.table(&published(&study.figures()));
+    let mut text = output.table(&published(&study.figures(), true));
     let others: Vec<Verdict> =
         verdicts.iter().filter(|it| !is_time(it)).cloned().collect();
     text += "\n";
     text += &output.table(&verdicts_table(&others));
     text += &title("If machines whose wave has not come stood still; not judged");
-    text += &output.table(&published(&study.if_idle()));
+    text += &output.table(&published(&study.if_idle(), false));
     text += "\n";
     text += &told::words(&scenario(), &study.waves, output);
     text += "\n";
@@ -83,8 +83,8 @@ fn words(study: &Study, verdicts: &[Verdict], output: Output) -> String {
     text
 }
 
-/// Published times and ours.
-fn published(figures: &[Figure]) -> Table {
+/// Published times and ours; with what each shows, if they are judged.
+fn published(figures: &[Figure], judged: bool) -> Table {
     let mut table = Table::new(&[
         ("TIME OF", Column::Flexible),
         ("PUBLISHED", Column::Right),
@@ -99,7 +99,7 @@ fn published(figures: &[Figure]) -> Table {
             minutes(figure.published).into(),
             minutes(figure.ours).into(),
             Cell::styled(difference(figure), style),
-            basis(figure.basis).into(),
+            if judged { basis(figure.basis) } else { "" }.into(),
         ]);
     }
     table

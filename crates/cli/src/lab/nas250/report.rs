@@ -21,10 +21,11 @@ pub(super) fn report(study: &Study) -> Report {
     let mut verdicts: Vec<Verdict> = figures.iter().map(verdict).collect();
     verdicts.extend(told::verdicts(&scenario, &study.waves));
     let mut sheets = vec![
-        compared("Published times", &figures),
+        compared("Published times", &figures, true),
         compared(
             "If machines whose wave has not come stood still; not judged",
             &study.if_idle(),
+            false,
         ),
     ];
     sheets.extend(told::sheets(&scenario, &study.waves));
@@ -58,10 +59,11 @@ fn texts(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|&text| text.to_owned()).collect()
 }
 
-fn compared(title: &str, figures: &[Figure]) -> Sheet {
+fn compared(title: &str, figures: &[Figure], judged: bool) -> Sheet {
     let row = |figure: &Figure| {
         let (told, ours) = (minutes(figure.published), minutes(figure.ours));
-        let (off, shows) = (difference(figure), basis(figure.basis));
+        let shows = if judged { basis(figure.basis) } else { "-" };
+        let off = difference(figure);
         vec![figure.what.clone(), told, ours, off, shows.to_owned()]
     };
     Sheet {
