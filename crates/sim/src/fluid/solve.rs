@@ -232,7 +232,9 @@ impl<'s> Solver<'s> {
                 let takes = one.takes + elsewhere * one.seek;
                 let busy = rate * one.operations * takes;
                 load.whole += busy;
-                load.rest += busy * takes * SPREAD / 2.0;
+                // A stream that is alone is in nobody's way, and not in its own.
+                let in_the_way = if one.seek > 0.0 { *elsewhere } else { 1.0 };
+                load.rest += in_the_way * busy * takes * SPREAD / 2.0;
                 if one.urgent {
                     load.urgent += busy;
                 }

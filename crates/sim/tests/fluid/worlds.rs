@@ -10,7 +10,7 @@ use sterna_sim::{Access, Client, Load, Plan, Uncontrolled, World};
 const BOUND: f64 = 0.1;
 
 /// The same of a stream beside random requests, which break it now and then.
-const BOUND_BROKEN: f64 = 0.3;
+const BOUND_BROKEN: f64 = 0.35;
 
 /// A closed client of an array.
 #[derive(Clone, Copy)]
