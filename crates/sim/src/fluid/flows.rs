@@ -100,8 +100,8 @@ impl Stage {
             fixed += writes * ack;
             pressed += writes;
         } else if writes > 0.0 {
-            let urgent = uses.iter().filter(|it| it.station == pool.spindles());
-            fixed += writes * (overhead + urgent.last().map_or(0.0, of));
+            let own = uses.iter().rev().find(|it| it.station == pool.spindles());
+            fixed += writes * (overhead + own.map_or(0.0, of));
             base += writes;
         }
         let mut waits = vec![Wait { station: pool.spindles(), base, pressed }];

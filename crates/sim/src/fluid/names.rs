@@ -47,7 +47,7 @@ impl<'t> Names<'t> {
         Names { text, what, known: BTreeMap::new() }
     }
 
-    fn add(&mut self, name: &Spanned<String>, of: Vec<usize>) -> Result<()> {
+    fn add(&mut self, name: &Spanned<String>, of: &[usize]) -> Result<()> {
         let place = name.span().start;
         let name = name.get_ref();
         let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
@@ -57,7 +57,7 @@ impl<'t> Names<'t> {
             return Err(ScenarioError::at(self.text, place, what));
         }
         // `nas` of four is also `nas-1` to `nas-4`.
-        let mut all = vec![(name.clone(), of.clone())];
+        let mut all = vec![(name.clone(), of.to_vec())];
         if of.len() > 1 {
             let one = |(k, it): (usize, &usize)| (format!("{name}-{}", k + 1), vec![*it]);
             all.extend(of.iter().enumerate().map(one));
@@ -141,7 +141,7 @@ pub(super) fn resolve(text: &str, file: &File) -> Result<Scenario> {
     let mut arrays = Names::new(text, "array");
     let mut array_plans = Vec::new();
     for (number, it) in file.array.iter().enumerate() {
-        arrays.add(&it.name, vec![number])?;
+        arrays.add(&it.name, &[number])?;
         let width = it.stream_width.as_ref();
         array_plans.push(ArrayPlan {
             name: it.name.get_ref().clone(),
@@ -153,7 +153,7 @@ pub(super) fn resolve(text: &str, file: &File) -> Result<Scenario> {
     let mut links = Names::new(text, "link");
     let mut link_plans = Vec::new();
     for (number, it) in file.link.iter().enumerate() {
-        links.add(&it.name, vec![number])?;
+        links.add(&it.name, &[number])?;
         let rate = numbers.bytes(&it.rate, RATE)? as f64;
         link_plans.push(LinkPlan { name: it.name.get_ref().clone(), rate });
     }
@@ -165,7 +165,7 @@ pub(super) fn resolve(text: &str, file: &File) -> Result<Scenario> {
     let mut profile_names = Names::new(text, "profile");
     let mut profiles = Vec::new();
     for (number, it) in file.profile.iter().enumerate() {
-        profile_names.add(&it.name, vec![number])?;
+        profile_names.add(&it.name, &[number])?;
         profiles.push(profile(it, &numbers)?);
     }
     let tiles = tiles(text, file, &numbers, &profile_names)?;
@@ -221,7 +221,8 @@ fn add_datastores(
 ) -> Result<()> {
     let count = numbers.count(it.count.as_ref(), THINGS_MAX, 1)? as usize;
     let first = datastores.len();
-    names.add(&it.name, (first..first + count).collect())?;
+    let own: Vec<usize> = (first..first + count).collect();
+    names.add(&it.name, &own)?;
     let array = arrays.get(&it.array)?[0];
     let link = it.link.as_ref().map(|it| links.get(it).map(|it| it[0])).transpose()?;
     let kind = it.name.get_ref();
@@ -275,7 +276,7 @@ fn tiles(
     let mut names = Names::new(text, "tile");
     let mut tiles = Tiles::new();
     for (number, it) in file.tile.iter().enumerate() {
-        names.add(&it.name, vec![number])?;
+        names.add(&it.name, &[number])?;
         let mut vms = Vec::new();
         for (profile, count) in &it.vms {
             vms.push((profiles.get(profile)?[0], numbers.count(Some(count), 10_000, 1)?));
@@ -310,7 +311,8 @@ fn add_vms(
     };
     let count = numbers.count(it.count.as_ref(), VMS_MAX as u32, 1)? as usize;
     let first = scenario.vms.last().map_or(0, |vm| vm.set + 1);
-    sets.add(&it.name, (first..first + count).collect())?;
+    let own: Vec<usize> = (first..first + count).collect();
+    sets.add(&it.name, &own)?;
     let on = stores.get(&it.on)?;
     for k in 0..count {
         for &(profile, many) in &kinds {
@@ -320,12 +322,14 @@ fn add_vms(
                 scenario.vms.push(Vm { set, profile, datastore, host });
             }
         }
-        if scenario.vms.len() > VMS_MAX || scenario.disks() > DISKS_MAX && k % 64 == 0 {
-            let what = format!(
-                "{VMS_MAX} machines with {DISKS_MAX} disks are the most that there can be"
-            );
-            return numbers.refuse(&it.name, what);
+        if scenario.vms.len() > VMS_MAX {
+            break;
         }
+    }
+    if scenario.vms.len() > VMS_MAX || scenario.disks() > DISKS_MAX {
+        let most = format!("{VMS_MAX} machines with {DISKS_MAX} disks");
+        return numbers
+            .refuse(&it.name, format!("{most} are the most that there can be"));
     }
     Ok(())
 }
