@@ -17,7 +17,8 @@ use super::text::{
 const VMS_MAX: usize = 100_000;
 const DISKS_MAX: u64 = 500_000;
 
-/// Things of one kind in a scenario at most, other than machines.
+/// Things of one kind in a scenario at most, other than machines: each pair of a profile
+/// and a datastore is looked at.
 const THINGS_MAX: u32 = 1000;
 
 /// Chunks under way, and what vCenter allows: two machines a host, eight a datastore.
@@ -31,7 +32,7 @@ const OUTSTANDING: u32 = 32;
 
 /// Slowest and fastest link and size, in bytes (per second).
 const RATE: (u64, u64) = (4 << 10, 1 << 40);
-const SIZE: (u64, u64) = (1 << 20, 1 << 50);
+const SIZE: (u64, u64) = (1 << 20, 64 << 40);
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
@@ -97,6 +98,17 @@ impl Numbers<'_> {
         Err(ScenarioError::at(self.0, at.span().start, what))
     }
 
+    /// Not too many of a kind.
+    fn few<'n>(
+        &self,
+        mut names: impl Iterator<Item = &'n Spanned<String>>,
+    ) -> Result<()> {
+        match names.nth(THINGS_MAX as usize) {
+            Some(it) => self.refuse(it, format!("{THINGS_MAX} of a kind are the most")),
+            None => Ok(()),
+        }
+    }
+
     fn count(&self, number: Option<&Spanned<u32>>, most: u32, usual: u32) -> Result<u32> {
         match number {
             None => Ok(usual),
@@ -138,6 +150,7 @@ impl Numbers<'_> {
 /// Makes a scenario of what was read.
 pub(super) fn resolve(text: &str, file: &File) -> Result<Scenario> {
     let numbers = Numbers(text);
+    few(file, &numbers)?;
     let mut arrays = Names::new(text, "array");
     let mut array_plans = Vec::new();
     for (number, it) in file.array.iter().enumerate() {
@@ -201,6 +214,16 @@ pub(super) fn resolve(text: &str, file: &File) -> Result<Scenario> {
     Ok(scenario)
 }
 
+/// Not too many of any kind.
+fn few(file: &File, numbers: &Numbers<'_>) -> Result<()> {
+    numbers.few(file.array.iter().map(|it| &it.name))?;
+    numbers.few(file.link.iter().map(|it| &it.name))?;
+    numbers.few(file.profile.iter().map(|it| &it.name))?;
+    numbers.few(file.tile.iter().map(|it| &it.name))?;
+    numbers.few(file.wave.iter().map(|it| &it.to))?;
+    numbers.few(file.failure.iter().map(|it| &it.array))
+}
+
 fn copier(file: &File, numbers: &Numbers<'_>) -> Result<Copier> {
     let usual = Copier { in_flight: IN_FLIGHT, chunk: 64 << 10, fixed: 0.0 };
     let Some(it) = &file.copier else { return Ok(usual) };
@@ -221,6 +244,9 @@ fn add_datastores(
 ) -> Result<()> {
     let count = numbers.count(it.count.as_ref(), THINGS_MAX, 1)? as usize;
     let first = datastores.len();
+    if first + count > THINGS_MAX as usize {
+        return numbers.refuse(&it.name, format!("{THINGS_MAX} datastores are the most"));
+    }
     let own: Vec<usize> = (first..first + count).collect();
     names.add(&it.name, &own)?;
     let array = arrays.get(&it.array)?[0];

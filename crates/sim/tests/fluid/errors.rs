@@ -1,6 +1,6 @@
 //! What is no scenario is refused with its line and with what would be one.
 
-use sterna_sim::fluid::Scenario;
+use sterna_sim::fluid::{Run, Scenario};
 
 const GOOD: &str = "\
 title = 'one machine'
@@ -89,4 +89,14 @@ fn what_is_no_toml_is_refused_with_its_line() {
 #[test]
 fn more_than_fits_is_refused() {
     refused("on = 'from'", "on = 'from'\ncount = 100001", 20, "from 1 to 100000");
+    refused("size = '10G'", "size = '65T'", 15, "64.0 TiB");
+    refused("array = 'old'\n[host]", "array = 'old'\ncount = 1000\n[host]", 9, "1000");
+}
+
+#[test]
+fn what_is_where_it_goes_already_takes_no_time() {
+    let again = "[[wave]]\nname = 'again'\nmove = ['db']\nto = 'to'\n".repeat(900);
+    let scenario: Scenario = format!("{GOOD}{again}").parse().expect("a scenario");
+    let outcome = Run::whole(&scenario);
+    assert_eq!((outcome.stuck, outcome.phases.len()), (0, 1));
 }

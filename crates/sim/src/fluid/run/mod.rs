@@ -123,8 +123,15 @@ impl<'s> Run<'s> {
     /// Goes on to the next change; says whether there is more.
     fn step(&mut self) -> bool {
         self.arrays_fail();
-        self.waves_begin();
-        self.copies_begin();
+        loop {
+            self.waves_begin();
+            let moved = self.moving;
+            self.copies_begin();
+            // The next wave begins when one ends.
+            if !moved || self.moving {
+                break;
+            }
+        }
         if self.changed {
             self.settle();
         }
@@ -318,10 +325,6 @@ impl<'s> Run<'s> {
         let last = self.wave == self.scenario.waves.len();
         self.begin(if last { "after" } else { "between" });
         (self.moving, self.changed) = (false, true);
-        self.waves_begin();
-        if self.moving {
-            self.copies_begin();
-        }
     }
 
     /// 1 while a schedule is open, else what is left then.
