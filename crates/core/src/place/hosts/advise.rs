@@ -55,7 +55,8 @@ pub struct Advice {
 /// Recommends moves, and says why others are not.
 ///
 /// It takes time in proportion to all machines times all hosts, and for each move to the
-/// machines of two hosts times all hosts.
+/// machines on those hosts whose best move was to one of its two hosts, times all hosts:
+/// where one host is the best for many, that is most of all again.
 pub fn advise(inventory: &Inventory, bounds: &Bounds) -> Advice {
     let mut world = World::of(inventory);
     let mut search = None;
