@@ -372,6 +372,25 @@ mod tests {
     }
 
     #[test]
+    fn a_wrong_command_line_for_hosts_is_a_usage_error() {
+        for line in [
+            "sterna host add a --cpu 16",
+            "sterna host add a --cpu many --memory 64G",
+            "sterna host assign a",
+            "sterna pool create gold --shares 5 --cpu-shares 5",
+            "sterna pool set gold",
+            "sterna rule affinity near web",
+            "sterna rule host pin web",
+            "sterna rule host pin web --on a --not-on b",
+            "sterna drs set",
+            "sterna drs set --threshold 6",
+            "sterna drs set --round 10",
+        ] {
+            assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
+        }
+    }
+
+    #[test]
     fn a_group_of_commands_alone_asks_for_its_help() {
         for line in [
             "sterna",
@@ -457,17 +476,6 @@ mod tests {
             "sterna vm add web --qmp /q domain",
             "sterna vm move web vda",
             "sterna vm move web --to slow",
-            "sterna host add a --cpu 16",
-            "sterna host add a --cpu many --memory 64G",
-            "sterna host assign a",
-            "sterna pool create gold --shares 5 --cpu-shares 5",
-            "sterna pool set gold",
-            "sterna rule affinity near web",
-            "sterna rule host pin web",
-            "sterna rule host pin web --on a --not-on b",
-            "sterna drs set",
-            "sterna drs set --threshold 6",
-            "sterna drs set --round 10",
             "sterna lab nas250",
             "sterna sim run",
             "sterna lab svmotion",

@@ -55,8 +55,7 @@ pub struct Advice {
 /// Recommends moves, and says why others are not.
 ///
 /// It takes time in proportion to all machines times all hosts, and for each move to the
-/// machines on those hosts whose best move was to one of its two hosts, times all hosts:
-/// where one host is the best for many, that is most of all again.
+/// machines of a few hosts times all hosts.
 pub fn advise(inventory: &Inventory, bounds: &Bounds) -> Advice {
     let mut world = World::of(inventory);
     let mut search = None;
@@ -158,7 +157,8 @@ fn evens(
 ) -> Option<(Goal, u8, Possible)> {
     let priority = asked(now, bounds)?;
     let search = search.get_or_insert_with(|| Search::of(world, bounds));
-    let best = search.best().or_else(|| best_exchange(world, bounds))?;
+    let best = search.best(world, bounds);
+    let best = best.or_else(|| best_exchange(world, bounds))?;
     Some((Goal::Even, priority, best))
 }
 

@@ -1,9 +1,12 @@
 //! The best move from each host that evens loads out, kept up to date while moves are made.
 //!
 //! A move changes two hosts, and what it brings depends on its own two alone. So only what
-//! leaves one of them, or was to go to one, is looked for anew, and what leaves hosts of
-//! machines that a rule ties to the one that moved; to all others, these two may be better
-//! than what they had.
+//! leaves one of them is looked for anew, and what leaves hosts of machines that a rule ties
+//! to the one that moved; to all others, these two may be better than what they had. What
+//! was to go to one of the two may not be as good any more, but nothing from that host is
+//! better than it was: so it is looked for anew only when it comes to be the best of all.
+//! Where one host is the best for all others, that spares looking at everything for each
+//! move.
 
 use super::Goal;
 use super::bounds::Bounds;
@@ -14,23 +17,54 @@ use super::world::{Possible, World};
 /// machines.
 const EXTREMES: usize = 4;
 
+/// The best move from a host.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Best {
+    possible: Option<Possible>,
+    /// It is that; else nothing from there is better.
+    exact: bool,
+}
+
 /// The best moves, by the host that is left.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Search {
-    best: Vec<Option<Possible>>,
+    best: Vec<Best>,
+    all: Vec<usize>,
 }
 
 impl Search {
     /// Looks at everything.
     pub(super) fn of(world: &World<'_>, bounds: &Bounds) -> Search {
         let all: Vec<usize> = (0..world.on.len()).collect();
-        let best = |from: &usize| best_of(world, *from, &all, bounds);
-        Search { best: all.iter().map(best).collect() }
+        let best = |from: &usize| {
+            let possible = best_of(world, *from, &all, bounds);
+            Best { possible, exact: true }
+        };
+        Search { best: all.iter().map(best).collect(), all }
     }
 
     /// The best of all.
-    pub(super) fn best(&self) -> Option<Possible> {
-        self.best.iter().flatten().copied().reduce(better)
+    pub(super) fn best(
+        &mut self,
+        world: &World<'_>,
+        bounds: &Bounds,
+    ) -> Option<Possible> {
+        loop {
+            let possible = |from: usize| Some((self.best[from].possible?, from));
+            let all = (0..self.best.len()).filter_map(possible);
+            let best =
+                all.reduce(
+                    |one, other| {
+                        if better(one.0, other.0) == one.0 { one } else { other }
+                    },
+                );
+            let Some((possible, from)) = best else { return None };
+            if self.best[from].exact {
+                return Some(possible);
+            }
+            let possible = best_of(world, from, &self.all, bounds);
+            self.best[from] = Best { possible, exact: true };
+        }
     }
 
     /// A move was made from one host to the other, of this machine and perhaps of another.
@@ -41,7 +75,6 @@ impl Search {
         from: usize,
         bounds: &Bounds,
     ) {
-        let all: Vec<usize> = (0..world.on.len()).collect();
         let two = [from, made.to];
         let tied = |vm: &usize| {
             let rules = world.rules[*vm].iter();
@@ -52,15 +85,22 @@ impl Search {
         let moved = [Some(made.vm), made.back];
         let tied: Vec<usize> = moved.iter().flatten().flat_map(tied).collect();
         for (host, best) in self.best.iter_mut().enumerate() {
-            let was_to = best.as_ref().is_some_and(|best| two.contains(&best.to));
-            *best = if was_to || two.contains(&host) || tied.contains(&host) {
-                best_of(world, host, &all, bounds)
-            } else {
-                let new = best_of(world, host, &two, bounds);
-                best.iter().chain(&new).copied().reduce(better)
-            };
+            if two.contains(&host) || tied.contains(&host) {
+                let possible = best_of(world, host, &self.all, bounds);
+                *best = Best { possible, exact: true };
+                continue;
+            }
+            let old = best.possible;
+            let was_to = old.is_some_and(|old| two.contains(&old.to));
+            let new = best_of(world, host, &two, bounds);
+            best.possible = old.iter().chain(&new).copied().reduce(better);
+            best.exact = if was_to { best.possible == new } else { best.exact };
         }
-        debug_assert_eq!(*self, Search::of(world, bounds), "what was kept");
+        debug_assert_eq!(
+            self.clone().best(world, bounds),
+            Search::of(world, bounds).best(world, bounds),
+            "what was kept"
+        );
     }
 }
 
