@@ -27,6 +27,7 @@ pub mod lines;
 pub mod machines;
 mod migration;
 pub mod places;
+pub mod plans;
 pub mod postgres;
 pub mod programs;
 pub mod random;

@@ -37,6 +37,17 @@ pub struct Datastore {
     pub disks: u64,
     /// Why it cannot be used now; absent when all is well.
     pub problem: Option<String>,
+    /// Whether it is in maintenance: nothing new goes there.
+    #[serde(default)]
+    pub maintenance: bool,
+}
+
+/// Puts a datastore in maintenance, or ends that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetMaintenance {
+    /// Whether nothing new is to go there.
+    pub maintenance: bool,
 }
 
 /// Asks for a new datastore.

@@ -23,6 +23,7 @@ mod host;
 mod migration;
 mod name;
 pub mod paths;
+mod plan;
 mod policy;
 mod pool;
 mod prediction;
@@ -40,7 +41,9 @@ pub use class::{
     ReservationState, Terms,
 };
 pub use client::{Client, ClientError};
-pub use datastore::{AddDatastore, Datastore, DatastoreKind, ProbeFound, ProbeStep};
+pub use datastore::{
+    AddDatastore, Datastore, DatastoreKind, ProbeFound, ProbeStep, SetMaintenance,
+};
 pub use disk::{
     AttachDisk, ChosenDatastore, CreateDisk, CreatedDisk, Disk, DiskActivity, ImageFate,
     ImportDisk, PassedOver, Provision, RemovedDisk,
@@ -58,6 +61,10 @@ pub use migration::{
     Migration, MigrationState, Progress, Report, SetRate, StartMigration,
 };
 pub use name::{NAME_RULE, is_name};
+pub use plan::{
+    Deadline, DeadlineState, Plan, PlanEstimate, PlanEvacuation, PlanState,
+    PlannedDatastore, PlannedMove, PlannedMoveState, RefusedDisk, Tile,
+};
 pub use policy::{
     Aim, BadAim, CreatePolicy, CruisePhase, CruiseState, Fallback, Policy, Standing,
 };

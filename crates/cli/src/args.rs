@@ -17,6 +17,7 @@ use crate::lab::LabCommand;
 use crate::migrate::MigrateArgs;
 use crate::migration::MigrationCommand;
 use crate::output::WIDTH;
+use crate::plan::PlanCommand;
 use crate::policy::PolicyCommand;
 use crate::pool::PoolCommand;
 use crate::predict::PredictArgs;
@@ -44,6 +45,7 @@ Examples:
   sterna policy limit migration 50M --schedule \"Mon-Fri 08:00-18:00\"
   sterna policy cruise oltp 1000iops --tolerance 10%
   sterna storage-drs recommend --space 75%
+  sterna plan evacuate slow --to fast --by \"Sun 06:00\" --keep 97%
   sterna storage-drs set --automation full
   sterna drs recommend
   sterna top --by class";
@@ -104,6 +106,9 @@ pub(crate) enum Command {
     /// Migrations under way and past
     #[command(subcommand)]
     Migration(MigrationCommand),
+    /// Moving one disk or thousands, in waves
+    #[command(subcommand)]
+    Plan(PlanCommand),
     /// Sets of disks that service levels speak of
     #[command(subcommand)]
     Class(ClassCommand),
@@ -275,6 +280,30 @@ mod tests {
     }
 
     #[test]
+    fn plans_are_understood() {
+        for line in [
+            "sterna plan evacuate old",
+            "sterna plan evacuate old --to a --to b --by 8h --keep 97% --space 90%",
+            "sterna plan evacuate old --at-once 4 --window 22:00-06:00 --virtual",
+            "sterna plan evacuate old --tile /tmp/tiles.toml",
+            "sterna plan evacuate old --p99 5ms --rate 200M --verify --json",
+            "sterna plan list",
+            "sterna plan show 3",
+            "sterna plan apply 3",
+            "sterna plan pause 3",
+            "sterna plan resume 3",
+            "sterna plan cancel 3",
+            "sterna plan report 3 --json",
+            "sterna datastore maintenance old",
+            "sterna datastore maintenance old --off",
+        ] {
+            if let Err(error) = parse(line) {
+                panic!("{line}: {error}");
+            }
+        }
+    }
+
+    #[test]
     fn predictions_are_understood() {
         for line in [
             "sterna predict a --to slow --rate 200M --verify",
@@ -399,6 +428,7 @@ mod tests {
             "sterna migration",
             "sterna class",
             "sterna policy",
+            "sterna plan",
             "sterna lab",
             "sterna sim",
             "sterna bench",
@@ -491,6 +521,11 @@ mod tests {
             "sterna bench dvdstore --uri u --rate 5 --think 1",
             "sterna bench dvdstore --uri u --check a --acknowledged b",
             "sterna bench dvdstore --uri u --minutes soon",
+            "sterna plan evacuate",
+            "sterna plan evacuate old --at-once 0",
+            "sterna plan evacuate old --space 0%",
+            "sterna plan evacuate old --keep 97% --idle-only",
+            "sterna plan apply old",
             "sterna serve --io psync",
             "sterna top --by host",
             "sterna top --interval 10ms",

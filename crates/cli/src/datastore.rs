@@ -34,6 +34,14 @@ pub(crate) enum DatastoreCommand {
     Show(NameArg),
     /// Load a datastore's device on purpose, to learn what it can do
     Probe(ProbeArgs),
+    /// Let nothing new go to a datastore: no disks, and no moves
+    Maintenance {
+        #[command(flatten)]
+        name: NameArg,
+        /// End that
+        #[arg(long)]
+        off: bool,
+    },
     /// Forget a datastore without disks; what is on it stays
     #[command(visible_alias = "rm")]
     Remove(NameArg),
@@ -70,6 +78,11 @@ pub(crate) fn run(
             output.answer(&one, |one| show(one, output))
         }
         DatastoreCommand::Probe(args) => probe::run(&args, link, output),
+        DatastoreCommand::Maintenance { name: NameArg { name }, off } => {
+            let one =
+                link.ask(async |client| Ok(client.set_maintenance(&name, !off).await?))?;
+            output.answer(&one, maintained)
+        }
         DatastoreCommand::Remove(NameArg { name }) => {
             let gone =
                 link.ask(async |client| Ok(client.remove_datastore(&name).await?))?;
@@ -98,6 +111,22 @@ fn absolute(location: String) -> String {
     }
 }
 
+fn maintained(one: &Datastore) -> String {
+    let title = title(one);
+    if !one.maintenance {
+        return format!("{title} takes disks again.");
+    }
+    let holds = match one.disks {
+        0 => "It holds no disks.".into(),
+        disks => format!(
+            "It holds {}; to move them away:\n  sterna plan evacuate {}",
+            count(disks, "disk"),
+            one.name
+        ),
+    };
+    format!("{title} is in maintenance: nothing new goes there.\n{holds}")
+}
+
 fn title(datastore: &Datastore) -> String {
     format!("Datastore {}", datastore.name)
 }
@@ -112,9 +141,10 @@ fn kind(kind: DatastoreKind) -> &'static str {
 }
 
 fn state(datastore: &Datastore) -> Cell {
-    match datastore.problem {
-        None => Cell::styled("online", Style::Good),
-        Some(_) => Cell::styled("offline", Style::Bad),
+    match (&datastore.problem, datastore.maintenance) {
+        (Some(_), _) => Cell::styled("offline", Style::Bad),
+        (None, true) => Cell::styled("maintenance", Style::Warn),
+        (None, false) => Cell::styled("online", Style::Good),
     }
 }
 
@@ -159,6 +189,9 @@ fn show(one: &Datastore, output: Output) -> String {
     pairs.add("free", size(one.free));
     pairs.add("holds", count(one.disks, "disk"));
     pairs.add("state", state(one));
+    if one.maintenance {
+        pairs.add("maintenance", "nothing new goes there");
+    }
     pairs.maybe("problem", one.problem.as_deref());
     output.pairs(&pairs)
 }

@@ -91,7 +91,7 @@ pub(crate) fn parse_span(text: &str) -> Result<Nanos, String> {
 }
 
 /// Checked here, so that a mistake is a usage error; said as it was typed.
-fn parse_schedule(text: &str) -> Result<String, String> {
+pub(crate) fn parse_schedule(text: &str) -> Result<String, String> {
     text.parse::<Schedule>().map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 

@@ -29,6 +29,7 @@ mod migrate;
 mod migration;
 mod names;
 mod output;
+mod plan;
 mod policy;
 mod pool;
 mod predict;
@@ -112,6 +113,7 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::Predict(args) => predict::run(args, &link, output),
         Command::Migrate(args) => migrate::run(args, &link, output),
         Command::Migration(command) => migration::run(command, &link, output),
+        Command::Plan(command) => plan::run(command, &link, output),
         Command::Class(command) => class::run(command, &link, output),
         Command::Policy(command) => policy::run(command, &link, output),
         Command::StorageDrs(command) => storage_drs::run(command, &link, output),

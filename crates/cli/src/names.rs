@@ -40,6 +40,10 @@ enum Kind {
     Migration,
     /// A migration that something can still be done with.
     OpenMigration,
+    /// Any plan, also of the past.
+    Plan,
+    /// A plan that something can still be done with.
+    OpenPlan,
 }
 
 /// What the last word of a command line is to be.
@@ -121,6 +125,11 @@ async fn ask(
             found.retain(|one| kind == Kind::Migration || !one.state.ended());
             all(found, |one| one.id.to_string())
         }
+        Kind::Plan | Kind::OpenPlan => {
+            let mut found = client.plans().await?;
+            found.retain(|one| kind == Kind::Plan || !one.state.ended());
+            all(found, |one| one.id.to_string())
+        }
     })
 }
 
@@ -138,7 +147,11 @@ fn kind(path: &[String], arg: &Arg) -> Option<Kind> {
         | (["migrate" | "predict"], "disk")
         | (["class", _], "disks") => Some(Kind::Disk),
         (["advise"], "about") => Some(Kind::DiskOrDatastore),
-        (["datastore", _], "name") => Some(Kind::Datastore),
+        (["datastore", _], "name") | (["plan", "evacuate"], "datastore") => {
+            Some(Kind::Datastore)
+        }
+        (["plan", "show" | "report"], "id") => Some(Kind::Plan),
+        (["plan", _], "id") => Some(Kind::OpenPlan),
         (["class", _], "name") | (["policy", _], "class") => Some(Kind::Class),
         (["policy", _], "id") => Some(Kind::Policy),
         (["storage-drs", "rule", _], "disks") => Some(Kind::Disk),
@@ -290,6 +303,11 @@ mod tests {
             ("policy limit oltp 2M --until-job ", Kind::OpenMigration),
             ("migration show ", Kind::Migration),
             ("migration pause ", Kind::OpenMigration),
+            ("plan evacuate ", Kind::Datastore),
+            ("plan evacuate old --to ", Kind::Datastore),
+            ("plan show ", Kind::Plan),
+            ("plan apply ", Kind::OpenPlan),
+            ("datastore maintenance ", Kind::Datastore),
             ("vm move ", Kind::Vm),
             ("vm move web ", Kind::Device),
             ("vm adopt web vda --on ", Kind::Datastore),

@@ -22,6 +22,7 @@ use crate::drs::Drs;
 use crate::error::Result;
 use crate::gate::Gate;
 use crate::jobs::Job;
+use crate::plans::Plans;
 use crate::policies::Service;
 use crate::samples::Samples;
 use crate::shelf::Shelf;
@@ -99,6 +100,7 @@ pub(crate) struct Daemon {
     pub(crate) samples: Samples,
     pub(crate) jobs: Mutex<HashMap<u64, Arc<Job>>>,
     pub(crate) service: Service,
+    pub(crate) plans: Plans,
     pub(crate) vms: Vms,
     pub(crate) balancer: Balancer,
     pub(crate) drs: Drs,
@@ -133,6 +135,7 @@ impl Daemon {
             samples: Samples::default(),
             jobs: Mutex::default(),
             service: Service::default(),
+            plans: Plans::new(),
             vms: Vms::new(),
             balancer: Balancer::default(),
         }

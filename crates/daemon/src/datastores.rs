@@ -81,8 +81,13 @@ impl Daemon {
         let (location, own) = self.placed(name, location);
         self.check_new(name, &location)?;
         own.as_deref().map_or(Ok(()), make_directory)?;
-        let record =
-            DatastoreRecord { name: name.clone(), location, shape, added: clock::now() };
+        let record = DatastoreRecord {
+            name: name.clone(),
+            location,
+            shape,
+            added: clock::now(),
+            maintenance: None,
+        };
         let shelf = self.new_shelf(record.clone());
         shelf.open().map_err(|error| {
             error.hint("nothing was added: put that right, and add it again")
@@ -117,11 +122,33 @@ impl Daemon {
                 return Err(DaemonError::in_use(message).hint(hint));
             }
         }
+        if let Some(id) = self.plan_that_uses(name) {
+            let message = format!("datastore {name} is used by plan {id}");
+            let hint = format!("wait for it, or `sterna plan cancel {id}`");
+            return Err(DaemonError::in_use(message).hint(hint));
+        }
         let gone = self.view_datastore(&shelf, &shelf.look())?;
         self.store.remove_datastore(name)?;
         lock(&self.shelves).remove(name);
         tracing::info!(datastore = name, "datastore removed");
         Ok(gone)
+    }
+
+    /// Puts a datastore in maintenance, or ends that.
+    pub(crate) fn set_maintenance(
+        &self,
+        name: &str,
+        maintenance: bool,
+    ) -> Result<Datastore> {
+        let shelf = self.shelf(name)?;
+        // Whoever puts something there now shares it; what comes later is refused.
+        let _claim = self.claims.shared(claim_of(name))?;
+        if shelf.is_in_maintenance() != maintenance {
+            self.store.set_maintenance(name, maintenance.then(clock::now))?;
+            shelf.set_maintenance(maintenance);
+            tracing::info!(datastore = name, maintenance, "maintenance changed");
+        }
+        self.view_datastore(&shelf, &shelf.look())
     }
 
     /// The location, with a directory in the state directory for an emulated array
@@ -168,6 +195,7 @@ impl Daemon {
             free: space.map(|space| space.free),
             disks: disks as u64,
             problem: found.as_ref().err().cloned(),
+            maintenance: shelf.is_in_maintenance(),
         })
     }
 }

@@ -167,6 +167,7 @@ impl Daemon {
             self.claims.alone(claim_of(name))?,
             self.claims.shared(datastore_claim(datastore))?,
         ];
+        self.shelf(datastore)?.check_takes_new()?;
         match self.store.disk(name)? {
             Some(_) => Err(DaemonError::exists("disk", name)),
             None => Ok(claims),

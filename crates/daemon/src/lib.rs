@@ -15,6 +15,7 @@
 
 mod advice;
 mod attachments;
+mod bell;
 mod boot;
 mod bring_up;
 mod claims;
@@ -35,6 +36,7 @@ mod keeper;
 mod local;
 mod lock;
 mod patience;
+mod plans;
 mod policies;
 mod predictions;
 mod probes;

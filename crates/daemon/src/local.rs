@@ -12,6 +12,9 @@ use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{SignedDuration, Timestamp, Zoned};
 use sterna_core::schedule::{Moment, Schedule, Weekday};
 
+/// What is farther ahead, in seconds, is as good as never: five years.
+const NEVER: u64 = 5 * 366 * 24 * 60 * 60;
+
 /// A moment as the clock on the wall shows it.
 #[derive(Clone, Debug)]
 pub(crate) struct Local(Zoned);
@@ -89,6 +92,23 @@ impl Local {
         }
     }
 
+    /// When a schedule will have been open for so many seconds from now; in seconds since
+    /// 1970. What is more than some years ahead is as good as never.
+    pub(crate) fn open_for(&self, schedule: &Schedule, seconds: u64) -> u64 {
+        let now = unix(self.0.timestamp());
+        let is_enough = |by: u64| self.open_until(schedule, by) >= seconds;
+        let mut ahead = seconds.max(1);
+        while !is_enough(now.saturating_add(ahead)) && ahead < NEVER {
+            ahead *= 2;
+        }
+        let (mut low, mut high) = (now, now.saturating_add(ahead));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if is_enough(middle) { high = middle } else { low = middle + 1 }
+        }
+        high
+    }
+
     /// When the clock showed a moment so many seconds back; in seconds since 1970.
     pub(crate) fn back(&self, seconds: u32) -> u64 {
         let then = self.shifted(-i64::from(seconds)).to_zoned(self.0.time_zone().clone());
@@ -96,8 +116,8 @@ impl Local {
     }
 
     /// What people mean by a moment: the next time at which the clock shows a time of
-    /// day, a date and a time (which may have passed), or so far from now. In seconds
-    /// since 1970; nothing if it is none.
+    /// day, on a day of the week if one is named; a date and a time (which may have
+    /// passed); or so far from now. In seconds since 1970; nothing if it is none.
     pub(crate) fn moment_of(&self, text: &str) -> Option<u64> {
         let text = text.trim();
         // A date and a time first: of one, only the time would be read else.
@@ -110,11 +130,33 @@ impl Local {
                 false => self.0.date().tomorrow().ok()?.to_datetime(time),
             };
             self.0.time_zone().to_timestamp(next).ok()?
+        } else if let Some(next) = self.weekday_of(text) {
+            self.0.time_zone().to_timestamp(next).ok()?
         } else {
             let span: SignedDuration = text.trim_start_matches('+').parse().ok()?;
             self.0.timestamp().checked_add(span).ok()?
         };
         Some(unix(when))
+    }
+
+    /// The next time at which the clock shows a day of the week and a time of day:
+    /// `Sun 06:00`.
+    fn weekday_of(&self, text: &str) -> Option<DateTime> {
+        let (day, time) = text.split_once(' ')?;
+        let day = day.to_lowercase();
+        let named = |one: &Weekday| {
+            let name = one.name().to_lowercase();
+            name == day || name[..3] == day
+        };
+        let wanted = Weekday::ALL.into_iter().find(named)?;
+        let time: jiff::civil::Time = time.trim().parse().ok()?;
+        let ahead = (wanted.index() + 7 - self.moment().weekday().index()) % 7;
+        let days = |count: usize| SignedDuration::from_hours(24 * count as i64);
+        let then = self.0.date().checked_add(days(ahead)).ok()?.to_datetime(time);
+        match then > self.0.datetime() {
+            true => Some(then),
+            false => then.checked_add(days(7)).ok(),
+        }
     }
 
     /// Whether a moment, in seconds since 1970, is still to come.
@@ -196,7 +238,11 @@ mod tests {
         assert_eq!(from_now("2026-11-24 22:00"), Some(24 * 3600));
         assert_eq!(from_now("8h"), Some(8 * 3600));
         assert_eq!(from_now("90m"), Some(5400));
-        for wrong in ["", "soon", "25:00", "2026-02-30 06:00"] {
+        // It is Monday.
+        assert_eq!(from_now("Tue 06:00"), Some(8 * 3600));
+        assert_eq!(from_now("monday 22:30"), Some(1800));
+        assert_eq!(from_now("Mon 22:00"), Some(7 * 24 * 3600));
+        for wrong in ["", "soon", "25:00", "2026-02-30 06:00", "Sun", "Sum 06:00"] {
             assert_eq!(from_now(wrong), None, "{wrong}");
         }
         for past in ["2026-11-23 06:00", "-8h", "0s"] {
@@ -238,6 +284,12 @@ mod tests {
         assert_eq!(hours("2026-11-23T11:00:00Z", "2026-11-24T11:00:00Z"), 8.0);
         assert_eq!(hours("2026-11-23T11:00:00Z", "2026-11-23T20:00:00Z"), 0.0);
         assert_eq!(hours("2026-11-23T11:00:00Z", "2026-11-22T11:00:00Z"), 0.0);
+        let after = |from: &str, seconds| {
+            (at(from).open_for(&nights, seconds) - at(from).back(0)) as f64 / 3600.0
+        };
+        assert_eq!(after("2026-11-23T11:00:00Z", 3600), 11.0);
+        assert_eq!(after("2026-11-23T11:00:00Z", 9 * 3600), 35.0);
+        assert_eq!(after("2026-11-23T22:00:00Z", 0), 0.0);
         let year = hours("2026-11-23T11:00:00Z", "2027-11-23T11:00:00Z");
         assert_eq!(year, 365.0 * 8.0);
     }

@@ -163,7 +163,7 @@ impl Daemon {
     }
 
     /// The speed of a copy from one datastore to another, if anything is known of it.
-    fn learned(&self, from: &str, to: &str) -> Result<Option<Speed>> {
+    pub(crate) fn learned(&self, from: &str, to: &str) -> Result<Option<Speed>> {
         let past = self.store.lessons(from, to, LESSONS)?;
         let lessons: Vec<Lesson> =
             past.iter().filter_map(|record| lesson(record, from, to)).collect();
@@ -200,13 +200,14 @@ fn outcome(record: &MigrationRecord) -> Option<Outcome> {
     Some(Outcome { likely: told.likely_s, range, took: report.duration_s })
 }
 
-fn terms(limit: Option<u64>, guard: &Guard) -> Terms {
+/// What a move is held to, as predictions see it.
+pub(crate) fn terms(limit: Option<u64>, guard: &Guard) -> Terms {
     let Guard { keep, p99_us, idle_only, .. } = *guard;
     Terms { limit, keep, bounded: p99_us.is_some(), idle_only }
 }
 
 /// A prediction in the API's form.
-fn told(one: &Move, speed: &Speed, it: &predict::Prediction) -> Predicted {
+pub(crate) fn told(one: &Move, speed: &Speed, it: &predict::Prediction) -> Predicted {
     let (learned_from, moves) = match speed.source {
         Source::Moves(count) => (LearnedFrom::Moves, Some(count as u64)),
         Source::Ends => (LearnedFrom::Ends, None),

@@ -19,7 +19,9 @@ use crate::lock::StateLock;
 use crate::settings::Settings;
 use crate::sockets::{self, Bound, Inherited, NbdSocket};
 use crate::store::Store;
-use crate::{boot, drs, hours, http, jobs, keeper, policies, samples, storage_drs};
+use crate::{
+    boot, drs, hours, http, jobs, keeper, plans, policies, samples, storage_drs,
+};
 
 /// How long requests of the API may take to end when the daemon stops.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
@@ -100,6 +102,7 @@ impl Running {
         }
         daemon.watch_migrations();
         daemon.resume_vm_moves()?;
+        daemon.resume_plans()?;
         samples::start(&daemon)
             .and_then(|()| keeper::start(&daemon))
             .and_then(|()| hours::start(&daemon))
@@ -107,6 +110,7 @@ impl Running {
             .and_then(|()| jobs::start_guards(&daemon))
             .and_then(|()| storage_drs::start(&daemon))
             .and_then(|()| drs::start(&daemon))
+            .and_then(|()| plans::start(&daemon))
             .map_err(|error| {
                 DaemonError::internal(format!("cannot start a thread: {error}"))
             })?;

@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -40,6 +41,8 @@ pub(crate) type Found = Result<Space, String>;
 #[derive(Debug)]
 pub(crate) struct Shelf {
     record: DatastoreRecord,
+    /// Nothing new goes there. (The record has what held when it was opened.)
+    maintenance: AtomicBool,
     budget: Arc<Budget>,
     sidecars: PathBuf,
     state: Mutex<Result<Arc<Datastore>, String>>,
@@ -61,6 +64,7 @@ impl Shelf {
             None => budget,
         });
         Shelf {
+            maintenance: AtomicBool::new(record.maintenance.is_some()),
             record,
             budget,
             sidecars,
@@ -82,6 +86,29 @@ impl Shelf {
             Location::Directory(_) | Location::Array(_) => true,
             Location::Device(_) | Location::Nbd(_) => false,
         }
+    }
+
+    /// Whether nothing new goes there.
+    pub(crate) fn is_in_maintenance(&self) -> bool {
+        self.maintenance.load(Relaxed)
+    }
+
+    /// Says whether anything new goes there.
+    pub(crate) fn set_maintenance(&self, maintenance: bool) {
+        self.maintenance.store(maintenance, Relaxed);
+    }
+
+    /// Refuses what is new, if nothing new goes there.
+    pub(crate) fn check_takes_new(&self) -> Result<()> {
+        if !self.is_in_maintenance() {
+            return Ok(());
+        }
+        let name = self.name();
+        let message =
+            format!("datastore {name} is in maintenance: nothing new goes there");
+        Err(DaemonError::in_use(message).hint(format!(
+            "choose another, or end that: `sterna datastore maintenance {name} --off`"
+        )))
     }
 
     /// What the store knows of it.

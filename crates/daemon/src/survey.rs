@@ -30,6 +30,7 @@ impl Daemon {
         self.survey_datastores(&disks, &mut counts, &mut warnings);
         self.survey_disks(&disks, &mut counts, &mut warnings);
         self.survey_migrations(&mut counts, &mut warnings)?;
+        warnings.extend(self.plan_warnings());
         warnings.extend(Local::unknown().map(|why| Warning {
             about: "local time".into(),
             message: format!("schedules go by UTC: {why}"),

@@ -11,10 +11,10 @@ use crate::{
     AddDatastore, AddVm, AdoptVmDisk, Advised, AskGuard, AskStorageDrs, AttachDisk,
     ChangeClass, ChangeStorageDrs, Class, CreateClass, CreateDisk, CreatePolicy,
     CreateStorageRule, CreatedDisk, Datastore, Device, Disk, DiskStats, Explanation,
-    ImageFate, ImportDisk, Migration, MoveVmDisk, Policy, Predict, Prediction,
-    ProbeFound, Recommendations, RecoverDisks, Recovery, ReleaseVmDisk, RemovedDisk,
-    SetRate, StartMigration, Status, StorageDrs, StorageDrsSettings, StorageRule, Top,
-    TopBy, Vm,
+    ImageFate, ImportDisk, Migration, MoveVmDisk, Plan, PlanEvacuation, Policy, Predict,
+    Prediction, ProbeFound, Recommendations, RecoverDisks, Recovery, ReleaseVmDisk,
+    RemovedDisk, SetMaintenance, SetRate, StartMigration, Status, StorageDrs,
+    StorageDrsSettings, StorageRule, Top, TopBy, Vm,
 };
 
 pub use call::ClientError;
@@ -73,6 +73,16 @@ impl Client {
     ) -> Result<Device, ClientError> {
         self.call(Method::PUT, &format!("{}/device", path("datastores", name)), found)
             .await
+    }
+
+    /// Puts a datastore in maintenance, or ends that.
+    pub async fn set_maintenance(
+        &self,
+        name: &str,
+        maintenance: bool,
+    ) -> Result<Datastore, ClientError> {
+        let path = format!("{}/maintenance", path("datastores", name));
+        self.call(Method::PUT, &path, &SetMaintenance { maintenance }).await
     }
 
     /// All disks.
@@ -324,6 +334,48 @@ impl Client {
         name: &str,
     ) -> Result<StorageRule, ClientError> {
         self.call(Method::DELETE, &path("storage-drs/rules", name), &()).await
+    }
+
+    /// All plans, the ended ones too.
+    pub async fn plans(&self) -> Result<Vec<Plan>, ClientError> {
+        self.get("/v1/plans").await
+    }
+
+    /// One plan.
+    pub async fn plan(&self, id: u64) -> Result<Plan, ClientError> {
+        self.get(&path("plans", &id.to_string())).await
+    }
+
+    /// Makes a plan to empty a datastore; begins nothing.
+    pub async fn plan_evacuation(
+        &self,
+        request: &PlanEvacuation,
+    ) -> Result<Plan, ClientError> {
+        self.call(Method::POST, "/v1/plans", request).await
+    }
+
+    /// Begins a plan.
+    pub async fn apply_plan(&self, id: u64) -> Result<Plan, ClientError> {
+        self.act_on_plan(id, "apply").await
+    }
+
+    /// Makes a plan and its moves stand still.
+    pub async fn pause_plan(&self, id: u64) -> Result<Plan, ClientError> {
+        self.act_on_plan(id, "pause").await
+    }
+
+    /// Makes a paused plan and its moves go on.
+    pub async fn resume_plan(&self, id: u64) -> Result<Plan, ClientError> {
+        self.act_on_plan(id, "resume").await
+    }
+
+    /// Gives a plan up.
+    pub async fn cancel_plan(&self, id: u64) -> Result<Plan, ClientError> {
+        self.act_on_plan(id, "cancel").await
+    }
+
+    async fn act_on_plan(&self, id: u64, what: &str) -> Result<Plan, ClientError> {
+        self.call(Method::POST, &format!("/v1/plans/{id}/{what}"), &()).await
     }
 
     /// Starts a migration.

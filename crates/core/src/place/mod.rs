@@ -2,9 +2,12 @@
 //!
 //! - [`hosts`]: which virtual machines should be on other hosts (DRS).
 //! - [`storage`]: which disks should be on other datastores (Storage DRS).
+//! - [`waves`]: how one disk or thousands get elsewhere: where to, in which order, and
+//!   how many at once.
 //!
 //! All of it obeys one rule, "no harm": a move that does not pay for itself, or that
 //! pushes somebody else over a bound, is refused, and the reason is said.
 
 pub mod hosts;
 pub mod storage;
+pub mod waves;

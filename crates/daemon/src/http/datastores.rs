@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use sterna_api::{AddDatastore, Datastore, Device, ErrorBody, ProbeFound};
+use sterna_api::{
+    AddDatastore, Datastore, Device, ErrorBody, ProbeFound, SetMaintenance,
+};
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
@@ -76,4 +78,21 @@ pub(super) async fn probed(
     Body(found): Body<ProbeFound>,
 ) -> Answer<Device> {
     blocking(daemon, move |daemon| daemon.probed(&name, &found)).await
+}
+
+/// Puts a datastore in maintenance, in which nothing new goes there, or ends that.
+#[utoipa::path(
+    put, path = "/v1/datastores/{name}/maintenance", tag = "datastores",
+    operation_id = "set_maintenance",
+    params(("name" = String, Path, description = "The datastore's name")),
+    request_body = SetMaintenance,
+    responses((status = 200, body = Datastore), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn maintenance(
+    State(daemon): State<Arc<Daemon>>,
+    Which(name): Which<String>,
+    Body(request): Body<SetMaintenance>,
+) -> Answer<Datastore> {
+    let SetMaintenance { maintenance } = request;
+    blocking(daemon, move |daemon| daemon.set_maintenance(&name, maintenance)).await
 }

@@ -12,6 +12,7 @@ mod drs;
 mod extract;
 mod hosts;
 mod migrations;
+mod plans;
 mod policies;
 mod pools;
 mod predictions;
@@ -49,6 +50,7 @@ use crate::error::DaemonError;
         (name = "datastores", description = "Places that hold disk images"),
         (name = "disks", description = "Virtual disks"),
         (name = "migrations", description = "Moves of disks between datastores"),
+        (name = "plans", description = "Moves of many disks, in waves"),
         (name = "classes", description = "Sets of disks that service levels speak of"),
         (name = "policies", description = "What is asked for a class, and when"),
         (name = "vms", description = "Virtual machines whose disks QEMU serves itself"),
@@ -65,6 +67,7 @@ fn routes() -> OpenApiRouter<Arc<Daemon>> {
         .routes(routes!(datastores::list, datastores::add))
         .routes(routes!(datastores::show, datastores::remove))
         .routes(routes!(datastores::probed))
+        .routes(routes!(datastores::maintenance))
         .routes(routes!(disks::list, disks::create))
         .routes(routes!(disks::import))
         .routes(routes!(disks::recover))
@@ -83,6 +86,12 @@ fn routes() -> OpenApiRouter<Arc<Daemon>> {
         .routes(routes!(migrations::pause))
         .routes(routes!(migrations::resume))
         .routes(routes!(migrations::cancel))
+        .routes(routes!(plans::list, plans::evacuate))
+        .routes(routes!(plans::show))
+        .routes(routes!(plans::apply))
+        .routes(routes!(plans::pause))
+        .routes(routes!(plans::resume))
+        .routes(routes!(plans::cancel))
         .routes(routes!(classes::list, classes::create))
         .routes(routes!(classes::show, classes::change, classes::delete))
         .routes(routes!(classes::explain))

@@ -168,8 +168,9 @@ impl Daemon {
         let ending = Ending { at: clock::now(), note, application, report };
         self.store.migration_ends(record.id, step, &ending)?;
         lock(&self.jobs).remove(&record.id);
-        // Policies may end with it.
+        // Policies may end with it, and moves of a plan begin.
         self.service.bell.ring();
+        self.plans.bell.ring();
         Ok(())
     }
 

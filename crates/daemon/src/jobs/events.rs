@@ -10,7 +10,7 @@ use sterna_engine::mirror::MigrationEvent;
 use super::Job;
 use super::view::hint;
 use crate::daemon::{Daemon, lock};
-use crate::store::{Pause, Step};
+use crate::store::{Blame, Pause, Step};
 
 impl Daemon {
     /// One event of a migration's mirror, in the order in which they came.
@@ -90,6 +90,7 @@ impl Daemon {
         let to = self.shelf(&record.to.datastore);
         let server = to.is_ok_and(|to| matches!(to.record().location, Location::Nbd(_)));
         let hint = hint(&record, reason, server);
+        let blame = blame(reason);
         // A destination that cannot be sealed looks slow or lost to the mirror.
         let unsealed = lock(&job.state).unsealed.take();
         let reason = match (reason, unsealed) {
@@ -100,9 +101,25 @@ impl Daemon {
             ) => why,
             (reason, _) => reason.to_string(),
         };
-        let pause = Pause { reason, hint, ..Pause::default() };
+        let pause = Pause { reason, hint, blame, ..Pause::default() };
         self.stand_still(job, pause)?;
         self.store.set_application(job.id, &job.application())
+    }
+}
+
+/// Whose fault a pause is.
+fn blame(reason: PauseReason) -> Blame {
+    match reason {
+        PauseReason::Destination(Fault::Full) => Blame::Full,
+        PauseReason::Destination(_)
+        | PauseReason::DestinationTimedOut(_)
+        | PauseReason::Differing { .. } => Blame::Destination,
+        PauseReason::Asked
+        | PauseReason::Source(_)
+        | PauseReason::SourceTimedOut(_)
+        | PauseReason::NotConverging { .. }
+        | PauseReason::SwitchOverTooLong { .. }
+        | PauseReason::StateStore => Blame::Other,
     }
 }
 

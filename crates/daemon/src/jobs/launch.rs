@@ -16,7 +16,7 @@ use super::start::partial;
 use super::view::then_resume;
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
-use crate::store::{MigrationRecord, Pause};
+use crate::store::{Blame, MigrationRecord, Pause};
 
 /// Why a migration cannot go on by itself.
 pub(super) struct Obstacle {
@@ -270,6 +270,8 @@ impl Daemon {
             hint,
             compare: obstacle.compare,
             unreachable: obstacle.unreachable,
+            // Where all has to be compared, the map or the image is wrong.
+            blame: if obstacle.compare { Blame::Other } else { Blame::Destination },
         };
         if let Err(error) = self.stand_still(job, pause) {
             tracing::error!(migration = id, error = %error.with_cause(), "not recorded yet");

@@ -161,7 +161,7 @@ impl Job {
 
 impl Daemon {
     /// The record of a migration that exists.
-    fn migration_record(&self, id: u64) -> Result<MigrationRecord> {
+    pub(crate) fn migration_record(&self, id: u64) -> Result<MigrationRecord> {
         let record = self.store.migration(id)?;
         let record = record.ok_or_else(|| DaemonError::not_found("migration", id))?;
         Ok(self.up_to_date(record))

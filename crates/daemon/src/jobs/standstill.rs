@@ -17,6 +17,8 @@ impl Daemon {
     /// A job stands still for this reason, whether or not that can be recorded.
     pub(super) fn stand_still(&self, job: &Job, pause: Pause) -> Result<(), StoreError> {
         *lock(&job.unrecorded) = Some(pause);
+        // A plan may send its disk elsewhere.
+        self.plans.bell.ring();
         self.record_standstill(job)
     }
 

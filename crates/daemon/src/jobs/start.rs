@@ -44,6 +44,7 @@ impl Daemon {
         let disk = self.disk_record(&request.disk)?;
         let to = self.shelf(&request.to)?;
         self.check_may_move(&disk, request)?;
+        to.check_takes_new()?;
         let store = to.open()?;
         self.check_room(&disk, request, &to, &store)?;
         let lately = self.samples.of_disk(disk.id, RECENT);

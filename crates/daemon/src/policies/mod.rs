@@ -32,7 +32,7 @@ use sterna_core::schedule::Schedule;
 use self::attained::AllSeen;
 pub(crate) use self::book::{Book, Entry};
 use self::force::Force;
-use self::switch::Ringer;
+use crate::bell::Ringer;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};

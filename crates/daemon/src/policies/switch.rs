@@ -2,12 +2,13 @@
 //! changed, or a migration ends, and then puts in force what holds from there on.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
 use sterna_core::qos::policy::PolicyId;
 
+use crate::bell::Bell;
 use crate::daemon::{Daemon, lock};
 use crate::error::Result;
 
@@ -15,47 +16,9 @@ use crate::error::Result;
 /// machine itself has slept, and nobody would say so.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
-/// What wakes it.
-#[derive(Debug, Default)]
-pub(crate) struct Bell {
-    rung: Mutex<bool>,
-    heard: Condvar,
-}
-
-impl Bell {
-    fn ring(&self) {
-        *lock(&self.rung) = true;
-        self.heard.notify_all();
-    }
-
-    fn wait(&self, longest: Duration) {
-        let rung =
-            self.heard.wait_timeout_while(lock(&self.rung), longest, |rung| !*rung);
-        let (mut rung, _) = rung.unwrap_or_else(PoisonError::into_inner);
-        *rung = false;
-    }
-}
-
-/// The daemon's hand on the bell. It is rung for the last time when the daemon goes.
-#[derive(Debug, Default)]
-pub(crate) struct Ringer(Arc<Bell>);
-
-impl Ringer {
-    /// Something has changed.
-    pub(crate) fn ring(&self) {
-        self.0.ring();
-    }
-}
-
-impl Drop for Ringer {
-    fn drop(&mut self) {
-        self.0.ring();
-    }
-}
-
 /// Starts the thread. It ends with the daemon.
 pub(super) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
-    let bell = daemon.service.bell.0.clone();
+    let bell = daemon.service.bell.bell();
     let daemon = Arc::downgrade(daemon);
     let thread = thread::Builder::new().name("sterna-policies".into());
     thread.spawn(move || switch_for_ever(&daemon, &bell))?;

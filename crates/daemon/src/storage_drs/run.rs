@@ -137,7 +137,7 @@ impl Daemon {
             let slots = AT_ONCE.saturating_sub(self.under_way());
             for one in advice.at_once(slots, &scene.left) {
                 let name = &scene.disks[one.disk].name;
-                match self.begin_move(settings, scene, one) {
+                match self.begin_balanced(settings, scene, one) {
                     Ok(id) => run.begun.push(id),
                     Err(error) => {
                         tracing::warn!(disk = name, %error, "Storage DRS cannot move it");
@@ -156,7 +156,7 @@ impl Daemon {
     }
 
     /// Begins a move, and keeps what was promised of it.
-    fn begin_move(
+    fn begin_balanced(
         self: &Arc<Self>,
         settings: &StorageDrsSettings,
         scene: &Scene,

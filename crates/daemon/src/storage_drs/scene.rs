@@ -46,7 +46,7 @@ impl Daemon {
                 mean: Fared::of(&did).mean,
                 device: self.samples.device(name).unwrap_or(LqFit::TooFew { points: 0 }),
                 settling: false,
-                takes_disks: shelf.is_shared(),
+                takes_disks: shelf.is_shared() && !shelf.is_in_maintenance(),
             });
             names.push(name.to_owned());
         }

@@ -17,6 +17,8 @@ pub(crate) struct DatastoreRecord {
     pub(crate) shape: Option<Shape>,
     /// When it was added (seconds since 1970).
     pub(crate) added: u64,
+    /// When it was put in maintenance (seconds since 1970), if it is.
+    pub(crate) maintenance: Option<u64>,
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<DatastoreRecord> {
@@ -26,17 +28,20 @@ fn read(row: &Row<'_>) -> rusqlite::Result<DatastoreRecord> {
         location: parsed(row, "location")?,
         shape: shape.map(|_| parsed(row, "shape")).transpose()?,
         added: from_sql(row.get("added")?),
+        maintenance: row.get::<_, Option<i64>>("maintenance")?.map(from_sql),
     })
 }
 
 fn insert(connection: &Connection, one: &DatastoreRecord) -> rusqlite::Result<usize> {
     connection.execute(
-        "INSERT INTO datastores (name, location, shape, added) VALUES (?, ?, ?, ?)",
+        "INSERT INTO datastores (name, location, shape, added, maintenance)
+         VALUES (?, ?, ?, ?, ?)",
         params![
             one.name,
             one.location.to_string(),
             one.shape.as_ref().map(ToString::to_string),
             to_sql(one.added),
+            one.maintenance.map(to_sql),
         ],
     )
 }
@@ -56,6 +61,21 @@ impl Store {
     pub(crate) fn add_datastore(&self, one: DatastoreRecord) -> Result<(), StoreError> {
         self.write(move |connection| insert(connection, &one))?
             .map_err(cannot("add a datastore"))?;
+        Ok(())
+    }
+
+    /// Puts a datastore in maintenance since a moment, or ends that.
+    pub(crate) fn set_maintenance(
+        &self,
+        name: &str,
+        since: Option<u64>,
+    ) -> Result<(), StoreError> {
+        let name = name.to_owned();
+        self.write(move |connection| {
+            let sql = "UPDATE datastores SET maintenance = ? WHERE name = ?";
+            connection.execute(sql, params![since.map(to_sql), name])
+        })?
+        .map_err(cannot("change a datastore"))?;
         Ok(())
     }
 

@@ -17,6 +17,19 @@ use super::{
 };
 use crate::predictions::Forecast;
 
+/// Whose fault it is that a migration stands still.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Blame {
+    /// Something else's, or nobody's.
+    #[default]
+    Other,
+    /// The destination has no room.
+    Full,
+    /// The destination fails, or cannot be reached.
+    Destination,
+}
+
 /// Why a migration stands still.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pause {
@@ -29,6 +42,9 @@ pub(crate) struct Pause {
     /// The destination's datastore is offline: it goes on when that is back.
     #[serde(default)]
     pub(crate) unreachable: bool,
+    /// Whose fault it is.
+    #[serde(default)]
+    pub(crate) blame: Blame,
 }
 
 /// An image on a datastore.
@@ -223,6 +239,30 @@ impl Store {
                 .collect::<rusqlite::Result<_>>()
         })?
         .map_err(cannot("list the migrations"))
+    }
+
+    /// The latest number of a migration; 0 if there are none.
+    pub(crate) fn last_migration(&self) -> Result<u64, StoreError> {
+        self.run(|connection| {
+            let sql = "SELECT coalesce(max(id), 0) FROM migrations";
+            connection.prepare_cached(sql)?.query_row([], |row| row.get(0)).map(from_sql)
+        })?
+        .map_err(cannot("look up the last migration"))
+    }
+
+    /// The first migration of a disk after this number.
+    pub(crate) fn migration_after(
+        &self,
+        disk: DiskId,
+        number: u64,
+    ) -> Result<Option<MigrationRecord>, StoreError> {
+        self.run(move |connection| {
+            let sql = "SELECT * FROM migrations WHERE disk = ? AND id > ?
+                       ORDER BY id LIMIT 1";
+            let values = params![disk.to_string(), to_sql(number)];
+            connection.prepare_cached(sql)?.query_row(values, read).optional()
+        })?
+        .map_err(cannot("look up a migration"))
     }
 
     /// The migration of that number.

@@ -17,6 +17,7 @@ mod datastores;
 mod disks;
 mod hours;
 mod migrations;
+mod plans;
 mod policies;
 mod roll;
 mod schema;
@@ -42,7 +43,10 @@ pub(crate) use commit::CommitError;
 use commit::Commits;
 pub(crate) use datastores::DatastoreRecord;
 pub(crate) use disks::DiskRecord;
-pub(crate) use migrations::{MigrationRecord, Pause, Place};
+pub(crate) use migrations::{Blame, MigrationRecord, Pause, Place};
+pub(crate) use plans::{
+    Closed, Course, MoveDesign, PlanDesign, PlanEnd, PlanMove, PlanRecord,
+};
 pub(crate) use policies::PolicyRecord;
 pub(crate) use roll::{
     Entry, HostRecord, PoolRecord, Roll, RuleRecord, SeatRecord, Trail,

@@ -18,11 +18,13 @@ use super::{StoreError, cannot};
 const APPLICATION_ID: i64 = 0x5354_524E;
 
 /// The schema that this Sterna writes: the number of steps to it.
-pub(super) const VERSION: i64 = 11;
+pub(super) const VERSION: i64 = 12;
 
 /// What brings a database from each version to the next.
-pub(super) const STEPS: [&str; 11] =
-    [FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH];
+pub(super) const STEPS: [&str; 12] = [
+    FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH,
+    TWELFTH,
+];
 
 const _: () = assert!(STEPS.len() as u64 == VERSION.unsigned_abs());
 
@@ -279,6 +281,31 @@ const ELEVENTH: &str = "
         one       INTEGER PRIMARY KEY CHECK (one = 1),
         settings  TEXT NOT NULL         -- JSON
     ) STRICT;
+";
+
+const TWELFTH: &str = "
+    -- When it was put in maintenance: nothing new goes there.
+    ALTER TABLE datastores ADD COLUMN maintenance INTEGER;
+
+    -- Plans to move many disks. They outlive disks and datastores, so they refer to none.
+    CREATE TABLE plans (
+        id       INTEGER PRIMARY KEY AUTOINCREMENT,
+        state    TEXT NOT NULL,     -- JSON
+        design   TEXT NOT NULL,     -- JSON: what was asked for, and what was there
+        closed   TEXT NOT NULL,     -- JSON: the datastores that are left alone, and why
+        created  INTEGER NOT NULL,
+        started  INTEGER,
+        ended    INTEGER
+    ) STRICT;
+
+    CREATE TABLE plan_moves (
+        plan     INTEGER NOT NULL REFERENCES plans (id) ON DELETE CASCADE,
+        place    INTEGER NOT NULL,  -- in the order in which they are looked at
+        disk     TEXT NOT NULL,     -- 32 hexadecimal digits
+        design   TEXT NOT NULL,     -- JSON: what was planned
+        course   TEXT NOT NULL,     -- JSON: how far it is
+        PRIMARY KEY (plan, place)
+    ) STRICT, WITHOUT ROWID;
 ";
 
 /// How long to wait for someone who looks inside with the sqlite3 tool.

@@ -1,5 +1,6 @@
 //! The store as its callers see it, and as an older or newer file finds it.
 
+mod plans;
 mod roll;
 mod service;
 mod storage_drs;
@@ -30,6 +31,7 @@ fn datastore(name: &str) -> DatastoreRecord {
         location: format!("/mnt/{name}").parse().unwrap(),
         shape: Some("mbps=300,iops=5000,latency=1ms".parse().unwrap()),
         added: 7,
+        maintenance: Some(9),
     }
 }
 
@@ -127,6 +129,7 @@ fn the_wishes_of_the_operator_are_kept() {
         hint: Some("free".into()),
         compare: true,
         unreachable: false,
+        blame: Blame::Full,
     };
     store.set_pause(id, Some(&pause)).unwrap();
     store.set_rate(id, None).unwrap();

@@ -85,7 +85,9 @@ impl Daemon {
         if let Some(name) = &datastore {
             let mut drive = drive.clone();
             drive.allocated = self.view_disk(disk.clone())?.allocated;
-            check_room(&*self.shelf(name)?, &drive)?;
+            let shelf = self.shelf(name)?;
+            shelf.check_takes_new()?;
+            check_room(&shelf, &drive)?;
         }
         let file = request.to.clone();
         let record = VmMoveRecord {

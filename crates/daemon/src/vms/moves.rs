@@ -101,6 +101,7 @@ impl Daemon {
         let known = self.vm_record(vm)?;
         let _claim = self.claims.shared(claim_of(vm))?;
         let shelf = self.shelf(&request.to)?;
+        shelf.check_takes_new()?;
         let directory = directory_of(&shelf)?;
         let drive = self.movable(&known, &request.device)?;
         check_guard(&known.reach, &guard)?;

@@ -1,0 +1,265 @@
+//! `sterna plan`: moving one disk or thousands, in waves.
+
+mod report;
+mod show;
+mod tiles;
+mod virtual_run;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use sterna_api::{Plan, PlanEvacuation};
+use sterna_core::Bytes;
+
+use crate::connect::Link;
+use crate::format::count;
+use crate::guard::{PromiseArgs, parse_part, parse_schedule};
+use crate::migrate::parse_rate;
+use crate::output::Output;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PlanCommand {
+    /// Make a plan to empty a datastore; nothing moves before it is applied
+    Evacuate(EvacuateArgs),
+    /// List the plans
+    #[command(visible_alias = "ls")]
+    List,
+    /// Show a plan, and how far it is
+    Show(PlanArg),
+    /// Begin a plan
+    Apply(PlanArg),
+    /// Make a plan and its moves stand still; they stay so over restarts
+    Pause(PlanArg),
+    /// Make a paused plan and its moves go on
+    Resume(PlanArg),
+    /// Give a plan up; what has moved stays where it is
+    Cancel(PlanArg),
+    /// What was planned against what was achieved
+    Report(PlanArg),
+}
+
+/// The number of one plan.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct PlanArg {
+    /// Its number (see `sterna plan list`)
+    #[arg(value_parser = parse_id)]
+    id: u64,
+}
+
+fn parse_id(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| "a plan goes by its number, which `sterna plan list` shows".into())
+}
+
+/// What is to be empty, and how.
+#[derive(Debug, Args)]
+pub(crate) struct EvacuateArgs {
+    /// The datastore that is to be empty
+    datastore: String,
+    /// A datastore that disks may go to; can be given several times [default: all others
+    /// that take more than one disk]
+    #[arg(long, value_name = "DATASTORE")]
+    to: Vec<String>,
+    /// Say whether all will have moved by then ("Sun 06:00", 06:00, "2027-01-31 06:00",
+    /// 8h)
+    #[arg(long, value_name = "TIME")]
+    by: Option<String>,
+    /// The part of a destination's room that may be taken in the end [default: 80%]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_part)]
+    space: Option<f64>,
+    #[command(flatten)]
+    promise: PromiseArgs,
+    /// Begin moves, and copy, only while this schedule is open ("22:00-06:00")
+    #[arg(long, value_name = "SCHEDULE", value_parser = parse_schedule)]
+    window: Option<String>,
+    /// Let each copy take no more than so many bytes per second (200M)
+    #[arg(long, value_name = "BYTES", value_parser = parse_rate)]
+    rate: Option<Bytes>,
+    /// Read and compare both images of each disk before its switch-over
+    #[arg(long)]
+    verify: bool,
+    /// Make no more than so many moves at once
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    at_once: Option<u64>,
+    /// Move the disks in the order of the tiles in this file (TOML)
+    #[arg(long, value_name = "FILE")]
+    tile: Option<PathBuf>,
+    /// Run the plan in virtual time and show that; keep no plan
+    #[arg(long = "virtual")]
+    rehearse: bool,
+}
+
+impl EvacuateArgs {
+    /// In the API's form.
+    fn request(&self) -> anyhow::Result<PlanEvacuation> {
+        let promise = self.promise.request();
+        let tiles = self.tile.as_deref().map(tiles::read).transpose()?;
+        Ok(PlanEvacuation {
+            datastore: self.datastore.clone(),
+            to: self.to.clone(),
+            space: self.space.unwrap_or(0.8),
+            by: self.by.clone(),
+            keep: promise.keep,
+            p99_us: promise.p99_us,
+            idle_only: promise.idle_only,
+            window: self.window.clone(),
+            rate: self.rate.map(|rate| rate.0),
+            verify: self.verify,
+            at_once: self.at_once,
+            tiles: tiles.unwrap_or_default(),
+            dry_run: self.rehearse,
+        })
+    }
+}
+
+/// Carries out a command.
+pub(crate) fn run(
+    command: PlanCommand,
+    link: &Link,
+    output: Output,
+) -> anyhow::Result<()> {
+    link.ask(async move |client| match command {
+        PlanCommand::Evacuate(args) => {
+            let plan = client.plan_evacuation(&args.request()?).await?;
+            output.answer(&plan, |plan| match args.rehearse {
+                true => virtual_run::show(plan, output),
+                false => made(plan, output),
+            })
+        }
+        PlanCommand::List => {
+            let all = client.plans().await?;
+            output.answer(&all, |all| show::list(all, output))
+        }
+        PlanCommand::Show(PlanArg { id }) => {
+            let plan = client.plan(id).await?;
+            output.answer(&plan, |plan| show::show(plan, output))
+        }
+        PlanCommand::Apply(PlanArg { id }) => {
+            let plan = client.apply_plan(id).await?;
+            let next = format!("see how far it is: sterna plan show {id}");
+            output.answer(&plan, |plan| said(plan, &next))
+        }
+        PlanCommand::Pause(PlanArg { id }) => {
+            let plan = client.pause_plan(id).await?;
+            let next = format!("let it go on: sterna plan resume {id}");
+            output.answer(&plan, |plan| said(plan, &next))
+        }
+        PlanCommand::Resume(PlanArg { id }) => {
+            let plan = client.resume_plan(id).await?;
+            let next = format!("see how far it is: sterna plan show {id}");
+            output.answer(&plan, |plan| said(plan, &next))
+        }
+        PlanCommand::Cancel(PlanArg { id }) => {
+            let plan = client.cancel_plan(id).await?;
+            output.answer(&plan, |plan| said(plan, "what has moved stays where it is"))
+        }
+        PlanCommand::Report(PlanArg { id }) => {
+            let plan = client.plan(id).await?;
+            output.answer(&plan, |plan| report::show(plan, output))
+        }
+    })
+}
+
+fn made(plan: &Plan, output: Output) -> String {
+    let shown = show::show(plan, output);
+    let (id, from) = (plan.id, &plan.datastore);
+    if plan.moves.is_empty() {
+        return shown;
+    }
+    format!(
+        "{shown}\nNothing has begun.\n  sterna plan apply {id}\n  sterna datastore \
+         maintenance {from}    (so that nothing new comes there)"
+    )
+}
+
+fn said(plan: &Plan, next: &str) -> String {
+    let moves = count(plan.moves.len() as u64, "move");
+    format!(
+        "Plan {} to empty {}, {moves}, is {}.\n  {next}",
+        plan.id, plan.datastore, plan.state
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use sterna_api::{
+        Guard, LearnedFrom, Plan, PlanEstimate, PlanState, PlannedMove, PlannedMoveState,
+        Predicted, RefusedDisk, Weakest,
+    };
+
+    pub(super) fn predicted(bytes: u64, likely_s: f64) -> Predicted {
+        Predicted {
+            bytes,
+            likely_s,
+            least_s: likely_s / 2.0,
+            most_s: likely_s * 2.0,
+            rate: bytes as f64 / likely_s,
+            share: 1.0,
+            kept: None,
+            weakest: Weakest::Storage,
+            learned_from: LearnedFrom::Moves,
+            moves: Some(3),
+        }
+    }
+
+    pub(super) fn a_move(disk: &str, state: PlannedMoveState) -> PlannedMove {
+        PlannedMove {
+            disk: disk.into(),
+            from: "old".into(),
+            to: "a-datastore-with-quite-a-long-name".into(),
+            why: "emptiest: 43% taken with it".into(),
+            tile: None,
+            wave: 1,
+            bytes: 5 << 30,
+            predicted: Some(predicted(5 << 30, 60.0)),
+            begins_s: 0.0,
+            ends_s: 60.0,
+            state,
+            migration: None,
+            attempts: 0,
+            done: None,
+            began: None,
+            ended: None,
+            took_s: None,
+            problem: None,
+        }
+    }
+
+    pub(super) fn plan(state: PlanState, moves: Vec<PlannedMove>) -> Plan {
+        Plan {
+            id: 3,
+            state,
+            datastore: "old".into(),
+            space: 0.8,
+            guard: Guard { keep: Some(0.97), ..Guard::default() },
+            rate: None,
+            verify: false,
+            at_once: None,
+            tiles: Vec::new(),
+            created: 1_795_205_558,
+            started: None,
+            ended: None,
+            estimate: PlanEstimate {
+                bytes: 10 << 30,
+                unknown: 0,
+                likely_s: Some(120.0),
+                least_s: Some(60.0),
+                most_s: Some(240.0),
+                bound_s: Some(100.0),
+                gap: Some(0.2),
+            },
+            ends: None,
+            deadline: None,
+            datastores: Vec::new(),
+            moves,
+            refused: vec![RefusedDisk {
+                disk: "web".into(),
+                reason: "it moves already, by migration 5".into(),
+            }],
+        }
+    }
+
+    pub(super) fn narrow(text: &str) {
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+}

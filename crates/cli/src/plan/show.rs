@@ -1,0 +1,280 @@
+//! A plan in words: where its disks go, when and why, and how far it is.
+
+use sterna_api::{
+    Deadline, DeadlineState, Plan, PlanEstimate, PlanState, PlannedDatastore,
+    PlannedMove, PlannedMoveState,
+};
+
+use crate::format::{bytes, count, moment, moment_ago, moment_ahead, rate, span};
+use crate::guard;
+use crate::output::Output;
+use crate::table::{Cell, Column, Pairs, Style, Table};
+
+/// Many plans, one a line.
+pub(super) fn list(all: &[Plan], output: Output) -> String {
+    if all.is_empty() {
+        return "No plans yet. Make one: sterna plan evacuate DATASTORE".into();
+    }
+    let mut table = Table::new(&[
+        ("ID", Column::Right),
+        ("EMPTIES", Column::Flexible),
+        ("STATE", Column::Left),
+        ("MOVES", Column::Right),
+        ("MOVED", Column::Right),
+        ("FAILED", Column::Right),
+        ("COPIES", Column::Right),
+        ("TAKES", Column::Right),
+    ]);
+    for plan in all {
+        let number = |state| numbered(plan, &[state]).to_string();
+        table.row(vec![
+            plan.id.to_string().into(),
+            plan.datastore.as_str().into(),
+            state(plan.state),
+            plan.moves.len().to_string().into(),
+            number(PlannedMoveState::Moved).into(),
+            numbered(plan, &[PlannedMoveState::Failed, PlannedMoveState::Skipped])
+                .to_string()
+                .into(),
+            bytes(plan.estimate.bytes).into(),
+            plan.estimate.likely_s.map_or("-".into(), span).into(),
+        ]);
+    }
+    output.table(&table)
+}
+
+/// How many moves are in one of these states.
+pub(super) fn numbered(plan: &Plan, states: &[PlannedMoveState]) -> usize {
+    plan.moves.iter().filter(|one| states.contains(&one.state)).count()
+}
+
+pub(super) fn state(state: PlanState) -> Cell {
+    let style = match state {
+        PlanState::Completed => Style::Good,
+        PlanState::Incomplete => Style::Bad,
+        PlanState::Paused | PlanState::Cancelling | PlanState::Cancelled => Style::Warn,
+        PlanState::Planned | PlanState::Running => Style::Plain,
+    };
+    Cell::styled(state.to_string(), style)
+}
+
+pub(super) fn move_state(one: &PlannedMove) -> Cell {
+    let style = match one.state {
+        PlannedMoveState::Moved => Style::Good,
+        PlannedMoveState::Failed | PlannedMoveState::Skipped => Style::Bad,
+        PlannedMoveState::Leaving | PlannedMoveState::Cancelled => Style::Warn,
+        PlannedMoveState::Waiting
+        | PlannedMoveState::Starting
+        | PlannedMoveState::Moving => Style::Plain,
+    };
+    let text = match one.done {
+        Some(done) => format!("{} {:.0}%", one.state, (done * 100.0).floor()),
+        None => one.state.to_string(),
+    };
+    Cell::styled(text, style)
+}
+
+/// One plan.
+pub(super) fn show(plan: &Plan, output: Output) -> String {
+    let mut text = head(plan, output);
+    text.push('\n');
+    text.push_str(&datastores(&plan.datastores, output));
+    if !plan.moves.is_empty() {
+        text.push('\n');
+        text.push_str(&moves(plan, output));
+    }
+    text + &refused(plan, output)
+}
+
+pub(super) fn refused(plan: &Plan, output: Output) -> String {
+    if plan.refused.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&[("DISK", Column::Flexible), ("WHY", Column::Sentence)]);
+    for one in &plan.refused {
+        table.row(vec![one.disk.as_str().into(), one.reason.as_str().into()]);
+    }
+    format!("\nThese stay on {}:\n{}", plan.datastore, output.table(&table))
+}
+
+fn head(plan: &Plan, output: Output) -> String {
+    let waves = plan.moves.iter().map(|one| one.wave).max().unwrap_or_default();
+    let mut pairs = Pairs::new();
+    match plan.id {
+        0 => pairs.add("plan", "not kept"),
+        id => pairs.add("plan", id.to_string()),
+    }
+    pairs.add("empties", plan.datastore.as_str());
+    pairs.add("state", state(plan.state));
+    pairs.add(
+        "moves",
+        format!(
+            "{}, {} to copy, in {}",
+            count(plan.moves.len() as u64, "disk"),
+            bytes(plan.estimate.bytes),
+            count(waves.into(), "wave")
+        ),
+    );
+    pairs.add("takes", takes(&plan.estimate));
+    pairs.maybe("at least", at_least(&plan.estimate));
+    if !plan.guard.is_none() {
+        pairs.add("guard", guard::asked(&plan.guard));
+    }
+    pairs.maybe("rate", plan.rate.map(|limit| format!("{} each", rate(limit as f64))));
+    pairs.maybe("at once", plan.at_once.map(|most| most.to_string()));
+    if plan.state != PlanState::Planned {
+        let moved = numbered(plan, &[PlannedMoveState::Moved]);
+        let failed =
+            numbered(plan, &[PlannedMoveState::Failed, PlannedMoveState::Skipped]);
+        pairs.add("moved", format!("{moved} of {}, {failed} failed", plan.moves.len()));
+    }
+    pairs.maybe("begun", plan.started.map(moment_ago));
+    pairs.maybe("ended", plan.ended.map(moment_ago));
+    if plan.ended.is_none() && plan.state != PlanState::Planned {
+        pairs.maybe("ends", plan.ends.map(moment_ahead));
+    }
+    pairs.maybe("deadline", plan.deadline.as_ref().map(deadline));
+    output.pairs(&pairs)
+}
+
+/// How long it takes, and its range.
+pub(super) fn takes(estimate: &PlanEstimate) -> String {
+    match (estimate.likely_s, estimate.least_s, estimate.most_s) {
+        (Some(likely), Some(least), Some(most)) => {
+            let [likely, least, most] = [likely, least, most].map(span);
+            format!("{likely}; {least} to {most} if all moves are quick, or slow")
+        }
+        _ if estimate.unknown == 0 => "no time".into(),
+        _ => format!(
+            "not known: how fast {} would be copied was never seen",
+            count(estimate.unknown, "disk")
+        ),
+    }
+}
+
+fn at_least(estimate: &PlanEstimate) -> Option<String> {
+    let (bound, gap) = (estimate.bound_s?, estimate.gap?);
+    Some(format!(
+        "{} in any order; the plan is {:.0}% above that",
+        span(bound),
+        gap * 100.0
+    ))
+}
+
+pub(super) fn deadline(deadline: &Deadline) -> Cell {
+    let (words, style) = match deadline.state {
+        DeadlineState::Met => ("met", Style::Good),
+        DeadlineState::Likely => ("met if nothing takes longer than likely", Style::Good),
+        DeadlineState::Unlikely => ("missed, unless all goes quickly", Style::Warn),
+        DeadlineState::Missed => ("missed", Style::Bad),
+        DeadlineState::Unknown => ("nobody can know yet", Style::Plain),
+    };
+    Cell::styled(format!("{}: {words}", moment(deadline.by)), style)
+}
+
+fn datastores(all: &[PlannedDatastore], output: Output) -> String {
+    let mut table = Table::new(&[
+        ("DATASTORE", Column::Flexible),
+        ("MOVES", Column::Right),
+        ("BYTES", Column::Right),
+        ("MAY FILL", Column::Right),
+        ("COPIES AT", Column::Right),
+        ("NOTE", Column::Sentence),
+    ]);
+    for one in all {
+        let note = one.problem.as_ref().map(|why| format!("left alone: {why}"));
+        table.row(vec![
+            one.datastore.as_str().into(),
+            one.moves.to_string().into(),
+            bytes(one.bytes).into(),
+            one.room.map_or("-".into(), bytes).into(),
+            one.speed.map_or("-".into(), rate).into(),
+            note.unwrap_or_default().into(),
+        ]);
+    }
+    output.table(&table)
+}
+
+/// Its moves: why they go there before it has begun, and how far they are from then on.
+fn moves(plan: &Plan, output: Output) -> String {
+    let is_planned = plan.state == PlanState::Planned;
+    let mut columns = vec![
+        ("WAVE", Column::Right),
+        ("DISK", Column::Flexible),
+        ("TO", Column::Flexible),
+        ("COPIES", Column::Right),
+        ("TAKES", Column::Right),
+    ];
+    match is_planned {
+        true => columns.push(("WHY THERE", Column::Sentence)),
+        false => columns.extend([("STATE", Column::Left), ("NOTE", Column::Sentence)]),
+    }
+    let mut table = Table::new(&columns);
+    for one in &plan.moves {
+        let mut row: Vec<Cell> = vec![
+            one.wave.to_string().into(),
+            one.disk.as_str().into(),
+            one.to.as_str().into(),
+            bytes(one.bytes).into(),
+            match one.predicted {
+                Some(_) => span(one.ends_s - one.begins_s).into(),
+                None => "-".into(),
+            },
+        ];
+        match is_planned {
+            true => row.push(one.why.as_str().into()),
+            false => {
+                row.push(move_state(one));
+                row.push(one.problem.clone().unwrap_or_default().into());
+            }
+        }
+        table.row(row);
+    }
+    output.table(&table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{a_move, narrow, plan};
+    use super::*;
+
+    #[test]
+    fn a_plan_says_where_each_disk_goes_and_why() {
+        let made =
+            plan(PlanState::Planned, vec![a_move("db", PlannedMoveState::Waiting)]);
+        let text = show(&made, Output::new(false));
+        for part in [
+            "1 disk, 10.0 GiB to copy, in 1 wave",
+            "2 min 00 s; 1 min 00 s to 4 min 00 s if all",
+            "1 min 40 s in any order; the plan is 20% above that",
+            "keep 97%",
+            "emptiest: 43%",
+            "These stay on old:",
+            "it moves already, by migration 5",
+        ] {
+            assert!(text.contains(part), "{part} in:\n{text}");
+        }
+        narrow(&text);
+    }
+
+    #[test]
+    fn a_plan_under_way_says_how_far_its_moves_are() {
+        let mut moving = a_move("db", PlannedMoveState::Moving);
+        moving.done = Some(0.425);
+        let mut failed = a_move("web", PlannedMoveState::Failed);
+        failed.problem = Some("nowhere else is room; it is full".into());
+        let text =
+            show(&plan(PlanState::Running, vec![moving, failed]), Output::new(false));
+        for part in ["moving 42%", "0 of 2, 1 failed", "nowhere else"] {
+            assert!(text.contains(part), "{part} in:\n{text}");
+        }
+        narrow(&text);
+    }
+
+    #[test]
+    fn a_plan_of_which_nothing_is_known_says_so() {
+        let estimate = PlanEstimate { unknown: 4, ..PlanEstimate::default() };
+        assert!(takes(&estimate).contains("4 disks"), "{}", takes(&estimate));
+        assert_eq!(at_least(&estimate), None);
+    }
+}

@@ -1,0 +1,161 @@
+//! A plan in virtual time: the machine that would carry it out is run here, with moves
+//! that take what they are predicted to take. Nothing begins.
+
+use std::collections::HashMap;
+
+use sterna_api::{Plan, PlannedMove};
+use sterna_core::Nanos;
+use sterna_core::place::waves::{
+    End, Group, Move, Rehearsal, Rehearsed, Run, Setup, rehearse,
+};
+
+use super::show;
+use crate::format::span;
+use crate::output::Output;
+use crate::table::{Column, Table};
+
+/// How wide the bars are.
+const BAR: usize = 32;
+
+/// The plan, and when each of its moves would run.
+pub(super) fn show(plan: &Plan, output: Output) -> String {
+    let shown = show::show(plan, output);
+    if plan.moves.is_empty() {
+        return shown;
+    }
+    let run = rehearse(&Run::new(setup(plan)), &[]);
+    let note = match plan.estimate.unknown {
+        0 => String::new(),
+        _ => " (of some, time is not known: they are taken to copy 100 MiB/s)".into(),
+    };
+    let ends = span(run.ends.as_secs_f64());
+    let bars = bars(plan, &run, output);
+    format!(
+        "{shown}\nIn virtual time it ends after {ends}{note}:\n{bars}\nNothing has begun."
+    )
+}
+
+/// The machine's orders, from what the daemon says of the plan.
+fn setup(plan: &Plan) -> Setup {
+    let names: Vec<&str> =
+        plan.datastores.iter().map(|one| one.datastore.as_str()).collect();
+    let number = |name: &str| names.iter().position(|it| *it == name).unwrap_or(0);
+    let tiles: HashMap<&str, usize> = plan
+        .tiles
+        .iter()
+        .enumerate()
+        .map(|(at, tile)| (tile.name.as_str(), at))
+        .collect();
+    let group = |one: &PlannedMove| match &one.tile {
+        Some(tile) => tiles.get(tile.as_str()).copied(),
+        None => (!tiles.is_empty()).then_some(tiles.len()),
+    };
+    let as_move = |one: &PlannedMove| {
+        let rate = one.predicted.map_or((100 << 20) as f64, |it| it.rate);
+        let time = one.predicted.map_or(one.bytes as f64 / rate, |it| it.likely_s);
+        Move {
+            from: number(&one.from),
+            to: number(&one.to),
+            size: one.bytes,
+            needs: one.bytes,
+            group: group(one),
+            time: Nanos((time.max(0.05) * 1e9) as u64),
+            rate,
+        }
+    };
+    let ends = plan.datastores.iter().map(|one| End {
+        takes: one.room.is_some(),
+        room: one.room.unwrap_or_default(),
+        single: false,
+        speed: one.speed,
+    });
+    Setup {
+        moves: plan.moves.iter().map(as_move).collect(),
+        ends: ends.collect(),
+        groups: groups(plan, &tiles),
+        at_once: plan.at_once.map(|most| usize::try_from(most).unwrap_or(usize::MAX)),
+    }
+}
+
+/// The tiles, and what is in none of them, which goes last.
+fn groups(plan: &Plan, tiles: &HashMap<&str, usize>) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for (at, tile) in plan.tiles.iter().enumerate() {
+        let after = match &tile.after {
+            Some(names) => names
+                .iter()
+                .filter_map(|name| tiles.get(name.as_str()).copied())
+                .collect(),
+            None => at.checked_sub(1).into_iter().collect(),
+        };
+        groups.push(Group { after, together: tile.together });
+    }
+    if !tiles.is_empty() {
+        groups.push(Group { after: (0..tiles.len()).collect(), together: false });
+    }
+    groups
+}
+
+/// When each move runs, as a bar.
+fn bars(plan: &Plan, run: &Rehearsal, output: Output) -> String {
+    let mut table = Table::new(&[
+        ("WAVE", Column::Right),
+        ("DISK", Column::Flexible),
+        ("BEGINS", Column::Right),
+        ("ENDS", Column::Right),
+        ("", Column::Left),
+    ]);
+    let whole = run.ends.as_secs_f64().max(1e-9);
+    let mut rows: Vec<(&PlannedMove, &Rehearsed)> = plan
+        .moves
+        .iter()
+        .zip(&run.moves)
+        .filter_map(|(one, it)| Some((one, it.as_ref()?)))
+        .collect();
+    rows.sort_by_key(|(_, it)| (it.wave, it.begins));
+    for (one, it) in rows {
+        let (begins, ends) = (it.begins.as_secs_f64(), it.ends.as_secs_f64());
+        let at = |seconds: f64| ((seconds / whole * BAR as f64) as usize).min(BAR - 1);
+        let (from, to) = (at(begins), at(ends));
+        let bar = " ".repeat(from) + &"=".repeat(to - from + 1);
+        table.row(vec![
+            it.wave.to_string().into(),
+            one.disk.as_str().into(),
+            span(begins).into(),
+            span(ends).into(),
+            bar.into(),
+        ]);
+    }
+    output.table(&table)
+}
+
+#[cfg(test)]
+mod tests {
+    use sterna_api::{PlanState, PlannedMoveState, Tile};
+
+    use super::super::tests::{a_move, narrow, plan};
+    use super::*;
+
+    #[test]
+    fn what_goes_first_begins_before_what_waits_for_it() {
+        let moves = ["db", "web", "other"].map(|disk| {
+            let tile = Some(disk.to_owned()).filter(|disk| disk != "other");
+            PlannedMove { tile, ..a_move(disk, PlannedMoveState::Waiting) }
+        });
+        let mut made = plan(PlanState::Planned, moves.into());
+        let tile = |name: &str| Tile {
+            name: name.into(),
+            disks: vec![name.into()],
+            after: None,
+            together: false,
+        };
+        made.tiles = vec![tile("db"), tile("web")];
+        let run = rehearse(&Run::new(setup(&made)), &[]);
+        let begins: Vec<f64> =
+            run.moves.iter().map(|one| one.unwrap().begins.as_secs_f64()).collect();
+        assert_eq!(begins, [0.0, 60.0, 120.0]);
+        let text = super::show(&made, Output::new(false));
+        assert!(text.contains("it ends after 3 min 00 s"), "{text}");
+        narrow(&text);
+    }
+}

@@ -1,0 +1,92 @@
+//! What is to be done: the moves of a plan, and what holds them back.
+
+use crate::Nanos;
+
+/// The moves of a plan.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Setup {
+    /// In the order in which they are looked at when one more can begin ([`order`]).
+    pub moves: Vec<Move>,
+    /// The datastores.
+    pub ends: Vec<End>,
+    /// Groups of moves; no circle among them.
+    pub groups: Vec<Group>,
+    /// No more than so many at once, if somebody says so; at least one.
+    pub at_once: Option<usize>,
+}
+
+/// A move of a disk.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Move {
+    /// The datastore that the disk leaves.
+    pub from: usize,
+    /// The one that it is to go to.
+    pub to: usize,
+    /// The disk's size, in bytes.
+    pub size: u64,
+    /// What it may need there, in bytes.
+    pub needs: u64,
+    /// The group that it belongs to.
+    pub group: Option<usize>,
+    /// What it takes if no other move of the plan is under way.
+    pub time: Nanos,
+    /// What it copies then, in bytes per second.
+    pub rate: f64,
+}
+
+/// A datastore, as moves have it at one of their ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct End {
+    /// Whether moves may go there.
+    pub takes: bool,
+    /// What they may fill, in bytes.
+    pub room: u64,
+    /// Whether all of it is one disk's.
+    pub single: bool,
+    /// What the copies from and to it come to together, in bytes per second; nothing if
+    /// that is not known.
+    pub speed: Option<f64>,
+}
+
+/// A set of disks that belong together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Group {
+    /// The groups all of whose disks must have moved before one of this one begins.
+    pub after: Vec<usize>,
+    /// Whether its disks are to be on one datastore.
+    pub together: bool,
+}
+
+/// How many groups must have moved before each, one after another; nothing if some wait
+/// for each other.
+pub fn depths(groups: &[Group]) -> Option<Vec<usize>> {
+    let mut depths = vec![0; groups.len()];
+    // Without a circle, each round settles one group of the longest chain at least.
+    for _ in 0..=groups.len() {
+        let next: Vec<usize> = groups
+            .iter()
+            .map(|group| {
+                let before = group.after.iter().map(|one| depths[*one] + 1);
+                before.max().unwrap_or(0)
+            })
+            .collect();
+        if next == depths {
+            return Some(depths);
+        }
+        depths = next;
+    }
+    None
+}
+
+/// The order in which moves are looked at: those of groups that go first, then the
+/// longest. Groups that wait for each other are taken to go first.
+pub fn order(moves: &[Move], groups: &[Group]) -> Vec<usize> {
+    let depths = depths(groups).unwrap_or_else(|| vec![0; groups.len()]);
+    let depth = |one: &Move| one.group.map_or(0, |group| depths[group]);
+    let mut order: Vec<usize> = (0..moves.len()).collect();
+    order.sort_by_key(|at| {
+        let one = &moves[*at];
+        (depth(one), std::cmp::Reverse(one.time), *at)
+    });
+    order
+}

@@ -1,0 +1,284 @@
+//! The machine against any order of events, faults, wishes and crashes.
+//!
+//! The world knows what really became of each move. What must hold: at no time has a
+//! datastore more moves, or more bytes coming, than it may have; nothing begins before
+//! what it waits for; every move ends exactly once, and as it really did; and it ends.
+
+use sterna_core::Nanos;
+use sterna_core::place::waves::{
+    Action, Event, Fault, LEAST, MOST, Run, Setup, Stage, Task, Wish,
+};
+
+use super::random::Random;
+use super::setups::any;
+
+/// Steps of chaos before the world is left in peace.
+const STEPS: u64 = 400;
+
+/// And so many more until it must have ended.
+const PEACE: u64 = 4000;
+
+/// What a move really is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Real {
+    /// The disk is where it was, and nothing is under way.
+    Still,
+    /// A migration is under way; it may have been told to end.
+    UnderWay { cancelled: bool },
+    /// The disk has moved.
+    Moved,
+}
+
+struct World {
+    random: Random,
+    now: Nanos,
+    run: Run,
+    real: Vec<Real>,
+    /// Actions that are not carried out yet, and events that are not heard yet.
+    actions: Vec<Action>,
+    heard: Vec<Event>,
+    /// Destinations that fail, and how.
+    bad: Vec<Option<Fault>>,
+    finished: u32,
+    peace: bool,
+}
+
+impl World {
+    fn new(setup: Setup, mut random: Random) -> World {
+        let kinds = [None, None, Some(Fault::Full), Some(Fault::Destination)];
+        let bad = setup.ends.iter().map(|_| kinds[random.below(4) as usize]).collect();
+        let real = vec![Real::Still; setup.moves.len()];
+        World {
+            random,
+            now: Nanos(0),
+            run: Run::new(setup),
+            real,
+            actions: Vec::new(),
+            heard: Vec::new(),
+            bad,
+            finished: 0,
+            peace: false,
+        }
+    }
+
+    fn hear(&mut self, event: Event) {
+        let before: Vec<Task> = self.run.tasks().to_vec();
+        let actions = self.run.step(self.now, event);
+        self.check(&before, &actions);
+        self.actions.extend(actions);
+    }
+
+    fn step(&mut self) {
+        self.now = self.now.plus(Nanos::from_millis(self.random.below(20_000)));
+        match self.random.below(10) {
+            0..4 if !self.actions.is_empty() => self.carry_out(),
+            4..6 if !self.heard.is_empty() => {
+                let at = self.random.below(self.heard.len() as u64) as usize;
+                let event = self.heard.remove(at);
+                self.hear(event);
+            }
+            6..9 => self.something_happens(),
+            _ if self.peace => self.hear(Event::Tick),
+            _ if self.random.one_in(6) => self.crash(),
+            _ if self.random.one_in(12) => self.hear(Event::Wish(Wish::Cancel)),
+            _ => {
+                let wish = [Wish::Run, Wish::Pause][self.random.below(2) as usize];
+                let event = match self.random.below(3) {
+                    0 if self.run.wish() != Wish::Cancel => Event::Wish(wish),
+                    1 => Event::Open(self.random.one_in(2)),
+                    _ => Event::Tick,
+                };
+                self.hear(event);
+            }
+        }
+    }
+
+    /// Carries out one action, whichever.
+    fn carry_out(&mut self) {
+        let at = self.random.below(self.actions.len() as u64) as usize;
+        match self.actions.remove(at) {
+            Action::Start { task, to } => {
+                assert_eq!(self.real[task], Real::Still, "{task} is begun twice");
+                let fault = self.bad[to].or_else(|| self.passing());
+                let begins = fault.is_none() || self.random.one_in(2);
+                if begins {
+                    self.real[task] = Real::UnderWay { cancelled: false };
+                    self.heard.push(Event::Began(task));
+                } else {
+                    let fault = fault.expect("it does not begin");
+                    self.heard.push(Event::Refused(task, fault));
+                }
+            }
+            Action::Cancel(task) => {
+                if let Real::UnderWay { cancelled } = &mut self.real[task] {
+                    *cancelled = true;
+                }
+            }
+            Action::Finish => self.finished += 1,
+            Action::Pause(_) | Action::Resume(_) | Action::Wake(_) => {}
+        }
+    }
+
+    fn passing(&mut self) -> Option<Fault> {
+        let faults = [Fault::Passing, Fault::Lasting];
+        let fault = faults[self.random.below(2) as usize];
+        (!self.peace && self.random.one_in(8)).then_some(fault)
+    }
+
+    /// A migration that is known to be under way ends, or cannot go on.
+    fn something_happens(&mut self) {
+        if self.real.is_empty() {
+            return;
+        }
+        let task = self.random.below(self.real.len() as u64) as usize;
+        let Task { to, stage, .. } = self.run.tasks()[task];
+        let known = matches!(stage, Stage::Running | Stage::Leaving(_));
+        let Real::UnderWay { cancelled } = self.real[task] else { return };
+        if !known {
+            return;
+        }
+        if cancelled && !self.random.one_in(4) {
+            self.real[task] = Real::Still;
+            self.heard.push(Event::Ended(task, false));
+        } else if let Some(fault) = self.bad[to].or_else(|| self.passing()) {
+            if !cancelled {
+                self.heard.push(Event::Stands(task, fault));
+            }
+        } else if !self.peace && self.random.one_in(20) {
+            // Somebody cancels it by hand.
+            self.real[task] = Real::Still;
+            self.heard.push(Event::Ended(task, false));
+        } else {
+            self.real[task] = Real::Moved;
+            self.heard.push(Event::Ended(task, true));
+        }
+    }
+
+    /// What was not carried out is lost, and so is what was not heard; what is real stays.
+    fn crash(&mut self) {
+        let (tasks, closed) = (self.run.tasks().to_vec(), self.run.closed().to_vec());
+        let setup = self.run.setup().clone();
+        let (run, again) = Run::restore(setup, tasks, closed, self.run.wish());
+        self.run = run;
+        self.actions = again;
+        self.heard.clear();
+        self.finished = 0;
+        for task in 0..self.real.len() {
+            match (self.run.tasks()[task].stage, self.real[task]) {
+                (Stage::Starting, Real::Still) => self.hear(Event::Lost(task)),
+                (Stage::Starting, _) => self.hear(Event::Began(task)),
+                (Stage::Running | Stage::Leaving(_), Real::Still) => {
+                    self.heard.push(Event::Ended(task, false));
+                }
+                (Stage::Running | Stage::Leaving(_), Real::Moved) => {
+                    self.heard.push(Event::Ended(task, true));
+                }
+                _ => {}
+            }
+        }
+        self.hear(Event::Tick);
+    }
+
+    fn check(&self, before: &[Task], actions: &[Action]) {
+        let setup = self.run.setup();
+        for (was, is) in before.iter().zip(self.run.tasks()) {
+            assert!(!was.stage.ended() || was == is, "it ended before: {was:?} {is:?}");
+        }
+        self.check_room(setup);
+        let under_way =
+            self.run.tasks().iter().filter(|task| task.stage.is_under_way()).count();
+        let starts = actions.iter().any(|one| matches!(one, Action::Start { .. }));
+        if !starts {
+            return;
+        }
+        assert_eq!(self.run.wish(), Wish::Run, "it begins though it should not");
+        assert!(under_way <= setup.at_once.unwrap_or(usize::MAX), "{under_way} at once");
+        for end in 0..setup.ends.len() {
+            self.check_places(setup, end, actions);
+        }
+        for action in actions {
+            let Action::Start { task, .. } = action else { continue };
+            let Some(group) = setup.moves[*task].group else { continue };
+            for (one, task) in setup.moves.iter().zip(self.run.tasks()) {
+                let goes_before =
+                    one.group.is_some_and(|it| setup.groups[group].after.contains(&it));
+                assert!(!goes_before || task.stage == Stage::Moved, "too early");
+            }
+        }
+    }
+
+    /// Where one begins, there is a place for all that are there.
+    fn check_places(&self, setup: &Setup, end: usize, actions: &[Action]) {
+        let touches = |task: usize| {
+            setup.moves[task].from == end || self.run.tasks()[task].to == end
+        };
+        let begins = actions
+            .iter()
+            .any(|action| matches!(action, Action::Start { task, .. } if touches(*task)));
+        if !begins {
+            return;
+        }
+        let there = (0..setup.moves.len()).filter(|task| {
+            touches(*task) && self.run.tasks()[*task].stage.is_under_way()
+        });
+        let (count, rate) = there.fold((0, 0.0), |(count, rate), task| {
+            (count + 1, rate + setup.moves[task].rate)
+        });
+        let fits = setup.ends[end].speed.is_some_and(|speed| rate <= speed + 1e-6);
+        assert!(count <= LEAST || (count <= MOST && fits), "{count} at {end}: {rate}");
+    }
+
+    fn check_room(&self, setup: &Setup) {
+        for (end, one) in setup.ends.iter().enumerate() {
+            let gone = |stage| {
+                matches!(stage, Stage::Failed(_) | Stage::Skipped(_) | Stage::GivenUp)
+            };
+            let there = self.run.tasks().iter().zip(&setup.moves);
+            let there: Vec<u64> = there
+                .filter(|(task, _)| task.to == end && !gone(task.stage))
+                .map(|(_, one)| one.needs)
+                .collect();
+            let sum: u64 = there.iter().sum();
+            assert!(sum <= one.room, "{sum} at {end} with {}", one.room);
+            assert!(!one.single || there.len() <= 1, "{} at {end}", there.len());
+        }
+    }
+
+    fn live(mut self) {
+        for _ in 0..STEPS {
+            self.step();
+        }
+        self.peace = true;
+        if self.run.wish() == Wish::Pause {
+            self.hear(Event::Wish(Wish::Run));
+        }
+        self.hear(Event::Open(true));
+        for _ in 0..PEACE {
+            if self.run.has_ended() && self.actions.is_empty() && self.heard.is_empty() {
+                break;
+            }
+            self.step();
+        }
+        assert!(self.run.has_ended(), "it does not end: {:?}", self.run.tasks());
+        self.hear(Event::Tick);
+        while !self.actions.is_empty() {
+            self.carry_out();
+        }
+        assert_eq!(self.finished, 1, "its end is said once");
+        for (task, real) in self.run.tasks().iter().zip(&self.real) {
+            let moved = task.stage == Stage::Moved;
+            assert_eq!(moved, *real == Real::Moved, "{task:?} is really {real:?}");
+            assert!(!matches!(real, Real::UnderWay { .. }), "{task:?} is under way");
+        }
+    }
+}
+
+#[test]
+fn whatever_happens_each_move_ends_once_and_as_it_did_and_no_bound_is_broken() {
+    for seed in 0..600 {
+        let mut random = Random::new(seed);
+        let setup = any(&mut random, 16);
+        println!("seed {seed}");
+        World::new(setup, random).live();
+    }
+}

@@ -1,0 +1,97 @@
+//! Plans to run: simple ones, and any.
+
+use sterna_core::Nanos;
+use sterna_core::place::waves::{End, Group, Move, Setup};
+
+use super::random::Random;
+
+pub(crate) const GIB: u64 = 1 << 30;
+
+/// A datastore that copies so many bytes per second and has room for 1000 GiB.
+pub(crate) fn end(speed: Option<f64>) -> End {
+    End { takes: true, room: 1000 * GIB, single: false, speed }
+}
+
+/// A move from the datastore 0 that takes so many seconds, at 100 bytes per second.
+pub(crate) fn lasting(seconds: u64, to: usize) -> Move {
+    Move {
+        from: 0,
+        to,
+        size: GIB,
+        needs: GIB,
+        group: None,
+        time: Nanos::from_secs(seconds),
+        rate: 100.0,
+    }
+}
+
+/// The same in a group.
+pub(crate) fn in_group(group: usize, seconds: u64, to: usize) -> Move {
+    Move { group: Some(group), ..lasting(seconds, to) }
+}
+
+/// Moves from the datastore 0, which is not gone to.
+pub(crate) fn setup(moves: Vec<Move>, speeds: &[Option<f64>]) -> Setup {
+    let mut ends: Vec<End> = speeds.iter().map(|speed| end(*speed)).collect();
+    ends[0].takes = false;
+    Setup { moves, ends, groups: Vec::new(), at_once: None }
+}
+
+/// Any plan with no more than so many moves.
+pub(crate) fn any(random: &mut Random, most: u64) -> Setup {
+    let count = 2 + random.below(4) as usize;
+    let ends: Vec<End> = (0..count)
+        .map(|_| End {
+            takes: !random.one_in(4),
+            room: GIB * (1 + random.below(40)),
+            single: random.one_in(6),
+            speed: (!random.one_in(3)).then(|| 50.0 + random.below(400) as f64),
+        })
+        .collect();
+    let groups: Vec<Group> = (0..random.below(4) as usize)
+        .map(|at| Group {
+            after: (0..at).filter(|_| random.one_in(2)).collect(),
+            together: false,
+        })
+        .collect();
+    let mut setup = Setup {
+        moves: Vec::new(),
+        ends,
+        groups,
+        at_once: random.one_in(3).then(|| 1 + random.below(6) as usize),
+    };
+    for _ in 0..random.below(most + 1) {
+        if let Some(one) = any_move(random, &setup) {
+            setup.moves.push(one);
+        }
+    }
+    setup
+}
+
+/// A move for which there is room with those that there are.
+fn any_move(random: &mut Random, setup: &Setup) -> Option<Move> {
+    let (from, to) = (
+        random.below(setup.ends.len() as u64) as usize,
+        random.below(setup.ends.len() as u64) as usize,
+    );
+    let size = GIB * (1 + random.below(8));
+    let end = &setup.ends[to];
+    let there = setup.moves.iter().filter(|one| one.to == to);
+    let (count, taken) =
+        there.fold((0, 0), |(count, taken), one| (count + 1, taken + one.needs));
+    let fits = match end.single {
+        true => count == 0 && size <= end.room,
+        false => taken + size <= end.room,
+    };
+    let groups = setup.groups.len() as u64;
+    let group = (groups > 0 && !random.one_in(3)).then(|| random.below(groups) as usize);
+    (from != to && end.takes && fits).then(|| Move {
+        from,
+        to,
+        size,
+        needs: size,
+        group,
+        time: Nanos::from_millis(100 + random.below(100_000)),
+        rate: 10.0 + random.below(200) as f64,
+    })
+}

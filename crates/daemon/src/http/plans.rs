@@ -1,0 +1,97 @@
+//! `/v1/plans`.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use sterna_api::{ErrorBody, Plan, PlanEvacuation};
+
+use super::extract::{Body, Which};
+use super::{Answer, blocking};
+use crate::daemon::Daemon;
+
+/// All plans, oldest first; the ended ones too.
+#[utoipa::path(
+    get, path = "/v1/plans", tag = "plans", operation_id = "list_plans",
+    responses((status = 200, body = Vec<Plan>), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Plan>> {
+    blocking(daemon, |daemon| daemon.list_plans()).await
+}
+
+/// Makes a plan to empty a datastore; nothing begins before it is applied.
+#[utoipa::path(
+    post, path = "/v1/plans", tag = "plans", operation_id = "plan_evacuation",
+    request_body = PlanEvacuation,
+    responses((status = 200, body = Plan), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn evacuate(
+    State(daemon): State<Arc<Daemon>>,
+    Body(request): Body<PlanEvacuation>,
+) -> Answer<Plan> {
+    blocking(daemon, move |daemon| daemon.plan_evacuation(&request)).await
+}
+
+/// One plan, and how far its moves are.
+#[utoipa::path(
+    get, path = "/v1/plans/{id}", tag = "plans", operation_id = "show_plan",
+    params(("id" = u64, Path, description = "The plan's number")),
+    responses((status = 200, body = Plan), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn show(
+    State(daemon): State<Arc<Daemon>>,
+    Which(id): Which<u64>,
+) -> Answer<Plan> {
+    blocking(daemon, move |daemon| daemon.show_plan(id)).await
+}
+
+/// Begins a plan.
+#[utoipa::path(
+    post, path = "/v1/plans/{id}/apply", tag = "plans", operation_id = "apply_plan",
+    params(("id" = u64, Path, description = "The plan's number")),
+    responses((status = 200, body = Plan), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn apply(
+    State(daemon): State<Arc<Daemon>>,
+    Which(id): Which<u64>,
+) -> Answer<Plan> {
+    blocking(daemon, move |daemon| daemon.apply_plan(id)).await
+}
+
+/// Makes a plan and its moves stand still, over restarts too.
+#[utoipa::path(
+    post, path = "/v1/plans/{id}/pause", tag = "plans", operation_id = "pause_plan",
+    params(("id" = u64, Path, description = "The plan's number")),
+    responses((status = 200, body = Plan), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn pause(
+    State(daemon): State<Arc<Daemon>>,
+    Which(id): Which<u64>,
+) -> Answer<Plan> {
+    blocking(daemon, move |daemon| daemon.pause_plan(id)).await
+}
+
+/// Makes a paused plan and its moves go on.
+#[utoipa::path(
+    post, path = "/v1/plans/{id}/resume", tag = "plans", operation_id = "resume_plan",
+    params(("id" = u64, Path, description = "The plan's number")),
+    responses((status = 200, body = Plan), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn resume(
+    State(daemon): State<Arc<Daemon>>,
+    Which(id): Which<u64>,
+) -> Answer<Plan> {
+    blocking(daemon, move |daemon| daemon.resume_plan(id)).await
+}
+
+/// Gives a plan up; what has moved stays where it is.
+#[utoipa::path(
+    post, path = "/v1/plans/{id}/cancel", tag = "plans", operation_id = "cancel_plan",
+    params(("id" = u64, Path, description = "The plan's number")),
+    responses((status = 200, body = Plan), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn cancel(
+    State(daemon): State<Arc<Daemon>>,
+    Which(id): Which<u64>,
+) -> Answer<Plan> {
+    blocking(daemon, move |daemon| daemon.cancel_plan(id)).await
+}

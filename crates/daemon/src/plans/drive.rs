@@ -1,0 +1,276 @@
+//! Who drives plans: a thread that sleeps until a migration ends or stands still, or
+//! something is asked of a plan, and then has each machine hear of it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::Duration;
+
+use sterna_api::PlanState;
+use sterna_core::place::waves::{Action, Event, Fault, Stage, Wish};
+
+use super::ends::was_cut_short;
+use super::{Heard, Live, State, run_of, words};
+use crate::bell::Bell;
+use crate::clock;
+use crate::daemon::{Daemon, lock};
+use crate::error::Result;
+use crate::store::{Closed, PlanRecord};
+
+/// How often plans that are under way are looked at, though nobody has rung: hours open
+/// and close, and what could not be recorded or cancelled is tried again.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// The same where no plan is under way.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// Starts the thread. It ends with the daemon.
+pub(crate) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
+    let bell = daemon.plans.bell.bell();
+    let daemon = Arc::downgrade(daemon);
+    let thread = thread::Builder::new().name("sterna-plans".into());
+    thread.spawn(move || drive_for_ever(&daemon, &bell))?;
+    Ok(())
+}
+
+fn drive_for_ever(daemon: &Weak<Daemon>, bell: &Bell) {
+    loop {
+        let Some(daemon) = daemon.upgrade() else { return };
+        let live = daemon.live_plans();
+        let waits = live.iter().map(|plan| daemon.drive(plan)).min();
+        drop((live, daemon));
+        bell.wait(waits.unwrap_or(IDLE));
+    }
+}
+
+impl Daemon {
+    /// Takes up the plans that were under way. What was being begun has begun, or has
+    /// not.
+    pub(crate) fn resume_plans(self: &Arc<Self>) -> Result<()> {
+        let mut open = self.store.plans()?;
+        open.retain(|plan| plan.state != PlanState::Planned && !plan.state.ended());
+        for record in open {
+            let id = record.id;
+            let heard = self.look_up_begun(&record)?;
+            let (run, again) = run_of(&record);
+            let live = Arc::new(Live::new(record, run));
+            *lock(&live.inbox) = heard;
+            lock(&self.plans.live).insert(id, live.clone());
+            tracing::info!(plan = id, "plan taken up again");
+            self.carry_out(&live, again);
+        }
+        Ok(())
+    }
+
+    /// What became of the moves that were being begun.
+    fn look_up_begun(&self, record: &PlanRecord) -> Result<Vec<Heard>> {
+        let mut heard = Vec::new();
+        for (at, one) in record.moves.iter().enumerate() {
+            if one.course.stage != Stage::Starting {
+                continue;
+            }
+            let to = &record.design.ends[one.course.to].name;
+            let begun = self.store.migration_after(one.disk, one.course.seen)?;
+            let begun = begun.filter(|it| it.to.datastore == *to);
+            heard.push(match begun.filter(|it| !was_cut_short(it)) {
+                Some(it) => {
+                    Heard { migration: Some(it.id), ..Heard::of(Event::Began(at)) }
+                }
+                None => Heard::of(Event::Lost(at)),
+            });
+        }
+        Ok(heard)
+    }
+
+    /// Has a plan hear what there is; gives for how long nothing else need be done.
+    fn drive(self: &Arc<Self>, live: &Arc<Live>) -> Duration {
+        let mut state = lock(&live.state);
+        let told = lock(&live.inbox).clone();
+        let count = told.len();
+        let mut heard = told;
+        heard.extend(self.hours(&state));
+        heard.extend(self.look_at_moves(&mut state));
+        heard.push(Heard::of(Event::Tick));
+        match self.advance(&mut state, heard) {
+            Ok(mut actions) => {
+                lock(&live.inbox).drain(..count);
+                actions.extend(state.late_to_leave());
+                let wait = self.until_wake(&state);
+                drop(state);
+                self.carry_out(live, actions);
+                wait
+            }
+            Err(error) => {
+                tracing::error!(plan = live.id, %error, "a plan does not go on");
+                LOOK_AGAIN
+            }
+        }
+    }
+
+    fn until_wake(&self, state: &State) -> Duration {
+        let wake = state.wake.map(|at| Duration::from(at.since(self.plan_clock())));
+        wake.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN)
+    }
+
+    /// Has the machine hear this, and records what it has changed; gives what is to be
+    /// done. If it cannot be recorded, nothing was heard.
+    pub(super) fn advance(
+        &self,
+        state: &mut State,
+        heard: Vec<Heard>,
+    ) -> Result<Vec<Action>> {
+        let now = self.plan_clock();
+        let mut next = state.clone();
+        let (mut actions, mut blamed) = (Vec::new(), HashMap::new());
+        for one in heard {
+            next.note(&one, &mut blamed);
+            actions.extend(next.run.step(now, one.event));
+        }
+        next.wake = actions.iter().rev().find_map(|action| match action {
+            Action::Wake(at) => Some(*at),
+            _ => None,
+        });
+        next.follow(&blamed);
+        next.begins(&actions, self.store.last_migration()?);
+        if next.record != state.record {
+            let both = next.record.moves.iter().zip(&state.record.moves).enumerate();
+            let changed = both.filter(|(_, (new, old))| new.course != old.course);
+            let changed =
+                changed.map(|(at, (new, _))| (at, new.course.clone())).collect();
+            self.store.set_plan(&next.record, changed)?;
+        }
+        *state = next;
+        Ok(actions)
+    }
+
+    /// Does what a machine asks for.
+    pub(super) fn carry_out(self: &Arc<Self>, live: &Arc<Live>, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Start { task, to } => self.begin_move(live, task, to),
+                Action::Cancel(task) => self.leave_move(live, task),
+                Action::Pause(task) => {
+                    let id = lock(&live.state).record.moves[task].course.migration;
+                    let paused = id.map(|id| self.pause_migration(id));
+                    if let Some(Err(error)) = paused {
+                        tracing::warn!(plan = live.id, migration = id, %error, "not paused");
+                    }
+                }
+                // They were woken before that was recorded.
+                Action::Resume(_) | Action::Wake(_) => {}
+                Action::Finish => {
+                    lock(&self.plans.live).remove(&live.id);
+                    let state = lock(&live.state).record.state;
+                    tracing::info!(plan = live.id, %state, "plan ended");
+                }
+            }
+        }
+    }
+}
+
+impl State {
+    /// Takes note of what the machine hears. `blamed` gets what is wrong with datastores.
+    fn note(&mut self, heard: &Heard, blamed: &mut HashMap<usize, String>) {
+        let at = match heard.event {
+            Event::Began(at)
+            | Event::Refused(at, _)
+            | Event::Lost(at)
+            | Event::Stands(at, _)
+            | Event::Ended(at, _) => at,
+            Event::Wish(_) | Event::Open(_) | Event::Tick => return,
+        };
+        let task = self.run.tasks()[at];
+        let course = &mut self.record.moves[at].course;
+        course.migration = heard.migration.or(course.migration);
+        course.took_s = heard.took_s.or(course.took_s);
+        let Some(problem) = &heard.problem else { return };
+        course.problem = Some(problem.clone());
+        if let Event::Refused(_, fault) | Event::Stands(_, fault) = heard.event
+            && matches!(fault, Fault::Full | Fault::Destination)
+        {
+            blamed.insert(task.to, problem.clone());
+        }
+    }
+
+    /// Brings the record up to where the machine is.
+    fn follow(&mut self, blamed: &HashMap<usize, String>) {
+        for (end, fault) in self.run.closed().iter().enumerate() {
+            let (Some(fault), None) = (*fault, &self.record.closed[end]) else {
+                continue;
+            };
+            let why = blamed.get(&end).cloned().unwrap_or_default();
+            tracing::warn!(
+                plan = self.record.id,
+                datastore = self.record.design.ends[end].name,
+                why,
+                "a plan leaves a datastore alone"
+            );
+            self.record.closed[end] = Some(Closed { fault, why });
+        }
+        for at in 0..self.record.moves.len() {
+            self.follow_move(at);
+        }
+        self.follow_plan();
+    }
+
+    /// Brings a move up to where the machine is.
+    fn follow_move(&mut self, at: usize) {
+        let task = self.run.tasks()[at];
+        let was = &self.record.moves[at].course;
+        if (task.to, task.stage, task.tries) == (was.to, was.stage, was.tries) {
+            return;
+        }
+        let mut course = was.clone();
+        (course.to, course.stage, course.tries) = (task.to, task.stage, task.tries);
+        if task.to != was.to {
+            course.problem = Some(words::left_alone(&self.record, was.to));
+        }
+        if task.stage != was.stage {
+            match task.stage {
+                Stage::Moved => course.problem = None,
+                Stage::Failed(Fault::Full | Fault::Destination) => {
+                    course.problem = Some(words::nowhere(&self.record, was.to));
+                }
+                Stage::Skipped(group) => {
+                    course.problem = Some(words::skipped(&self.record, group));
+                }
+                _ => {}
+            }
+            if task.stage.ended() {
+                course.ended = Some(clock::now());
+            }
+        }
+        self.record.moves[at].course = course;
+    }
+
+    /// Takes note of the moves that are to begin. (One whose destination has failed may
+    /// begin anew in the same breath, so its stage does not tell.)
+    fn begins(&mut self, actions: &[Action], last_migration: u64) {
+        for action in actions {
+            let Action::Start { task, .. } = action else { continue };
+            let course = &mut self.record.moves[*task].course;
+            course.attempts += 1;
+            course.seen = last_migration;
+            course.migration = None;
+            course.began = Some(clock::now());
+        }
+    }
+
+    fn follow_plan(&mut self) {
+        if !self.run.has_ended() {
+            self.record.state = match self.run.wish() {
+                Wish::Run => PlanState::Running,
+                Wish::Pause => PlanState::Paused,
+                Wish::Cancel => PlanState::Cancelling,
+            };
+            return;
+        }
+        let moved = self.run.tasks().iter().all(|task| task.stage == Stage::Moved);
+        self.record.state = match self.run.wish() {
+            _ if moved => PlanState::Completed,
+            Wish::Cancel => PlanState::Cancelled,
+            Wish::Run | Wish::Pause => PlanState::Incomplete,
+        };
+        self.record.ended.get_or_insert_with(clock::now);
+    }
+}

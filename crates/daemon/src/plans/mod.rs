@@ -1,0 +1,355 @@
+//! Plans: many moves, made, begun and seen to their end.
+//!
+//! A plan is made from what there is (`make`) and kept; nothing begins before it is
+//! applied. From then on a thread (`drive`) has the plan's machine
+//! (`core::place::waves`) hear what became of its moves and does what it asks for, by
+//! the migrations that `jobs` carries out. A migration of a plan is one like any other: it
+//! can be paused, changed and cancelled by its number, and the plan takes note.
+//!
+//! **What is durable.** All that a step of the machine has changed is in the store before
+//! anything is done about it. A move that is to begin has the number of the last
+//! migration there was: after a kill, a later one of its disk is its own, and without one
+//! it has not begun. Only what is to go on after a pause goes on before that is recorded:
+//! else a kill in between would leave migrations paused that nobody would wake.
+//!
+//! **Failure cases.** A state that takes no more stops a plan, not the moves that are
+//! under way, and it goes on when that can be recorded. Starting and cancelling may hang
+//! with their datastore, so each has a thread of its own.
+
+mod begin;
+mod drive;
+mod ends;
+mod make;
+mod scene;
+mod tiles;
+mod view;
+mod words;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use sterna_api::{Plan, PlanState};
+use sterna_core::Nanos;
+use sterna_core::place::waves::{End, Event, Group, Move, Run, Setup, Stage, Task, Wish};
+
+pub(crate) use self::drive::start;
+use crate::bell::Ringer;
+use crate::clock;
+use crate::daemon::{Daemon, lock};
+use crate::error::{DaemonError, Result};
+use crate::store::{PlanEnd, PlanRecord};
+
+/// What the daemon has for plans.
+#[derive(Debug)]
+pub(crate) struct Plans {
+    /// When their clock began.
+    began: Instant,
+    /// Whoever makes, begins or ends a plan holds this.
+    turn: Mutex<()>,
+    /// Those that are applied and not over.
+    live: Mutex<BTreeMap<u64, Arc<Live>>>,
+    /// Wakes who drives them.
+    pub(crate) bell: Ringer,
+}
+
+impl Plans {
+    /// None is under way.
+    pub(crate) fn new() -> Plans {
+        Plans {
+            began: Instant::now(),
+            turn: Mutex::default(),
+            live: Mutex::default(),
+            bell: Ringer::default(),
+        }
+    }
+}
+
+/// A plan that is applied and not over.
+#[derive(Debug)]
+struct Live {
+    id: u64,
+    state: Mutex<State>,
+    /// What threads have found out that start moves.
+    inbox: Mutex<Vec<Heard>>,
+}
+
+/// How far a plan is.
+#[derive(Clone, Debug)]
+struct State {
+    record: PlanRecord,
+    run: Run,
+    /// When the machine wants to be asked again.
+    wake: Option<Nanos>,
+    /// Since when moves stand still for a destination that cannot be reached.
+    unreachable: HashMap<usize, Instant>,
+    /// When moves were told to be given up.
+    told_to_leave: HashMap<usize, Instant>,
+}
+
+/// Something that a plan's machine is to hear.
+#[derive(Clone, Debug)]
+struct Heard {
+    event: Event,
+    /// The migration, of one that has begun.
+    migration: Option<u64>,
+    /// What went wrong, in words.
+    problem: Option<String>,
+    /// What the migration took, in seconds.
+    took_s: Option<f64>,
+}
+
+impl Heard {
+    fn of(event: Event) -> Heard {
+        Heard { event, migration: None, problem: None, took_s: None }
+    }
+}
+
+impl Live {
+    fn new(record: PlanRecord, run: Run) -> Live {
+        let state = State {
+            run,
+            wake: None,
+            unreachable: HashMap::new(),
+            told_to_leave: HashMap::new(),
+            record,
+        };
+        Live { id: state.record.id, state: Mutex::new(state), inbox: Mutex::default() }
+    }
+}
+
+impl Daemon {
+    /// All plans, oldest first.
+    pub(crate) fn list_plans(&self) -> Result<Vec<Plan>> {
+        let plans = self.store.plans()?;
+        Ok(plans.into_iter().map(|record| self.view_known_plan(record)).collect())
+    }
+
+    /// One plan.
+    pub(crate) fn show_plan(&self, id: u64) -> Result<Plan> {
+        Ok(self.view_known_plan(self.plan_record(id)?))
+    }
+
+    /// A record as the API shows it; that of a plan under way as it is now.
+    fn view_known_plan(&self, record: PlanRecord) -> Plan {
+        match self.live_plan(record.id) {
+            Some(live) => {
+                let State { record, run, .. } = lock(&live.state).clone();
+                self.view_plan(record, &run)
+            }
+            None => {
+                let run = run_of(&record).0;
+                self.view_plan(record, &run)
+            }
+        }
+    }
+
+    fn plan_record(&self, id: u64) -> Result<PlanRecord> {
+        self.store.plan(id)?.ok_or_else(|| DaemonError::not_found("plan", id))
+    }
+
+    fn live_plan(&self, id: u64) -> Option<Arc<Live>> {
+        lock(&self.plans.live).get(&id).cloned()
+    }
+
+    fn live_plans(&self) -> Vec<Arc<Live>> {
+        lock(&self.plans.live).values().cloned().collect()
+    }
+
+    /// The plan under way that a datastore is an end of.
+    pub(crate) fn plan_that_uses(&self, datastore: &str) -> Option<u64> {
+        let uses = |live: &&Arc<Live>| {
+            let state = lock(&live.state);
+            let named = |end: usize| state.record.design.ends[end].name == datastore;
+            let moves = state.run.setup().moves.iter().zip(state.run.tasks());
+            let mut open = moves.filter(|(_, task)| !task.stage.ended());
+            open.any(|(one, task)| named(one.from) || named(task.to))
+        };
+        self.live_plans().iter().find(uses).map(|live| live.id)
+    }
+
+    /// Begins a plan.
+    pub(crate) fn apply_plan(self: &Arc<Self>, id: u64) -> Result<Plan> {
+        let _turn = lock(&self.plans.turn);
+        let mut record = self.plan_record(id)?;
+        self.check_may_begin(&record)?;
+        record.state = PlanState::Running;
+        record.started = Some(clock::now());
+        self.store.set_plan(&record, Vec::new())?;
+        let (run, _) = run_of(&record);
+        let live = Arc::new(Live::new(record, run));
+        lock(&self.plans.live).insert(id, live);
+        tracing::info!(plan = id, "plan begun");
+        self.plans.bell.ring();
+        self.show_plan(id)
+    }
+
+    fn check_may_begin(&self, record: &PlanRecord) -> Result<()> {
+        let id = record.id;
+        match record.state {
+            PlanState::Planned => {}
+            PlanState::Paused => {
+                let message = format!("plan {id} is paused");
+                let hint = format!("let it go on: `sterna plan resume {id}`");
+                return Err(DaemonError::in_use(message).hint(hint));
+            }
+            state => {
+                let message = format!("plan {id} is {state}, and begins only once");
+                return Err(DaemonError::invalid(message).hint(again(record)));
+            }
+        }
+        if record.moves.is_empty() {
+            let message = format!("plan {id} moves nothing");
+            let hint = format!("see why: `sterna plan show {id}`");
+            return Err(DaemonError::invalid(message).hint(hint));
+        }
+        let used = record.moves.iter().flat_map(|one| [one.design.from, one.design.to]);
+        for end in used {
+            self.shelf(&record.design.ends[end].name)?;
+        }
+        for one in &record.moves {
+            if let Some(other) = self.plan_of(one.disk) {
+                let name = &one.design.name;
+                let message = format!("disk {name} is moved by plan {other} already");
+                let hint = format!("wait for it, or `sterna plan cancel {other}`");
+                return Err(DaemonError::in_use(message).hint(hint));
+            }
+        }
+        Ok(())
+    }
+
+    /// The plan under way that has still to move a disk.
+    fn plan_of(&self, disk: sterna_engine::DiskId) -> Option<u64> {
+        let moves = |live: &&Arc<Live>| {
+            let state = lock(&live.state);
+            let mut open = state.record.moves.iter().zip(state.run.tasks());
+            open.any(|(one, task)| one.disk == disk && !task.stage.ended())
+        };
+        self.live_plans().iter().find(moves).map(|live| live.id)
+    }
+
+    /// Makes a plan and its moves stand still.
+    pub(crate) fn pause_plan(self: &Arc<Self>, id: u64) -> Result<Plan> {
+        self.wish_of_plan(id, Wish::Pause)
+    }
+
+    /// Makes a plan and its moves go on.
+    pub(crate) fn resume_plan(self: &Arc<Self>, id: u64) -> Result<Plan> {
+        self.wish_of_plan(id, Wish::Run)
+    }
+
+    /// Gives a plan up. What has moved stays where it is.
+    pub(crate) fn cancel_plan(self: &Arc<Self>, id: u64) -> Result<Plan> {
+        let turn = lock(&self.plans.turn);
+        let mut record = self.plan_record(id)?;
+        if record.state != PlanState::Planned {
+            drop(turn);
+            return self.wish_of_plan(id, Wish::Cancel);
+        }
+        record.state = PlanState::Cancelled;
+        record.ended = Some(clock::now());
+        let given_up = record.moves.iter_mut().enumerate().map(|(at, one)| {
+            one.course.stage = Stage::GivenUp;
+            (at, one.course.clone())
+        });
+        let given_up = given_up.collect();
+        self.store.set_plan(&record, given_up)?;
+        tracing::info!(plan = id, "plan given up before it began");
+        drop(turn);
+        self.show_plan(id)
+    }
+
+    fn wish_of_plan(self: &Arc<Self>, id: u64, wish: Wish) -> Result<Plan> {
+        let record = self.plan_record(id)?;
+        let Some(live) = self.live_plan(id) else { return Err(not_under_way(&record)) };
+        let mut state = lock(&live.state);
+        if state.run.wish() == Wish::Cancel && wish != Wish::Cancel {
+            let message = format!("plan {id} is being given up");
+            return Err(DaemonError::in_use(message).hint(again(&record)));
+        }
+        if wish == Wish::Run && state.run.wish() == Wish::Pause {
+            self.wake_moves(&state);
+        }
+        let actions = self.advance(&mut state, vec![Heard::of(Event::Wish(wish))])?;
+        drop(state);
+        tracing::info!(plan = id, ?wish, "what is wanted of a plan has changed");
+        self.carry_out(&live, actions);
+        self.plans.bell.ring();
+        self.show_plan(id)
+    }
+}
+
+/// Nothing more can be asked of a plan that is over, or has not begun.
+fn not_under_way(record: &PlanRecord) -> DaemonError {
+    let id = record.id;
+    match record.state {
+        PlanState::Planned => DaemonError::invalid(format!("plan {id} has not begun"))
+            .hint(format!("begin it: `sterna plan apply {id}`")),
+        state => DaemonError::invalid(format!("plan {id} is over: {state}"))
+            .hint(format!("see `sterna plan report {id}`")),
+    }
+}
+
+/// How to move what a plan has not moved.
+fn again(record: &PlanRecord) -> String {
+    let datastore = &record.design.datastore;
+    format!("what is left needs a new one: `sterna plan evacuate {datastore}`")
+}
+
+/// The machine of a plan, as the store has it; and what was asked for last, maybe in vain.
+fn run_of(record: &PlanRecord) -> (Run, Vec<sterna_core::place::waves::Action>) {
+    let tasks = record.moves.iter().map(|one| Task {
+        to: one.course.to,
+        stage: one.course.stage,
+        tries: one.course.tries,
+        not_before: Nanos(0),
+    });
+    let closed = record.closed.iter();
+    let closed = closed.map(|one| one.as_ref().map(|one| one.fault)).collect();
+    let wish = match record.state {
+        PlanState::Paused => Wish::Pause,
+        PlanState::Cancelling | PlanState::Cancelled => Wish::Cancel,
+        PlanState::Planned
+        | PlanState::Running
+        | PlanState::Completed
+        | PlanState::Incomplete => Wish::Run,
+    };
+    Run::restore(setup_of(record), tasks.collect(), closed, wish)
+}
+
+/// What a plan is to do, as its machine sees it.
+fn setup_of(record: &PlanRecord) -> Setup {
+    let design = &record.design;
+    let moves = record.moves.iter().map(|one| {
+        let it = &one.design;
+        Move {
+            from: it.from,
+            to: it.to,
+            size: it.size,
+            needs: it.needs,
+            group: it.group,
+            time: seconds(it.time_s),
+            rate: it.rate,
+        }
+    });
+    let end = |one: &PlanEnd| End {
+        takes: one.takes,
+        room: one.room,
+        single: one.single,
+        speed: one.speed,
+    };
+    let groups = design.groups.iter();
+    let groups = groups
+        .map(|(after, together)| Group { after: after.clone(), together: *together });
+    Setup {
+        moves: moves.collect(),
+        ends: design.ends.iter().map(end).collect(),
+        groups: groups.collect(),
+        at_once: design.at_once.map(|most| usize::try_from(most).unwrap_or(usize::MAX)),
+    }
+}
+
+/// So many seconds.
+fn seconds(count: f64) -> Nanos {
+    Nanos((count.max(0.0) * 1e9) as u64)
+}

@@ -1,0 +1,201 @@
+//! What there is when a plan is made, as `core` is told of it.
+//!
+//! What others bring to a datastore counts as being there: migrations under way, and
+//! plans that are not over.
+
+use std::collections::{HashMap, HashSet};
+
+use sterna_api::{PlanEvacuation, Provision};
+use sterna_core::measure::LqFit;
+use sterna_core::place::waves::{Datastore, Disk, Inventory, Pinned, Takes};
+use sterna_core::predict::Work;
+use sterna_engine::DiskId;
+
+use super::tiles::Grouped;
+use crate::daemon::{Daemon, lock};
+use crate::error::{DaemonError, Result};
+use crate::figures::RECENT;
+use crate::shelf::Shelf;
+use crate::store::{DiskRecord, MigrationRecord};
+
+/// What `core` is told, and what its numbers stand for.
+pub(super) struct Scene {
+    pub(super) inventory: Inventory,
+    pub(super) names: Vec<String>,
+    /// Those on the datastore that is left.
+    pub(super) disks: Vec<DiskRecord>,
+    /// What each has to copy.
+    pub(super) bytes: Vec<u64>,
+    /// What each asks for.
+    pub(super) work: Vec<Work>,
+    /// Why each stays, of those that are pinned.
+    pub(super) pinned: HashMap<usize, String>,
+}
+
+/// What is under way already.
+struct Busy {
+    migrations: Vec<MigrationRecord>,
+    /// By datastore: what plans that are not over will still bring.
+    planned: HashMap<String, u64>,
+    /// By disk: the plan that has still to move it.
+    plans: HashMap<DiskId, u64>,
+}
+
+impl Daemon {
+    /// Everything that a plan to leave a datastore is made from.
+    pub(super) fn scene_of_plan(
+        &self,
+        asked: &PlanEvacuation,
+        grouped: &Grouped,
+    ) -> Result<Scene> {
+        let busy = self.busy()?;
+        let all = self.store.disks()?;
+        let (mut names, mut datastores) = (Vec::new(), Vec::new());
+        for (shelf, found) in self.look_at_shelves() {
+            let name = shelf.name();
+            let space = found.ok();
+            let brought = busy.brought_to(name);
+            let free = space.map_or(0, |space| space.free.min(space.capacity));
+            let on_it = all.iter().filter(|disk| disk.datastore == name);
+            datastores.push(Datastore {
+                capacity: space.map_or(0, |space| space.capacity),
+                free: free.saturating_sub(brought),
+                takes: match space {
+                    Some(_) => takes(&shelf, asked, &all, &busy),
+                    None => Takes::Nothing,
+                },
+                outstanding: on_it.map(|disk| self.work_of(disk).outstanding).sum(),
+                device: self.samples.device(name).unwrap_or(LqFit::TooFew { points: 0 }),
+            });
+            names.push(name.to_owned());
+        }
+        let from = names.iter().position(|name| *name == asked.datastore);
+        let unknown = || DaemonError::not_found("datastore", &asked.datastore);
+        let from = from.ok_or_else(unknown)?;
+        let mut scene = Scene {
+            inventory: Inventory {
+                datastores,
+                disks: Vec::new(),
+                groups: grouped.groups.clone(),
+            },
+            names,
+            disks: Vec::new(),
+            bytes: Vec::new(),
+            work: Vec::new(),
+            pinned: HashMap::new(),
+        };
+        let mut leaving = all;
+        leaving.retain(|disk| disk.datastore == asked.datastore);
+        for disk in leaving {
+            self.enter(&mut scene, disk, from, grouped, &busy)?;
+        }
+        Ok(scene)
+    }
+
+    /// Adds a disk that is to leave.
+    fn enter(
+        &self,
+        scene: &mut Scene,
+        disk: DiskRecord,
+        from: usize,
+        grouped: &Grouped,
+        busy: &Busy,
+    ) -> Result<()> {
+        let at = scene.disks.len();
+        // Where nobody answers it is not asked what an image takes.
+        let answers = scene.inventory.datastores[from].capacity > 0;
+        let bytes = if answers { self.to_copy(&disk) } else { disk.size };
+        let work = self.work_of(&disk);
+        let pinned = self.pinned(&disk, busy)?;
+        if let Some((_, why)) = &pinned {
+            scene.pinned.insert(at, why.clone());
+        }
+        scene.inventory.disks.push(Disk {
+            from,
+            size: disk.size,
+            needs: if disk.provision == Provision::Thin { bytes } else { disk.size },
+            outstanding: work.outstanding,
+            group: grouped.group_of(&disk.name),
+            pinned: pinned.map(|(pinned, _)| pinned),
+        });
+        scene.bytes.push(bytes);
+        scene.work.push(work);
+        scene.disks.push(disk);
+        Ok(())
+    }
+
+    fn work_of(&self, disk: &DiskRecord) -> Work {
+        Work::of(&self.samples.of_disk(disk.id, RECENT))
+    }
+
+    /// Why a disk stays where it is, if it does.
+    fn pinned(&self, disk: &DiskRecord, busy: &Busy) -> Result<Option<(Pinned, String)>> {
+        let moves = busy.migrations.iter().find(|one| one.disk == disk.id);
+        let moves = match moves.map(|one| one.id) {
+            Some(id) => Some(id),
+            None => self.vm_move_of(disk.id)?.map(|one| one.id),
+        };
+        Ok(if let Some(id) = moves {
+            Some((Pinned::Moves, format!("it moves already, by migration {id}")))
+        } else if let Some(plan) = busy.plans.get(&disk.id) {
+            Some((Pinned::Planned, format!("plan {plan} moves it already")))
+        } else {
+            let problem = self.problem_of(disk.id);
+            problem.map(|why| (Pinned::NotServed, format!("it is not served: {why}")))
+        })
+    }
+
+    fn busy(&self) -> Result<Busy> {
+        let mut migrations = self.migration_records()?;
+        migrations.retain(|one| !one.step.ended());
+        let mut busy =
+            Busy { migrations, planned: HashMap::new(), plans: HashMap::new() };
+        let mut theirs = HashSet::new();
+        for live in self.live_plans() {
+            let state = lock(&live.state);
+            for (one, task) in state.record.moves.iter().zip(state.run.tasks()) {
+                if task.stage.ended() {
+                    continue;
+                }
+                busy.plans.insert(one.disk, live.id);
+                theirs.extend(one.course.migration);
+                let to = state.record.design.ends[task.to].name.clone();
+                *busy.planned.entry(to).or_default() += one.design.needs;
+            }
+        }
+        // Those of plans are counted with them.
+        for one in busy.migrations.iter().filter(|one| !theirs.contains(&one.id)) {
+            *busy.planned.entry(one.to.datastore.clone()).or_default() += one.size;
+        }
+        Ok(busy)
+    }
+}
+
+impl Busy {
+    /// Bytes that will come to a datastore.
+    fn brought_to(&self, datastore: &str) -> u64 {
+        self.planned.get(datastore).copied().unwrap_or_default()
+    }
+}
+
+/// Whether a datastore that answers takes disks of a plan.
+fn takes(
+    shelf: &Shelf,
+    asked: &PlanEvacuation,
+    disks: &[DiskRecord],
+    busy: &Busy,
+) -> Takes {
+    let name = shelf.name();
+    let named = asked.to.iter().any(|to| to == name);
+    let open = named || (asked.to.is_empty() && shelf.is_shared());
+    if !open || name == asked.datastore || shelf.is_in_maintenance() {
+        return Takes::Nothing;
+    }
+    if shelf.is_shared() {
+        return Takes::Any;
+    }
+    let has_one = disks.iter().any(|disk| disk.datastore == name)
+        || busy.migrations.iter().any(|one| one.is_on(name))
+        || busy.planned.contains_key(name);
+    if has_one { Takes::Nothing } else { Takes::One }
+}

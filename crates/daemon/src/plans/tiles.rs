@@ -1,0 +1,147 @@
+//! Tiles: which disks move together, and which of them go first.
+//!
+//! Each tile is a group of the plan's machine. Disks in none are the last group, if there
+//! are tiles at all.
+
+use std::collections::HashMap;
+
+use sterna_api::{NAME_RULE, Tile, is_name};
+use sterna_core::place::waves::{Group, depths};
+
+use crate::error::{DaemonError, Result};
+
+/// The groups of a plan, and which of them each disk is in.
+#[derive(Debug, Default)]
+pub(super) struct Grouped {
+    pub(super) groups: Vec<Group>,
+    of: HashMap<String, usize>,
+}
+
+impl Grouped {
+    /// What these tiles come to; all of their disks must be on the datastore that is
+    /// left.
+    pub(super) fn of(tiles: &[Tile], is_there: impl Fn(&str) -> bool) -> Result<Grouped> {
+        let mut grouped = Grouped::default();
+        for (at, tile) in tiles.iter().enumerate() {
+            check_tile(tile, &tiles[..at])?;
+            for disk in &tile.disks {
+                if !is_there(disk) {
+                    let name = &tile.name;
+                    let message = format!(
+                        "disk {disk} of tile {name} is not on the datastore that is to \
+                         be left"
+                    );
+                    let hint = "leave it out: see `sterna disk list`";
+                    return Err(DaemonError::invalid(message).hint(hint));
+                }
+                if let Some(other) = grouped.of.insert(disk.clone(), at) {
+                    let (one, two) = (&tiles[other].name, &tile.name);
+                    let message = format!("disk {disk} is in tile {one} and in {two}");
+                    let hint = "a disk moves once: leave it in one of them";
+                    return Err(DaemonError::invalid(message).hint(hint));
+                }
+            }
+            let after = before(tile, at, tiles)?;
+            grouped.groups.push(Group { after, together: tile.together });
+        }
+        if depths(&grouped.groups).is_none() {
+            let message = "there are tiles that wait for each other in a circle";
+            let hint = "let one of them begin without waiting: `after = []`";
+            return Err(DaemonError::invalid(message).hint(hint));
+        }
+        if !tiles.is_empty() {
+            let after = (0..tiles.len()).collect();
+            grouped.groups.push(Group { after, together: false });
+        }
+        Ok(grouped)
+    }
+
+    /// The group of a disk.
+    pub(super) fn group_of(&self, disk: &str) -> Option<usize> {
+        let rest = self.groups.len().checked_sub(1);
+        self.of.get(disk).copied().or(rest)
+    }
+}
+
+fn check_tile(tile: &Tile, before: &[Tile]) -> Result<()> {
+    let name = &tile.name;
+    if !is_name(name) {
+        let message = format!("`{name}` cannot be the name of a tile");
+        return Err(DaemonError::invalid(message).hint(NAME_RULE));
+    }
+    if before.iter().any(|other| other.name == *name) {
+        let message = format!("there are two tiles {name}");
+        return Err(DaemonError::invalid(message).hint("give one another name"));
+    }
+    if tile.disks.is_empty() {
+        let message = format!("tile {name} has no disks");
+        return Err(DaemonError::invalid(message).hint("name some, or leave it out"));
+    }
+    Ok(())
+}
+
+/// The tiles that go before one.
+fn before(tile: &Tile, at: usize, tiles: &[Tile]) -> Result<Vec<usize>> {
+    let Some(after) = &tile.after else {
+        return Ok(at.checked_sub(1).into_iter().collect());
+    };
+    let find = |name: &String| {
+        let found = tiles.iter().position(|other| other.name == *name);
+        found.ok_or_else(|| {
+            let message = format!("tile {} goes after {name}, which is none", tile.name);
+            DaemonError::invalid(message).hint("name a tile of the same file")
+        })
+    };
+    after.iter().map(find).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tile(name: &str, disks: &[&str], after: Option<&[&str]>) -> Tile {
+        let all = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Tile {
+            name: name.into(),
+            disks: all(disks),
+            after: after.map(all),
+            together: false,
+        }
+    }
+
+    fn grouped(tiles: &[Tile]) -> Result<Grouped> {
+        Grouped::of(tiles, |disk| disk != "elsewhere")
+    }
+
+    #[test]
+    fn tiles_go_in_their_order_unless_they_say_otherwise_and_the_rest_goes_last() {
+        let tiles = [
+            tile("db", &["a", "b"], None),
+            tile("web", &["c"], None),
+            tile("mail", &["d"], Some(&[])),
+        ];
+        let grouped = grouped(&tiles).unwrap();
+        let after: Vec<&[usize]> =
+            grouped.groups.iter().map(|group| group.after.as_slice()).collect();
+        assert_eq!(after, [&[] as &[usize], &[0], &[], &[0, 1, 2]]);
+        let groups = ["a", "c", "d", "other"].map(|disk| grouped.group_of(disk));
+        assert_eq!(groups, [Some(0), Some(1), Some(2), Some(3)]);
+        assert_eq!(Grouped::default().group_of("a"), None);
+    }
+
+    #[test]
+    fn tiles_that_make_no_sense_are_refused_with_a_reason() {
+        for (tiles, wrong) in [
+            (vec![tile("db", &["elsewhere"], None)], "is not on the datastore"),
+            (vec![tile("db", &["a", "a"], None)], "is in tile db and in db"),
+            (vec![tile("db", &["a"], None), tile("db", &["b"], None)], "two tiles db"),
+            (vec![tile("db", &[], None)], "has no disks"),
+            (vec![tile("a b", &["a"], None)], "cannot be the name"),
+            (vec![tile("db", &["a"], Some(&["web"]))], "after web, which is none"),
+            (vec![tile("db", &["a"], Some(&["db"]))], "in a circle"),
+        ] {
+            let error = grouped(&tiles).unwrap_err().to_string();
+            assert!(error.contains(wrong), "{error}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! A plan as the API shows it.
+
+use sterna_api::{
+    Deadline, DeadlineState, Plan, PlanState, PlannedDatastore, PlannedMove,
+    PlannedMoveState, Warning,
+};
+use sterna_core::Nanos;
+use sterna_core::place::waves::{Run, Stage, rehearse};
+use sterna_core::schedule::Schedule;
+
+use super::seconds;
+use crate::clock;
+use crate::daemon::{Daemon, lock};
+use crate::local::Local;
+use crate::store::{PlanEnd, PlanMove, PlanRecord};
+
+/// Moves are taken to be no more than so many times slower than predicted, or faster,
+/// whatever the first ones were.
+const PACE_MOST: f64 = 5.0;
+
+impl Daemon {
+    /// A plan, with how far its moves are.
+    pub(super) fn view_plan(&self, record: PlanRecord, run: &Run) -> Plan {
+        let done: Vec<Option<f64>> =
+            record.moves.iter().map(|one| self.done_of(one)).collect();
+        let left = when_over(&record, run, &done);
+        let ends = match (record.ended, left) {
+            (Some(ended), _) => Some(ended),
+            (None, Some(left)) => Some(after(&record, left)),
+            (None, None) => None,
+        };
+        let deadline = record.design.by.map(|by| deadline(&record, by, ends));
+        let moves = record.moves.iter().zip(&done);
+        let moves = moves.map(|(one, done)| view_move(&record, one, *done)).collect();
+        let datastores = view_datastores(&record);
+        let design = record.design;
+        Plan {
+            id: record.id,
+            state: record.state,
+            datastore: design.datastore,
+            space: design.space,
+            guard: design.guard,
+            rate: design.rate,
+            verify: design.verify,
+            at_once: design.at_once,
+            tiles: design.tiles,
+            created: record.created,
+            started: record.started,
+            ended: record.ended,
+            estimate: design.estimate,
+            ends,
+            deadline,
+            datastores,
+            moves,
+            refused: design.refused,
+        }
+    }
+
+    /// What somebody should look at of plans under way.
+    pub(crate) fn plan_warnings(&self) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        for live in self.live_plans() {
+            let state = lock(&live.state);
+            let failed = state.run.tasks().iter();
+            let failed = failed.filter(|it| matches!(it.stage, Stage::Failed(_))).count();
+            let (id, record) = (live.id, &state.record);
+            let closed = record.closed.iter().zip(&record.design.ends);
+            let closed = closed.filter_map(|(closed, end)| {
+                let why = &closed.as_ref()?.why;
+                Some(format!("it leaves datastore {} alone: {why}", end.name))
+            });
+            let failed =
+                (failed > 0).then(|| format!("{failed} of its moves have failed"));
+            warnings.extend(closed.chain(failed).map(|message| Warning {
+                about: format!("plan {id}"),
+                message,
+                hint: format!("see `sterna plan report {id}`"),
+            }));
+        }
+        warnings
+    }
+
+    /// The part of a move that is done, while it is under way.
+    fn done_of(&self, one: &PlanMove) -> Option<f64> {
+        if !one.course.stage.is_under_way() {
+            return None;
+        }
+        let progress = self.show_migration(one.course.migration?).ok()?.progress?;
+        Some(progress.synced as f64 / progress.total.max(1) as f64)
+    }
+}
+
+/// The moment so many seconds from now in which the plan may copy.
+fn after(record: &PlanRecord, left: f64) -> u64 {
+    let seconds = left.max(0.0).ceil() as u64;
+    let window = record.design.guard.window.as_ref();
+    match window.and_then(|window| window.parse::<Schedule>().ok()) {
+        Some(schedule) => Local::now().open_for(&schedule, seconds),
+        None => clock::now().saturating_add(seconds),
+    }
+}
+
+/// Whether a plan ends in time.
+fn deadline(record: &PlanRecord, by: u64, ends: Option<u64>) -> Deadline {
+    let now = clock::now();
+    let estimate = &record.design.estimate;
+    let likely = estimate.likely_s.unwrap_or_default().max(1e-3);
+    // What is left is as uncertain as the whole.
+    let is_in_time = |other: Option<f64>| {
+        let left = ends.unwrap_or(now).saturating_sub(now) as f64;
+        let times = other.unwrap_or(likely) / likely;
+        now.saturating_add((left * times).ceil() as u64) <= by
+    };
+    let state = match (record.ended, ends) {
+        (Some(ended), _) if ended <= by && record.state == PlanState::Completed => {
+            DeadlineState::Met
+        }
+        (Some(_), _) => DeadlineState::Missed,
+        (None, None) => DeadlineState::Unknown,
+        (None, Some(_)) if is_in_time(estimate.most_s) => DeadlineState::Met,
+        (None, Some(_)) if is_in_time(estimate.likely_s) => DeadlineState::Likely,
+        (None, Some(_)) if is_in_time(estimate.least_s) => DeadlineState::Unlikely,
+        (None, Some(_)) => DeadlineState::Missed,
+    };
+    Deadline { by, state }
+}
+
+/// In how many seconds a plan will be over, by what is known now.
+fn when_over(record: &PlanRecord, run: &Run, done: &[Option<f64>]) -> Option<f64> {
+    if record.ended.is_some() || record.design.estimate.likely_s.is_none() {
+        return None;
+    }
+    let moves = record.moves.iter().zip(done);
+    let left: Vec<Option<Nanos>> = moves
+        .map(|(one, done)| done.map(|done| seconds(one.design.time_s * (1.0 - done))))
+        .collect();
+    Some(rehearse(run, &left).ends.as_secs_f64() * pace(record))
+}
+
+/// How many times longer moves took than they were planned to, so far.
+fn pace(record: &PlanRecord) -> f64 {
+    let moved = record.moves.iter().filter_map(|one| {
+        let planned = one.design.ends_s - one.design.begins_s;
+        Some((one.course.took_s?, planned))
+    });
+    let (took, planned) =
+        moved.fold((0.0, 0.0), |(took, planned), one| (took + one.0, planned + one.1));
+    if took > 0.0 && planned > 0.0 {
+        (took / planned).clamp(1.0 / PACE_MOST, PACE_MOST)
+    } else {
+        1.0
+    }
+}
+
+fn view_move(record: &PlanRecord, one: &PlanMove, done: Option<f64>) -> PlannedMove {
+    let (design, it, course) = (&record.design, &one.design, &one.course);
+    let name = |end: usize| design.ends[end].name.clone();
+    let tile = it.group.and_then(|group| design.tiles.get(group));
+    PlannedMove {
+        disk: it.name.clone(),
+        from: name(it.from),
+        to: name(course.to),
+        why: it.why.clone(),
+        tile: tile.map(|tile| tile.name.clone()),
+        wave: it.wave,
+        bytes: it.bytes,
+        predicted: it.predicted,
+        begins_s: it.begins_s,
+        ends_s: it.ends_s,
+        state: match course.stage {
+            Stage::Waiting => PlannedMoveState::Waiting,
+            Stage::Starting => PlannedMoveState::Starting,
+            Stage::Running => PlannedMoveState::Moving,
+            Stage::Leaving(_) => PlannedMoveState::Leaving,
+            Stage::Moved => PlannedMoveState::Moved,
+            Stage::Failed(_) => PlannedMoveState::Failed,
+            Stage::Skipped(_) => PlannedMoveState::Skipped,
+            Stage::GivenUp => PlannedMoveState::Cancelled,
+        },
+        migration: course.migration,
+        attempts: course.attempts,
+        done,
+        began: course.began,
+        ended: course.ended,
+        took_s: course.took_s,
+        problem: course.problem.clone(),
+    }
+}
+
+fn view_datastores(record: &PlanRecord) -> Vec<PlannedDatastore> {
+    let design = &record.design;
+    let view = |(at, end): (usize, &PlanEnd)| {
+        let there = || {
+            let moves = record.moves.iter();
+            moves.filter(move |one| one.design.from == at || one.course.to == at)
+        };
+        let is_used = end.takes || end.name == design.datastore;
+        is_used.then(|| PlannedDatastore {
+            datastore: end.name.clone(),
+            room: end.takes.then_some(end.room),
+            speed: end.speed,
+            moves: there().count() as u64,
+            bytes: there().map(|one| one.design.bytes).sum(),
+            problem: record.closed[at].as_ref().map(|closed| closed.why.clone()),
+        })
+    };
+    design.ends.iter().enumerate().filter_map(view).collect()
+}

@@ -1,0 +1,67 @@
+//! What a plan decides, in words.
+
+use sterna_core::place::waves::{Because, Fault, Why};
+
+use super::scene::Scene;
+use crate::store::PlanRecord;
+
+/// Why a disk goes to a datastore.
+pub(super) fn why(why: Why) -> String {
+    match why {
+        Why::Quickest(latency) => format!("quickest with it: {latency} a request"),
+        Why::Emptiest(taken) => format!("emptiest: {} taken with it", percent(taken)),
+        Why::Only => "the only one with room".into(),
+        Why::Alone => "it is to hold one disk".into(),
+    }
+}
+
+/// Why a disk stays where it is.
+pub(super) fn because(scene: &Scene, disk: usize, because: Because) -> String {
+    match because {
+        Because::Pinned(_) => scene.pinned.get(&disk).cloned().unwrap_or_default(),
+        Because::NoDestination => "no datastore is left that takes it".into(),
+        Because::Full { to, taken } => {
+            let to = &scene.names[to];
+            format!("{to} would be too full: {} taken", percent(taken))
+        }
+        Because::TooLarge => "it is larger than what would hold it alone".into(),
+        Because::Apart => "no datastore has room for all of its tile".into(),
+    }
+}
+
+/// Why a move goes elsewhere than was planned.
+pub(super) fn left_alone(record: &PlanRecord, end: usize) -> String {
+    let name = &record.design.ends[end].name;
+    match &record.closed[end] {
+        Some(closed) if closed.why.is_empty() => {
+            format!("{name} is left alone: {}", fault(closed.fault))
+        }
+        Some(closed) => format!("{name} is left alone: {}", closed.why),
+        None => format!("not to {name}"),
+    }
+}
+
+/// Why a move goes nowhere.
+pub(super) fn nowhere(record: &PlanRecord, end: usize) -> String {
+    format!("nowhere else is room; {}", left_alone(record, end))
+}
+
+/// Why a move was not begun.
+pub(super) fn skipped(record: &PlanRecord, group: usize) -> String {
+    match record.design.tiles.get(group) {
+        Some(tile) => format!("tile {}, which goes before, has not moved", tile.name),
+        None => "what goes before it has not moved".into(),
+    }
+}
+
+fn fault(fault: Fault) -> &'static str {
+    match fault {
+        Fault::Full => "it is full",
+        Fault::Destination => "it fails",
+        Fault::Passing | Fault::Lasting => "something is wrong",
+    }
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.0}%", part * 100.0)
+}

@@ -1,0 +1,294 @@
+//! The record of a plan: many moves, and how far each is.
+//!
+//! What was planned never changes (`design`). How far it is changes with each step of its
+//! machine (`core::place::waves`), all that a step has changed in one transaction: a
+//! restart finds the machine between two steps.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::{Deserialize, Serialize};
+use sterna_api::{Guard, PlanEstimate, PlanState, Predicted, RefusedDisk, Tile};
+use sterna_core::place::waves::{Fault, Stage};
+use sterna_engine::DiskId;
+
+use super::{Store, StoreError, cannot, from_json, from_sql, parsed, to_json, to_sql};
+
+/// A plan, as the state knows it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PlanRecord {
+    /// Its number; given by the store.
+    pub(crate) id: u64,
+    /// Where it is.
+    pub(crate) state: PlanState,
+    /// What was planned.
+    pub(crate) design: PlanDesign,
+    /// By datastore: why it is left alone, if it is.
+    pub(crate) closed: Vec<Option<Closed>>,
+    /// When it was made (seconds since 1970).
+    pub(crate) created: u64,
+    /// When it was applied.
+    pub(crate) started: Option<u64>,
+    /// When it was over.
+    pub(crate) ended: Option<u64>,
+    /// In the order in which they are looked at.
+    pub(crate) moves: Vec<PlanMove>,
+}
+
+/// What was asked for, and what was there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PlanDesign {
+    /// The datastore that is to be empty.
+    pub(crate) datastore: String,
+    /// The part of a destination's room that may be taken.
+    pub(crate) space: f64,
+    /// What must hold meanwhile, and when copies may run.
+    pub(crate) guard: Guard,
+    /// When all shall have moved (seconds since 1970).
+    pub(crate) by: Option<u64>,
+    /// The limit of each copy.
+    pub(crate) rate: Option<u64>,
+    /// Whether both sides of each are compared.
+    pub(crate) verify: bool,
+    /// No more moves at once.
+    pub(crate) at_once: Option<u64>,
+    /// The tiles.
+    pub(crate) tiles: Vec<Tile>,
+    /// By group: the groups that go before it, and whether it stays together.
+    pub(crate) groups: Vec<(Vec<usize>, bool)>,
+    /// The datastores.
+    pub(crate) ends: Vec<PlanEnd>,
+    /// The disks that stay.
+    pub(crate) refused: Vec<RefusedDisk>,
+    /// What it takes.
+    pub(crate) estimate: PlanEstimate,
+}
+
+/// A datastore, as a plan sees it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PlanEnd {
+    /// Its name.
+    pub(crate) name: String,
+    /// Whether disks may go there.
+    pub(crate) takes: bool,
+    /// What they may fill, in bytes.
+    pub(crate) room: u64,
+    /// Whether it is all one disk's.
+    pub(crate) single: bool,
+    /// What copies from and to it come to together, in bytes per second.
+    pub(crate) speed: Option<f64>,
+}
+
+/// Why a datastore is left alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Closed {
+    /// In which way it fails.
+    #[serde(with = "FaultText")]
+    pub(crate) fault: Fault,
+    /// In words.
+    pub(crate) why: String,
+}
+
+/// A move of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PlanMove {
+    /// The disk.
+    pub(crate) disk: DiskId,
+    /// What was planned.
+    pub(crate) design: MoveDesign,
+    /// How far it is.
+    pub(crate) course: Course,
+}
+
+/// What was planned of a move. Datastores are numbers among the plan's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct MoveDesign {
+    /// The disk's name.
+    pub(crate) name: String,
+    /// The datastore that it leaves.
+    pub(crate) from: usize,
+    /// The one that it was to go to.
+    pub(crate) to: usize,
+    /// Why there.
+    pub(crate) why: String,
+    /// The group that it belongs to.
+    pub(crate) group: Option<usize>,
+    /// The wave.
+    pub(crate) wave: u32,
+    /// The disk's size.
+    pub(crate) size: u64,
+    /// What it may need at the destination.
+    pub(crate) needs: u64,
+    /// What there is to copy.
+    pub(crate) bytes: u64,
+    /// What it takes by itself; absent where nobody could know.
+    pub(crate) predicted: Option<Predicted>,
+    /// What it was taken to take by itself, in seconds.
+    pub(crate) time_s: f64,
+    /// And to copy, in bytes per second.
+    pub(crate) rate: f64,
+    /// When it was to begin, in seconds from the plan's beginning.
+    pub(crate) begins_s: f64,
+    /// When it was to end.
+    pub(crate) ends_s: f64,
+}
+
+/// How far a move is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Course {
+    /// Where it goes now.
+    pub(crate) to: usize,
+    /// Where it is.
+    #[serde(with = "StageText")]
+    pub(crate) stage: Stage,
+    /// How often it has failed for something that may pass.
+    pub(crate) tries: u32,
+    /// How often it was begun.
+    pub(crate) attempts: u32,
+    /// The last migration there was when it was begun last: its own has a higher number.
+    pub(crate) seen: u64,
+    /// Its migration.
+    pub(crate) migration: Option<u64>,
+    /// What went wrong last.
+    pub(crate) problem: Option<String>,
+    /// When it was begun last (seconds since 1970).
+    pub(crate) began: Option<u64>,
+    /// When it was over.
+    pub(crate) ended: Option<u64>,
+    /// What its migration took, in seconds, if the disk has moved.
+    pub(crate) took_s: Option<f64>,
+}
+
+/// A fault as it is kept.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Fault", rename_all = "kebab-case")]
+enum FaultText {
+    Full,
+    Destination,
+    Passing,
+    Lasting,
+}
+
+/// A stage as it is kept.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Stage", rename_all = "kebab-case")]
+enum StageText {
+    Waiting,
+    Starting,
+    Running,
+    Leaving(#[serde(with = "FaultText")] Fault),
+    Moved,
+    Failed(#[serde(with = "FaultText")] Fault),
+    Skipped(usize),
+    GivenUp,
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<PlanRecord> {
+    Ok(PlanRecord {
+        id: from_sql(row.get("id")?),
+        state: from_json(row, "state")?,
+        design: from_json(row, "design")?,
+        closed: from_json(row, "closed")?,
+        created: from_sql(row.get("created")?),
+        started: row.get::<_, Option<i64>>("started")?.map(from_sql),
+        ended: row.get::<_, Option<i64>>("ended")?.map(from_sql),
+        moves: Vec::new(),
+    })
+}
+
+fn read_move(row: &Row<'_>) -> rusqlite::Result<PlanMove> {
+    Ok(PlanMove {
+        disk: parsed(row, "disk")?,
+        design: from_json(row, "design")?,
+        course: from_json(row, "course")?,
+    })
+}
+
+fn moves_of(connection: &Connection, plan: u64) -> rusqlite::Result<Vec<PlanMove>> {
+    let sql = "SELECT * FROM plan_moves WHERE plan = ? ORDER BY place";
+    let mut statement = connection.prepare_cached(sql)?;
+    statement.query_map([to_sql(plan)], read_move)?.collect()
+}
+
+fn insert(connection: &Connection, one: &PlanRecord) -> rusqlite::Result<u64> {
+    let sql = "INSERT INTO plans (state, design, closed, created) VALUES (?, ?, ?, ?)";
+    let (state, design) = (to_json(&one.state), to_json(&one.design));
+    let values = params![state, design, to_json(&one.closed), to_sql(one.created)];
+    connection.execute(sql, values)?;
+    let id = from_sql(connection.last_insert_rowid());
+    let sql = "INSERT INTO plan_moves (plan, place, disk, design, course)
+               VALUES (?, ?, ?, ?, ?)";
+    let mut statement = connection.prepare_cached(sql)?;
+    for (place, it) in one.moves.iter().enumerate() {
+        let place = to_sql(place as u64);
+        let (design, course) = (to_json(&it.design), to_json(&it.course));
+        let disk = it.disk.to_string();
+        statement.execute(params![to_sql(id), place, disk, design, course])?;
+    }
+    Ok(id)
+}
+
+/// Records how far a plan is, and these of its moves.
+fn update(
+    connection: &Connection,
+    one: &PlanRecord,
+    changed: &[(usize, Course)],
+) -> rusqlite::Result<()> {
+    let sql =
+        "UPDATE plans SET state = ?, closed = ?, started = ?, ended = ? WHERE id = ?";
+    let (started, ended) = (one.started.map(to_sql), one.ended.map(to_sql));
+    let (state, closed) = (to_json(&one.state), to_json(&one.closed));
+    connection.execute(sql, params![state, closed, started, ended, to_sql(one.id)])?;
+    let sql = "UPDATE plan_moves SET course = ? WHERE plan = ? AND place = ?";
+    let mut statement = connection.prepare_cached(sql)?;
+    for (place, course) in changed {
+        let place = to_sql(*place as u64);
+        statement.execute(params![to_json(course), to_sql(one.id), place])?;
+    }
+    Ok(())
+}
+
+impl Store {
+    /// All plans, oldest first.
+    pub(crate) fn plans(&self) -> Result<Vec<PlanRecord>, StoreError> {
+        self.run(|connection| {
+            let mut statement =
+                connection.prepare_cached("SELECT * FROM plans ORDER BY id")?;
+            let plans = statement.query_map([], read)?;
+            let plans = plans.map(|plan| {
+                let plan = plan?;
+                Ok(PlanRecord { moves: moves_of(connection, plan.id)?, ..plan })
+            });
+            plans.collect::<rusqlite::Result<_>>()
+        })?
+        .map_err(cannot("list the plans"))
+    }
+
+    /// The plan of that number.
+    pub(crate) fn plan(&self, id: u64) -> Result<Option<PlanRecord>, StoreError> {
+        self.run(move |connection| {
+            let sql = "SELECT * FROM plans WHERE id = ?";
+            let plan = connection.prepare_cached(sql)?.query_row([to_sql(id)], read);
+            let Some(plan) = plan.optional()? else { return Ok(None) };
+            Ok(Some(PlanRecord { moves: moves_of(connection, id)?, ..plan }))
+        })?
+        .map_err(cannot("look up a plan"))
+    }
+
+    /// Adds a plan and gives it its number.
+    pub(crate) fn add_plan(&self, one: PlanRecord) -> Result<u64, StoreError> {
+        self.transact(move |transaction| {
+            insert(transaction, &one).map_err(cannot("add a plan"))
+        })
+    }
+
+    /// Records how far a plan is: it as a whole, and these of its moves.
+    pub(crate) fn set_plan(
+        &self,
+        one: &PlanRecord,
+        changed: Vec<(usize, Course)>,
+    ) -> Result<(), StoreError> {
+        let one = PlanRecord { moves: Vec::new(), ..one.clone() };
+        self.transact(move |transaction| {
+            update(transaction, &one, &changed).map_err(cannot("change a plan"))
+        })
+    }
+}

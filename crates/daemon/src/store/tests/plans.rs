@@ -1,0 +1,91 @@
+//! Plans, and how far they are.
+
+use sterna_api::{PlanEstimate, PlanState};
+use sterna_core::place::waves::{Fault, Stage};
+
+use super::*;
+
+fn plan() -> PlanRecord {
+    let end = |name: &str, speed| PlanEnd {
+        name: name.into(),
+        takes: true,
+        room: 1 << 40,
+        single: false,
+        speed,
+    };
+    let planned = |disk: &DiskRecord, stage| PlanMove {
+        disk: disk.id,
+        design: MoveDesign {
+            name: disk.name.clone(),
+            from: 0,
+            to: 1,
+            why: "it has room".into(),
+            group: None,
+            wave: 1,
+            size: disk.size,
+            needs: disk.size,
+            bytes: 77,
+            predicted: None,
+            time_s: 3.5,
+            rate: 22.0,
+            begins_s: 0.0,
+            ends_s: 3.5,
+        },
+        course: Course { to: 1, stage, ..Course::default() },
+    };
+    PlanRecord {
+        id: 0,
+        state: PlanState::Planned,
+        design: PlanDesign {
+            datastore: "here".into(),
+            space: 0.8,
+            guard: sterna_api::Guard { keep: Some(0.97), ..Default::default() },
+            by: Some(99),
+            rate: None,
+            verify: true,
+            at_once: Some(4),
+            tiles: Vec::new(),
+            groups: vec![(vec![], true), (vec![0], false)],
+            ends: vec![end("here", Some(1e8)), end("there", None)],
+            refused: Vec::new(),
+            estimate: PlanEstimate { bytes: 154, ..PlanEstimate::default() },
+        },
+        closed: vec![None, None],
+        created: 8,
+        started: None,
+        ended: None,
+        moves: vec![
+            planned(&disk("a", "here"), Stage::Waiting),
+            planned(&disk("b", "here"), Stage::Leaving(Fault::Full)),
+        ],
+    }
+}
+
+#[test]
+fn a_plan_is_kept_with_all_of_its_moves() {
+    let (dir, store) = fresh();
+    let made = plan();
+    let id = store.add_plan(made.clone()).unwrap();
+    drop(store);
+    let kept = open(&dir).plans().unwrap();
+    assert_eq!(kept, [PlanRecord { id, ..made }]);
+}
+
+#[test]
+fn what_a_step_changes_is_recorded_and_the_rest_stays() {
+    let (_dir, store) = fresh();
+    let id = store.add_plan(plan()).unwrap();
+    let mut now = PlanRecord { id, ..plan() };
+    now.state = PlanState::Running;
+    now.started = Some(9);
+    let (fault, why) = (Fault::Destination, "it is gone".to_owned());
+    now.closed[1] = Some(Closed { fault, why });
+    now.moves[1].course = Course {
+        stage: Stage::Failed(Fault::Destination),
+        migration: Some(3),
+        took_s: Some(1.5),
+        ..now.moves[1].course.clone()
+    };
+    store.set_plan(&now, vec![(1, now.moves[1].course.clone())]).unwrap();
+    assert_eq!(store.plans().unwrap(), [now]);
+}

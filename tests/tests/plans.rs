@@ -1,0 +1,351 @@
+//! Plans: many disks leave a datastore, over kills, destinations that fail, and people
+//! who change their mind; and what is reported of it is what has happened.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use serde_json::Value;
+use sterna_tests::images::write_image;
+use sterna_tests::plans::in_state;
+use sterna_tests::wait::seconds;
+use sterna_tests::{MIB, Stage, until};
+
+/// The size of most disks.
+const SIZE: u64 = 8 * MIB;
+
+/// Disks on `here`, and what is in each.
+fn disks(stage: &Stage, names: &[String]) -> BTreeMap<String, Vec<u8>> {
+    let fill = |name: &String| {
+        let file = stage.here.join(format!("{name}.raw"));
+        write_image(&file, SIZE, SIZE);
+        // No two are the same.
+        let image = std::fs::File::options().write(true).open(&file);
+        image.and_then(|image| image.write_all_at(name.as_bytes(), 0)).expect("write");
+        let import = format!("disk import {name} --on here {}", file.display());
+        stage.daemon.sterna(&import).ok();
+        (name.clone(), bytes(&file))
+    };
+    names.iter().map(fill).collect()
+}
+
+fn numbered(count: usize) -> Vec<String> {
+    (0..count).map(|at| format!("d{at:02}")).collect()
+}
+
+fn bytes(image: &Path) -> Vec<u8> {
+    let mut bytes = std::fs::read(image).expect("read an image");
+    bytes.truncate(SIZE as usize);
+    bytes
+}
+
+/// Each disk is where the plan says that it is, and has in it what it had.
+#[track_caller]
+fn is_truthful(stage: &Stage, plan: &Value, were: &BTreeMap<String, Vec<u8>>) {
+    for one in plan["moves"].as_array().expect("moves") {
+        let name = one["disk"].as_str().expect("a name");
+        let at = stage.daemon.disk(name)["datastore"].clone();
+        let moved = one["state"] == "moved";
+        let said = if moved { &one["to"] } else { &one["from"] };
+        assert_eq!(&at, said, "{one:#}");
+        assert!(moved || !one["problem"].is_null(), "it should say why: {one:#}");
+        let is_as_it_was = bytes(&stage.daemon.image(name)) == were[name];
+        assert!(is_as_it_was, "{name} has changed: {one:#}");
+    }
+}
+
+/// A stage with another datastore, `slow`, which takes so many MB/s.
+fn slow_stage(mbps: u64) -> Stage {
+    let stage = Stage::new();
+    let slow = stage.scratch.dir("slow");
+    stage.datastore("slow", format!("{} --shape mbps={mbps}", slow.display()));
+    stage
+}
+
+#[test]
+fn a_datastore_is_emptied_though_the_daemon_is_killed() {
+    let mut stage = slow_stage(40);
+    let were = disks(&stage, &numbered(10));
+    let (id, plan) =
+        stage.daemon.plan_evacuation("here --to there --to slow --space 100%");
+    assert_eq!(plan["state"], "planned", "{plan:#}");
+    assert_eq!(in_state(&plan, "waiting").len(), 10, "{plan:#}");
+    assert_eq!(plan["refused"], Value::from(vec![0; 0]), "{plan:#}");
+    // Nothing was ever copied, so nobody knows how long it takes.
+    assert_eq!((&plan["estimate"]["unknown"], &plan["ends"]), (&10.into(), &Value::Null));
+    assert_eq!(stage.daemon.json("migration list"), Value::from(vec![0; 0]));
+    stage.daemon.sterna(&format!("plan apply {id}")).ok();
+    stage.daemon.wait_for_plan(id, "some have moved", seconds(60), |plan| {
+        in_state(plan, "moved").len() >= 3
+    });
+    stage.daemon.kill();
+    stage.daemon.restart();
+    let plan = stage
+        .daemon
+        .wait_for_plan(id, "its end", seconds(60), |plan| plan["state"] == "completed");
+    is_truthful(&stage, &plan, &were);
+    assert_eq!(in_state(&plan, "moved").len(), 10, "{plan:#}");
+    let daemon = &stage.daemon;
+    assert_eq!(daemon.json("datastore show here")["disks"], 0);
+    let report = daemon.sterna(&format!("plan report {id}")).ok().stdout;
+    assert!(report.contains("10 of 10 disks"), "{report}");
+    daemon.sterna(&format!("plan apply {id}")).fails_with(&["begins only once"]);
+    daemon.sterna(&format!("plan cancel {id}")).fails_with(&["is over: completed"]);
+    daemon.sterna("plan evacuate here").fails_with(&["holds no disks", "maintenance"]);
+}
+
+#[test]
+fn what_was_learned_says_how_long_a_plan_takes_and_whether_that_is_in_time() {
+    let stage = slow_stage(20);
+    let daemon = &stage.daemon;
+    disks(&stage, &numbered(4));
+    daemon.sterna("migrate d00 --to slow").ok();
+    daemon.sterna("migrate d00 --to here").ok();
+    let ask = "here --to slow --space 100%";
+    let told = daemon.json(&format!("plan evacuate {ask} --by 8h --virtual"));
+    assert_eq!((&told["id"], &told["deadline"]["state"]), (&0.into(), &"met".into()));
+    assert_eq!(daemon.json("plan list"), Value::from(vec![0; 0]), "it is not kept");
+    let estimate = &told["estimate"];
+    let number = |key: &str| estimate[key].as_f64().expect("a number");
+    assert!(number("least_s") < number("likely_s"), "{told:#}");
+    assert!(number("likely_s") < number("most_s"), "{told:#}");
+    assert!(number("bound_s") <= number("likely_s") * 1.001, "{told:#}");
+    // 32 MiB at 20 MB/s.
+    assert!((1.0..6.0).contains(&number("likely_s")), "{told:#}");
+    let late = daemon.json(&format!("plan evacuate {ask} --by 1s"));
+    assert_eq!(late["deadline"]["state"], "missed", "{late:#}");
+    let words = daemon.sterna(&format!("plan evacuate {ask} --virtual")).ok().stdout;
+    assert!(words.contains("In virtual time it ends after"), "{words}");
+    assert!(words.lines().all(|line| line.chars().count() <= 80), "{words}");
+    let (id, _) = daemon.plan_evacuation(&format!("{ask} --keep 90%"));
+    daemon.sterna(&format!("plan apply {id}")).ok();
+    let plan = daemon
+        .wait_for_plan(id, "its end", seconds(60), |plan| plan["state"] == "completed");
+    let took = plan["moves"][0]["took_s"].as_f64().expect("a time");
+    assert!(took > 0.0, "{plan:#}");
+    let migration = plan["moves"][0]["migration"].as_u64().expect("a migration");
+    assert_eq!(daemon.migration(migration)["guard"]["asked"]["keep"], 0.9);
+    let report = daemon.sterna(&format!("plan report {id}")).ok().stdout;
+    assert!(report.contains('%') && report.contains("4 of 4 disks"), "{report}");
+}
+
+#[test]
+fn a_plan_stands_still_goes_on_and_is_given_up_as_people_want() {
+    let mut stage = slow_stage(1);
+    let were = disks(&stage, &numbered(5));
+    let (id, _) = stage.daemon.plan_evacuation("here --to slow --space 100%");
+    stage.daemon.sterna(&format!("plan pause {id}")).fails_with(&["has not begun"]);
+    stage.daemon.sterna(&format!("plan apply {id}")).ok();
+    let moving = |plan: &Value| in_state(plan, "moving").len() == 2;
+    let plan = stage.daemon.wait_for_plan(id, "two move", seconds(20), moving);
+    let ids: Vec<u64> = in_state(&plan, "moving")
+        .iter()
+        .map(|one| one["migration"].as_u64().expect("a migration"))
+        .collect();
+    let (other, _) = stage.daemon.plan_evacuation("here --to there --space 100%");
+    stage.daemon.sterna(&format!("plan apply {other}")).fails_with(&["moves nothing"]);
+    stage.daemon.sterna("datastore remove slow").fails_with(&["used by"]);
+    stage.daemon.sterna(&format!("plan pause {id}")).ok();
+    stage.daemon.kill();
+    stage.daemon.restart();
+    assert_eq!(stage.daemon.plan(id)["state"], "paused");
+    for one in &ids {
+        stage.daemon.wait_for(*one, "paused", seconds(20));
+    }
+    stage.daemon.sterna(&format!("plan resume {id}")).ok();
+    for one in &ids {
+        stage.daemon.wait_for(*one, "copying", seconds(20));
+    }
+    stage.daemon.sterna(&format!("plan cancel {id}")).ok();
+    // It is being given up, or over by now.
+    let resumed = stage.daemon.sterna(&format!("plan resume {id}"));
+    resumed.fails_with(&[&format!("plan {id} is")]);
+    let plan = stage
+        .daemon
+        .wait_for_plan(id, "its end", seconds(20), |plan| plan["state"] == "cancelled");
+    assert_eq!(in_state(&plan, "cancelled").len(), 5, "{plan:#}");
+    for name in were.keys() {
+        assert_eq!(stage.daemon.disk(name)["datastore"], "here");
+    }
+}
+
+#[test]
+fn a_datastore_in_maintenance_takes_nothing_new() {
+    let mut stage = Stage::new();
+    disks(&stage, &numbered(1));
+    let words = stage.daemon.sterna("datastore maintenance there").ok().stdout;
+    assert!(words.contains("nothing new goes there"), "{words}");
+    let words = stage.daemon.sterna("datastore maintenance here").ok().stdout;
+    assert!(words.contains("sterna plan evacuate here"), "{words}");
+    stage.daemon.kill();
+    stage.daemon.restart();
+    let daemon = &stage.daemon;
+    assert_eq!(daemon.json("datastore show there")["maintenance"], true);
+    let list = daemon.sterna("datastore list").ok().stdout;
+    assert!(list.contains("maintenance"), "{list}");
+    let refused = &["there is in maintenance", "--off"];
+    daemon.sterna("disk create new --size 1M --on there").fails_with(refused);
+    daemon.sterna("migrate d00 --to there").fails_with(refused);
+    daemon.sterna("plan evacuate here --to there").fails_with(refused);
+    daemon.sterna("plan evacuate here").fails_with(&["no datastore takes the disks"]);
+    daemon.sterna("datastore maintenance there --off").ok();
+    daemon.sterna("migrate d00 --to there").ok();
+    daemon.sterna("datastore maintenance nosuch").fails_with(&["no datastore nosuch"]);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_a_reason() {
+    let stage = Stage::new();
+    let daemon = &stage.daemon;
+    disks(&stage, &numbered(1));
+    daemon.sterna("plan evacuate nosuch").fails_with(&["no datastore nosuch"]);
+    daemon.sterna("plan evacuate here --to nosuch").fails_with(&["no datastore nosuch"]);
+    daemon.sterna("plan evacuate here --to here").fails_with(&["that is to be left"]);
+    daemon.sterna("plan evacuate here --by soon").fails_with(&["`soon` is no time"]);
+    for action in ["show", "apply", "pause", "resume", "cancel", "report"] {
+        let nosuch = &["there is no plan 7", "sterna plan list"];
+        daemon.sterna(&format!("plan {action} 7")).fails_with(nosuch);
+        daemon.sterna(&format!("plan {action} here")).is_usage_error();
+    }
+    let empty = daemon.sterna("plan list").ok().stdout;
+    assert!(empty.contains("sterna plan evacuate"), "{empty}");
+    // No room is a reason, and said of each disk.
+    let full = daemon.json("plan evacuate here --space 0.01%");
+    let reason = full["refused"][0]["reason"].as_str().expect("a reason");
+    assert!(reason.contains("there would be too full"), "{reason}");
+    let id = full["id"].as_u64().expect("a number");
+    daemon.sterna(&format!("plan apply {id}")).fails_with(&["moves nothing"]);
+    assert_eq!(daemon.tab("plan show "), [id.to_string()]);
+    assert_eq!(daemon.tab("plan evacuate he"), ["here"]);
+}
+
+#[test]
+fn tiles_move_one_after_another_and_what_waits_for_a_failed_one_is_skipped() {
+    let stage = slow_stage(8);
+    let daemon = &stage.daemon;
+    let were = disks(&stage, &numbered(4));
+    let file = stage.scratch.path("tiles.toml");
+    let tile = |name: &str, disk: &str| {
+        format!("[[tile]]\nname = \"{name}\"\ndisks = [\"{disk}\"]\n")
+    };
+    let tiles = tile("log", "d02") + &tile("db", "d01") + &tile("web", "d00");
+    std::fs::write(&file, &tiles).expect("write a file");
+    let ask = format!("here --to slow --space 100% --tile {}", file.display());
+    let (id, plan) = daemon.plan_evacuation(&ask);
+    let waves: Vec<(&Value, &Value, &Value)> = plan["moves"]
+        .as_array()
+        .expect("moves")
+        .iter()
+        .map(|one| (&one["disk"], &one["tile"], &one["wave"]))
+        .collect();
+    let expected = [
+        ("d02", Value::from("log"), 1),
+        ("d01", "db".into(), 2),
+        ("d00", "web".into(), 3),
+        ("d03", Value::Null, 4),
+    ];
+    let expected = expected.map(|(disk, tile, wave)| (disk.into(), tile, wave.into()));
+    let expected: Vec<(&Value, &Value, &Value)> = expected
+        .iter()
+        .map(|(disk, tile, wave): &(Value, Value, Value)| (disk, tile, wave))
+        .collect();
+    assert_eq!(waves, expected, "{plan:#}");
+    daemon.sterna(&format!("plan apply {id}")).ok();
+    let second = |plan: &Value| {
+        let mut moving = in_state(plan, "moving").into_iter();
+        moving.find(|one| one["disk"] == "d01").and_then(|one| one["migration"].as_u64())
+    };
+    let plan = daemon
+        .wait_for_plan(id, "the second tile", seconds(30), |plan| second(plan).is_some());
+    assert_eq!(in_state(&plan, "moved").len(), 1, "{plan:#}");
+    let migration = second(&plan).expect("a migration");
+    daemon.sterna(&format!("migration cancel {migration}")).ok();
+    let plan = daemon
+        .wait_for_plan(id, "its end", seconds(30), |plan| plan["state"] == "incomplete");
+    is_truthful(&stage, &plan, &were);
+    assert_eq!((in_state(&plan, "moved").len(), in_state(&plan, "failed").len()), (1, 1));
+    let skipped = in_state(&plan, "skipped");
+    let problem = skipped[0]["problem"].as_str().expect("a reason");
+    assert!(problem.contains("tile db"), "{problem}");
+    for (text, wrong) in [
+        ("[[tile]]\nname = \n".to_owned(), "line 2"),
+        (tile("db", "nosuch"), "not on the datastore"),
+        (tile("db", "d01") + &tile("db", "d00"), "two tiles db"),
+    ] {
+        std::fs::write(&file, text).expect("write a file");
+        daemon.sterna(&format!("plan evacuate {ask}")).fails_with(&[wrong]);
+    }
+    daemon.sterna("plan evacuate here --tile /nosuch").fails_with(&["/nosuch"]);
+}
+
+#[test]
+fn forty_moves_survive_a_kill_a_full_destination_and_a_dead_one_and_tell_the_truth() {
+    let programs = ["losetup", "mkfs.ext4", "nbdkit"];
+    let Some(mut stage) = Stage::given_root(&programs) else { return };
+    let were = disks(&stage, &numbered(40));
+    let tiny = stage.tiny_fs("tiny", 256 * MIB);
+    let slowly = ["--filter=delay", "wdelay=200ms"];
+    let mut remote = stage.nbd_server("remote", SIZE + MIB, &slowly);
+    let ask = "here --to there --to tiny --to remote --space 100%";
+    let (id, plan) = stage.daemon.plan_evacuation(ask);
+    let to = |plan: &Value, datastore: &str| {
+        let moves = plan["moves"].as_array().expect("moves");
+        moves.iter().filter(|one| one["to"] == datastore).count()
+    };
+    assert_eq!((to(&plan, "remote"), in_state(&plan, "waiting").len()), (1, 40));
+    assert!(to(&plan, "tiny") > 5, "{plan:#}");
+    stage.daemon.sterna(&format!("plan apply {id}")).ok();
+    // The dead one: its move has begun, and its server goes.
+    let goes = |plan: &Value, datastore: &str, state: &str| {
+        in_state(plan, state).iter().any(|one| one["to"] == datastore)
+    };
+    stage.daemon.wait_for_plan(id, "one goes to remote", seconds(60), |plan| {
+        goes(plan, "remote", "moving")
+    });
+    remote.kill();
+    // The full one: others take its room.
+    stage.daemon.wait_for_plan(id, "one is on tiny", seconds(60), |plan| {
+        goes(plan, "tiny", "moved")
+    });
+    tiny.fill_up();
+    stage.daemon.wait_for_plan(id, "tiny is left alone", seconds(60), |plan| {
+        let all = plan["datastores"].as_array().expect("datastores");
+        let tiny = all.iter().find(|one| one["datastore"] == "tiny");
+        tiny.is_some_and(|one| one["problem"].is_string())
+    });
+    stage.daemon.kill();
+    stage.daemon.restart();
+    // Somebody cancels one by hand.
+    let cancelled = until("one to cancel", seconds(60), || {
+        let plan = stage.daemon.plan(id);
+        let one =
+            in_state(&plan, "moving").into_iter().find(|one| one["to"] == "there")?;
+        let migration = one["migration"].as_u64().expect("a migration");
+        let answer = stage.daemon.sterna(&format!("migration cancel {migration}"));
+        (answer.code == 0).then(|| one["disk"].clone())
+    });
+    let plan = stage
+        .daemon
+        .wait_for_plan(id, "its end", seconds(120), |plan| plan["ended"].is_number());
+    is_truthful(&stage, &plan, &were);
+    let (moved, failed) = (in_state(&plan, "moved"), in_state(&plan, "failed"));
+    println!("{} moved, {} failed", moved.len(), failed.len());
+    assert_eq!(moved.len() + failed.len(), 40, "{plan:#}");
+    let by_hand = failed.iter().find(|one| one["disk"] == cancelled);
+    match by_hand {
+        Some(one) => {
+            let problem = one["problem"].as_str().expect("a reason");
+            assert!(problem.contains("was cancelled"), "{problem}");
+            assert_eq!((failed.len(), &plan["state"]), (1, &"incomplete".into()));
+        }
+        // It was over before it could be cancelled.
+        None => assert_eq!((failed.len(), &plan["state"]), (0, &"completed".into())),
+    }
+    assert_eq!(to(&plan, "remote"), 0, "nothing stays where nobody answers: {plan:#}");
+    let report = stage.daemon.sterna(&format!("plan report {id}")).ok().stdout;
+    for part in ["tiny, which was left alone", "remote, which was left alone"] {
+        assert!(report.contains(part), "{part} in:\n{report}");
+    }
+    assert!(report.contains(&format!("{} of 40 disks", moved.len())), "{report}");
+    assert!(report.lines().all(|line| line.chars().count() <= 80), "{report}");
+}
