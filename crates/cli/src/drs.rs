@@ -27,7 +27,8 @@ pub(crate) enum DrsCommand {
         vm: String,
     },
     /// Change when something is recommended
-    #[command(group(ArgGroup::new("what").required(true).multiple(true)
+    #[command(override_usage = "sterna drs set [OPTIONS]",
+        group(ArgGroup::new("what").required(true).multiple(true)
         .args(["threshold", "round", "hold", "cooldown", "moves"])))]
     Set {
         /// Moves of this priority or more: 1 is the most, 5 the least [at first: 3]

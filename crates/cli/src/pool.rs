@@ -25,7 +25,8 @@ pub(crate) enum PoolCommand {
         terms: TermsArgs,
     },
     /// Change what a pool is promised and held to
-    #[command(group(ArgGroup::new("what").required(true).multiple(true).args([
+    #[command(override_usage = "sterna pool set <NAME> [OPTIONS]",
+        group(ArgGroup::new("what").required(true).multiple(true).args([
         "cpu_reservation", "cpu_limit", "cpu_shares", "memory_reservation",
         "memory_limit", "memory_shares", "shares",
     ])))]

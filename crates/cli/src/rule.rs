@@ -33,7 +33,8 @@ pub(crate) enum RuleCommand {
         must: bool,
     },
     /// Keep virtual machines on some hosts, or off them
-    #[command(group(ArgGroup::new("where").required(true).args(["on", "not_on"])))]
+    #[command(override_usage = "sterna rule host <NAME> <VM>... <--on|--not-on> <HOST>...",
+        group(ArgGroup::new("where").required(true).args(["on", "not_on"])))]
     Host {
         /// The rule's name
         name: String,
