@@ -205,7 +205,7 @@ fn a_device_that_answers_and_has_no_line_is_taken_to_serve_one_at_a_time() {
     let advice = ask(&[slow, quick], &disks);
     assert_eq!(moves(&advice), [(0, 1)], "{advice:#?}");
     let after = advice.moves[0].after[1].latency.expect("known");
-    assert_eq!(after, Nanos(11_000_000), "{advice:#?}");
+    assert!((10_990_000..=11_010_000).contains(&after.0), "{advice:#?}");
     // When load leaves such a device, nothing is promised.
     let source =
         Datastore { mean: Some(Nanos::from_millis(20)), ..busy(50, NO_TRAFFIC, 40) };

@@ -199,7 +199,8 @@ impl Scene {
             JudgedDatastore {
                 datastore: self.names[at].clone(),
                 load: DatastoreLoad { taken, ..load(side) },
-                outstanding: on_it.map(|disk| disk.outstanding).sum(),
+                // The sum of no floats is -0.0.
+                outstanding: on_it.fold(0.0, |sum, disk| sum + disk.outstanding),
                 over: exceeded(side, bounds).into_iter().map(bound).collect(),
                 settling: one.settling,
             }

@@ -48,19 +48,21 @@ impl<'i> Loaded<'i> {
         disks: impl Iterator<Item = &'d Disk>,
     ) -> Loaded<'i> {
         let latency = datastore.latency.map(|latency| latency.0 as f64);
-        let guess = guessed(datastore);
         let empty = Loaded {
             datastore,
             more: 0.0,
             outstanding: 0.0,
             iops: 0.0,
             latency,
-            device: guess.unwrap_or(datastore.device),
-            is_guessed: guess.is_some(),
+            device: datastore.device,
+            is_guessed: false,
             is_left: false,
             spread: None,
         };
         let loaded = disks.fold(empty, |it, disk| it.load(disk, 1.0));
+        let guess = guessed(datastore, loaded.outstanding);
+        let device = guess.unwrap_or(datastore.device);
+        let loaded = Loaded { device, is_guessed: guess.is_some(), ..loaded };
         // Those who are there now have so many requests under way: that was counted.
         let expected = loaded.by_number().filter(|expected| *expected > 0.0);
         let spread = latency.zip(expected).map(|(seen, expected)| seen / expected);
@@ -161,15 +163,17 @@ impl<'i> Loaded<'i> {
     }
 }
 
-/// A line for a device that answers and has none: one request at a time.
-fn guessed(datastore: &Datastore) -> Option<LqFit> {
+/// A line for a device that answers and has none: one request at a time. Of one that takes
+/// so long with so many under way, each waits for those before it.
+fn guessed(datastore: &Datastore, outstanding: f64) -> Option<LqFit> {
     let has_none =
         matches!(datastore.device, LqFit::TooFew { .. } | LqFit::NoVariation { .. });
     let mean = datastore.mean.filter(|mean| has_none && *mean > Nanos(0))?;
+    let alone = mean.0 as f64 / (1.0 + outstanding);
     Some(LqFit::Line(Line {
-        unloaded: mean,
-        slope: mean.0 as f64,
-        slope_error: mean.0 as f64,
+        unloaded: Nanos(alone as u64),
+        slope: alone,
+        slope_error: alone,
         points: 1,
         // It is as good at any load.
         seen: (0.0, f64::INFINITY),
