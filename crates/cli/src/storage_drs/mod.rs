@@ -33,6 +33,7 @@ pub(crate) enum StorageDrsCommand {
         promise: PromiseArgs,
     },
     /// Change what it does by itself, and by which bounds
+    #[command(override_usage = "sterna storage-drs set [OPTIONS]")]
     Set(SetArgs),
     /// Which disks belong together on a datastore, and which do not
     #[command(subcommand)]
