@@ -20,7 +20,7 @@ use crate::output::Output;
 #[derive(Debug, Subcommand)]
 pub(crate) enum PlanCommand {
     /// Make a plan to empty a datastore; nothing moves before it is applied
-    Evacuate(EvacuateArgs),
+    Evacuate(Box<EvacuateArgs>),
     /// List the plans
     #[command(visible_alias = "ls")]
     List,

@@ -14,6 +14,9 @@ use crate::format::span;
 use crate::output::Output;
 use crate::table::{Column, Table};
 
+/// What a copy is taken to do of which nobody knows, in bytes per second.
+const NOMINAL: f64 = (100 << 20) as f64;
+
 /// How wide the bars are.
 const BAR: usize = 32;
 
@@ -51,7 +54,7 @@ fn setup(plan: &Plan) -> Setup {
         None => (!tiles.is_empty()).then_some(tiles.len()),
     };
     let as_move = |one: &PlannedMove| {
-        let rate = one.predicted.map_or((100 << 20) as f64, |it| it.rate);
+        let rate = one.predicted.map_or(NOMINAL, |it| it.rate);
         let time = one.predicted.map_or(one.bytes as f64 / rate, |it| it.likely_s);
         Move {
             from: number(&one.from),
