@@ -128,12 +128,12 @@ impl Week {
 }
 
 /// The mean of what was done; nothing of nothing.
-fn mean(those: impl Iterator<Item = Work> + Clone) -> Option<Work> {
-    let count = those.clone().count();
+fn mean(those: impl Iterator<Item = Work>) -> Option<Work> {
+    let those: Vec<Work> = those.collect();
     let of = |figure: fn(&Work) -> f64| {
-        those.clone().map(|work| figure(&work)).sum::<f64>() / count as f64
+        those.iter().map(figure).sum::<f64>() / those.len() as f64
     };
-    (count > 0).then(|| Work {
+    (!those.is_empty()).then(|| Work {
         outstanding: of(|work| work.outstanding),
         response: super::seconds(of(|work| work.response.as_secs_f64())),
         there: of(|work| work.there),
