@@ -58,7 +58,7 @@ impl Search {
                         if better(one.0, other.0) == one.0 { one } else { other }
                     },
                 );
-            let Some((possible, from)) = best else { return None };
+            let (possible, from) = best?;
             if self.best[from].exact {
                 return Some(possible);
             }
