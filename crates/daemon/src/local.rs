@@ -151,7 +151,8 @@ impl Local {
         let wanted = Weekday::ALL.into_iter().find(named)?;
         let time: jiff::civil::Time = time.trim().parse().ok()?;
         let ahead = (wanted.index() + 7 - self.moment().weekday().index()) % 7;
-        let days = |count: usize| SignedDuration::from_hours(24 * count as i64);
+        let ahead = u8::try_from(ahead).ok()?;
+        let days = |count: u8| SignedDuration::from_hours(24 * i64::from(count));
         let then = self.0.date().checked_add(days(ahead)).ok()?.to_datetime(time);
         match then > self.0.datetime() {
             true => Some(then),

@@ -54,7 +54,7 @@ fn it_leaves_off_where_others_get_less() {
     assert_eq!(loads, [1, 2, 4, 8]);
     assert!((kept - 0.76).abs() < 1e-9, "{kept}");
     // Who hardly asks for anything is nobody.
-    assert_eq!(probed(0.5, |q| f64::from(q), |_| 0.0).1, End::Deepest);
+    assert_eq!(probed(0.5, f64::from, |_| 0.0).1, End::Deepest);
 }
 
 fn step(outstanding: u32, response_us: u64, others: f64) -> Step {
