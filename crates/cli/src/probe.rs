@@ -28,8 +28,8 @@ use tokio::time::sleep;
 use crate::connect::{Failure, Link};
 use crate::format::{iops, response};
 use crate::lab::screen::Screen;
-use crate::output::Output;
-use crate::table::{Column, Table};
+use crate::output::{Output, WIDTH};
+use crate::table::{Column, Table, wrap};
 
 /// What is read, if nothing else is said: more than a disk's own cache.
 const SIZE: &str = "256M";
@@ -313,7 +313,8 @@ fn show(probed: &Probed, output: Output) -> String {
         ("peak", None) => "More at a time bring hardly more.".into(),
         _ => "Its limits were not reached.".into(),
     };
-    format!("{}{end}\n{}\n", output.table(&table), device(probed))
+    let device = wrap(&device(probed), WIDTH).join("\n");
+    format!("{}{end}\n{device}\n", output.table(&table))
 }
 
 /// The line, in words.
@@ -367,7 +368,7 @@ mod tests {
             },
         };
         let text = show(&probed, Output::new(false));
-        for part in ["51.8 ms", "71% of what they had", "0.72 ms more", "1388 IO/s"] {
+        for part in ["51.8 ms", "71% of what they had", "0.72 ms more", "1388"] {
             assert!(text.contains(part), "{part} in:\n{text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");

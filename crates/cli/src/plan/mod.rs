@@ -183,8 +183,8 @@ fn said(plan: &Plan, next: &str) -> String {
 #[cfg(test)]
 mod tests {
     use sterna_api::{
-        Guard, LearnedFrom, Plan, PlanEstimate, PlanState, PlannedMove, PlannedMoveState,
-        Predicted, RefusedDisk, Weakest,
+        Guard, LearnedFrom, Plan, PlanEstimate, PlanState, PlannedDatastore, PlannedMove,
+        PlannedMoveState, Predicted, RefusedDisk, Weakest,
     };
 
     pub(super) fn predicted(bytes: u64, likely_s: f64) -> Predicted {
@@ -225,6 +225,17 @@ mod tests {
         }
     }
 
+    fn datastore(name: &str, room: Option<u64>) -> PlannedDatastore {
+        PlannedDatastore {
+            datastore: name.into(),
+            room,
+            speed: Some(200e6),
+            moves: 2,
+            bytes: 10 << 30,
+            problem: None,
+        }
+    }
+
     pub(super) fn plan(state: PlanState, moves: Vec<PlannedMove>) -> Plan {
         Plan {
             id: 3,
@@ -250,7 +261,10 @@ mod tests {
             },
             ends: None,
             deadline: None,
-            datastores: Vec::new(),
+            datastores: vec![
+                datastore("old", None),
+                datastore("a-datastore-with-quite-a-long-name", Some(100 << 30)),
+            ],
             moves,
             refused: vec![RefusedDisk {
                 disk: "web".into(),

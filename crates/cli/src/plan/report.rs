@@ -175,7 +175,7 @@ mod tests {
         for part in [
             "incomplete",
             "1 of 2 disks",
-            "failed    1 disk",
+            "failed   1 disk",
             "2 min 12 s (+10%)",
             "1 min 06 s  +10%",
             "web (failed): nowhere else is room",
