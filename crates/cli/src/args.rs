@@ -462,6 +462,26 @@ mod tests {
     }
 
     #[test]
+    fn where_things_should_be_cannot_be_asked_for_like_this() {
+        for line in [
+            "sterna storage-drs set",
+            "sterna storage-drs set --automation sometimes",
+            "sterna storage-drs set --no-guard --keep 97%",
+            "sterna storage-drs set --every 1s",
+            "sterna storage-drs rule apart pair a",
+            "sterna storage-drs rule",
+            "sterna plan evacuate",
+            "sterna plan evacuate old --at-once 0",
+            "sterna plan evacuate old --space 0%",
+            "sterna plan evacuate old --keep 97% --idle-only",
+            "sterna plan apply old",
+            "sterna datastore probe old --size 1K",
+        ] {
+            assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
+        }
+    }
+
+    #[test]
     fn a_wrong_command_line_is_a_usage_error() {
         for line in [
             "sterna",
@@ -495,12 +515,6 @@ mod tests {
             "sterna policy queue-depth oltp 0",
             "sterna policy queue-depth oltp 65536",
             "sterna policy show oltp",
-            "sterna storage-drs set",
-            "sterna storage-drs set --automation sometimes",
-            "sterna storage-drs set --no-guard --keep 97%",
-            "sterna storage-drs set --every 1s",
-            "sterna storage-drs rule apart pair a",
-            "sterna storage-drs rule",
             "sterna vm add web",
             "sterna vm add web --qmp /q --libvirt qemu:///system",
             "sterna vm add web --qmp /q domain",
@@ -521,11 +535,6 @@ mod tests {
             "sterna bench dvdstore --uri u --rate 5 --think 1",
             "sterna bench dvdstore --uri u --check a --acknowledged b",
             "sterna bench dvdstore --uri u --minutes soon",
-            "sterna plan evacuate",
-            "sterna plan evacuate old --at-once 0",
-            "sterna plan evacuate old --space 0%",
-            "sterna plan evacuate old --keep 97% --idle-only",
-            "sterna plan apply old",
             "sterna serve --io psync",
             "sterna top --by host",
             "sterna top --interval 10ms",

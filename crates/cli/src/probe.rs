@@ -35,6 +35,8 @@ use crate::table::{Column, Table, wrap};
 const SIZE: &str = "256M";
 /// The smallest: fewer places are read again before they are forgotten.
 const SIZE_LEAST: Bytes = Bytes(16 << 20);
+/// What is written must be free so many times: machines go on writing.
+const ROOM: u64 = 4;
 /// How long requests are: those of databases.
 const LENGTH: &str = "8K";
 /// What is written at a time, and how often a second: 32 MiB/s, which a datastore that
@@ -146,6 +148,15 @@ async fn target(
         };
         return Ok(Target { disk: found.name, ours: false });
     }
+    // What machines write there meanwhile must have room.
+    if datastore.free.is_some_and(|free| free / ROOM < size.0) {
+        return Err(Failure {
+            code: ErrorCode::NoSpace,
+            message: format!("datastore {name} has no room to spare for {size}"),
+            hint: format!("it needs {ROOM} times as much: choose a smaller --size"),
+        }
+        .into());
+    }
     let disk = format!("probe-of-{name}");
     if client.disks().await?.iter().any(|it| it.name == disk) {
         return Err(Failure {
@@ -207,7 +218,9 @@ async fn probe(
         End::Deepest => ("deepest", None),
         End::Others(kept) => ("others", Some(kept)),
     };
-    let seen = probe.steps().iter().map(|step| ProbeStep {
+    // Of a load under which nothing was answered there is nothing to learn.
+    let answered = probe.steps().iter().filter(|step| step.response > Nanos(0));
+    let seen = answered.map(|step| ProbeStep {
         outstanding: step.outstanding,
         iops: step.iops,
         response_us: step.response.0 as f64 / 1e3,

@@ -174,9 +174,11 @@ impl LqLine {
     }
 
     /// Learns what a probe has found. It counts as long as a point does, where ordinary
-    /// traffic has no line to tell.
+    /// traffic has no line to tell. One that has found nothing is no news.
     pub fn probed(&mut self, now: Nanos, found: LqFit) {
-        self.probed = Some((now, found));
+        if matches!(found, LqFit::Line(_) | LqFit::Flat { .. }) {
+            self.probed = Some((now, found));
+        }
     }
 
     /// What is known by now.

@@ -97,5 +97,7 @@ fn what_a_probe_found_counts_where_traffic_tells_no_line_and_for_an_hour() {
     assert_eq!(line.fit(Nanos(0)), LqFit::TooFew { points: 0 });
     line.probed(Nanos::from_secs(5), found);
     assert_eq!(line.fit(Nanos::from_secs(1800)), found);
+    line.probed(Nanos::from_secs(1801), fit(&[]));
+    assert_eq!(line.fit(Nanos::from_secs(1802)), found, "it left off too soon to tell");
     assert_eq!(line.fit(Nanos::from_secs(3700)), LqFit::TooFew { points: 0 });
 }

@@ -71,7 +71,10 @@ impl Daemon {
         let Begin { at, request, .. } = begin;
         let started = self
             .check_planned(begin)
-            .map_err(|error| (Fault::Lasting, error))
+            .map_err(|error| match error.code() {
+                ErrorCode::NotFound | ErrorCode::Invalid => (Fault::Lasting, error),
+                _ => (Fault::Passing, error),
+            })
             .and_then(|()| {
                 let started = self.start_migration(request);
                 started.map_err(|error| (self.fault_of(begin, &error), error))

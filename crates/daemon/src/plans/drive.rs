@@ -87,8 +87,9 @@ impl Daemon {
         let mut state = lock(&live.state);
         let told = lock(&live.inbox).clone();
         let count = told.len();
-        let mut heard = told;
-        heard.extend(self.hours(&state));
+        // Before anything begins it is known whether anything may.
+        let mut heard: Vec<Heard> = self.hours(&state).into_iter().collect();
+        heard.extend(told);
         heard.extend(self.look_at_moves(&mut state));
         heard.push(Heard::of(Event::Tick));
         match self.advance(&mut state, heard) {

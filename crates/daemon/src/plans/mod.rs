@@ -32,6 +32,7 @@ use std::time::Instant;
 use sterna_api::{Plan, PlanState};
 use sterna_core::Nanos;
 use sterna_core::place::waves::{End, Event, Group, Move, Run, Setup, Stage, Task, Wish};
+use sterna_engine::DiskId;
 
 pub(crate) use self::drive::start;
 use crate::bell::Ringer;
@@ -97,6 +98,16 @@ struct Heard {
     problem: Option<String>,
     /// What the migration took, in seconds.
     took_s: Option<f64>,
+}
+
+/// A move that a plan under way has still to make, or is making.
+pub(crate) struct StillPlanned {
+    pub(crate) disk: DiskId,
+    /// The datastore that the plan empties.
+    pub(crate) empties: String,
+    pub(crate) to: String,
+    /// Bytes that the disk may take there.
+    pub(crate) needs: u64,
 }
 
 impl Heard {
@@ -215,11 +226,29 @@ impl Daemon {
                 return Err(DaemonError::in_use(message).hint(hint));
             }
         }
-        Ok(())
+        self.check_still_fits(record)
+    }
+
+    /// The moves that plans under way have still to make, or are making.
+    pub(crate) fn still_planned(&self) -> Vec<StillPlanned> {
+        let of_plan = |live: &Arc<Live>| {
+            let state = lock(&live.state);
+            let ends = &state.record.design.ends;
+            let moves = state.record.moves.iter().zip(state.run.tasks());
+            let open = moves.filter(|(_, task)| !task.stage.ended());
+            let planned = open.map(|(one, task)| StillPlanned {
+                disk: one.disk,
+                empties: ends[one.design.from].name.clone(),
+                to: ends[task.to].name.clone(),
+                needs: one.design.needs,
+            });
+            planned.collect::<Vec<_>>()
+        };
+        self.live_plans().iter().flat_map(of_plan).collect()
     }
 
     /// The plan under way that has still to move a disk.
-    fn plan_of(&self, disk: sterna_engine::DiskId) -> Option<u64> {
+    fn plan_of(&self, disk: DiskId) -> Option<u64> {
         let moves = |live: &&Arc<Live>| {
             let state = lock(&live.state);
             let mut open = state.record.moves.iter().zip(state.run.tasks());

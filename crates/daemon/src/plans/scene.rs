@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sterna_api::{PlanEvacuation, Provision};
+use sterna_api::{ErrorCode, PlanEvacuation, Provision};
 use sterna_core::measure::LqFit;
 use sterna_core::place::waves::{Datastore, Disk, Inventory, Pinned, Takes};
 use sterna_core::predict::Work;
@@ -16,7 +16,7 @@ use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
 use crate::figures::RECENT;
 use crate::shelf::Shelf;
-use crate::store::{DiskRecord, MigrationRecord};
+use crate::store::{DiskRecord, MigrationRecord, PlanRecord};
 
 /// What `core` is told, and what its numbers stand for.
 pub(super) struct Scene {
@@ -143,6 +143,42 @@ impl Daemon {
             let problem = self.problem_of(disk.id);
             problem.map(|why| (Pinned::NotServed, format!("it is not served: {why}")))
         })
+    }
+
+    /// Refuses a plan whose destinations have no longer the room that it was made for: it
+    /// may be a week old, or another plan may have been begun meanwhile.
+    pub(super) fn check_still_fits(&self, record: &PlanRecord) -> Result<()> {
+        let busy = self.busy()?;
+        let mut brings: HashMap<&str, u64> = HashMap::new();
+        for one in &record.moves {
+            let to = record.design.ends[one.design.to].name.as_str();
+            *brings.entry(to).or_default() += one.design.needs;
+        }
+        for (shelf, found) in self.look_at_shelves() {
+            let name = shelf.name();
+            let Some(brought) = brings.get(name) else { continue };
+            let hint = format!(
+                "make a new one: `sterna plan evacuate {}`",
+                record.design.datastore
+            );
+            if shelf.is_in_maintenance() {
+                let message = format!("datastore {name} is in maintenance");
+                return Err(DaemonError::in_use(message).hint(hint));
+            }
+            // What is offline is waited for.
+            let Some(space) = found.ok().filter(|_| shelf.is_shared()) else { continue };
+            let room = (space.capacity as f64 * record.design.space) as u64;
+            let taken = space.capacity.saturating_sub(space.free);
+            let all =
+                taken.saturating_add(busy.brought_to(name)).saturating_add(*brought);
+            if all > room {
+                let message = format!(
+                    "datastore {name} has not the room any more that the plan was made for"
+                );
+                return Err(DaemonError::new(ErrorCode::NoSpace, message).hint(hint));
+            }
+        }
+        Ok(())
     }
 
     fn busy(&self) -> Result<Busy> {

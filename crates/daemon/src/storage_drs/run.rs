@@ -136,12 +136,18 @@ impl Daemon {
         if settings.automation == Automation::Full {
             let slots = AT_ONCE.saturating_sub(self.under_way());
             for one in advice.at_once(slots, &scene.left) {
+                // Somebody has just said something else.
+                if self.balancer.settings() != *settings {
+                    break;
+                }
                 let name = &scene.disks[one.disk].name;
                 match self.begin_balanced(settings, scene, one) {
                     Ok(id) => run.begun.push(id),
                     Err(error) => {
                         tracing::warn!(disk = name, %error, "Storage DRS cannot move it");
                         run.failed.push(format!("{name}: {error}"));
+                        // The rest was to follow it, or to be where it is.
+                        break;
                     }
                 }
             }

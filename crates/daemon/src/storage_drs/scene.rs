@@ -89,6 +89,22 @@ impl Daemon {
                 _ => {}
             }
         }
+        for one in self.still_planned() {
+            if let Some(from) = known.get(one.empties.as_str()) {
+                datastores[*from].takes_disks = false;
+            }
+            let Some(disk) = at.get(&one.disk).map(|at| &mut disks[*at]) else {
+                continue;
+            };
+            // What moves already counts at its destination.
+            if disk.pinned != Some(Pinned::Moves) {
+                disk.pinned = Some(Pinned::Moves);
+                if let Some(to) = known.get(one.to.as_str()) {
+                    let there = &mut datastores[*to];
+                    there.free = there.free.saturating_sub(one.needs);
+                }
+            }
+        }
         for (disk, past) in past {
             let rests = Rest::of(&past).map(Pinned::Moved);
             disks[disk].pinned = disks[disk].pinned.or(rests);
