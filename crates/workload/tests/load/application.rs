@@ -1,6 +1,7 @@
 //! Applications on a disk of nbdkit, whose speed is known.
 
 use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -40,7 +41,8 @@ impl Disk {
             return None;
         };
         let disk = Disk { dir, child };
-        wait("nbdkit to listen", || disk.dir.join("s").exists());
+        // Its socket is there a moment before it listens.
+        wait("nbdkit to listen", || UnixStream::connect(disk.dir.join("s")).is_ok());
         Some(disk)
     }
 
