@@ -34,22 +34,7 @@ pub(super) struct Scene {
 impl Daemon {
     /// Everything that moves are chosen from.
     pub(super) fn scene(&self, window: Nanos) -> Result<Scene> {
-        let (mut names, mut datastores) = (Vec::new(), Vec::new());
-        for (shelf, found) in self.look_at_shelves() {
-            let name = shelf.name();
-            let space = found.ok();
-            let did = self.samples.of_datastore(name, window);
-            datastores.push(Datastore {
-                capacity: space.map_or(0, |space| space.capacity),
-                free: space.map_or(0, |space| space.free.min(space.capacity)),
-                latency: did.p95,
-                mean: Fared::of(&did).mean,
-                device: self.samples.device(name).unwrap_or(LqFit::TooFew { points: 0 }),
-                settling: false,
-                takes_disks: shelf.is_shared() && !shelf.is_in_maintenance(),
-            });
-            names.push(name.to_owned());
-        }
+        let (names, mut datastores) = self.seen_datastores(window);
         let known: HashMap<&str, usize> =
             names.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
         let mut records = self.store.disks()?;
@@ -89,6 +74,51 @@ impl Daemon {
                 _ => {}
             }
         }
+        self.leave_to_plans(&known, &at, &mut disks, &mut datastores);
+        for (disk, past) in past {
+            let rests = Rest::of(&past).map(Pinned::Moved);
+            disks[disk].pinned = disks[disk].pinned.or(rests);
+        }
+        let rules = self.store.storage_rules()?;
+        Ok(Scene {
+            inventory: Inventory { datastores, disks, rules: rules_of(&rules, &records) },
+            names,
+            disks: records,
+            rules: rules.into_iter().map(|rule| rule.name).collect(),
+            left,
+        })
+    }
+
+    /// The datastores, as they are and as they fared.
+    fn seen_datastores(&self, window: Nanos) -> (Vec<String>, Vec<Datastore>) {
+        let (mut names, mut datastores) = (Vec::new(), Vec::new());
+        for (shelf, found) in self.look_at_shelves() {
+            let name = shelf.name();
+            let space = found.ok();
+            let did = self.samples.of_datastore(name, window);
+            datastores.push(Datastore {
+                capacity: space.map_or(0, |space| space.capacity),
+                free: space.map_or(0, |space| space.free.min(space.capacity)),
+                latency: did.p95,
+                mean: Fared::of(&did).mean,
+                device: self.samples.device(name).unwrap_or(LqFit::TooFew { points: 0 }),
+                settling: false,
+                takes_disks: shelf.is_shared() && !shelf.is_in_maintenance(),
+            });
+            names.push(name.to_owned());
+        }
+        (names, datastores)
+    }
+
+    /// What plans under way have still to move stays, and counts where it will be; to what
+    /// they empty nothing goes.
+    fn leave_to_plans(
+        &self,
+        known: &HashMap<&str, usize>,
+        at: &HashMap<DiskId, usize>,
+        disks: &mut [Disk],
+        datastores: &mut [Datastore],
+    ) {
         for one in self.still_planned() {
             if let Some(from) = known.get(one.empties.as_str()) {
                 datastores[*from].takes_disks = false;
@@ -105,18 +135,6 @@ impl Daemon {
                 }
             }
         }
-        for (disk, past) in past {
-            let rests = Rest::of(&past).map(Pinned::Moved);
-            disks[disk].pinned = disks[disk].pinned.or(rests);
-        }
-        let rules = self.store.storage_rules()?;
-        Ok(Scene {
-            inventory: Inventory { datastores, disks, rules: rules_of(&rules, &records) },
-            names,
-            disks: records,
-            rules: rules.into_iter().map(|rule| rule.name).collect(),
-            left,
-        })
     }
 
     fn placed_disk(
