@@ -13,6 +13,7 @@ use sterna_core::{Bytes, Nanos};
 use crate::daemon::Daemon;
 use crate::error::{DaemonError, Result};
 use crate::policies::Book;
+use crate::samples::window;
 use crate::shelf::Found;
 use crate::store::DiskRecord;
 
@@ -34,12 +35,7 @@ struct Scene {
 impl Daemon {
     /// Advice about the disk or datastore of that name, or about all of them.
     pub(crate) fn advise(&self, about: Option<&str>, window_s: f64) -> Result<Advised> {
-        if !(WINDOW_LEAST_S..=WINDOW_MOST_S).contains(&window_s) {
-            let message = format!("a window cannot have {window_s} s");
-            let hint = format!("it can have {WINDOW_LEAST_S} to {WINDOW_MOST_S} s");
-            return Err(DaemonError::invalid(message).hint(hint));
-        }
-        let scene = self.seen(Nanos((window_s * 1e9) as u64))?;
+        let scene = self.seen(window(window_s, WINDOW_LEAST_S, WINDOW_MOST_S)?)?;
         let asked = |at: About| about.is_none_or(|name| scene.name(at) == name);
         let is_asked = |at: usize| {
             let there = scene.facts.disks[at].datastore;

@@ -35,6 +35,11 @@ impl Files {
         Ok(())
     }
 
+    /// Where the report is, in words.
+    pub(crate) fn places(&self) -> String {
+        format!("Report: {}\nFigures: {}", self.html.display(), self.json.display())
+    }
+
     /// Shows the verdicts of a report that is written, and fails if one of them did.
     pub(crate) fn tell(
         &self,
@@ -44,8 +49,7 @@ impl Files {
     ) -> anyhow::Result<()> {
         output.answer(report, |report| {
             let table = output.table(&verdicts_table(&report.verdicts));
-            let (html, json) = (self.html.display(), self.json.display());
-            format!("{table}\nReport: {html}\nFigures: {json}")
+            format!("{table}\n{}", self.places())
         })?;
         if report.passed {
             return Ok(());

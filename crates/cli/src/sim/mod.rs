@@ -48,16 +48,8 @@ pub(crate) fn run(command: SimCommand, output: Output) -> anyhow::Result<()> {
     let outcome = Run::whole(&scenario);
     let report = told::report(&scenario, &outcome);
     files.write(&report)?;
-    let place = |ending: &str| args.out.join(format!("{name}.{ending}"));
-    output.answer(&report, |_| {
-        let (page, figures) = (place("html"), place("json"));
-        format!(
-            "{}\nReport: {}\nFigures: {}",
-            told::words(&scenario, &outcome, output),
-            page.display(),
-            figures.display()
-        )
-    })
+    let words = |_: &_| told::words(&scenario, &outcome, output);
+    output.answer(&report, |it| format!("{}\n{}", words(it), files.places()))
 }
 
 /// Reads a scenario from its file.

@@ -132,7 +132,9 @@ impl Daemon {
             _ => None,
         });
         next.follow(&blamed);
-        next.begins(&actions, self.store.last_migration()?);
+        if actions.iter().any(|action| matches!(action, Action::Start { .. })) {
+            next.begins(&actions, self.store.last_migration()?);
+        }
         if next.record != state.record {
             let both = next.record.moves.iter().zip(&state.record.moves).enumerate();
             let changed = both.filter(|(_, (new, old))| new.course != old.course);

@@ -102,7 +102,11 @@ struct Heard {
 
 /// A move that a plan under way has still to make, or is making.
 pub(crate) struct StillPlanned {
+    /// The plan.
+    pub(crate) plan: u64,
     pub(crate) disk: DiskId,
+    /// Its last migration, if it had any.
+    pub(crate) migration: Option<u64>,
     /// The datastore that the plan empties.
     pub(crate) empties: String,
     pub(crate) to: String,
@@ -169,14 +173,8 @@ impl Daemon {
 
     /// The plan under way that a datastore is an end of.
     pub(crate) fn plan_that_uses(&self, datastore: &str) -> Option<u64> {
-        let uses = |live: &&Arc<Live>| {
-            let state = lock(&live.state);
-            let named = |end: usize| state.record.design.ends[end].name == datastore;
-            let moves = state.run.setup().moves.iter().zip(state.run.tasks());
-            let mut open = moves.filter(|(_, task)| !task.stage.ended());
-            open.any(|(one, task)| named(one.from) || named(task.to))
-        };
-        self.live_plans().iter().find(uses).map(|live| live.id)
+        let uses = |one: &StillPlanned| one.empties == datastore || one.to == datastore;
+        self.still_planned().iter().find(|one| uses(one)).map(|one| one.plan)
     }
 
     /// Begins a plan.
@@ -218,8 +216,11 @@ impl Daemon {
         for end in used {
             self.shelf(&record.design.ends[end].name)?;
         }
+        let planned = self.still_planned();
+        let planned: HashMap<DiskId, u64> =
+            planned.iter().map(|one| (one.disk, one.plan)).collect();
         for one in &record.moves {
-            if let Some(other) = self.plan_of(one.disk) {
+            if let Some(other) = planned.get(&one.disk) {
                 let name = &one.design.name;
                 let message = format!("disk {name} is moved by plan {other} already");
                 let hint = format!("wait for it, or `sterna plan cancel {other}`");
@@ -237,7 +238,9 @@ impl Daemon {
             let moves = state.record.moves.iter().zip(state.run.tasks());
             let open = moves.filter(|(_, task)| !task.stage.ended());
             let planned = open.map(|(one, task)| StillPlanned {
+                plan: live.id,
                 disk: one.disk,
+                migration: one.course.migration,
                 empties: ends[one.design.from].name.clone(),
                 to: ends[task.to].name.clone(),
                 needs: one.design.needs,
@@ -245,16 +248,6 @@ impl Daemon {
             planned.collect::<Vec<_>>()
         };
         self.live_plans().iter().flat_map(of_plan).collect()
-    }
-
-    /// The plan under way that has still to move a disk.
-    fn plan_of(&self, disk: DiskId) -> Option<u64> {
-        let moves = |live: &&Arc<Live>| {
-            let state = lock(&live.state);
-            let mut open = state.record.moves.iter().zip(state.run.tasks());
-            open.any(|(one, task)| one.disk == disk && !task.stage.ended())
-        };
-        self.live_plans().iter().find(moves).map(|live| live.id)
     }
 
     /// Makes a plan and its moves stand still.

@@ -12,7 +12,7 @@ use sterna_core::predict::Work;
 use sterna_engine::DiskId;
 
 use super::tiles::Grouped;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::error::{DaemonError, Result};
 use crate::figures::RECENT;
 use crate::shelf::Shelf;
@@ -187,17 +187,10 @@ impl Daemon {
         let mut busy =
             Busy { migrations, planned: HashMap::new(), plans: HashMap::new() };
         let mut theirs = HashSet::new();
-        for live in self.live_plans() {
-            let state = lock(&live.state);
-            for (one, task) in state.record.moves.iter().zip(state.run.tasks()) {
-                if task.stage.ended() {
-                    continue;
-                }
-                busy.plans.insert(one.disk, live.id);
-                theirs.extend(one.course.migration);
-                let to = state.record.design.ends[task.to].name.clone();
-                *busy.planned.entry(to).or_default() += one.design.needs;
-            }
+        for one in self.still_planned() {
+            busy.plans.insert(one.disk, one.plan);
+            theirs.extend(one.migration);
+            *busy.planned.entry(one.to).or_default() += one.needs;
         }
         // Those of plans are counted with them.
         for one in busy.migrations.iter().filter(|one| !theirs.contains(&one.id)) {

@@ -30,9 +30,21 @@ use self::device::DeviceLine;
 pub(crate) use self::sampler::start;
 pub(crate) use self::top::load;
 use crate::daemon::lock;
+use crate::error::{DaemonError, Result};
 
 /// How often.
 pub(crate) const EVERY: Duration = Duration::from_millis(100);
+
+/// A window of time that somebody asks about, in seconds; refused if it is not between
+/// these.
+pub(crate) fn window(asked_s: f64, least_s: f64, most_s: f64) -> Result<Nanos> {
+    if !(least_s..=most_s).contains(&asked_s) {
+        let message = format!("a window cannot have {asked_s} s");
+        let hint = format!("it can have {least_s} to {most_s} s");
+        return Err(DaemonError::invalid(message).hint(hint));
+    }
+    Ok(Nanos((asked_s * 1e9) as u64))
+}
 
 /// What happened since the sample before.
 #[derive(Debug, Default)]

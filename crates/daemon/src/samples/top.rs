@@ -7,9 +7,9 @@ use sterna_core::Nanos;
 use sterna_core::measure::{Side, Summary};
 use sterna_core::qos::ClassId;
 
-use super::Table;
+use super::{Table, window};
 use crate::daemon::{Daemon, lock};
-use crate::error::{DaemonError, Result};
+use crate::error::Result;
 
 /// The longest span that can be asked for, in seconds: what is kept.
 const LONGEST_S: f64 = 3600.0;
@@ -19,12 +19,7 @@ const SHORTEST_S: f64 = 0.1;
 impl Daemon {
     /// Who did what in the last `window_s` seconds.
     pub(crate) fn top(&self, by: TopBy, window_s: f64) -> Result<Top> {
-        if !(SHORTEST_S..=LONGEST_S).contains(&window_s) {
-            let message = format!("a window cannot have {window_s} s");
-            let hint = format!("it can have {SHORTEST_S} to {LONGEST_S} s");
-            return Err(DaemonError::invalid(message).hint(hint));
-        }
-        let span = Nanos((window_s * 1e9) as u64);
+        let span = window(window_s, SHORTEST_S, LONGEST_S)?;
         let disks = self.store.disks()?;
         let book = self.book();
         let shelves = self.all_shelves();

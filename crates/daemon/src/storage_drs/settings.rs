@@ -7,6 +7,7 @@ use sterna_core::place::storage::Bounds;
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
 use crate::jobs::wanted;
+use crate::samples::window;
 
 /// The shortest span that loads are taken from, in seconds: means of less are chance.
 const WINDOW_LEAST_S: f64 = 10.0;
@@ -71,10 +72,7 @@ pub(super) fn bounds_of(asked: &StorageDrsBounds) -> Bounds {
 /// Refuses bounds that mean nothing.
 pub(super) fn check_bounds(asked: &StorageDrsBounds) -> Result<()> {
     let wrong = |what: String, hint: String| Err(DaemonError::invalid(what).hint(hint));
-    if !(WINDOW_LEAST_S..=WINDOW_MOST_S).contains(&asked.window_s) {
-        let hint = format!("it can have {WINDOW_LEAST_S} to {WINDOW_MOST_S} s");
-        return wrong(format!("a window cannot have {} s", asked.window_s), hint);
-    }
+    window(asked.window_s, WINDOW_LEAST_S, WINDOW_MOST_S)?;
     if !(asked.space > 0.0 && asked.space <= 1.0) {
         let hint = "it is above 0 and at most 1: 0.8 is 80 %".to_owned();
         return wrong(format!("{} is no part of a datastore's room", asked.space), hint);

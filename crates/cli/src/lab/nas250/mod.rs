@@ -39,11 +39,8 @@ pub(crate) fn run(args: &Nas250Args, output: Output) -> anyhow::Result<()> {
     let study = Study::run();
     let report = report::report(&study);
     files.write(&report)?;
-    let places = [("Report", "nas250.html"), ("Figures", "nas250.json")]
-        .map(|(what, name)| format!("{what}: {}", args.out.join(name).display()));
     output.answer(&report, |report| {
-        let [page, figures] = &places;
-        format!("{}\n{page}\n{figures}", words(&study, &report.verdicts, output))
+        format!("{}\n{}", words(&study, &report.verdicts, output), files.places())
     })?;
     if report.passed {
         return Ok(());

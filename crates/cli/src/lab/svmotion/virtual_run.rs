@@ -31,12 +31,8 @@ pub(super) fn run(
     });
     let report = report(&study, args.seed);
     files.write(&report)?;
-    let places = [("Report", "svmotion.html"), ("Figures", "svmotion.json")]
-        .map(|(what, name)| format!("{what}: {}", args.out.join(name).display()));
-    output.answer(&report, |_| {
-        let [page, figures] = &places;
-        format!("{}\n{page}\n{figures}", words(&study, output))
-    })?;
+    let places = files.places();
+    output.answer(&report, |_| format!("{}\n{places}", words(&study, output)))?;
     if report.passed {
         return Ok(());
     }
