@@ -271,7 +271,12 @@ fn a_machine_that_dies_or_hangs_ends_its_adoption() {
     machine.hang();
     let ended = stage.daemon.wait_for(id, "cancelled", REPORTED);
     let why = ended["reason"].as_str().expect("why");
-    assert!(why.contains("not answer") && why.contains("disk remove web-vda"), "{why}");
+    assert!(
+        why.contains("not answer") && why.contains("disk web-vda goes then"),
+        "{why}"
+    );
+    let refused = stage.daemon.sterna("disk remove web-vda");
+    refused.fails_with(&["may still be used by web", "once web answers"]);
     machine.go_on();
     // A disk is no longer listed before its image has gone.
     until("the disk and its image to be removed", seconds(30), || {
@@ -294,6 +299,8 @@ fn what_a_machine_that_hangs_has_of_an_adoption_is_given_up_by_the_next_daemon()
     stage.daemon.wait_for(id, "cancelled", REPORTED);
     stage.daemon.kill();
     stage.daemon.restart();
+    let shown = &stage.daemon.json("disk list")[0];
+    assert_eq!(shown["served"], true, "QEMU waits for it: {shown:#}");
     machine.go_on();
     until("the disk and its image to be removed", seconds(30), || {
         (disks(&stage).is_empty() && stage.files_there().is_empty()).then_some(())

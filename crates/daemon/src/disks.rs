@@ -196,8 +196,7 @@ impl Daemon {
             written_bytes: stats.write.bytes,
             recent: recent(),
         });
-        let adopted = vm_move.is_some_and(|one| one.kind.adopts());
-        let named = problem.is_none() && !adopted;
+        let named = problem.is_none() && !self.is_adopted(record.id)?;
         let places = self.places.nbd.iter().filter(|_| named);
         let book = self.book();
         Ok(Disk {

@@ -246,12 +246,19 @@ impl Direct {
         optional(self.monitor.call(&StopJob { id: copy.name.clone() }).await).map(drop)
     }
 
-    pub(crate) async fn give_up(&self, copy: &Copy) -> Result<bool, QemuError> {
+    pub(crate) async fn give_up(
+        &self,
+        copy: &Copy,
+        served: bool,
+    ) -> Result<bool, QemuError> {
         let mut found = self.job(&copy.name).await?.is_some();
         if found {
             self.call_off(copy).await?;
             self.ended(&copy.name).await?;
             self.dismiss(&copy.name).await?;
+        }
+        if !served && self.has_node(&copy.name).await? {
+            return Err(QemuError::Unserved { what: copy.name.clone() });
         }
         for node in [copy.name.clone(), copy.file_node()] {
             found |= self.delete(node).await?;
@@ -259,8 +266,15 @@ impl Direct {
         Ok(found)
     }
 
-    pub(crate) async fn put_away(&self, copy: &Copy) -> Result<(), QemuError> {
+    pub(crate) async fn put_away(
+        &self,
+        copy: &Copy,
+        served: bool,
+    ) -> Result<(), QemuError> {
         self.dismiss(&copy.name).await?;
+        if !served {
+            return Err(QemuError::Unserved { what: copy.source.clone() });
+        }
         let directory = self.monitor.directory();
         let nodes = self.monitor.call(&QueryNodes { flat: true }).await?;
         let old = nodes
@@ -282,6 +296,11 @@ impl Direct {
             }
             old = left;
         }
+    }
+
+    async fn has_node(&self, name: &str) -> Result<bool, QmpError> {
+        let nodes = self.monitor.call(&QueryNodes { flat: true }).await?;
+        Ok(nodes.iter().any(|node| node.node.as_deref() == Some(name)))
     }
 
     async fn job(&self, id: &str) -> Result<Option<Job>, QmpError> {

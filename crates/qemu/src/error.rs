@@ -26,6 +26,12 @@ pub enum QemuError {
         /// The job.
         job: String,
     },
+    /// QEMU would forget it only once its server has answered, and stand still until then.
+    #[error("QEMU keeps {what}, which is not served: its guest would wait for that")]
+    Unserved {
+        /// A node, an image or a disk.
+        what: String,
+    },
     /// A job failed.
     #[error("QEMU's job {job} failed: {reason}")]
     Job {

@@ -182,13 +182,19 @@ impl Machine {
 
     /// Gives a copy up, and has QEMU forget all of it but the source. One that is not
     /// there is given up already. Says whether there was anything of it.
-    pub async fn give_up(&self, copy: &Copy) -> Result<bool, QemuError> {
-        either!(self, one => one.give_up(copy))
+    ///
+    /// QEMU flushes what it forgets, and its guest stands still until that is answered: an
+    /// export that is not `served` is not forgotten ([`QemuError::Unserved`]).
+    pub async fn give_up(&self, copy: &Copy, served: bool) -> Result<bool, QemuError> {
+        either!(self, one => one.give_up(copy, served))
     }
 
-    /// After the switch-over: has QEMU forget the copy and the source, and whoever owns
-    /// the machine remember the destination.
-    pub async fn put_away(&self, copy: &Copy) -> Result<(), QemuError> {
-        either!(self, one => one.put_away(copy))
+    /// After the switch-over: has QEMU forget the copy and the source, unless that is an
+    /// export that is not `served`; and whoever owns the machine remember the destination.
+    pub async fn put_away(&self, copy: &Copy, served: bool) -> Result<(), QemuError> {
+        match self {
+            Machine::Direct(one) => one.put_away(copy, served).await,
+            Machine::Managed(one) => Ok(one.put_away(copy).await?),
+        }
     }
 }

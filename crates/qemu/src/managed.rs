@@ -165,12 +165,17 @@ impl Managed {
         self.job(copy, &["--abort"]).await
     }
 
-    pub(crate) async fn give_up(&self, copy: &Copy) -> Result<bool, QemuError> {
+    pub(crate) async fn give_up(
+        &self,
+        copy: &Copy,
+        served: bool,
+    ) -> Result<bool, QemuError> {
         // What it was told before, and has not answered in time, it may be at still: a copy
         // that begins is not in the XML yet. One thing comes after the other, figures too.
         self.virsh.figures(&self.domain).await?;
         match self.look(copy).await? {
             CopyState::Unknown | CopyState::Ended(_) => Ok(false),
+            _ if !served => Err(QemuError::Unserved { what: copy.device.clone() }),
             _ => Ok(self.call_off(copy).await.map(|()| true)?),
         }
     }

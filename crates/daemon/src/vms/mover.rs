@@ -18,8 +18,9 @@
 //! move: the source is the truth, and the destination goes, if this process has made it,
 //! or has seen QEMU copy to it ([`Making`]); what the record alone calls a copy may be the
 //! disk by now. What such a machine still has of the copy is given up as soon as it answers
-//! again (`end`). From `switching`
-//! on a machine that does not answer is waited for. One that has died by then, or knows
+//! again (`end`); until then a disk of ours that it copies to is served, also by a later
+//! daemon: QEMU flushes what it forgets, and its guest would wait. From `switching` on a
+//! machine that does not answer is waited for. One that has died by then, or knows
 //! nothing of the copy, may have had its last writes on either side: both images are kept,
 //! and it is said. The destination goes only where QEMU itself says that the copy ended
 //! before it switched over.
@@ -229,7 +230,8 @@ impl Mover {
         let machine = self.link.machine().await?;
         // A daemon may have been killed after it had begun: then the file is of its making,
         // unless somebody else has completed the copy since.
-        let had_begun = machine.give_up(&self.copy).await?;
+        let served = self.destination_is_served();
+        let had_begun = machine.give_up(&self.copy, served).await?;
         let drive = machine.drive(&self.record.device).await?;
         if drive.image != self.record.source {
             let (source, image) = (&self.record.source, &drive.image);

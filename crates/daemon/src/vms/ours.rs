@@ -10,6 +10,9 @@
 //! QEMU may make it the truth at any moment. If QEMU then says that it has not, that is
 //! undone before the move may be called anything but switching. Only what calls itself
 //! partial is removed: a state from an old backup takes a machine's disk for a copy.
+//!
+//! A disk that came to nothing is served until QEMU has let go of it, also by a later
+//! daemon: QEMU flushes what it forgets, and its guest stands still until that is answered.
 
 use std::path::Path;
 use std::time::Duration;
@@ -68,8 +71,26 @@ impl Daemon {
         Ok(self.store.open_vm_moves()?.into_iter().find(of_it))
     }
 
-    /// Refuses a disk that is being adopted or released.
+    /// The adoption that has ended, and of which its machine may still have the disk.
+    fn untidy_adoption_of(&self, disk: DiskId) -> Result<Option<VmMoveRecord>> {
+        let adopts =
+            |one: &VmMoveRecord| matches!(&one.kind, Kind::Adopt(it) if it.id == disk);
+        Ok(self.store.untidy_vm_moves()?.into_iter().find(adopts))
+    }
+
+    /// Refuses a disk that is being adopted or released, or whose machine has not let go
+    /// of it.
     pub(crate) fn check_settled(&self, disk: &DiskRecord) -> Result<()> {
+        if let Some(VmMoveRecord { id, vm, .. }) = self.untidy_adoption_of(disk.id)? {
+            let name = &disk.name;
+            let message =
+                format!("disk {name} may still be used by {vm}: migration {id}");
+            let hint = format!(
+                "it goes by itself once {vm} answers; if it never will, \
+                 `sterna vm remove {vm}` first"
+            );
+            return Err(DaemonError::in_use(message).hint(hint));
+        }
         let Some(one) = self.vm_move_of(disk.id)? else { return Ok(()) };
         let what = match one.kind {
             Kind::Adopt(_) => "becomes",
@@ -82,9 +103,10 @@ impl Daemon {
         Err(DaemonError::in_use(message).hint(hint))
     }
 
-    /// Whether QEMU copies to a disk that is to be adopted.
+    /// Whether QEMU copies to a disk that is to be adopted, or may still have one that was.
     pub(crate) fn is_adopted(&self, disk: DiskId) -> Result<bool> {
-        Ok(self.vm_move_of(disk)?.is_some_and(|one| one.kind.adopts()))
+        Ok(self.vm_move_of(disk)?.is_some_and(|one| one.kind.adopts())
+            || self.untidy_adoption_of(disk)?.is_some())
     }
 
     /// What the image of a disk must call itself.

@@ -66,7 +66,7 @@ impl Mirror {
                 self.told = true;
             }
             CopyState::Ended(None) if self.told => {
-                self.machine.put_away(copy).await.context("put the mirror away")?;
+                self.machine.put_away(copy, true).await.context("put the mirror away")?;
                 return Ok(true);
             }
             CopyState::Ended(reason) => {

@@ -8,15 +8,6 @@ use crate::error::DaemonError;
 use crate::store::VmMoveRecord;
 use crate::vms::Kind;
 
-/// Whether QEMU, which has been told to leave a disk of ours, is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Patience {
-    /// Its connection ends soon.
-    Goodbye,
-    /// It does not answer, and would not leave.
-    None,
-}
-
 impl Mover {
     /// Makes the destination; a file, unless whoever owns the machine does. One that is
     /// there already is somebody else's.
@@ -77,12 +68,26 @@ impl Mover {
         }
     }
 
-    /// Removes the destination, which QEMU does not use, if it is nothing but a copy; says
-    /// what is in the way.
-    pub(super) async fn remove_destination(
-        &mut self,
-        patience: Patience,
-    ) -> Option<String> {
+    /// Whether the destination is served, if it is a disk of ours. QEMU flushes what it
+    /// forgets, and stands still with its guest until that is answered.
+    pub(super) fn destination_is_served(&self) -> bool {
+        match &self.record.kind {
+            Kind::Adopt(disk) => self.daemon.engine.stats(disk.id).is_ok(),
+            Kind::Move | Kind::Release(_) => true,
+        }
+    }
+
+    /// The same of the source.
+    pub(super) fn source_is_served(&self) -> bool {
+        match &self.record.kind {
+            Kind::Release(disk) => self.daemon.engine.stats(disk.id).is_ok(),
+            Kind::Move | Kind::Adopt(_) => true,
+        }
+    }
+
+    /// Removes the destination if it is nothing but a copy; says what is in the way. QEMU
+    /// has forgotten it, or never will: a disk that is removed cannot be flushed.
+    pub(super) async fn remove_destination(&mut self) -> Option<String> {
         match self.making {
             Making::Ours => {}
             Making::Unknown => return self.kept(),
@@ -90,14 +95,12 @@ impl Mover {
         }
         let removed = match &self.record.kind {
             Kind::Adopt(disk) => {
-                if patience == Patience::Goodbye {
-                    self.daemon.await_goodbye(disk).await;
-                }
+                self.daemon.await_goodbye(disk).await;
                 let name = &disk.name;
                 self.daemon.remove_adopted(disk).map_err(|error| {
                     format!(
-                        "disk {name} could not be removed: {error}; it holds a part of a \
-                         copy: `sterna disk remove {name}`"
+                        "disk {name}, which holds a part of a copy, could not be removed: \
+                         {error}; it is tried again"
                     )
                 })
             }

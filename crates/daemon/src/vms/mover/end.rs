@@ -10,7 +10,7 @@ use sterna_api::Report;
 use sterna_qemu::{CopyState, QemuError};
 use tokio::time::sleep;
 
-use super::destination::{Patience, allocated, both, left_behind};
+use super::destination::{allocated, both, left_behind};
 use super::{AGAIN, Halt, Making, Mover, Outcome};
 use crate::clock;
 use crate::daemon::lock;
@@ -117,7 +117,7 @@ impl Mover {
         let put_away = match self.link.machine().await {
             Ok(machine) => {
                 self.stop_counting().await;
-                machine.put_away(&self.copy).await
+                machine.put_away(&self.copy, self.source_is_served()).await
             }
             Err(error) => Err(error),
         };
@@ -144,7 +144,7 @@ impl Mover {
         let given_up = match self.link.machine().await {
             Ok(machine) => {
                 self.stop_counting().await;
-                machine.give_up(&self.copy).await
+                machine.give_up(&self.copy, self.destination_is_served()).await
             }
             Err(error) => Err(error),
         };
@@ -240,17 +240,22 @@ impl Mover {
         why: Option<String>,
         still_has: Option<QemuError>,
     ) -> Closing {
-        let patience = match &still_has {
-            Some(error) if error.is_silent() => Patience::None,
-            _ => Patience::Goodbye,
+        let is_had = still_has.is_some();
+        let still_has = still_has.filter(|error| !error.is_gone());
+        let kept = match (&still_has, &self.record.kind) {
+            (Some(_), Kind::Adopt(disk)) => Some(format!("disk {} goes then", disk.name)),
+            _ => self.remove_destination().await,
         };
-        let kept = self.remove_destination(patience).await;
         // One that has gone has nothing; but it may be the connection alone.
-        let untidy = still_has.is_some() || self.making == Making::Ours;
+        let untidy = is_had || self.making == Making::Ours;
         let opens = kept.is_some() && self.is_sealed();
-        let left = still_has.filter(|error| !error.is_gone()).map(|error| {
+        let left = still_has.map(|error| {
             tracing::warn!(migration = self.record.id, %error, "not yet tidy");
-            "what QEMU still has of the copy is given up once it answers".to_owned()
+            let what = "what QEMU still has of the copy is given up once it";
+            match error {
+                QemuError::Unserved { .. } => format!("{what} is served again"),
+                _ => format!("{what} answers"),
+            }
         });
         let parts = [why, left, kept];
         let note: Vec<String> = parts.into_iter().flatten().collect();
@@ -307,7 +312,7 @@ impl Mover {
                 Err(error) if error.is_silent() => continue,
                 Err(error) if !error.is_gone() => (true, Some(error.to_string())),
                 _ => {
-                    let why = self.remove_destination(Patience::Goodbye).await;
+                    let why = self.remove_destination().await;
                     // What may be somebody's is kept for good.
                     (self.making == Making::Ours, why)
                 }
@@ -324,6 +329,11 @@ impl Mover {
                 self.not_recorded(&error);
             }
             tracing::info!(migration = id, "nothing is left of the copy at its machine");
+            if let Kind::Adopt(disk) = &self.record.kind
+                && self.is_sealed()
+            {
+                self.daemon.open_adopted(disk);
+            }
             return;
         }
     }
@@ -331,7 +341,7 @@ impl Mover {
     /// Has a machine give up what it has of the copy.
     async fn give_up(&mut self) -> Result<(), QemuError> {
         let machine = self.link.machine().await?;
-        if machine.give_up(&self.copy).await? {
+        if machine.give_up(&self.copy, self.destination_is_served()).await? {
             self.is_seen();
         }
         self.is_there_after_all().await;
