@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sterna_tests::between::{Between, Stop};
 use sterna_tests::libvirt::{self, Domain};
 use sterna_tests::machines::{
@@ -74,6 +74,11 @@ fn slow_adoption(stage: &Stage) -> u64 {
 #[test]
 fn a_disk_is_adopted_moved_and_released_while_its_guest_writes() {
     let Some((mut stage, machine, old)) = stage() else { return };
+    let said = stage.daemon.json("advise web");
+    assert_eq!(
+        (&said["disks"], &said["advice"][0]["kind"]),
+        (&json!([]), &"unserved".into())
+    );
     let answer = stage.daemon.sterna("vm adopt web vda --on there --rate 40M").ok();
     let said = answer.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains(&format!("kept: {}", old.display())), "{said}");
@@ -86,6 +91,8 @@ fn a_disk_is_adopted_moved_and_released_while_its_guest_writes() {
     let words = stage.daemon.sterna("vm show web").ok().stdout;
     assert!(words.contains("Sterna, as disk web-vda"), "{words}");
     assert_eq!(disks(&stage), ["web-vda"]);
+    let said = stage.daemon.json("advise web");
+    assert_eq!(said["disks"][0]["disk"], "web-vda", "{said:#}");
     let ours = stage.daemon.image("web-vda");
     is_written(&ours);
     let left_at = number_on(&old);

@@ -28,7 +28,7 @@ fn of_what_nobody_uses_nothing_is_advised() {
     // Of the other datastore's disks nothing is said.
     assert_eq!(stage.daemon.json("advise there")["disks"], Value::from(vec![0; 0]));
     let wrong = stage.daemon.sterna("advise nobody");
-    wrong.fails_with(&["no disk and no datastore nobody", "sterna disk list"]);
+    wrong.fails_with(&["no disk, no datastore and no VM nobody", "sterna disk list"]);
     stage.daemon.sterna("advise --window 2h").is_usage_error();
 }
 

@@ -63,12 +63,16 @@ pub enum AdviceKind {
     MoveWithBound,
     /// Can be moved at any time.
     MoveAnyTime,
+    /// A disk of a virtual machine that QEMU itself serves.
+    Unserved,
+    /// A virtual machine that cannot be asked which disks it has.
+    Unasked,
 }
 
 /// Something that is advised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Advice {
-    /// What it is about: `disk web1`, `datastore fast`.
+    /// What it is about: `disk web1`, `datastore fast`, `VM web`, `disk vda of web`.
     pub about: String,
     /// What was found.
     pub kind: AdviceKind,

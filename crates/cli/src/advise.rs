@@ -13,7 +13,7 @@ use crate::table::{Column, Table, wrap};
 /// What advice is asked about.
 #[derive(Debug, Args)]
 pub(crate) struct AdviseArgs {
-    /// A disk, or a datastore with its disks [default: everything]
+    /// A disk, or a datastore or a VM with its disks [default: everything]
     about: Option<String>,
     /// Go by what was done in the last 1s to 3600s [default: 600s]
     #[arg(long, value_name = "SPAN", value_parser = parse_window)]

@@ -24,8 +24,8 @@ const PATIENCE: Duration = Duration::from_millis(300);
 enum Kind {
     Disk,
     Datastore,
-    /// Either of them.
-    DiskOrDatastore,
+    /// A disk, a datastore or a virtual machine.
+    Advised,
     Class,
     Policy,
     /// A rule of Storage DRS.
@@ -104,10 +104,11 @@ async fn ask(
     Ok(match kind {
         Kind::Disk => all(client.disks().await?, |one| one.name),
         Kind::Datastore => all(client.datastores().await?, |one| one.name),
-        Kind::DiskOrDatastore => {
+        Kind::Advised => {
             let disks = all(client.disks().await?, |one| one.name);
             let datastores = all(client.datastores().await?, |one| one.name);
-            [disks, datastores].concat()
+            let vms = all(client.vms().await?, |one| one.name);
+            [disks, datastores, vms].concat()
         }
         Kind::Class => all(client.classes().await?, |one| one.name),
         Kind::Policy => all(client.policies().await?, |one| one.id.to_string()),
@@ -146,7 +147,7 @@ fn kind(path: &[String], arg: &Arg) -> Option<Kind> {
         (["disk", _], "name")
         | (["migrate" | "predict"], "disk")
         | (["class", _], "disks") => Some(Kind::Disk),
-        (["advise"], "about") => Some(Kind::DiskOrDatastore),
+        (["advise"], "about") => Some(Kind::Advised),
         (["datastore", _], "name") | (["plan", "evacuate"], "datastore") => {
             Some(Kind::Datastore)
         }
@@ -288,7 +289,7 @@ mod tests {
             ("disk rm --keep-image ", Kind::Disk),
             ("migrate ", Kind::Disk),
             ("predict ", Kind::Disk),
-            ("advise ", Kind::DiskOrDatastore),
+            ("advise ", Kind::Advised),
             ("predict db --to ", Kind::Datastore),
             ("--json migrate --rate 5M --verify ", Kind::Disk),
             ("class create oltp a b ", Kind::Disk),

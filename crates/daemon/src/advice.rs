@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use sterna_api::{Advice, AdviceKind, Advised, Nature, SeenDisk};
+use sterna_api::{Advice, AdviceKind, Advised, ErrorCode, Nature, SeenDisk, Vm, VmDisk};
 use sterna_core::advise::{
     self, About, Datastore, Disk, Facts, Finding, Requests, Way, advise,
 };
@@ -33,23 +33,23 @@ struct Scene {
 }
 
 impl Daemon {
-    /// Advice about the disk or datastore of that name, or about all of them.
+    /// Advice about the disk, the datastore or the virtual machine of that name, or about
+    /// all of them.
     pub(crate) fn advise(&self, about: Option<&str>, window_s: f64) -> Result<Advised> {
         let scene = self.seen(window(window_s, WINDOW_LEAST_S, WINDOW_MOST_S)?)?;
-        let asked = |at: About| about.is_none_or(|name| scene.name(at) == name);
+        let vm = match about.filter(|name| !scene.knows(name)) {
+            Some(name) => Some(self.vm_asked_about(name)?),
+            None => None,
+        };
+        let asked = |at: About| match (&vm, at) {
+            (Some(vm), About::Disk(_)) => has_disk(vm, scene.name(at)),
+            (Some(_), About::Datastore(_)) => false,
+            (None, _) => about.is_none_or(|name| scene.name(at) == name),
+        };
         let is_asked = |at: usize| {
             let there = scene.facts.disks[at].datastore;
             asked(About::Disk(at)) || asked(About::Datastore(there))
         };
-        let places = 0..scene.facts.datastores.len();
-        let known = places.map(About::Datastore).chain(scene.all_disks());
-        if let Some(name) = about.filter(|_| !known.into_iter().any(asked)) {
-            let message = format!("there is no disk and no datastore {name}");
-            let hint = "see `sterna disk list` and `sterna datastore list`";
-            return Err(
-                DaemonError::new(sterna_api::ErrorCode::NotFound, message).hint(hint)
-            );
-        }
         let found = advise(&scene.facts).into_iter();
         let wanted = found.filter(|one| match one.about {
             About::Disk(at) => is_asked(at),
@@ -61,8 +61,21 @@ impl Daemon {
                 .filter(|at| is_asked(*at))
                 .map(|at| scene.seen(at))
                 .collect(),
-            advice: wanted.map(|one| scene.in_words(one)).collect(),
+            advice: wanted
+                .map(|one| scene.in_words(one))
+                .chain(vm.iter().flat_map(of_vm))
+                .collect(),
         })
+    }
+
+    /// The machine of that name, with its disks.
+    fn vm_asked_about(&self, name: &str) -> Result<Vm> {
+        if self.store.vms()?.iter().any(|vm| vm.name == name) {
+            return self.show_vm(name);
+        }
+        let message = format!("there is no disk, no datastore and no VM {name}");
+        let hint = "see `sterna disk list`, `sterna datastore list` and `sterna vm list`";
+        Err(DaemonError::new(ErrorCode::NotFound, message).hint(hint))
     }
 
     /// What was measured of everything.
@@ -135,9 +148,49 @@ impl Daemon {
     }
 }
 
+/// Whether a disk of ours is one of a machine's.
+fn has_disk(vm: &Vm, name: &str) -> bool {
+    vm.disks.iter().any(|disk| disk.disk.as_deref() == Some(name))
+}
+
+/// What there is to say of a machine: that it cannot be asked, or that disks of its are
+/// not ours.
+fn of_vm(vm: &Vm) -> Vec<Advice> {
+    let name = &vm.name;
+    if vm.disks.is_empty() {
+        let why = vm.detail.as_deref().unwrap_or("it has no disks");
+        return vec![Advice {
+            about: format!("VM {name}"),
+            kind: AdviceKind::Unasked,
+            message: format!("which disks it has is not known: {why}"),
+            hint: format!("start it, and see `sterna vm show {name}`"),
+        }];
+    }
+    let others = vm.disks.iter().filter(|disk| disk.disk.is_none() && !disk.read_only);
+    let unserved = |disk: &VmDisk| {
+        let device = &disk.device;
+        Advice {
+            about: format!("disk {device} of {name}"),
+            kind: AdviceKind::Unserved,
+            message:
+                "QEMU serves it: no service level holds it, and of its requests only \
+                      their number is known"
+                    .into(),
+            hint: format!(
+                "`sterna vm adopt {name} {device} --on …` makes it a disk of Sterna's, \
+                 without a reboot; as it is, `sterna vm move {name} {device} --to …` moves \
+                 it under a guard"
+            ),
+        }
+    };
+    others.map(unserved).collect()
+}
+
 impl Scene {
-    fn all_disks(&self) -> impl Iterator<Item = About> {
-        (0..self.disks.len()).map(About::Disk)
+    /// Whether there is a disk or a datastore of that name.
+    fn knows(&self, name: &str) -> bool {
+        self.datastores.iter().any(|known| known == name)
+            || self.disks.iter().any(|known| known.name == name)
     }
 
     fn name(&self, about: About) -> &str {
