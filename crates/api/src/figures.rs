@@ -29,3 +29,13 @@ pub struct Application {
     /// The worst window's 99th percentile so far, in microseconds.
     pub worst_p99_us: Option<f64>,
 }
+
+impl Application {
+    /// The part of its IO/s that it kept on the whole. Whoever asks for nothing has nothing
+    /// to lose, and a disk does not move without answering what it is asked.
+    pub fn kept(&self) -> Option<f64> {
+        let (before, during) = (self.before?, self.during?);
+        let is_busy = before.iops > 0.0 && during.iops > 0.0;
+        is_busy.then(|| during.iops / before.iops)
+    }
+}

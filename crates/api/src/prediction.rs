@@ -132,4 +132,11 @@ pub struct PredictionScores {
     pub median_error: Option<f64>,
     /// How many took what was said that they might.
     pub within: u64,
+    /// How many had an application beside them.
+    #[serde(default)]
+    pub beside: u64,
+    /// Of half of those, what the application kept was off by no more than this part of
+    /// its IO/s; absent without any.
+    #[serde(default)]
+    pub kept_error: Option<f64>,
 }

@@ -109,13 +109,20 @@ pub(crate) fn compared(it: &Predicted, seconds: f64) -> String {
 
 /// How right predictions were.
 pub(crate) fn scores(scores: &PredictionScores) -> String {
-    match scores.median_error {
-        None => "none put to the test".into(),
-        Some(median) => format!(
-            "of {}, half were off by at most {}; {} within their range",
-            scores.moves,
-            percent((median * 1000.0).round() / 1000.0),
-            scores.within
+    let Some(median) = scores.median_error else { return "none put to the test".into() };
+    let tenths = |part: f64| percent((part * 1000.0).round() / 1000.0);
+    let (moves, within) = (scores.moves, scores.within);
+    let median = tenths(median);
+    let times = format!(
+        "of {moves}, half were off by at most {median}; {within} within their range"
+    );
+    match scores.kept_error {
+        None => times,
+        Some(error) => format!(
+            "{times}; of {} beside an application, what it kept was off by at most {} of \
+             its IO/s in half",
+            scores.beside,
+            tenths(error)
         ),
     }
 }
@@ -220,8 +227,17 @@ mod tests {
     #[test]
     fn scores_are_said_only_where_there_are_any() {
         assert_eq!(scores(&PredictionScores::default()), "none put to the test");
-        let some = PredictionScores { moves: 12, median_error: Some(0.071), within: 11 };
+        let some = PredictionScores {
+            moves: 12,
+            median_error: Some(0.071),
+            within: 11,
+            ..Default::default()
+        };
         let said = "of 12, half were off by at most 7.1%; 11 within their range";
         assert_eq!(scores(&some), said);
+        let beside = PredictionScores { beside: 8, kept_error: Some(0.0149), ..some };
+        let more = "; of 8 beside an application, what it kept was off by at most 1.5% of \
+                    its IO/s in half";
+        assert_eq!(scores(&beside), format!("{said}{more}"));
     }
 }

@@ -152,6 +152,8 @@ impl Daemon {
             moves: scores.count as u64,
             median_error: (scores.count > 0).then_some(scores.median_error),
             within: scores.within as u64,
+            beside: scores.beside as u64,
+            kept_error: (scores.beside > 0).then_some(scores.kept_error),
         })
     }
 
@@ -197,7 +199,8 @@ fn lesson(record: &MigrationRecord, from: &str, to: &str) -> Option<Lesson> {
 fn outcome(record: &MigrationRecord) -> Option<Outcome> {
     let (told, report) = (record.forecast?.predicted?, record.report?);
     let range = (told.least_s, told.most_s);
-    Some(Outcome { likely: told.likely_s, range, took: report.duration_s })
+    let kept = told.kept.zip(record.application.kept());
+    Some(Outcome { likely: told.likely_s, range, took: report.duration_s, kept })
 }
 
 /// What a move is held to, as predictions see it.

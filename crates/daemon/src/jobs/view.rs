@@ -104,12 +104,9 @@ fn fared(guard: &Guard, application: &Application) -> Option<Guarding> {
     let (Some(before), Some(during)) = (application.before, application.during) else {
         return Some(known);
     };
-    // Whoever asks for nothing has nothing to lose, and a disk does not move without
-    // answering what it is asked.
-    let is_busy = before.iops > 0.0 && during.iops > 0.0;
     Some(Guarding {
         baseline_iops: Some(before.iops),
-        kept: is_busy.then(|| during.iops / before.iops),
+        kept: application.kept(),
         p99_us: guard.p99_us.and(during.p99_us).map(|p99| p99 as u64),
         ..known
     })
