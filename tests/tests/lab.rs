@@ -165,6 +165,32 @@ fn the_quick_svmotion_moves_a_disk_under_a_database_and_reports() {
 }
 
 #[test]
+fn machines_move_in_waves_and_what_each_of_them_got_is_told() {
+    let scratch = Scratch::new();
+    let (place, out) = (place(&scratch), scratch.path("report"));
+    let out_text = out.display().to_string();
+    let sizes = ["--tiles", "2", "--scale", "20000", "--seconds", "3"];
+    let done = end(lab(&place, &[&["nas250", "--out", &out_text], &sizes[..]].concat()));
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    let told = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(
+        told.lines().all(|line| line.chars().count() <= 80 || line.contains(&out_text))
+    );
+    let kept = std::fs::read(out.join("nas250.json")).expect(&said);
+    let report: Value = serde_json::from_slice(&kept).expect("JSON");
+    let verdicts = report["verdicts"].as_array().expect("verdicts");
+    assert_eq!(verdicts[0]["measured"], "50 of 50", "{verdicts:#?}");
+    // How well they got it is a matter of this machine.
+    let least = verdicts[1]["value"].as_f64().expect("a part");
+    assert!((50.0..=100.0).contains(&least), "{verdicts:#?}");
+    assert_eq!(done.status.success(), report["passed"] == true, "{said}");
+    for phase in ["before", "wave 1", "wave 2", "after"] {
+        assert!(told.lines().any(|line| line.starts_with(phase)), "no {phase}: {told}");
+    }
+    assert!(entries(&place).is_empty(), "left behind: {:?}", entries(&place));
+}
+
+#[test]
 fn an_experiment_that_is_interrupted_leaves_nothing_behind() {
     let scratch = Scratch::new();
     let (place, out) = (place(&scratch), scratch.path("report"));

@@ -40,16 +40,18 @@ impl Files {
         format!("Report: {}\nFigures: {}", self.html.display(), self.json.display())
     }
 
-    /// Shows the verdicts of a report that is written, and fails if one of them did.
+    /// Shows the verdicts of a report that is written, and `more`, which is empty or ends
+    /// with a line's end; fails if one of them did.
     pub(crate) fn tell(
         &self,
         report: &Report,
+        more: &str,
         modelled: bool,
         output: Output,
     ) -> anyhow::Result<()> {
         output.answer(report, |report| {
             let table = output.table(&verdicts_table(&report.verdicts));
-            format!("{table}\n{}", self.places())
+            format!("{table}\n{more}{}", self.places())
         })?;
         if report.passed {
             return Ok(());

@@ -30,7 +30,7 @@ use crate::output::Output;
 pub(crate) enum LabCommand {
     /// A database, a backup and a load generator share an array
     Qos(qos::QosArgs),
-    /// 250 virtual machines leave an array for a NAS, in virtual time
+    /// 250 virtual machines leave an array for a NAS
     Nas250(nas250::Nas250Args),
     /// The disks of a guest with a database move between arrays while it works
     Svmotion(svmotion::SvmotionArgs),

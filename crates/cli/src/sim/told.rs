@@ -43,11 +43,14 @@ fn of_a_wave(what: &str) -> bool {
 }
 
 fn size(scenario: &Scenario) -> String {
-    let arrays = count(scenario.arrays.len() as u64, "array");
+    let on = match scenario.arrays.len() as u64 {
+        0 => count(scenario.datastores.len() as u64, "datastore"),
+        arrays => count(arrays, "array"),
+    };
     let hosts = count(u64::from(scenario.hosts), "host");
     let vms = count(scenario.vms.len() as u64, "machine");
     let disks = count(scenario.disks(), "disk");
-    format!("{vms}, {disks}, {}; {hosts}, {arrays}", bytes(scenario.bytes()))
+    format!("{vms}, {disks}, {}; {hosts}, {on}", bytes(scenario.bytes()))
 }
 
 /// Phases in rows.
@@ -199,7 +202,7 @@ pub(crate) fn charts(scenario: &Scenario, samples: &[Sample]) -> Vec<Chart> {
     let busy = scenario.arrays.iter().enumerate().map(|(number, array)| {
         line(&array.name, &|it| 100.0 * it.busy.get(number).copied().unwrap_or(0.0))
     });
-    vec![
+    let mut charts = vec![
         chart(
             "Copies",
             "MiB/s",
@@ -213,7 +216,10 @@ pub(crate) fn charts(scenario: &Scenario, samples: &[Sample]) -> Vec<Chart> {
         ),
         chart("Response", "ms", vec![line("mean", &|it| it.response * 1e3)]),
         chart("Machines on their way", "", vec![line("moving", &|it| it.moving as f64)]),
-    ]
+    ];
+    // Of arrays that are no model nobody knows it.
+    charts.retain(|chart| !chart.lines.is_empty());
+    charts
 }
 
 fn texts(head: &str) -> Vec<String> {
@@ -272,11 +278,13 @@ pub(crate) fn sheets(scenario: &Scenario, outcome: &Outcome) -> Vec<Sheet> {
         };
         std::iter::once(it.name.clone()).chain(phases().map(cell)).collect()
     };
-    sheets.push(Sheet {
-        title: "Spindles at work".into(),
-        head: head("array"),
-        rows: scenario.arrays.iter().enumerate().map(by_array).collect(),
-    });
+    if !scenario.arrays.is_empty() {
+        sheets.push(Sheet {
+            title: "Spindles at work".into(),
+            head: head("array"),
+            rows: scenario.arrays.iter().enumerate().map(by_array).collect(),
+        });
+    }
     sheets
 }
 

@@ -10,7 +10,7 @@
 //! [`Application::take`] says what happened.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -34,6 +34,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(10);
 #[derive(Default)]
 struct Shared {
     stop: AtomicBool,
+    asked: AtomicU64,
     window: Mutex<Window>,
 }
 
@@ -87,6 +88,12 @@ impl Application {
             bail!("the application has ended");
         }
         Ok(self.cut())
+    }
+
+    /// How many requests it has made since the start. (In an open loop that is more than
+    /// a queue's length behind, those that wait are not made yet.)
+    pub fn asked(&self) -> u64 {
+        self.shared.asked.load(Ordering::Relaxed)
     }
 
     /// Waits for the answers that are under way, ends it, and gives what was answered
@@ -209,6 +216,7 @@ impl Driver {
             Kind::Flush => Command::Flush,
         };
         self.cookie += 1;
+        self.shared.asked.fetch_add(1, Ordering::Relaxed);
         let noise = &self.noise;
         self.connection.send(self.cookie, command, |payload| {
             payload.copy_from_slice(&noise[..payload.len()]);

@@ -1,33 +1,48 @@
 //! `sterna lab nas250`: 250 virtual machines leave an array's block storage for a NAS.
 //!
 //! This is the experiment of Hitachi's paper on moving virtual machines from block
-//! storage to a NAS (2015), at its size: ten tiles of 25 machines, 17 TB with the single
-//! machine, twelve hours and then four waves. It is run in virtual time only; the
-//! scenario and what was published is `sterna_sim::fluid::nas250`. A requirement is that
-//! each published time comes out within 15 %, and that every machine that is at work
-//! holds its target.
+//! storage to a NAS (2015): ten tiles of 25 machines, which work for twelve hours and move
+//! in four waves.
+//!
+//! With `--virtual` it has its size, 17 TB with the single machine (`model`); the scenario
+//! and what was published is `sterna_sim::fluid::nas250`. A requirement is that each
+//! published time comes out within 15 %, and that every machine that is at work holds its
+//! target. For real (`real`) the disks are smaller: `cast` says who is in it, `stage` has
+//! the disks and the loads, `run` goes from wave to wave. What is shown of it is the same.
 
-mod report;
+mod cast;
+mod model;
+mod real;
+mod run;
+mod stage;
 
 use std::path::PathBuf;
 
 use clap::Args;
-use sterna_api::ErrorCode;
-use sterna_sim::fluid::nas250::{ASSUMED, Basis, FITTED, Figure, Study, scenario};
+use clap::value_parser;
 
 use super::files::Files;
-use super::report::{Verdict, verdicts_table};
-use crate::connect::Failure;
 use crate::output::Output;
 use crate::sim::told;
-use crate::table::{Cell, Column, Style, Table, wrap};
 
 /// What the experiment can be told.
 #[derive(Debug, Args)]
 pub(crate) struct Nas250Args {
-    /// In virtual time, at the paper's size: takes seconds; there is no other way
-    #[arg(long = "virtual", required = true)]
+    /// In virtual time, at the paper's size: takes seconds, and loads nothing
+    #[arg(long = "virtual", conflicts_with_all = ["tiles", "scale", "seconds", "seed"])]
     modelled: bool,
+    /// How many of the ten tiles of 25 machines there are
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u8).range(1..=10))]
+    tiles: u8,
+    /// How many times smaller than in the paper disks are
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = value_parser!(u64).range(100..=100_000))]
+    scale: u64,
+    /// How long all work before the first wave, in seconds
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = value_parser!(u32).range(2..=3600))]
+    seconds: u32,
+    /// What all chance comes from
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
     /// Where nas250.html and nas250.json are written
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
@@ -36,90 +51,12 @@ pub(crate) struct Nas250Args {
 /// Runs the experiment.
 pub(crate) fn run(args: &Nas250Args, output: Output) -> anyhow::Result<()> {
     let files = Files::prepare(&args.out, "nas250")?;
-    let study = Study::run();
-    let report = report::report(&study);
+    if args.modelled {
+        return model::run(&files, output);
+    }
+    let (cast, outcome) = real::run(args, output)?;
+    let report = real::report(args, &cast, &outcome);
     files.write(&report)?;
-    output.answer(&report, |report| {
-        format!("{}\n{}", words(&study, &report.verdicts, output), files.places())
-    })?;
-    if report.passed {
-        return Ok(());
-    }
-    let failed = report.verdicts.iter().filter(|verdict| !verdict.passed).count();
-    let message =
-        format!("{failed} of {} requirements are not met", report.verdicts.len());
-    let hint = "the table shows how far off they are".into();
-    Err(Failure { code: ErrorCode::Unmet, message, hint }.into())
-}
-
-fn words(study: &Study, verdicts: &[Verdict], output: Output) -> String {
-    let title = |title: &str| format!("\n{}\n", output.head(title));
-    let mut text = output.table(&published(&study.figures(), true));
-    let others: Vec<Verdict> =
-        verdicts.iter().filter(|it| !is_time(it)).cloned().collect();
-    text += "\n";
-    text += &output.table(&verdicts_table(&others));
-    text += &title("If machines whose wave has not come stood still; not judged");
-    text += &output.table(&published(&study.if_idle(), false));
-    text += "\n";
-    text += &told::words(&scenario(), &study.waves, output);
-    text += "\n";
-    let mut table = Table::new(&[
-        ("FITTED NUMBER", Column::Left),
-        ("VALUE", Column::Left),
-        ("FITTED TO", Column::Sentence),
-    ]);
-    for it in FITTED {
-        table.row(vec![it.what.into(), it.value.into(), it.to.into()]);
-    }
-    text += &output.table(&table);
-    text += &title("Assumed");
-    for assumed in ASSUMED {
-        text += &format!("- {}\n", wrap(assumed, 78).join("\n  "));
-    }
-    text
-}
-
-/// Published times and ours; with what each shows, if they are judged.
-fn published(figures: &[Figure], judged: bool) -> Table {
-    let mut table = Table::new(&[
-        ("TIME OF", Column::Flexible),
-        ("PUBLISHED", Column::Right),
-        ("OURS", Column::Right),
-        ("DIFFERENCE", Column::Right),
-        ("", Column::Left),
-    ]);
-    for figure in figures {
-        let style = if figure.holds() { Style::Good } else { Style::Bad };
-        table.row(vec![
-            figure.what.clone().into(),
-            minutes(figure.published).into(),
-            minutes(figure.ours).into(),
-            Cell::styled(difference(figure), style),
-            if judged { basis(figure.basis) } else { "" }.into(),
-        ]);
-    }
-    table
-}
-
-/// Whether a requirement is about a published time, which has a table of its own.
-fn is_time(verdict: &Verdict) -> bool {
-    verdict.what.starts_with("time of ")
-}
-
-fn minutes(minutes: f64) -> String {
-    format!("{minutes:.0} min")
-}
-
-/// How far off ours is: `-1.4 %`.
-fn difference(figure: &Figure) -> String {
-    format!("{:+.1} %", 100.0 * figure.off())
-}
-
-/// What a figure shows.
-fn basis(basis: Basis) -> &'static str {
-    match basis {
-        Basis::Fitted => "fitted",
-        Basis::Check => "checked",
-    }
+    let told = told::words(&cast.scenario, &outcome, output);
+    files.tell(&report, &told, false, output)
 }

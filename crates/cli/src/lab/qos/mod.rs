@@ -98,7 +98,7 @@ pub(crate) fn run(args: &QosArgs, output: Output) -> anyhow::Result<()> {
         false => real(args, &phases, output)?,
     };
     files.write(&report)?;
-    files.tell(&report, args.modelled, output)
+    files.tell(&report, "", args.modelled, output)
 }
 
 /// The experiment with a daemon, on a real clock.

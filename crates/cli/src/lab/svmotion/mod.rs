@@ -149,5 +149,5 @@ pub(crate) fn run(args: &SvmotionArgs, output: Output) -> anyhow::Result<()> {
     })?;
     drop(screen);
     files.write(&report)?;
-    files.tell(&report, false, output)
+    files.tell(&report, "", false, output)
 }

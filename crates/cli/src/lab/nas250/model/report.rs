@@ -1,4 +1,4 @@
-//! The report of the experiment.
+//! The report of the experiment in virtual time.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
