@@ -133,6 +133,21 @@ fn what_cannot_move_is_told_why() {
     assert_eq!(only_refusal(&told), Because::NoDestination);
 }
 
+#[test]
+fn a_group_of_which_one_disk_stays_stays_together() {
+    let group = |together| vec![Group { after: vec![], together }];
+    let moves = Disk { group: Some(0), ..disk(1) };
+    let stays = Disk { pinned: Some(Pinned::NotServed), ..moves };
+    let stores = || vec![source(), datastore(0)];
+    let told = ask(stores(), vec![moves, stays, disk(1)], group(true));
+    assert_eq!(places(&told), [(2, 1)], "{told:?}");
+    let because: Vec<Because> = told.refused.iter().map(|one| one.because).collect();
+    assert_eq!(because, [Because::Beside(1), Because::Pinned(Pinned::NotServed)]);
+    // Of one that need not be together each goes by itself.
+    let told = ask(stores(), vec![moves, stays, disk(1)], group(false));
+    assert_eq!(places(&told), [(0, 1), (2, 1)], "{told:?}");
+}
+
 fn any_inventory(random: &mut Random) -> Inventory {
     let takes = [Takes::Nothing, Takes::One, Takes::Any, Takes::Any];
     let devices = [LqFit::TooFew { points: 3 }, line(1.0, 0.5), line(0.2, 0.1)];

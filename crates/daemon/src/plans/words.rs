@@ -26,6 +26,11 @@ pub(super) fn because(scene: &Scene, disk: usize, because: Because) -> String {
         }
         Because::TooLarge => "it is larger than what would hold it alone".into(),
         Because::Apart => "no datastore has room for all of its tile".into(),
+        Because::Beside(other) => {
+            let (name, why) = (&scene.disks[other].name, scene.pinned.get(&other));
+            let why = why.map_or(String::new(), |why| format!(": {why}"));
+            format!("its tile stays together, and {name} stays{why}")
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which disk goes where.
 //!
 //! The largest come first, as they have the least choice; a group that is to stay
-//! together is one piece. Each goes, of the datastores that have room for it below the
+//! together is one piece, and if one of its disks stays where it is, all do. Each goes, of the datastores that have room for it below the
 //! bound, to the one that answers quickest with it, where that is known of all of them
 //! and the disk asks for something; else to the emptiest. So loads spread by what devices
 //! can do, and idle disks by room. A datastore that is one disk's gets the largest that
@@ -50,6 +50,8 @@ pub enum Because {
     TooLarge,
     /// There is no room for all of its group on one datastore.
     Apart,
+    /// This disk stays, and both are of a group that is to be together.
+    Beside(usize),
 }
 
 /// Where a disk goes.
@@ -96,9 +98,8 @@ struct Piece {
 pub fn assign(inventory: &Inventory, bound: f64) -> Assignment {
     let mut assignment = Assignment::default();
     let mut scene = Scene::of(inventory, bound);
-    for (disk, one) in inventory.disks.iter().enumerate() {
-        if let Some(pinned) = one.pinned {
-            let because = Because::Pinned(pinned);
+    for disk in 0..inventory.disks.len() {
+        if let Some(because) = stays(inventory, disk) {
             assignment.refused.push(Refused { disk, because });
         }
     }
@@ -122,14 +123,30 @@ pub fn assign(inventory: &Inventory, bound: f64) -> Assignment {
     assignment
 }
 
-/// What is not pinned, the largest first.
+/// The group with which a disk stays together.
+fn together(inventory: &Inventory, disk: &Disk) -> Option<usize> {
+    disk.group.filter(|group| inventory.groups[*group].together)
+}
+
+/// Why a disk stays, whatever there is elsewhere.
+fn stays(inventory: &Inventory, disk: usize) -> Option<Because> {
+    let one = &inventory.disks[disk];
+    if let Some(pinned) = one.pinned {
+        return Some(Because::Pinned(pinned));
+    }
+    let group = together(inventory, one)?;
+    let is_pinned = |other: &Disk| {
+        other.pinned.is_some() && together(inventory, other) == Some(group)
+    };
+    inventory.disks.iter().position(is_pinned).map(Because::Beside)
+}
+
+/// What does not stay, the largest first.
 fn pieces(inventory: &Inventory) -> Vec<Piece> {
-    let free = |disk: &usize| inventory.disks[*disk].pinned.is_none();
-    let together =
-        |disk: &Disk| disk.group.filter(|group| inventory.groups[*group].together);
+    let free = |disk: &usize| stays(inventory, *disk).is_none();
     let mut sets: Vec<(Option<usize>, Vec<usize>)> = Vec::new();
     for disk in (0..inventory.disks.len()).filter(free) {
-        let group = together(&inventory.disks[disk]);
+        let group = together(inventory, &inventory.disks[disk]);
         let known = sets.iter_mut().find(|(of, _)| group.is_some() && *of == group);
         match known {
             Some((_, disks)) => disks.push(disk),
