@@ -74,7 +74,7 @@ pub struct ProbeStep {
     pub iops: f64,
     /// What one of them took, in microseconds; above 0.
     pub response_us: f64,
-    /// Requests per second of everybody else.
+    /// Requests per second of everybody else, as a mean of the 4 s of this load.
     pub others_iops: f64,
 }
 

@@ -45,7 +45,7 @@ const WRITTEN: u32 = 1 << 20;
 const WRITES: f64 = 32.0;
 /// The most that writing may take, as a multiple of its due time.
 const PATIENCE: f64 = 20.0;
-/// How long others are looked at before...
+/// How long others are looked at before: what they get then is what they have...
 const BEFORE: Duration = Duration::from_secs(2);
 /// ... once what was written is surely in no window of that.
 const SETTLES: Duration = Duration::from_secs(1);
@@ -320,9 +320,11 @@ fn show(probed: &Probed, output: Output) -> String {
         ]);
     }
     let end = match (probed.end, probed.others_kept) {
-        (_, Some(kept)) => {
-            format!("It left off as others got {:.0}% of what they had.", kept * 100.0)
-        }
+        (_, Some(kept)) => format!(
+            "It left off as others got {:.0}% of what they had in the {} s before.",
+            kept * 100.0,
+            BEFORE.as_secs()
+        ),
         ("peak", None) => "More at a time bring hardly more.".into(),
         _ => "Its limits were not reached.".into(),
     };
@@ -381,7 +383,9 @@ mod tests {
             },
         };
         let text = show(&probed, Output::new(false));
-        for part in ["51.8 ms", "71% of what they had", "0.72 ms more", "1388"] {
+        for part in
+            ["51.8 ms", "71% of what they had in the 2 s before", "0.72 ms more", "1388"]
+        {
             assert!(text.contains(part), "{part} in:\n{text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");

@@ -73,7 +73,8 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// A probe beside others who make so many requests per second.
+    /// A probe beside others who make so many requests per second, as a mean of what was
+    /// seen right before: of a load that comes in bursts it is by chance.
     pub fn new(others: f64) -> Probe {
         Probe { others, steps: Vec::new() }
     }
