@@ -71,10 +71,17 @@ impl Daemon {
             Due::Nothing => Ok(()),
             Due::Room => {
                 let full = self.full_datastores(&bounds);
-                if self.in_cycle(|cycle| cycle.roomed(now, &full)) {
-                    self.act(&settings, &self.scene(window)?, &bounds);
+                if !self.in_cycle(|cycle| cycle.roomed(now, &full)) {
+                    return Ok(());
                 }
-                Ok(())
+                let looked = self.scene(window);
+                match &looked {
+                    Ok(scene) => self.act(&settings, scene, &bounds),
+                    Err(_) => {
+                        lock(&self.balancer.cycle).as_mut().map(Cycle::roomed_in_vain);
+                    }
+                }
+                looked.map(drop)
             }
             Due::Look => {
                 let looked = self.scene(window);

@@ -136,6 +136,14 @@ impl<K: Ord + Clone> Cycle<K> {
         acts
     }
 
+    /// What it was to act on at once could not be looked at: it is with the next look at
+    /// room.
+    pub fn roomed_in_vain(&mut self) {
+        for looks in self.full.values_mut().filter(|looks| **looks == ROOM_LOOKS) {
+            *looks -= 1;
+        }
+    }
+
     /// Whether a datastore has been over a bound for long enough to be acted on.
     pub fn is_held(&self, datastore: &K, over: Over) -> bool {
         let key = (datastore.clone(), over);
@@ -190,5 +198,17 @@ mod tests {
         assert!(!cycle.is_held(&"full", Over::Space));
         assert!(!cycle.roomed(at(50), &["full"]));
         assert!(cycle.roomed(at(60), &["full"]));
+    }
+
+    #[test]
+    fn what_could_not_be_looked_at_is_acted_on_with_the_next_look_at_room() {
+        let mut cycle = Cycle::new(at(0), at(3600), at(3600));
+        assert!(!cycle.roomed(at(10), &["full"]));
+        assert!(cycle.roomed(at(20), &["full"]));
+        cycle.roomed_in_vain();
+        assert!(cycle.roomed(at(30), &["full"]));
+        assert!(!cycle.roomed(at(40), &["full"]), "it was acted on");
+        cycle.roomed_in_vain();
+        assert!(!cycle.roomed(at(50), &["full"]), "that was long ago");
     }
 }
