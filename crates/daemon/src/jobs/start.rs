@@ -36,12 +36,23 @@ impl Daemon {
         self: &Arc<Self>,
         request: &StartMigration,
     ) -> Result<Migration> {
+        self.start_if(request, |_| Ok(()))
+    }
+
+    /// The same, if the disk is what whoever asks takes it for: a name may be another
+    /// disk's by now.
+    pub(crate) fn start_if(
+        self: &Arc<Self>,
+        request: &StartMigration,
+        check: impl FnOnce(&DiskRecord) -> Result<()>,
+    ) -> Result<Migration> {
         let began = Instant::now();
         check_rate(request.rate)?;
         let guard = wanted(&request.guard)?;
         let _disk = self.claims.alone(claim_of(&request.disk))?;
         let _datastore = self.claims.shared(datastore_claim(&request.to))?;
         let disk = self.disk_record(&request.disk)?;
+        check(&disk)?;
         let to = self.shelf(&request.to)?;
         self.check_may_move(&disk, request)?;
         to.check_takes_new()?;

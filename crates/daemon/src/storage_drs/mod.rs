@@ -4,13 +4,15 @@
 //!   the datastore that it goes to, so that asking twice does not send two disks into the
 //!   same room.
 //! - `settings`, `rules`: what it is told, durable before the answer.
-//! - `run`: the thread that looks, and begins moves by itself where it is told to.
+//! - `run`: the thread that looks, and has moves begin by itself where it is told to.
+//! - `begin`: how they begin.
 //! - `paid`: what came of these moves.
 //! - `placement`: where new disks go.
 //!
 //! **One writer.** Moves begin as those of operators do, and are refused for the same
 //! reasons. A disk that somebody else has moved is left alone for a while, as `core` says.
 
+mod begin;
 mod paid;
 mod placement;
 mod reasons;

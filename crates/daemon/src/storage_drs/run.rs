@@ -4,24 +4,21 @@
 //! may begin at once; here it is fed, and what it says is done. A look that fails (the
 //! state cannot be read) counts as one in which nothing was over a bound, and is said.
 //!
-//! A move begins as an operator's does. What is recorded of it comes after that: a daemon
-//! that is killed in between takes it for somebody else's, and leaves the disk alone just
-//! as long.
+//! A move begins as an operator's does (`begin`). What is recorded of it comes after that:
+//! a daemon that is killed in between takes it for somebody else's, and leaves the disk
+//! alone just as long.
 
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-use sterna_api::{
-    Automation, Balanced, BalancedOutcome, StartMigration, StorageDrsRun,
-    StorageDrsSettings,
-};
+use sterna_api::{Automation, StorageDrsRun, StorageDrsSettings};
 use sterna_core::Nanos;
-use sterna_core::place::storage::{Bounds, Cycle, Due, Over, Recommended, advise_where};
+use sterna_core::place::storage::{Bounds, Cycle, Due, Over, advise_where};
 
-use super::scene::{Scene, load};
+use super::asked;
+use super::scene::Scene;
 use super::settings::bounds_of;
-use super::{asked, paid};
 use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::error::Result;
@@ -166,57 +163,6 @@ impl Daemon {
     fn under_way(&self) -> usize {
         let moves = lock(&self.balancer.moves);
         moves.keys().filter(|id| self.is_under_way(**id)).count()
-    }
-
-    /// Begins a move, and keeps what was promised of it.
-    fn begin_balanced(
-        self: &Arc<Self>,
-        settings: &StorageDrsSettings,
-        scene: &Scene,
-        one: &Recommended,
-    ) -> Result<u64> {
-        let disk = &scene.disks[one.disk];
-        let (from, to) = (&scene.names[one.from], &scene.names[one.to]);
-        let before = self.fares(disk.id, [from, to], seconds(settings.window_s));
-        let request = StartMigration {
-            disk: disk.name.clone(),
-            to: to.clone(),
-            provision: None,
-            rate: None,
-            verify: false,
-            keep_source: false,
-            guard: settings.guard.clone(),
-        };
-        let id = self.start_migration(&request)?.id;
-        let (over, rule) = scene.why(one.why);
-        let balanced = Balanced {
-            over,
-            rule,
-            space: settings.space,
-            latency_us: settings.latency_us,
-            window_s: settings.window_s,
-            predicted: one.after.map(load),
-            before: paid::told(&before),
-            after: None,
-            outcome: BalancedOutcome::Waiting,
-            note: None,
-        };
-        tracing::info!(
-            migration = id,
-            disk = disk.name,
-            from,
-            to,
-            "Storage DRS moves it"
-        );
-        self.keep(id, balanced)?;
-        Ok(id)
-    }
-
-    /// Keeps what is known of one of its moves: in the state, then here.
-    pub(super) fn keep(&self, id: u64, balanced: Balanced) -> Result<()> {
-        self.store.set_balanced(id, &balanced)?;
-        lock(&self.balancer.moves).insert(id, balanced);
-        Ok(())
     }
 }
 
