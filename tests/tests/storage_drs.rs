@@ -4,6 +4,7 @@
 use serde_json::Value;
 use sterna_tests::clients::Fio;
 use sterna_tests::images::write_image;
+use sterna_tests::places::TinyFs;
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, programs, until};
 
@@ -236,6 +237,70 @@ fn by_itself_it_relieves_a_full_datastore_and_says_what_came_of_it() {
     assert!(reason.contains("has moved within the last 4 h"), "{reason}");
     let all = daemon.json("migration list");
     assert_eq!(all.as_array().map(Vec::len), Some(1), "{all:#}");
+}
+
+/// A datastore that is too full, with two disks that must be together, and one that has
+/// room; but there somebody's file is where the second one's image would be.
+fn two_of_which_one_cannot_begin(stage: &Stage) -> [TinyFs; 2] {
+    let daemon = &stage.daemon;
+    let full = stage.tiny_fs("full", 96 * MIB);
+    let roomy = stage.tiny_fs("roomy", 512 * MIB);
+    for name in ["db", "log"] {
+        let image = full.dir().join(format!("{name}.raw"));
+        write_image(&image, 28 * MIB, 28 * MIB);
+        let image = image.display();
+        daemon.sterna(&format!("disk import {name} --on full {image}")).ok();
+    }
+    daemon.sterna("storage-drs rule together pair db log").ok();
+    write_image(&roomy.dir().join("log.raw"), MIB, 0);
+    let set = "storage-drs set --space 50% --latency 60s --window 10s --every 10s";
+    daemon.sterna(set).ok();
+    [full, roomy]
+}
+
+/// The one that had begun is where it was, by a migration that was cancelled.
+#[track_caller]
+fn neither_has_moved(stage: &Stage) {
+    let daemon = &stage.daemon;
+    for name in ["db", "log"] {
+        until("its move to be called off", seconds(20), || {
+            daemon.disk(name)["migration"].is_null().then_some(())
+        });
+        assert_eq!(daemon.disk(name)["datastore"], "full");
+    }
+    let all = daemon.json("migration list");
+    assert_eq!((&all[0]["disk"], &all[0]["state"]), (&"db".into(), &"cancelled".into()));
+}
+
+#[test]
+fn disks_that_must_be_together_begin_together_or_not_at_all() {
+    if !(programs::root() && programs::have(&["losetup", "mkfs.ext4"])) {
+        return;
+    }
+    let stage = Stage::new();
+    let _both = two_of_which_one_cannot_begin(&stage);
+    let refused = stage.daemon.sterna("storage-drs apply --keep 97%");
+    refused.fails_with(&["db must be with it: cancelled"]);
+    neither_has_moved(&stage);
+}
+
+#[test]
+fn by_itself_it_calls_off_what_cannot_begin_as_a_whole() {
+    if !(programs::root() && programs::have(&["losetup", "mkfs.ext4"])) {
+        return;
+    }
+    let stage = Stage::new();
+    let _both = two_of_which_one_cannot_begin(&stage);
+    stage.daemon.sterna("storage-drs set --automation full").ok();
+    let failed = until("a step that cannot begin", seconds(40), || {
+        let told = stage.daemon.json("storage-drs status");
+        let failed = told["last"]["failed"].as_array()?.clone();
+        (!failed.is_empty()).then_some(failed)
+    });
+    let failed: Vec<&str> = failed.iter().filter_map(Value::as_str).collect();
+    assert!(failed[0].starts_with("log: "), "{failed:?}");
+    assert_eq!(failed[1..], ["db: called off, as log must be with it"]);
+    neither_has_moved(&stage);
 }
 
 #[test]

@@ -7,12 +7,12 @@ mod rule;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use sterna_api::{
-    AskGuard, AskStorageDrs, Automation, ChangeStorageDrs, Migration, RecommendedMove,
-    StartMigration,
+    AskGuard, AskStorageDrs, Automation, ChangeStorageDrs, Client, ErrorBody, Migration,
+    RecommendedMove, StartMigration,
 };
 use sterna_core::Nanos;
 
-use crate::connect::Link;
+use crate::connect::{Failure, Link, explain};
 use crate::guard::{PromiseArgs, parse_part, parse_span};
 use crate::output::Output;
 
@@ -175,10 +175,11 @@ pub(crate) fn run(
         }
         StorageDrsCommand::Apply { bounds, promise } => {
             let started = link.ask(async |client| {
+                let moves = client.recommend(&bounds.request()).await?.moves;
                 let mut started = Vec::new();
-                for one in client.recommend(&bounds.request()).await?.moves {
-                    let begun = client.migrate(&request(one, &promise)).await;
-                    started.push(begun.map_err(|error| half_way(&started, error))?);
+                for step in moves.chunk_by(|one, other| one.step == other.step) {
+                    let begun = begin(client, step, &promise).await;
+                    started.extend(begun.map_err(|error| half_way(&started, error))?);
                 }
                 Ok(started)
             })?;
@@ -194,10 +195,40 @@ pub(crate) fn run(
     }
 }
 
-fn request(one: RecommendedMove, promise: &PromiseArgs) -> StartMigration {
+/// Begins the moves of one step, whose disks must be together: all, or none.
+async fn begin(
+    client: &Client,
+    step: &[RecommendedMove],
+    promise: &PromiseArgs,
+) -> anyhow::Result<Vec<Migration>> {
+    let mut begun: Vec<Migration> = Vec::new();
+    for one in step {
+        let error = match client.migrate(&request(one, promise)).await {
+            Ok(migration) => {
+                begun.push(migration);
+                continue;
+            }
+            Err(error) => anyhow::Error::from(error),
+        };
+        let mut said = Vec::new();
+        for Migration { id, disk, .. } in &begun {
+            said.push(match client.cancel(*id).await {
+                Ok(_) => format!("{disk} must be with it: cancelled"),
+                Err(why) => format!(
+                    "{disk} must be with it, but goes on: `sterna migration cancel \
+                     {id}` ({why})"
+                ),
+            });
+        }
+        return Err(and_more(error, &said));
+    }
+    Ok(begun)
+}
+
+fn request(one: &RecommendedMove, promise: &PromiseArgs) -> StartMigration {
     StartMigration {
-        disk: one.disk,
-        to: one.to,
+        disk: one.disk.clone(),
+        to: one.to.clone(),
         provision: None,
         rate: None,
         verify: false,
@@ -206,14 +237,22 @@ fn request(one: RecommendedMove, promise: &PromiseArgs) -> StartMigration {
     }
 }
 
-/// One did not begin: those before it go on, and that is said.
-fn half_way(started: &[Migration], error: sterna_api::ClientError) -> anyhow::Error {
-    let error = anyhow::Error::from(error);
-    if started.is_empty() {
+/// One did not begin: the steps before it go on, and that is said.
+fn half_way(started: &[Migration], error: anyhow::Error) -> anyhow::Error {
+    let ids: Vec<String> = started.iter().map(|one| one.id.to_string()).collect();
+    let said = format!("migrations {} have begun and go on", ids.join(", "));
+    let said = (!ids.is_empty()).then_some(said);
+    and_more(error, said.as_slice())
+}
+
+/// An error, and what else has to be known.
+fn and_more(error: anyhow::Error, said: &[String]) -> anyhow::Error {
+    if said.is_empty() {
         return error;
     }
-    let ids: Vec<String> = started.iter().map(|one| one.id.to_string()).collect();
-    error.context(format!("migrations {} have begun and go on", ids.join(", ")))
+    let ErrorBody { code, message, hint } = explain(&error);
+    let message = format!("{message}; {}", said.join("; "));
+    Failure { code, message, hint }.into()
 }
 
 fn applied(started: &[Migration]) -> String {
@@ -230,6 +269,15 @@ fn applied(started: &[Migration]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_done_before_an_error_is_said_with_it() {
+        let refused = || anyhow::anyhow!("disk log cannot be moved");
+        let told = and_more(refused(), &["db must be with it: cancelled".into()]);
+        let told = explain(&told).message;
+        assert_eq!(told, "disk log cannot be moved; db must be with it: cancelled");
+        assert_eq!(half_way(&[], refused()).to_string(), "disk log cannot be moved");
+    }
 
     #[test]
     fn spans_may_have_hours_and_minutes() {

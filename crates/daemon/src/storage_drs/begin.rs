@@ -1,11 +1,18 @@
-//! A move that Storage DRS begins.
+//! The moves that Storage DRS begins: step after step, each as a whole or not at all.
+//!
+//! **Rule.** Disks of one step must be together. If one of them cannot begin, those of its
+//! step that have begun are called off, and nothing after it begins: it was to follow. What
+//! cannot be called off at once is so with the next tick. What was too quick for that has
+//! moved: its rule is broken then, and mended as any other that must hold.
 //!
 //! A disk is what was looked at, or it is not moved: its name may be another one's by now,
 //! and somebody else may have moved it.
-
+//!
 use std::sync::Arc;
 
-use sterna_api::{Balanced, BalancedOutcome, StartMigration, StorageDrsSettings};
+use sterna_api::{
+    Balanced, BalancedOutcome, StartMigration, StorageDrsRun, StorageDrsSettings,
+};
 use sterna_core::place::storage::Recommended;
 
 use super::paid;
@@ -16,8 +23,58 @@ use crate::error::{DaemonError, Result};
 use crate::store::DiskRecord;
 
 impl Daemon {
+    /// Begins the moves of one step; says whether the next one may follow.
+    pub(super) fn begin_step(
+        self: &Arc<Self>,
+        settings: &StorageDrsSettings,
+        scene: &Scene,
+        step: &[Recommended],
+        run: &mut StorageDrsRun,
+    ) -> bool {
+        let mut begun: Vec<(u64, &str)> = Vec::new();
+        for one in step {
+            let name = scene.disks[one.disk].name.as_str();
+            let error = match self.begin_balanced(settings, scene, one) {
+                Ok(id) => {
+                    begun.push((id, name));
+                    continue;
+                }
+                Err(error) => error,
+            };
+            tracing::warn!(disk = name, %error, "Storage DRS cannot move it");
+            run.failed.push(format!("{name}: {error}"));
+            for (id, other) in begun {
+                lock(&self.balancer.called_off).insert(id);
+                let why = format!("{other}: called off, as {name} must be with it");
+                run.failed.push(why);
+            }
+            self.call_off();
+            return false;
+        }
+        run.begun.extend(begun.into_iter().map(|(id, _)| id));
+        true
+    }
+
+    /// Cancels the moves that were called off and have not ended.
+    pub(super) fn call_off(self: &Arc<Self>) {
+        let all = lock(&self.balancer.called_off).clone();
+        for id in all {
+            let done = self.cancel_migration(id).map(drop);
+            let ended = self.has_ended(id).is_ok_and(|ended| ended != Some(false));
+            match done {
+                Err(error) if !ended => {
+                    tracing::debug!(migration = id, %error, "not called off yet");
+                }
+                _ => {
+                    tracing::info!(migration = id, "called off with its step");
+                    lock(&self.balancer.called_off).remove(&id);
+                }
+            }
+        }
+    }
+
     /// Begins a move, and keeps what was promised of it.
-    pub(super) fn begin_balanced(
+    fn begin_balanced(
         self: &Arc<Self>,
         settings: &StorageDrsSettings,
         scene: &Scene,

@@ -5,7 +5,7 @@
 //!   same room.
 //! - `settings`, `rules`: what it is told, durable before the answer.
 //! - `run`: the thread that looks, and has moves begin by itself where it is told to.
-//! - `begin`: how they begin.
+//! - `begin`: how they begin, step by step.
 //! - `paid`: what came of these moves.
 //! - `placement`: where new disks go.
 //!
@@ -21,7 +21,7 @@ mod run;
 mod scene;
 mod settings;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -56,12 +56,15 @@ pub(crate) struct Balancer {
     last: Mutex<Option<StorageDrsRun>>,
     /// Its moves, by number, as the state has them.
     moves: Mutex<BTreeMap<u64, Balanced>>,
+    /// Those that are to be cancelled, as their step could not begin as a whole.
+    called_off: Mutex<BTreeSet<u64>>,
 }
 
 impl Default for Balancer {
     fn default() -> Self {
         let (turn, settings, cycle, last, moves) = Default::default();
-        Balancer { epoch: Instant::now(), turn, settings, cycle, last, moves }
+        let called_off = Mutex::default();
+        Balancer { epoch: Instant::now(), turn, settings, cycle, last, moves, called_off }
     }
 }
 

@@ -41,6 +41,7 @@ fn balance_for_ever(daemon: &Weak<Daemon>) {
     loop {
         thread::sleep(TICK);
         let Some(daemon) = daemon.upgrade() else { return };
+        daemon.call_off();
         daemon.measure_moves();
         if let Err(error) = daemon.balance() {
             tracing::warn!(%error, "Storage DRS cannot look");
@@ -139,20 +140,12 @@ impl Daemon {
         }
         if settings.automation == Automation::Full {
             let slots = AT_ONCE.saturating_sub(self.under_way());
-            for one in advice.at_once(slots, &scene.left) {
+            let begins = advice.at_once(slots, &scene.left);
+            for step in begins.chunk_by(|one, other| one.step == other.step) {
                 // Somebody has just said something else.
-                if self.balancer.settings() != *settings {
+                let is_wanted = self.balancer.settings() == *settings;
+                if !(is_wanted && self.begin_step(settings, scene, step, &mut run)) {
                     break;
-                }
-                let name = &scene.disks[one.disk].name;
-                match self.begin_balanced(settings, scene, one) {
-                    Ok(id) => run.begun.push(id),
-                    Err(error) => {
-                        tracing::warn!(disk = name, %error, "Storage DRS cannot move it");
-                        run.failed.push(format!("{name}: {error}"));
-                        // The rest was to follow it, or to be where it is.
-                        break;
-                    }
                 }
             }
         }
