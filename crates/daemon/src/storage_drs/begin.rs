@@ -8,6 +8,11 @@
 //! A disk is what was looked at, or it is not moved: its name may be another one's by now,
 //! and somebody else may have moved it.
 //!
+//! What is promised of a move is known from when it begins, and recorded then or as soon as
+//! that can be (`Kept`): a state that takes nothing for a while makes no move somebody
+//! else's.
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sterna_api::{
@@ -20,7 +25,40 @@ use super::run::seconds;
 use super::scene::{Scene, load};
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
-use crate::store::DiskRecord;
+use crate::store::{DiskRecord, MigrationRecord, Step};
+
+/// Its moves, and which of them the state does not have as they are.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    pub(super) moves: BTreeMap<u64, Balanced>,
+    unrecorded: BTreeSet<u64>,
+}
+
+impl Kept {
+    /// Those that the state has.
+    pub(super) fn of(moves: BTreeMap<u64, Balanced>) -> Kept {
+        Kept { moves, unrecorded: BTreeSet::new() }
+    }
+
+    /// Something new is known of a move.
+    pub(super) fn know(&mut self, id: u64, balanced: Balanced) {
+        self.moves.insert(id, balanced);
+        self.unrecorded.insert(id);
+    }
+
+    /// What is still to be recorded.
+    pub(super) fn unrecorded(&self) -> Vec<(u64, Balanced)> {
+        let all = self.unrecorded.iter();
+        all.filter_map(|id| Some((*id, self.moves.get(id)?.clone()))).collect()
+    }
+
+    /// This was recorded of a move, which may be out of date by now.
+    pub(super) fn recorded(&mut self, id: u64, balanced: &Balanced) {
+        if self.moves.get(&id) == Some(balanced) {
+            self.unrecorded.remove(&id);
+        }
+    }
+}
 
 impl Daemon {
     /// Begins the moves of one step; says whether the next one may follow.
@@ -92,8 +130,15 @@ impl Daemon {
             keep_source: false,
             guard: settings.guard.clone(),
         };
-        let begun = self.start_if(&request, |now| check_seen(now, disk, from))?;
-        let id = begun.id;
+        let last = self.store.last_migration()?;
+        let id = match self.start_if(&request, |now| check_seen(now, disk, from)) {
+            Ok(begun) => begun.id,
+            // It may go on though what it is could not be said.
+            Err(error) => match self.store.migration_after(disk.id, last)? {
+                Some(it) if goes_on(&it) => it.id,
+                _ => return Err(error),
+            },
+        };
         let (over, rule) = scene.why(one.why);
         let balanced = Balanced {
             over,
@@ -114,16 +159,33 @@ impl Daemon {
             to,
             "Storage DRS moves it"
         );
-        self.keep(id, balanced)?;
+        self.keep(id, balanced);
         Ok(id)
     }
 
-    /// Keeps what is known of one of its moves: in the state, then here.
-    pub(super) fn keep(&self, id: u64, balanced: Balanced) -> Result<()> {
-        self.store.set_balanced(id, &balanced)?;
-        lock(&self.balancer.moves).insert(id, balanced);
-        Ok(())
+    /// Keeps what is known of one of its moves, in the state as soon as that can be.
+    pub(super) fn keep(&self, id: u64, balanced: Balanced) {
+        lock(&self.balancer.kept).know(id, balanced);
+        self.record_kept();
     }
+
+    /// Records what could not be recorded before.
+    pub(super) fn record_kept(&self) {
+        let unrecorded = lock(&self.balancer.kept).unrecorded();
+        for (id, balanced) in unrecorded {
+            match self.store.set_balanced(id, &balanced) {
+                Ok(()) => lock(&self.balancer.kept).recorded(id, &balanced),
+                Err(error) => {
+                    tracing::warn!(migration = id, %error, "not recorded yet");
+                }
+            }
+        }
+    }
+}
+
+/// Whether a migration has begun, and was not undone.
+fn goes_on(found: &MigrationRecord) -> bool {
+    !matches!(found.step, Step::Created | Step::Cancelled) && !found.cancel
 }
 
 /// Refuses a disk that is not the one that was looked at, or not where it was then.
@@ -143,7 +205,7 @@ fn check_seen(now: &DiskRecord, seen: &DiskRecord, from: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use sterna_api::Provision;
+    use sterna_api::{BalancedScene, DatastoreLoad, Provision};
     use sterna_engine::DiskId;
 
     use super::*;
@@ -171,5 +233,33 @@ mod tests {
         assert!(other.to_string().contains("not the one that was looked at"), "{other}");
         let gone = check_seen(&disk(1, "roomy"), &seen, "full").unwrap_err();
         assert!(gone.to_string().contains("not on full any more"), "{gone}");
+    }
+
+    #[test]
+    fn a_move_that_cannot_be_recorded_is_known_all_the_same_and_recorded_later() {
+        let mut kept = Kept::default();
+        let waiting = Balanced {
+            over: None,
+            rule: None,
+            space: 0.8,
+            latency_us: 15_000,
+            window_s: 600.0,
+            predicted: [DatastoreLoad { taken: None, p95_us: None }; 2],
+            before: BalancedScene::default(),
+            after: None,
+            outcome: BalancedOutcome::Waiting,
+            note: None,
+        };
+        kept.know(7, waiting.clone());
+        assert!(kept.moves.contains_key(&7), "it is one of its own");
+        assert_eq!(kept.unrecorded(), [(7, waiting.clone())]);
+        let note = Some("the disk is gone".to_owned());
+        let judged = Balanced { note, ..waiting.clone() };
+        kept.know(7, judged.clone());
+        // What is recorded late is not taken for what is known by now.
+        kept.recorded(7, &waiting);
+        assert_eq!(kept.unrecorded(), [(7, judged.clone())]);
+        kept.recorded(7, &judged);
+        assert_eq!(kept.unrecorded(), []);
     }
 }

@@ -5,7 +5,7 @@
 //!   same room.
 //! - `settings`, `rules`: what it is told, durable before the answer.
 //! - `run`: the thread that looks, and has moves begin by itself where it is told to.
-//! - `begin`: how they begin, step by step.
+//! - `begin`: how they begin, step by step, and are kept.
 //! - `paid`: what came of these moves.
 //! - `placement`: where new disks go.
 //!
@@ -21,7 +21,7 @@ mod run;
 mod scene;
 mod settings;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -32,6 +32,7 @@ use sterna_api::{
 use sterna_core::Nanos;
 use sterna_core::place::storage::{Cycle, advise};
 
+use self::begin::Kept;
 pub(crate) use self::run::start;
 use self::settings::{bounds_of, check_bounds};
 use crate::clock;
@@ -54,24 +55,24 @@ pub(crate) struct Balancer {
     cycle: Mutex<Option<Cycle<String>>>,
     /// What it did when it last acted.
     last: Mutex<Option<StorageDrsRun>>,
-    /// Its moves, by number, as the state has them.
-    moves: Mutex<BTreeMap<u64, Balanced>>,
+    /// Its moves, by number.
+    kept: Mutex<Kept>,
     /// Those that are to be cancelled, as their step could not begin as a whole.
     called_off: Mutex<BTreeSet<u64>>,
 }
 
 impl Default for Balancer {
     fn default() -> Self {
-        let (turn, settings, cycle, last, moves) = Default::default();
+        let (turn, settings, cycle, last, kept) = Default::default();
         let called_off = Mutex::default();
-        Balancer { epoch: Instant::now(), turn, settings, cycle, last, moves, called_off }
+        Balancer { epoch: Instant::now(), turn, settings, cycle, last, kept, called_off }
     }
 }
 
 impl Balancer {
     /// What was promised of a migration, if Storage DRS has begun it.
     pub(crate) fn balanced(&self, migration: u64) -> Option<Balanced> {
-        lock(&self.moves).get(&migration).cloned()
+        lock(&self.kept).moves.get(&migration).cloned()
     }
 
     fn settings(&self) -> StorageDrsSettings {
@@ -85,9 +86,10 @@ impl Balancer {
 
     /// Whether its moves have paid.
     fn scores(&self) -> BalancedScores {
-        let moves = lock(&self.moves);
-        let count =
-            |outcome| moves.values().filter(|one| one.outcome == outcome).count() as u64;
+        let kept = lock(&self.kept);
+        let count = |outcome| {
+            kept.moves.values().filter(|one| one.outcome == outcome).count() as u64
+        };
         let paid = count(BalancedOutcome::Paid);
         BalancedScores {
             paid,
@@ -101,7 +103,7 @@ impl Daemon {
     /// Reads settings and moves from the state, before anybody asks.
     pub(crate) fn load_balancer(&self) -> Result<()> {
         *lock(&self.balancer.settings) = self.store.storage_drs()?;
-        *lock(&self.balancer.moves) = self.store.balanced_moves()?;
+        *lock(&self.balancer.kept) = Kept::of(self.store.balanced_moves()?);
         Ok(())
     }
 

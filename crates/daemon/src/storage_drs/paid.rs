@@ -16,7 +16,7 @@ use super::run::seconds;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::error::Result;
-use crate::store::MigrationRecord;
+use crate::store::{MigrationRecord, Step};
 
 impl Daemon {
     /// What a disk, and source and destination of its move, had in the last window.
@@ -39,17 +39,20 @@ impl Daemon {
     /// Judges the moves that have ended long enough ago.
     pub(super) fn measure_moves(&self) {
         let waiting: Vec<(u64, Balanced)> = {
-            let moves = lock(&self.balancer.moves);
-            let waits =
-                moves.iter().filter(|(_, it)| it.outcome == BalancedOutcome::Waiting);
+            let kept = lock(&self.balancer.kept);
+            let waits = kept
+                .moves
+                .iter()
+                .filter(|(_, it)| it.outcome == BalancedOutcome::Waiting);
             waits.map(|(id, one)| (*id, one.clone())).collect()
         };
         for (id, one) in waiting {
-            let judged = self.judged_move(id, one);
-            let kept =
-                judged.and_then(|one| one.map_or(Ok(()), |one| self.keep(id, one)));
-            if let Err(error) = kept {
-                tracing::warn!(migration = id, %error, "cannot record what came of it");
+            match self.judged_move(id, one) {
+                Ok(Some(judged)) => self.keep(id, judged),
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::warn!(migration = id, %error, "not known what came of it");
+                }
             }
         }
     }
@@ -95,7 +98,7 @@ impl Daemon {
 
     /// Why a move that has ended cannot be judged, if so.
     fn unjudged(&self, record: &MigrationRecord) -> Result<Option<String>> {
-        if record.report.is_none() {
+        if record.step != Step::Completed {
             return Ok(Some("it did not come to its end".into()));
         }
         let disks = self.store.disks()?;

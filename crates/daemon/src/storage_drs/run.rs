@@ -41,6 +41,7 @@ fn balance_for_ever(daemon: &Weak<Daemon>) {
     loop {
         thread::sleep(TICK);
         let Some(daemon) = daemon.upgrade() else { return };
+        daemon.record_kept();
         daemon.call_off();
         daemon.measure_moves();
         if let Err(error) = daemon.balance() {
@@ -154,8 +155,8 @@ impl Daemon {
 
     /// How many of its moves have not ended.
     fn under_way(&self) -> usize {
-        let moves = lock(&self.balancer.moves);
-        moves.keys().filter(|id| self.is_under_way(**id)).count()
+        let kept = lock(&self.balancer.kept);
+        kept.moves.keys().filter(|id| self.is_under_way(**id)).count()
     }
 }
 
