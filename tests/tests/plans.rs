@@ -117,8 +117,17 @@ fn what_was_learned_says_how_long_a_plan_takes_and_whether_that_is_in_time() {
     let words = daemon.sterna(&format!("plan evacuate {ask} --virtual")).ok().stdout;
     assert!(words.contains("In virtual time it ends after"), "{words}");
     assert!(words.lines().all(|line| line.chars().count() <= 80), "{words}");
-    let (id, _) = daemon.plan_evacuation(&format!("{ask} --keep 90%"));
+    let (id, _) = daemon.plan_evacuation(&format!("{ask} --keep 90% --by 8h"));
     daemon.sterna(&format!("plan apply {id}")).ok();
+    // What stands still has no end.
+    let paused = daemon.json(&format!("plan pause {id}"));
+    assert_eq!(
+        (&paused["state"], &paused["ends"], &paused["deadline"]["state"]),
+        (&"paused".into(), &Value::Null, &"unknown".into()),
+        "{paused:#}"
+    );
+    let going = daemon.json(&format!("plan resume {id}"));
+    assert!(going["ends"].is_number(), "{going:#}");
     let plan = daemon
         .wait_for_plan(id, "its end", seconds(60), |plan| plan["state"] == "completed");
     let took = plan["moves"][0]["took_s"].as_f64().expect("a time");

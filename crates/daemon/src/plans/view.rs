@@ -24,11 +24,7 @@ impl Daemon {
         let done: Vec<Option<f64>> =
             record.moves.iter().map(|one| self.done_of(one)).collect();
         let left = when_over(&record, run, &done);
-        let ends = match (record.ended, left) {
-            (Some(ended), _) => Some(ended),
-            (None, Some(left)) => Some(after(&record, left)),
-            (None, None) => None,
-        };
+        let ends = record.ended.or_else(|| left.map(|left| after(&record, left)));
         let deadline = record.design.by.map(|by| deadline(&record, by, ends));
         let moves = record.moves.iter().zip(&done);
         let moves = moves.map(|(one, done)| view_move(&record, one, *done)).collect();
@@ -116,6 +112,7 @@ fn deadline(record: &PlanRecord, by: u64, ends: Option<u64>) -> Deadline {
             DeadlineState::Met
         }
         (Some(_), _) => DeadlineState::Missed,
+        (None, None) if now > by => DeadlineState::Missed,
         (None, None) => DeadlineState::Unknown,
         (None, Some(_)) if is_in_time(estimate.most_s) => DeadlineState::Met,
         (None, Some(_)) if is_in_time(estimate.likely_s) => DeadlineState::Likely,
@@ -127,7 +124,9 @@ fn deadline(record: &PlanRecord, by: u64, ends: Option<u64>) -> Deadline {
 
 /// In how many seconds a plan will be over, by what is known now.
 fn when_over(record: &PlanRecord, run: &Run, done: &[Option<f64>]) -> Option<f64> {
-    if record.ended.is_some() || record.design.estimate.likely_s.is_none() {
+    // What stands still, or is being given up, has no end that could be foreseen.
+    let goes = matches!(record.state, PlanState::Planned | PlanState::Running);
+    if !goes || record.design.estimate.likely_s.is_none() {
         return None;
     }
     let moves = record.moves.iter().zip(done);
