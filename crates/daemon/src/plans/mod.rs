@@ -136,27 +136,34 @@ impl Live {
 impl Daemon {
     /// All plans, oldest first.
     pub(crate) fn list_plans(&self) -> Result<Vec<Plan>> {
-        let plans = self.store.plans()?;
-        Ok(plans.into_iter().map(|record| self.view_known_plan(record)).collect())
+        // Those under way first: one that ends now is in the state with its end.
+        let live = self.live_plans();
+        let view = |record: PlanRecord| {
+            let live = live.iter().find(|one| one.id == record.id);
+            self.view_known_plan(live, record)
+        };
+        Ok(self.store.plans()?.into_iter().map(view).collect())
     }
 
     /// One plan.
     pub(crate) fn show_plan(&self, id: u64) -> Result<Plan> {
-        Ok(self.view_known_plan(self.plan_record(id)?))
+        let live = self.live_plan(id);
+        Ok(self.view_known_plan(live.as_ref(), self.plan_record(id)?))
     }
 
     /// A record as the API shows it; that of a plan under way as it is now.
-    fn view_known_plan(&self, record: PlanRecord) -> Plan {
-        match self.live_plan(record.id) {
+    fn view_known_plan(&self, live: Option<&Arc<Live>>, record: PlanRecord) -> Plan {
+        let (record, run) = match live {
             Some(live) => {
                 let State { record, run, .. } = lock(&live.state).clone();
-                self.view_plan(record, &run)
+                (record, run)
             }
             None => {
                 let run = run_of(&record).0;
-                self.view_plan(record, &run)
+                (record, run)
             }
-        }
+        };
+        self.view_plan(record, &run)
     }
 
     fn plan_record(&self, id: u64) -> Result<PlanRecord> {
