@@ -1,5 +1,8 @@
 //! Beginning a plan's moves, and giving them up: each on a thread of its own, as it may
 //! hang with its datastore.
+//!
+//! Whether a move has begun, the state says, and not the answer: where that is an error, a
+//! migration may go on all the same, and is looked up as after a kill.
 
 use std::sync::Arc;
 use std::thread;
@@ -9,15 +12,19 @@ use sterna_api::{AskGuard, ErrorCode, StartMigration};
 use sterna_core::place::waves::{Event, Fault, Stage};
 use sterna_engine::DiskId;
 
+use super::drive::LOOK_AGAIN;
 use super::{Heard, Live, State};
 use crate::daemon::{Daemon, lock};
-use crate::error::DaemonError;
+use crate::error::{DaemonError, Result};
+use crate::store::{DiskRecord, MigrationRecord, Step};
 
 /// A move that is to begin.
 struct Begin {
     at: usize,
     disk: DiskId,
     from: String,
+    /// The last migration there was before: its own has a higher number.
+    seen: u64,
     request: StartMigration,
 }
 
@@ -30,6 +37,7 @@ impl State {
             at,
             disk: one.disk,
             from: design.ends[one.design.from].name.clone(),
+            seen: one.course.seen,
             request: StartMigration {
                 disk: one.design.name.clone(),
                 to: design.ends[to].name.clone(),
@@ -68,54 +76,54 @@ impl Daemon {
     }
 
     fn try_to_begin(self: &Arc<Self>, begin: &Begin) -> Heard {
-        let Begin { at, request, .. } = begin;
-        let started = self
-            .check_planned(begin)
-            .map_err(|error| match error.code() {
-                ErrorCode::NotFound | ErrorCode::Invalid => (Fault::Lasting, error),
-                _ => (Fault::Passing, error),
-            })
-            .and_then(|()| {
-                let started = self.start_migration(request);
-                started.map_err(|error| (self.fault_of(begin, &error), error))
-            });
-        match started {
-            Ok(one) => Heard { migration: Some(one.id), ..Heard::of(Event::Began(*at)) },
-            Err((fault, error)) => {
-                tracing::warn!(disk = request.disk, ?fault, %error, "a move did not begin");
-                let problem = Some(error.to_string());
-                Heard { problem, ..Heard::of(Event::Refused(*at, fault)) }
-            }
+        let at = begin.at;
+        let began = |id| Heard { migration: Some(id), ..Heard::of(Event::Began(at)) };
+        let error = match self.start_if(&begin.request, |disk| begin.check(disk)) {
+            Ok(one) => return began(one.id),
+            Err(error) => error,
+        };
+        if let Some(id) = self.begun_after_all(begin) {
+            tracing::warn!(migration = id, %error, "a move has begun all the same");
+            return began(id);
         }
+        let (disk, fault) = (&begin.request.disk, self.fault_of(begin, &error));
+        tracing::warn!(disk, ?fault, %error, "a move did not begin");
+        let problem = Some(error.to_string());
+        Heard { problem, ..Heard::of(Event::Refused(at, fault)) }
     }
 
-    /// Refuses a disk that is not what was planned for.
-    fn check_planned(&self, begin: &Begin) -> Result<(), DaemonError> {
-        let name = &begin.request.disk;
-        let disk = self.disk_record(name)?;
-        if disk.id != begin.disk {
-            let message = format!("disk {name} is not the one that was planned for");
-            return Err(DaemonError::invalid(message));
+    /// The migration of a move that is under way though an error was the answer. Asked
+    /// until the state answers: nobody could begin the move anew before.
+    fn begun_after_all(&self, begin: &Begin) -> Option<u64> {
+        loop {
+            match self.store.migration_after(begin.disk, begin.seen) {
+                Ok(found) => {
+                    return found.filter(|it| begin.is_begun(it)).map(|it| it.id);
+                }
+                Err(error) => {
+                    tracing::warn!(disk = begin.request.disk, %error, "has it begun?");
+                    thread::sleep(LOOK_AGAIN);
+                }
+            }
         }
-        if disk.datastore != begin.from {
-            let (from, now) = (&begin.from, disk.datastore);
-            let message = format!("disk {name} is not on {from} any more, but on {now}");
-            return Err(DaemonError::invalid(message));
-        }
-        Ok(())
     }
 
     /// Whose fault it is that a move did not begin.
     fn fault_of(&self, begin: &Begin, error: &DaemonError) -> Fault {
-        let there = self.shelf(&begin.request.to);
-        if !there.is_ok_and(|it| !it.is_in_maintenance()) {
+        let Ok(there) = self.shelf(&begin.request.to) else {
+            return Fault::Destination;
+        };
+        // The disk is gone, or is not what was planned for.
+        if matches!(error.code(), ErrorCode::NotFound | ErrorCode::Invalid) {
+            return Fault::Lasting;
+        }
+        if there.is_in_maintenance() {
             return Fault::Destination;
         }
+        let is_served = self.problem_of(begin.disk).is_none();
         match error.code() {
             ErrorCode::NoSpace => Fault::Full,
-            ErrorCode::Unavailable if self.problem_of(begin.disk).is_none() => {
-                Fault::Destination
-            }
+            ErrorCode::Unavailable if is_served => Fault::Destination,
             ErrorCode::Unavailable | ErrorCode::InUse | ErrorCode::Internal => {
                 Fault::Passing
             }
@@ -154,5 +162,65 @@ impl Daemon {
                 tracing::warn!(migration = id, %error, "it does not go on with its plan");
             }
         }
+    }
+}
+
+impl Begin {
+    /// Refuses a disk that is not what was planned for.
+    fn check(&self, disk: &DiskRecord) -> Result<()> {
+        let name = &self.request.disk;
+        if disk.id != self.disk {
+            let message = format!("disk {name} is not the one that was planned for");
+            return Err(DaemonError::invalid(message));
+        }
+        if disk.datastore != self.from {
+            let (from, now) = (&self.from, &disk.datastore);
+            let message = format!("disk {name} is not on {from} any more, but on {now}");
+            return Err(DaemonError::invalid(message));
+        }
+        Ok(())
+    }
+
+    /// Whether a later migration of the disk is this move's, and goes on or is done.
+    fn is_begun(&self, found: &MigrationRecord) -> bool {
+        let is_no_copy = matches!(found.step, Step::Created | Step::Cancelled);
+        let goes_on = !is_no_copy && !found.cancel;
+        goes_on && found.to.datastore == self.request.to
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{a_disk, a_migration};
+
+    #[test]
+    fn a_move_that_goes_on_though_an_error_was_the_answer_is_found() {
+        let disk = a_disk("db", "here");
+        let begin = Begin {
+            at: 0,
+            disk: disk.id,
+            from: "here".into(),
+            seen: 0,
+            request: StartMigration {
+                disk: "db".into(),
+                to: "there".into(),
+                provision: None,
+                rate: None,
+                verify: false,
+                keep_source: false,
+                guard: AskGuard::default(),
+            },
+        };
+        let there = || a_migration(&disk, "there");
+        for step in [Step::Copying, Step::Switching, Step::Committed, Step::Completed] {
+            assert!(begin.is_begun(&MigrationRecord { step, ..there() }), "{step}");
+        }
+        for step in [Step::Created, Step::Cancelled] {
+            assert!(!begin.is_begun(&MigrationRecord { step, ..there() }), "{step}");
+        }
+        let ends = MigrationRecord { cancel: true, step: Step::Copying, ..there() };
+        assert!(!begin.is_begun(&ends), "it is being undone");
+        assert!(!begin.is_begun(&a_migration(&disk, "elsewhere")), "somebody else's");
     }
 }

@@ -19,7 +19,7 @@ use crate::store::{Closed, PlanRecord};
 
 /// How often plans that are under way are looked at, though nobody has rung: hours open
 /// and close, and what could not be recorded or cancelled is tried again.
-const LOOK_AGAIN: Duration = Duration::from_secs(2);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// The same where no plan is under way.
 const IDLE: Duration = Duration::from_secs(60);

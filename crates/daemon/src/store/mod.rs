@@ -54,6 +54,8 @@ pub(crate) use roll::{
 pub(crate) use steps::{Ending, Step};
 pub(crate) use storage_drs::StorageRuleRecord;
 pub(crate) use tallies::{Figured, Tallied};
+#[cfg(test)]
+pub(crate) use tests::{disk as a_disk, migration as a_migration, plan_of_two};
 use turns::Turns;
 pub(crate) use vm_moves::VmMoveRecord;
 pub(crate) use vms::VmRecord;

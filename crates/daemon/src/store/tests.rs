@@ -13,6 +13,7 @@ use sterna_api::{Application, Figures, Provision, Report};
 use sterna_engine::DiskId;
 use tempfile::TempDir;
 
+pub(crate) use self::plans::plan as plan_of_two;
 use super::*;
 
 fn open(dir: &TempDir) -> Store {
@@ -35,7 +36,7 @@ fn datastore(name: &str) -> DatastoreRecord {
     }
 }
 
-fn disk(name: &str, datastore: &str) -> DiskRecord {
+pub(crate) fn disk(name: &str, datastore: &str) -> DiskRecord {
     DiskRecord {
         id: DiskId(name.bytes().fold(0, |id, byte| id << 8 | u128::from(byte))),
         name: name.into(),
@@ -50,7 +51,7 @@ fn disk(name: &str, datastore: &str) -> DiskRecord {
     }
 }
 
-fn migration(disk: &DiskRecord, to: &str) -> MigrationRecord {
+pub(crate) fn migration(disk: &DiskRecord, to: &str) -> MigrationRecord {
     MigrationRecord {
         id: 0,
         disk: disk.id,

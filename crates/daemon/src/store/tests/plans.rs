@@ -5,7 +5,8 @@ use sterna_core::place::waves::{Fault, Stage};
 
 use super::*;
 
-fn plan() -> PlanRecord {
+/// A plan of which one move waits, and one is being given up.
+pub(crate) fn plan() -> PlanRecord {
     let end = |name: &str, speed| PlanEnd {
         name: name.into(),
         takes: true,
