@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::time::Instant;
 
 use serde_json::Value;
 use sterna_tests::images::write_image;
@@ -285,6 +286,56 @@ fn tiles_move_one_after_another_and_what_waits_for_a_failed_one_is_skipped() {
         daemon.sterna(&format!("plan evacuate {ask}")).fails_with(&[wrong]);
     }
     daemon.sterna("plan evacuate here --tile /nosuch").fails_with(&["/nosuch"]);
+}
+
+/// A plan that moves one disk slowly to an NBD server, and its migration, of which some is
+/// copied.
+fn one_under_way(stage: &Stage) -> (u64, u64) {
+    let (id, _) = stage.daemon.plan_evacuation("here --to remote --space 100% --rate 2M");
+    stage.daemon.sterna(&format!("plan apply {id}")).ok();
+    let some = |plan: &Value| plan["moves"][0]["done"].as_f64() > Some(0.1);
+    let plan = stage.daemon.wait_for_plan(id, "some is copied", seconds(30), some);
+    (id, plan["moves"][0]["migration"].as_u64().expect("a migration"))
+}
+
+/// The plan has moved its disk, by this migration and no other.
+#[track_caller]
+fn ends_with(stage: &Stage, id: u64, migration: u64) {
+    let ended = |plan: &Value| plan["state"] == "completed";
+    let plan = stage.daemon.wait_for_plan(id, "its end", seconds(60), ended);
+    let one = &plan["moves"][0];
+    let went_on = (&one["migration"], &one["attempts"]);
+    assert_eq!(went_on, (&migration.into(), &1.into()), "{plan:#}");
+    assert_eq!(one["problem"], Value::Null, "{plan:#}");
+}
+
+#[test]
+fn a_datastore_that_hangs_holds_up_nobody_who_asks_about_plans() {
+    let Some(mut stage) = Stage::given(&["nbdkit"]) else { return };
+    disks(&stage, &numbered(1));
+    let remote = stage.nbd_server("remote", SIZE + MIB, &[]);
+    let (id, migration) = one_under_way(&stage);
+    stage.daemon.sterna(&format!("plan pause {id}")).ok();
+    stage.daemon.wait_for(migration, "paused", seconds(20));
+    // The next daemon has to open the datastore, and cannot.
+    stage.daemon.kill();
+    remote.hang();
+    stage.daemon.restart();
+    let answers = |line: &str| {
+        let asked = Instant::now();
+        stage.daemon.sterna(line).ok();
+        // A second, and what a busy machine needs; a datastore has ten to be opened.
+        assert!(asked.elapsed() < seconds(3), "{line}: {:?}", asked.elapsed());
+    };
+    answers(&format!("plan resume {id}"));
+    for _ in 0..3 {
+        answers(&format!("plan show {id}"));
+        answers("plan list");
+    }
+    answers(&format!("plan pause {id}"));
+    answers(&format!("plan resume {id}"));
+    remote.go_on();
+    ends_with(&stage, id, migration);
 }
 
 #[test]

@@ -1,15 +1,14 @@
-//! Beginning a plan's moves, and giving them up: each on a thread of its own, as it may
-//! hang with its datastore.
+//! Beginning a plan's moves: each on a thread of its own, as it may hang with its
+//! datastore.
 //!
 //! Whether a move has begun, the state says, and not the answer: where that is an error, a
 //! migration may go on all the same, and is looked up as after a kill.
 
 use std::sync::Arc;
 use std::thread;
-use std::time::Instant;
 
 use sterna_api::{AskGuard, ErrorCode, StartMigration};
-use sterna_core::place::waves::{Event, Fault, Stage};
+use sterna_core::place::waves::{Event, Fault};
 use sterna_engine::DiskId;
 
 use super::drive::LOOK_AGAIN;
@@ -128,39 +127,6 @@ impl Daemon {
                 Fault::Passing
             }
             _ => Fault::Lasting,
-        }
-    }
-
-    /// Gives a move up.
-    pub(super) fn leave_move(self: &Arc<Self>, live: &Arc<Live>, at: usize) {
-        let migration = {
-            let mut state = lock(&live.state);
-            state.told_to_leave.insert(at, Instant::now());
-            state.record.moves[at].course.migration
-        };
-        let Some(id) = migration else { return };
-        let daemon = self.clone();
-        let run = move || {
-            // One that is just ending is heard of as ended.
-            if let Err(error) = daemon.cancel_migration(id) {
-                tracing::info!(migration = id, %error, "it is not cancelled by its plan");
-            }
-            daemon.plans.bell.ring();
-        };
-        let spawned = thread::Builder::new().name("sterna-plan-end".into()).spawn(run);
-        if let Err(error) = spawned {
-            tracing::warn!(migration = id, %error, "no thread to cancel it; tried again");
-        }
-    }
-
-    /// Lets the migrations of a plan go on that it had stand still.
-    pub(super) fn wake_moves(self: &Arc<Self>, state: &State) {
-        let moves = state.record.moves.iter().zip(state.run.tasks());
-        let running = moves.filter(|(_, task)| task.stage == Stage::Running);
-        for id in running.filter_map(|(one, _)| one.course.migration) {
-            if let Err(error) = self.resume_migration(id) {
-                tracing::warn!(migration = id, %error, "it does not go on with its plan");
-            }
         }
     }
 }

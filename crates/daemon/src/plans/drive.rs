@@ -10,6 +10,7 @@ use sterna_api::PlanState;
 use sterna_core::place::waves::{Action, Event, Fault, Stage, Wish};
 
 use super::ends::was_cut_short;
+use super::errand::Errand;
 use super::{Heard, Live, State, run_of, words};
 use crate::bell::Bell;
 use crate::clock;
@@ -151,16 +152,10 @@ impl Daemon {
         for action in actions {
             match action {
                 Action::Start { task, to } => self.begin_move(live, task, to),
-                Action::Cancel(task) => self.leave_move(live, task),
-                Action::Pause(task) => {
-                    let id = lock(&live.state).record.moves[task].course.migration;
-                    let paused = id.map(|id| self.pause_migration(id));
-                    if let Some(Err(error)) = paused {
-                        tracing::warn!(plan = live.id, migration = id, %error, "not paused");
-                    }
-                }
-                // They were woken before that was recorded.
-                Action::Resume(_) | Action::Wake(_) => {}
+                Action::Cancel(task) => self.send(live, task, Errand::Cancel),
+                Action::Pause(task) => self.send(live, task, Errand::Pause),
+                Action::Resume(task) => self.send(live, task, Errand::Resume),
+                Action::Wake(_) => {}
                 Action::Finish => {
                     lock(&self.plans.live).remove(&live.id);
                     let state = lock(&live.state).record.state;

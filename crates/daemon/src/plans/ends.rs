@@ -56,10 +56,12 @@ impl State {
     /// The moves that should have ended by now, and are to be told so again.
     pub(super) fn late_to_leave(&self) -> Vec<Action> {
         let tasks = self.run.tasks().iter().enumerate();
-        let leaving = tasks.filter(|(_, task)| matches!(task.stage, Stage::Leaving(_)));
+        let leaving = tasks.filter(|(at, task)| {
+            matches!(task.stage, Stage::Leaving(_)) && !self.errands.contains(at)
+        });
         let late = leaving.filter(|(at, _)| {
             let told = self.told_to_leave.get(at);
-            told.is_some_and(|told| told.elapsed() > TELL_AGAIN)
+            told.is_none_or(|told| told.elapsed() > TELL_AGAIN)
         });
         late.map(|(at, _)| Action::Cancel(at)).collect()
     }

@@ -17,7 +17,7 @@ use super::scene::Scene;
 use super::tiles::Grouped;
 use super::{run_of, seconds, words};
 use crate::clock;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::error::{DaemonError, Result};
 use crate::jobs::{check_rate, moment, wanted};
 use crate::predictions::{terms, told};
@@ -45,7 +45,6 @@ struct Drafted {
 impl Daemon {
     /// Makes a plan to empty a datastore.
     pub(crate) fn plan_evacuation(&self, asked: &PlanEvacuation) -> Result<Plan> {
-        let _turn = lock(&self.plans.turn);
         let wanted = self.check_plan(asked)?;
         let there = self.store.disks()?;
         let is_there = |name: &str| {

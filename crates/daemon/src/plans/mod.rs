@@ -9,23 +9,26 @@
 //! **What is durable.** All that a step of the machine has changed is in the store before
 //! anything is done about it. A move that is to begin has the number of the last
 //! migration there was: after a kill, a later one of its disk is its own, and without one
-//! it has not begun. Only what is to go on after a pause goes on before that is recorded:
-//! else a kill in between would leave migrations paused that nobody would wake.
+//! it has not begun.
+//!
+//! **Locks.** Whoever holds a plan's lock, or the turn in which plans begin, asks no
+//! datastore for anything: a list, a page and a wish are answered however long one hangs.
+//! What may hang is done on threads, one for each move at most (`begin`, `errand`).
 //!
 //! **Failure cases.** A state that takes no more stops a plan, not the moves that are
-//! under way, and it goes on when that can be recorded. Starting and cancelling may hang
-//! with their datastore, so each has a thread of its own.
+//! under way, and it goes on when that can be recorded.
 
 mod begin;
 mod drive;
 mod ends;
+mod errand;
 mod make;
 mod scene;
 mod tiles;
 mod view;
 mod words;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -39,6 +42,7 @@ use crate::bell::Ringer;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
+use crate::shelf::{Found, Shelf};
 use crate::store::{PlanEnd, PlanRecord};
 
 /// What the daemon has for plans.
@@ -46,7 +50,7 @@ use crate::store::{PlanEnd, PlanRecord};
 pub(crate) struct Plans {
     /// When their clock began.
     began: Instant,
-    /// Whoever makes, begins or ends a plan holds this.
+    /// Whoever begins a plan, or ends one that has not begun, holds this.
     turn: Mutex<()>,
     /// Those that are applied and not over.
     live: Mutex<BTreeMap<u64, Arc<Live>>>,
@@ -84,6 +88,8 @@ struct State {
     wake: Option<Nanos>,
     /// Since when moves stand still for a destination that cannot be reached.
     unreachable: HashMap<usize, Instant>,
+    /// The moves of which something is being asked.
+    errands: HashSet<usize>,
     /// When moves were told to be given up.
     told_to_leave: HashMap<usize, Instant>,
 }
@@ -120,16 +126,23 @@ impl Heard {
     }
 }
 
-impl Live {
-    fn new(record: PlanRecord, run: Run) -> Live {
-        let state = State {
+impl State {
+    fn new(record: PlanRecord, run: Run) -> State {
+        State {
+            record,
             run,
             wake: None,
             unreachable: HashMap::new(),
+            errands: HashSet::new(),
             told_to_leave: HashMap::new(),
-            record,
-        };
-        Live { id: state.record.id, state: Mutex::new(state), inbox: Mutex::default() }
+        }
+    }
+}
+
+impl Live {
+    fn new(record: PlanRecord, run: Run) -> Live {
+        let (id, state) = (record.id, Mutex::new(State::new(record, run)));
+        Live { id, state, inbox: Mutex::default() }
     }
 }
 
@@ -186,9 +199,10 @@ impl Daemon {
 
     /// Begins a plan.
     pub(crate) fn apply_plan(self: &Arc<Self>, id: u64) -> Result<Plan> {
+        let shelves = self.look_at_shelves();
         let _turn = lock(&self.plans.turn);
         let mut record = self.plan_record(id)?;
-        self.check_may_begin(&record)?;
+        self.check_may_begin(&record, &shelves)?;
         record.state = PlanState::Running;
         record.started = Some(clock::now());
         self.store.set_plan(&record, Vec::new())?;
@@ -200,7 +214,11 @@ impl Daemon {
         self.show_plan(id)
     }
 
-    fn check_may_begin(&self, record: &PlanRecord) -> Result<()> {
+    fn check_may_begin(
+        &self,
+        record: &PlanRecord,
+        shelves: &[(Arc<Shelf>, Found)],
+    ) -> Result<()> {
         let id = record.id;
         match record.state {
             PlanState::Planned => {}
@@ -234,7 +252,7 @@ impl Daemon {
                 return Err(DaemonError::in_use(message).hint(hint));
             }
         }
-        self.check_still_fits(record)
+        self.check_still_fits(record, shelves)
     }
 
     /// The moves that plans under way have still to make, or are making.
@@ -289,15 +307,16 @@ impl Daemon {
     }
 
     fn wish_of_plan(self: &Arc<Self>, id: u64, wish: Wish) -> Result<Plan> {
-        let record = self.plan_record(id)?;
-        let Some(live) = self.live_plan(id) else { return Err(not_under_way(&record)) };
+        let Some(live) = self.live_plan(id) else {
+            return Err(not_under_way(&self.plan_record(id)?));
+        };
         let mut state = lock(&live.state);
+        if state.run.has_ended() {
+            return Err(not_under_way(&state.record));
+        }
         if state.run.wish() == Wish::Cancel && wish != Wish::Cancel {
             let message = format!("plan {id} is being given up");
-            return Err(DaemonError::in_use(message).hint(again(&record)));
-        }
-        if wish == Wish::Run && state.run.wish() == Wish::Pause {
-            self.wake_moves(&state);
+            return Err(DaemonError::in_use(message).hint(again(&state.record)));
         }
         let actions = self.advance(&mut state, vec![Heard::of(Event::Wish(wish))])?;
         drop(state);

@@ -4,6 +4,7 @@
 //! plans that are not over.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use sterna_api::{ErrorCode, PlanEvacuation, Provision};
 use sterna_core::measure::LqFit;
@@ -15,7 +16,7 @@ use super::tiles::Grouped;
 use crate::daemon::Daemon;
 use crate::error::{DaemonError, Result};
 use crate::figures::RECENT;
-use crate::shelf::Shelf;
+use crate::shelf::{Found, Shelf};
 use crate::store::{DiskRecord, MigrationRecord, PlanRecord};
 
 /// What `core` is told, and what its numbers stand for.
@@ -147,14 +148,18 @@ impl Daemon {
 
     /// Refuses a plan whose destinations have no longer the room that it was made for: it
     /// may be a week old, or another plan may have been begun meanwhile.
-    pub(super) fn check_still_fits(&self, record: &PlanRecord) -> Result<()> {
+    pub(super) fn check_still_fits(
+        &self,
+        record: &PlanRecord,
+        shelves: &[(Arc<Shelf>, Found)],
+    ) -> Result<()> {
         let busy = self.busy()?;
         let mut brings: HashMap<&str, u64> = HashMap::new();
         for one in &record.moves {
             let to = record.design.ends[one.design.to].name.as_str();
             *brings.entry(to).or_default() += one.design.needs;
         }
-        for (shelf, found) in self.look_at_shelves() {
+        for (shelf, found) in shelves {
             let name = shelf.name();
             let Some(brought) = brings.get(name) else { continue };
             let hint = format!(
@@ -166,7 +171,8 @@ impl Daemon {
                 return Err(DaemonError::in_use(message).hint(hint));
             }
             // What is offline is waited for.
-            let Some(space) = found.ok().filter(|_| shelf.is_shared()) else { continue };
+            let space = found.as_ref().ok().filter(|_| shelf.is_shared());
+            let Some(space) = space else { continue };
             let room = (space.capacity as f64 * record.design.space) as u64;
             let taken = space.capacity.saturating_sub(space.free);
             let all =
