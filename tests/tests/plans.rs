@@ -288,6 +288,22 @@ fn tiles_move_one_after_another_and_what_waits_for_a_failed_one_is_skipped() {
     daemon.sterna("plan evacuate here --tile /nosuch").fails_with(&["/nosuch"]);
 }
 
+#[test]
+fn a_tile_that_could_not_move_together_any_more_is_not_begun() {
+    let stage = Stage::new();
+    let daemon = &stage.daemon;
+    disks(&stage, &numbered(3));
+    let file = stage.scratch.path("tiles.toml");
+    let tile = "[[tile]]\nname = \"db\"\ndisks = [\"d00\", \"d01\"]\ntogether = true\n";
+    std::fs::write(&file, tile).expect("write a file");
+    let ask = format!("here --to there --space 100% --tile {}", file.display());
+    let (id, _) = daemon.plan_evacuation(&ask);
+    daemon.sterna("migrate d01 --to there").ok();
+    let refused = daemon.sterna(&format!("plan apply {id}"));
+    refused.fails_with(&["tile db is to move together", "d01 has moved", "evacuate"]);
+    assert_eq!(daemon.disk("d00")["datastore"], "here");
+}
+
 /// A plan that moves one disk slowly to an NBD server, and its migration, of which some is
 /// copied.
 fn one_under_way(stage: &Stage) -> (u64, u64) {
@@ -307,6 +323,32 @@ fn ends_with(stage: &Stage, id: u64, migration: u64) {
     let went_on = (&one["migration"], &one["attempts"]);
     assert_eq!(went_on, (&migration.into(), &1.into()), "{plan:#}");
     assert_eq!(one["problem"], Value::Null, "{plan:#}");
+}
+
+#[test]
+fn a_move_whose_datastore_is_away_waits_and_goes_on_from_where_it_is() {
+    let Some(mut stage) = Stage::given(&["nbdkit"]) else { return };
+    disks(&stage, &numbered(1));
+    let mut remote = stage.nbd_server("remote", SIZE + MIB, &[]);
+    let (id, migration) = one_under_way(&stage);
+    let stands = |plan: &Value| {
+        let one = &plan["moves"][0];
+        one["state"] == "standing" && one["problem"].is_string()
+    };
+    remote.kill();
+    let plan = stage.daemon.wait_for_plan(id, "it stands still", seconds(30), stands);
+    let problem = plan["moves"][0]["problem"].as_str().expect("a reason");
+    assert!(problem.contains("lost"), "{problem}");
+    let words = stage.daemon.sterna(&format!("plan show {id}")).ok().stdout;
+    assert!(words.contains("standing") && words.contains("lost"), "{words}");
+    // Still away when the daemon is killed, and when the next one is there.
+    stage.daemon.kill();
+    stage.daemon.restart();
+    stage.daemon.wait_for_plan(id, "it stands still again", seconds(30), stands);
+    remote.restart();
+    // It would be tried by itself before long.
+    stage.daemon.sterna(&format!("plan resume {id}")).ok();
+    ends_with(&stage, id, migration);
 }
 
 #[test]
@@ -355,7 +397,7 @@ fn forty_moves_survive_a_kill_a_full_destination_and_a_dead_one_and_tell_the_tru
     assert_eq!((to(&plan, "remote"), in_state(&plan, "waiting").len()), (1, 40));
     assert!(to(&plan, "tiny") > 5, "{plan:#}");
     stage.daemon.sterna(&format!("plan apply {id}")).ok();
-    // The dead one: its move has begun, and its server goes.
+    // The dead one: its move has begun, its server goes, and nobody need wait for it.
     let goes = |plan: &Value, datastore: &str, state: &str| {
         in_state(plan, state).iter().any(|one| one["to"] == datastore)
     };
@@ -363,6 +405,7 @@ fn forty_moves_survive_a_kill_a_full_destination_and_a_dead_one_and_tell_the_tru
         goes(plan, "remote", "moving")
     });
     remote.kill();
+    stage.daemon.sterna("datastore maintenance remote").ok();
     // The full one: others take its room.
     stage.daemon.wait_for_plan(id, "one is on tiny", seconds(60), |plan| {
         goes(plan, "tiny", "moved")
@@ -389,7 +432,6 @@ fn forty_moves_survive_a_kill_a_full_destination_and_a_dead_one_and_tell_the_tru
         .wait_for_plan(id, "its end", seconds(120), |plan| plan["ended"].is_number());
     is_truthful(&stage, &plan, &were);
     let (moved, failed) = (in_state(&plan, "moved"), in_state(&plan, "failed"));
-    println!("{} moved, {} failed", moved.len(), failed.len());
     assert_eq!(moved.len() + failed.len(), 40, "{plan:#}");
     let by_hand = failed.iter().find(|one| one["disk"] == cancelled);
     match by_hand {

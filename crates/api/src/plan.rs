@@ -130,6 +130,8 @@ pub enum PlannedMoveState {
     Starting,
     /// Its migration is under way.
     Moving,
+    /// Its migration stands still, with all that it has copied, and is to go on.
+    Standing,
     /// Its migration is being cancelled: it could not go on, or the plan is given up.
     Leaving,
     /// The disk has moved.
@@ -148,6 +150,7 @@ impl fmt::Display for PlannedMoveState {
             PlannedMoveState::Waiting => "waiting",
             PlannedMoveState::Starting => "starting",
             PlannedMoveState::Moving => "moving",
+            PlannedMoveState::Standing => "standing",
             PlannedMoveState::Leaving => "leaving",
             PlannedMoveState::Moved => "moved",
             PlannedMoveState::Failed => "failed",
@@ -194,7 +197,7 @@ pub struct PlannedMove {
     pub ended: Option<u64>,
     /// What its migration took, in seconds, if the disk has moved.
     pub took_s: Option<f64>,
-    /// Why it has failed, or why it goes elsewhere or is tried again.
+    /// Why it has failed, stands still or waits, or why it goes elsewhere or is tried again.
     pub problem: Option<String>,
 }
 

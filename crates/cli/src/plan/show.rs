@@ -62,7 +62,9 @@ pub(super) fn move_state(one: &PlannedMove) -> Cell {
     let style = match one.state {
         PlannedMoveState::Moved => Style::Good,
         PlannedMoveState::Failed | PlannedMoveState::Skipped => Style::Bad,
-        PlannedMoveState::Leaving | PlannedMoveState::Cancelled => Style::Warn,
+        PlannedMoveState::Standing
+        | PlannedMoveState::Leaving
+        | PlannedMoveState::Cancelled => Style::Warn,
         PlannedMoveState::Waiting
         | PlannedMoveState::Starting
         | PlannedMoveState::Moving => Style::Plain,

@@ -23,8 +23,8 @@ const PEACE: u64 = 4000;
 enum Real {
     /// The disk is where it was, and nothing is under way.
     Still,
-    /// A migration is under way; it may have been told to end.
-    UnderWay { cancelled: bool },
+    /// A migration is under way; it may have been told to end, or to stand still.
+    UnderWay { cancelled: bool, paused: bool },
     /// The disk has moved.
     Moved,
 }
@@ -45,8 +45,9 @@ struct World {
 
 impl World {
     fn new(setup: Setup, mut random: Random) -> World {
-        let kinds = [None, None, Some(Fault::Full), Some(Fault::Destination)];
-        let bad = setup.ends.iter().map(|_| kinds[random.below(4) as usize]).collect();
+        let kinds =
+            [None, None, Some(Fault::Full), Some(Fault::Destination), Some(Fault::Away)];
+        let bad = setup.ends.iter().map(|_| kinds[random.below(5) as usize]).collect();
         let real = vec![Real::Still; setup.moves.len()];
         World {
             random,
@@ -102,7 +103,7 @@ impl World {
                 let fault = self.bad[to].or_else(|| self.passing());
                 let begins = fault.is_none() || self.random.one_in(2);
                 if begins {
-                    self.real[task] = Real::UnderWay { cancelled: false };
+                    self.real[task] = Real::UnderWay { cancelled: false, paused: false };
                     self.heard.push(Event::Began(task));
                 } else {
                     let fault = fault.expect("it does not begin");
@@ -110,18 +111,32 @@ impl World {
                 }
             }
             Action::Cancel(task) => {
-                if let Real::UnderWay { cancelled } = &mut self.real[task] {
+                if let Real::UnderWay { cancelled, .. } = &mut self.real[task] {
                     *cancelled = true;
                 }
             }
+            Action::Pause(task) => self.tell(task, Wish::Pause),
+            Action::Resume(task) => self.tell(task, Wish::Run),
             Action::Finish => self.finished += 1,
-            Action::Pause(_) | Action::Resume(_) | Action::Wake(_) => {}
+            Action::Wake(_) => {}
+        }
+    }
+
+    /// A migration is to stand still, or to go on: if that is still wanted, and does not
+    /// fail.
+    fn tell(&mut self, task: usize, wish: Wish) {
+        let fails = self.random.one_in(4);
+        if let Real::UnderWay { paused, .. } = &mut self.real[task]
+            && self.run.wish() == wish
+            && !fails
+        {
+            *paused = wish == Wish::Pause;
         }
     }
 
     fn passing(&mut self) -> Option<Fault> {
-        let faults = [Fault::Passing, Fault::Lasting];
-        let fault = faults[self.random.below(2) as usize];
+        let faults = [Fault::Passing, Fault::Lasting, Fault::Source, Fault::Away];
+        let fault = faults[self.random.below(4) as usize];
         (!self.peace && self.random.one_in(8)).then_some(fault)
     }
 
@@ -132,18 +147,26 @@ impl World {
         }
         let task = self.random.below(self.real.len() as u64) as usize;
         let Task { to, stage, .. } = self.run.tasks()[task];
-        let known = matches!(stage, Stage::Running | Stage::Leaving(_));
-        let Real::UnderWay { cancelled } = self.real[task] else { return };
+        let known =
+            matches!(stage, Stage::Running | Stage::Standing(_) | Stage::Leaving(_));
+        let Real::UnderWay { cancelled, paused } = self.real[task] else { return };
         if !known {
             return;
         }
         if cancelled && !self.random.one_in(4) {
             self.real[task] = Real::Still;
             self.heard.push(Event::Ended(task, false));
+        } else if paused {
+            // How one is now is told at once: what was so before means nothing.
+            self.hear(Event::Held(task));
         } else if let Some(fault) = self.bad[to].or_else(|| self.passing()) {
+            let stuck = self.random.one_in(8);
+            let event = if stuck { Event::Stuck } else { Event::Stands };
             if !cancelled {
-                self.heard.push(Event::Stands(task, fault));
+                self.heard.push(event(task, fault));
             }
+        } else if self.random.one_in(3) {
+            self.hear(Event::Goes(task));
         } else if !self.peace && self.random.one_in(20) {
             // Somebody cancels it by hand.
             self.real[task] = Real::Still;
@@ -163,14 +186,22 @@ impl World {
         self.actions = again;
         self.heard.clear();
         self.finished = 0;
-        for task in 0..self.real.len() {
-            match (self.run.tasks()[task].stage, self.real[task]) {
+        // What begins meanwhile was not being begun before.
+        let stages: Vec<Stage> = self.run.tasks().iter().map(|task| task.stage).collect();
+        for (task, stage) in stages.into_iter().enumerate() {
+            match (stage, self.real[task]) {
                 (Stage::Starting, Real::Still) => self.hear(Event::Lost(task)),
                 (Stage::Starting, _) => self.hear(Event::Began(task)),
-                (Stage::Running | Stage::Leaving(_), Real::Still) => {
+                (
+                    Stage::Running | Stage::Standing(_) | Stage::Leaving(_),
+                    Real::Still,
+                ) => {
                     self.heard.push(Event::Ended(task, false));
                 }
-                (Stage::Running | Stage::Leaving(_), Real::Moved) => {
+                (
+                    Stage::Running | Stage::Standing(_) | Stage::Leaving(_),
+                    Real::Moved,
+                ) => {
                     self.heard.push(Event::Ended(task, true));
                 }
                 _ => {}
@@ -186,7 +217,7 @@ impl World {
         }
         self.check_room(setup);
         let under_way =
-            self.run.tasks().iter().filter(|task| task.stage.is_under_way()).count();
+            self.run.tasks().iter().filter(|task| task.stage.takes_a_place()).count();
         let starts = actions.iter().any(|one| matches!(one, Action::Start { .. }));
         if !starts {
             return;
@@ -219,7 +250,7 @@ impl World {
             return;
         }
         let there = (0..setup.moves.len()).filter(|task| {
-            touches(*task) && self.run.tasks()[*task].stage.is_under_way()
+            touches(*task) && self.run.tasks()[*task].stage.takes_a_place()
         });
         let (count, rate) = there.fold((0, 0.0), |(count, rate), task| {
             (count + 1, rate + setup.moves[task].rate)

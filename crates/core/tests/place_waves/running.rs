@@ -2,7 +2,7 @@
 
 use sterna_core::Nanos;
 use sterna_core::place::waves::{
-    Action, Event, Fault, Group, Run, Setup, Stage, TRIES, Wish,
+    AWAY_MOST, Action, Event, Fault, Group, Run, STEADY, Setup, Stage, TRIES, Wish,
 };
 
 use super::setups::{GIB, in_group, lasting, setup};
@@ -47,39 +47,192 @@ fn moves_begin_and_end_and_then_the_plan_does() {
 }
 
 #[test]
-fn what_may_pass_is_tried_again_later_each_time_and_then_fails() {
+fn what_may_pass_goes_on_from_where_it_is_later_each_time_and_then_fails() {
     let mut run = begun(wide(vec![lasting(60, 1)]));
     let mut now = NOW;
     let mut waits = Vec::new();
     for _ in 1..TRIES {
-        assert_eq!(run.step(now, Event::Stands(0, Fault::Passing)), [Action::Cancel(0)]);
-        let actions = run.step(now, Event::Ended(0, false));
+        let actions = run.step(now, Event::Stands(0, Fault::Passing));
         let [Action::Wake(at)] = actions[..] else { panic!("{actions:?}") };
         waits.push(at.since(now));
         now = at;
-        assert_eq!(run.step(now, Event::Tick), [start(0, 1)]);
-        run.step(now, Event::Began(0));
+        assert_eq!(run.step(now, Event::Tick), [Action::Resume(0)]);
+        assert_eq!(run.step(now, Event::Goes(0)), []);
     }
     assert_eq!(waits, [10, 40].map(Nanos::from_secs));
-    run.step(now, Event::Stands(0, Fault::Passing));
+    assert_eq!(run.step(now, Event::Stands(0, Fault::Passing)), [Action::Cancel(0)]);
     assert_eq!(run.step(now, Event::Ended(0, false)), [Action::Finish]);
     assert_eq!(stage(&run, 0), Stage::Failed(Fault::Passing));
+}
+
+#[test]
+fn what_has_gone_on_for_a_while_counts_anew() {
+    let mut run = begun(wide(vec![lasting(60, 1)]));
+    let mut now = NOW;
+    for _ in 0..3 * TRIES {
+        run.step(now, Event::Stands(0, Fault::Passing));
+        now = now.plus(Nanos::from_secs(10));
+        assert_eq!(run.step(now, Event::Tick), [Action::Resume(0)]);
+        run.step(now, Event::Goes(0));
+        now = now.plus(STEADY).plus(Nanos(1));
+    }
+    assert_eq!(stage(&run, 0), Stage::Running);
+}
+
+#[test]
+fn what_cannot_go_on_is_begun_anew() {
+    let mut run = begun(wide(vec![lasting(60, 1)]));
+    assert_eq!(run.step(NOW, Event::Stuck(0, Fault::Passing)), [Action::Cancel(0)]);
+    let actions = run.step(NOW, Event::Ended(0, false));
+    let [Action::Wake(at)] = actions[..] else { panic!("{actions:?}") };
+    assert_eq!(run.step(at, Event::Tick), [start(0, 1)]);
+}
+
+#[test]
+fn a_datastore_that_is_away_makes_its_moves_wait_and_is_left_alone_after_an_hour() {
+    let mut one = wide(vec![lasting(60, 1), lasting(50, 1)]);
+    one.at_once = Some(1);
+    let mut run = begun(one);
+    let mut now = NOW;
+    let told = loop {
+        let actions = run.step(now, Event::Stands(0, Fault::Away));
+        let [Action::Wake(at)] = actions[..] else { break actions };
+        assert_eq!(stage(&run, 0), Stage::Standing(Fault::Away));
+        assert_eq!(run.waits_for(1, now), Some(1), "nothing begins there");
+        let waits = Nanos::from_secs(10)..=Nanos::from_secs(60);
+        assert!(waits.contains(&at.since(now)), "{}", at.since(now));
+        // What it has heard already means nothing new.
+        assert_eq!(run.step(now, Event::Stands(0, Fault::Away)), [Action::Wake(at)]);
+        now = at;
+        assert_eq!(run.step(now, Event::Tick), [Action::Resume(0)]);
+    };
+    assert_eq!(told, [Action::Cancel(0)]);
+    let waited = now.since(NOW);
+    let latest = AWAY_MOST.plus(Nanos::from_secs(60));
+    assert!((AWAY_MOST..=latest).contains(&waited), "{waited}");
+    assert_eq!(run.closed()[1], Some(Fault::Away));
+    assert_eq!(run.step(now, Event::Ended(0, false)), [start(0, 2)]);
+    assert_eq!(run.tasks()[1].to, 2);
+}
+
+#[test]
+fn a_datastore_that_was_back_is_waited_for_as_long_again() {
+    let mut run = begun(wide(vec![lasting(60, 1)]));
+    let mut now = NOW;
+    for _ in 0..20 {
+        run.step(now, Event::Stands(0, Fault::Away));
+        now = now.plus(Nanos::from_secs(10));
+        assert_eq!(run.step(now, Event::Tick), [Action::Resume(0)]);
+        run.step(now, Event::Goes(0));
+        now = now.plus(Nanos::from_secs(600));
+    }
+    assert!(now.since(NOW) > AWAY_MOST);
+    assert_eq!((stage(&run, 0), run.closed()[1]), (Stage::Running, None));
+}
+
+#[test]
+fn what_cannot_begin_as_a_datastore_is_away_waits_and_then_goes_elsewhere() {
+    let mut run = Run::new(wide(vec![lasting(60, 1)]));
+    let mut now = NOW;
+    assert_eq!(run.step(now, Event::Tick), [start(0, 1)]);
+    let told = loop {
+        let actions = run.step(now, Event::Refused(0, Fault::Away));
+        let [Action::Wake(at)] = actions[..] else { break actions };
+        assert_eq!(stage(&run, 0), Stage::Waiting);
+        now = at;
+        assert_eq!(run.step(now, Event::Tick), [start(0, 1)]);
+    };
+    assert!(now.since(NOW) >= AWAY_MOST);
+    assert_eq!(told, [start(0, 2)]);
+    // The datastore that it leaves is waited for just as long.
+    let mut run = Run::new(wide(vec![lasting(60, 1)]));
+    run.step(NOW, Event::Tick);
+    run.step(NOW, Event::Refused(0, Fault::Source));
+    assert_eq!((stage(&run, 0), run.waits_for(0, NOW)), (Stage::Waiting, Some(0)));
 }
 
 #[test]
 fn a_destination_that_is_full_is_left_alone_and_its_moves_go_elsewhere() {
     let mut one = wide(vec![lasting(60, 1), lasting(50, 1), lasting(40, 1)]);
     one.at_once = Some(1);
-    one.ends[2].room = 2 * GIB;
     let mut run = begun(one);
-    let told = run.step(NOW, Event::Stands(0, Fault::Full));
-    assert_eq!(told, [Action::Cancel(0)]);
+    assert_eq!(run.step(NOW, Event::Stands(0, Fault::Full)), [Action::Cancel(0)]);
     assert_eq!(run.closed()[1], Some(Fault::Full));
     assert_eq!(run.tasks().iter().map(|task| task.to).collect::<Vec<_>>(), [1, 2, 2]);
-    // There is no room there for a third one.
-    let told = run.step(NOW, Event::Ended(0, false));
-    assert_eq!(stage(&run, 0), Stage::Failed(Fault::Full));
-    assert_eq!(told, [start(1, 2)]);
+    assert_eq!(run.step(NOW, Event::Ended(0, false)), [start(0, 2)]);
+}
+
+#[test]
+fn what_has_copied_to_a_full_destination_and_finds_no_other_waits_for_room() {
+    let mut one = wide(vec![lasting(60, 1), lasting(50, 1), lasting(40, 1)]);
+    one.at_once = Some(1);
+    one.ends[2].room = 2 * GIB;
+    let mut run = begun(one);
+    let again = NOW.plus(Nanos::from_secs(10));
+    let told = run.step(NOW, Event::Stands(0, Fault::Full));
+    // It copies nothing, so another one has its place.
+    assert_eq!(told, [start(1, 2), Action::Wake(again)]);
+    assert_eq!(stage(&run, 0), Stage::Standing(Fault::Full));
+    run.step(NOW, Event::Began(1));
+    run.step(NOW, Event::Ended(1, true));
+    run.step(NOW, Event::Began(2));
+    assert_eq!(run.step(again, Event::Ended(2, true)), [Action::Resume(0)]);
+    assert_eq!(run.step(again, Event::Ended(0, true)), [Action::Finish]);
+    assert_eq!(stage(&run, 0), Stage::Moved);
+}
+
+#[test]
+fn a_destination_that_fails_is_tried_a_few_times_before_it_is_left_alone() {
+    let mut run = begun(wide(vec![lasting(60, 1)]));
+    let mut now = NOW;
+    for _ in 1..TRIES {
+        let actions = run.step(now, Event::Stands(0, Fault::Destination));
+        let [Action::Wake(at)] = actions[..] else { panic!("{actions:?}") };
+        now = at;
+        assert_eq!(run.step(now, Event::Tick), [Action::Resume(0)]);
+    }
+    let told = run.step(now, Event::Stands(0, Fault::Destination));
+    assert_eq!(
+        (told, run.closed()[1]),
+        (vec![Action::Cancel(0)], Some(Fault::Destination))
+    );
+    // One that keeps not what is written is not tried again.
+    let mut run = begun(wide(vec![lasting(60, 1)]));
+    let told = run.step(NOW, Event::Stuck(0, Fault::Destination));
+    assert_eq!(
+        (told, run.closed()[1]),
+        (vec![Action::Cancel(0)], Some(Fault::Destination))
+    );
+}
+
+#[test]
+fn whoever_lets_a_plan_go_on_has_what_stands_still_tried_at_once() {
+    let mut run = begun(wide(vec![lasting(60, 1)]));
+    run.step(NOW, Event::Stands(0, Fault::Away));
+    assert_eq!(run.step(NOW, Event::Wish(Wish::Run)), [Action::Resume(0)]);
+    run.step(NOW, Event::Stands(0, Fault::Away));
+    let later = NOW.plus(Nanos::from_secs(9000));
+    run.step(NOW, Event::Wish(Wish::Pause));
+    assert_eq!(run.step(later, Event::Tick), [], "the plan stands still");
+    // Its datastore is back, and it goes on by itself: not before its plan does.
+    assert_eq!(run.step(later, Event::Goes(0)), [Action::Pause(0)]);
+    assert_eq!(run.step(later, Event::Wish(Wish::Run)), [Action::Resume(0)]);
+}
+
+#[test]
+fn the_last_wish_wins_and_is_asked_for_until_it_is_so() {
+    let mut run = begun(wide(vec![lasting(60, 1)]));
+    assert_eq!(run.step(NOW, Event::Wish(Wish::Pause)), [Action::Pause(0)]);
+    assert_eq!(run.step(NOW, Event::Goes(0)), [Action::Pause(0)], "that had failed");
+    assert_eq!(run.step(NOW, Event::Wish(Wish::Run)), [Action::Resume(0)]);
+    let tasks = run.tasks().to_vec();
+    assert_eq!(run.step(NOW, Event::Held(0)), [Action::Resume(0)], "it came too late");
+    assert_eq!(run.step(NOW, Event::Goes(0)), []);
+    // Somebody else has it stand still: it stays so.
+    assert_eq!(run.step(NOW, Event::Held(0)), []);
+    // What is asked for survives a crash.
+    let (_, told) = Run::restore(run.setup().clone(), tasks, vec![None; 3], Wish::Run);
+    assert_eq!(told, [Action::Resume(0)]);
 }
 
 #[test]

@@ -111,12 +111,13 @@ impl Daemon {
 fn blame(reason: PauseReason) -> Blame {
     match reason {
         PauseReason::Destination(Fault::Full) => Blame::Full,
-        PauseReason::Destination(_)
-        | PauseReason::DestinationTimedOut(_)
-        | PauseReason::Differing { .. } => Blame::Destination,
+        PauseReason::Destination(Fault::Error(_)) => Blame::Destination,
+        PauseReason::Destination(Fault::Lost) | PauseReason::DestinationTimedOut(_) => {
+            Blame::Away
+        }
+        PauseReason::Differing { .. } => Blame::Untrue,
+        PauseReason::Source(_) | PauseReason::SourceTimedOut(_) => Blame::Source,
         PauseReason::Asked
-        | PauseReason::Source(_)
-        | PauseReason::SourceTimedOut(_)
         | PauseReason::NotConverging { .. }
         | PauseReason::SwitchOverTooLong { .. }
         | PauseReason::StateStore => Blame::Other,

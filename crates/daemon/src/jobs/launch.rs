@@ -270,8 +270,12 @@ impl Daemon {
             hint,
             compare: obstacle.compare,
             unreachable: obstacle.unreachable,
-            // Where all has to be compared, the map or the image is wrong.
-            blame: if obstacle.compare { Blame::Other } else { Blame::Destination },
+            blame: match obstacle {
+                // Where all has to be compared, the map or the image is wrong.
+                Obstacle { compare: true, .. } => Blame::Other,
+                Obstacle { unreachable: true, .. } => Blame::Away,
+                _ => Blame::Destination,
+            },
         };
         if let Err(error) = self.stand_still(job, pause) {
             tracing::error!(migration = id, error = %error.with_cause(), "not recorded yet");

@@ -11,7 +11,7 @@
 
 use super::Job;
 use crate::daemon::{Daemon, lock};
-use crate::store::{MigrationRecord, Pause, Step, StoreError};
+use crate::store::{Blame, MigrationRecord, Pause, Step, StoreError};
 
 impl Daemon {
     /// A job stands still for this reason, whether or not that can be recorded.
@@ -84,6 +84,7 @@ impl Daemon {
             "put that right (`sterna disk show {name}`), and the migration goes on by \
              itself; or give up with `sterna migration cancel {id}`"
         );
-        Some(Pause { reason, hint: Some(hint), ..Pause::default() })
+        let (hint, blame) = (Some(hint), Blame::Source);
+        Some(Pause { reason, hint, blame, ..Pause::default() })
     }
 }

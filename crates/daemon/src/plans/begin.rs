@@ -122,12 +122,20 @@ impl Daemon {
         let is_served = self.problem_of(begin.disk).is_none();
         match error.code() {
             ErrorCode::NoSpace => Fault::Full,
-            ErrorCode::Unavailable if is_served => Fault::Destination,
+            ErrorCode::Unavailable if is_served && there.look().is_ok() => {
+                Fault::Destination
+            }
+            ErrorCode::Unavailable if is_served => Fault::Away,
+            ErrorCode::Unavailable if self.is_offline(&begin.from) => Fault::Source,
             ErrorCode::Unavailable | ErrorCode::InUse | ErrorCode::Internal => {
                 Fault::Passing
             }
             _ => Fault::Lasting,
         }
+    }
+
+    fn is_offline(&self, datastore: &str) -> bool {
+        self.shelf(datastore).is_ok_and(|shelf| shelf.problem().is_some())
     }
 }
 

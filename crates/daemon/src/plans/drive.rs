@@ -173,7 +173,10 @@ impl State {
             Event::Began(at)
             | Event::Refused(at, _)
             | Event::Lost(at)
+            | Event::Goes(at)
+            | Event::Held(at)
             | Event::Stands(at, _)
+            | Event::Stuck(at, _)
             | Event::Ended(at, _) => at,
             Event::Wish(_) | Event::Open(_) | Event::Tick => return,
         };
@@ -181,10 +184,21 @@ impl State {
         let course = &mut self.record.moves[at].course;
         course.migration = heard.migration.or(course.migration);
         course.took_s = heard.took_s.or(course.took_s);
-        let Some(problem) = &heard.problem else { return };
-        course.problem = Some(problem.clone());
-        if let Event::Refused(_, fault) | Event::Stands(_, fault) = heard.event
-            && matches!(fault, Fault::Full | Fault::Destination)
+        let Some(problem) = &heard.problem else {
+            course.standing = None;
+            return;
+        };
+        let waits = matches!(
+            heard.event,
+            Event::Refused(_, Fault::Away | Fault::Source) | Event::Stands(..)
+        );
+        course.standing = waits.then(|| problem.clone());
+        if !waits {
+            course.problem = Some(problem.clone());
+        }
+        if let Event::Refused(_, fault) | Event::Stands(_, fault) | Event::Stuck(_, fault) =
+            heard.event
+            && matches!(fault, Fault::Full | Fault::Destination | Fault::Away)
         {
             blamed.insert(task.to, problem.clone());
         }
@@ -215,18 +229,24 @@ impl State {
     fn follow_move(&mut self, at: usize) {
         let task = self.run.tasks()[at];
         let was = &self.record.moves[at].course;
-        if (task.to, task.stage, task.tries) == (was.to, was.stage, was.tries) {
+        let was_so = (was.to, was.stage, was.tries, was.held);
+        if (task.to, task.stage, task.tries, task.held) == was_so {
             return;
         }
         let mut course = was.clone();
         (course.to, course.stage, course.tries) = (task.to, task.stage, task.tries);
+        course.held = task.held;
+        let is_given_up = matches!(task.stage, Stage::Leaving(_)) || task.stage.ended();
+        if is_given_up && let Some(why) = course.standing.take() {
+            course.problem = Some(why);
+        }
         if task.to != was.to {
             course.problem = Some(words::left_alone(&self.record, was.to));
         }
         if task.stage != was.stage {
             match task.stage {
                 Stage::Moved => course.problem = None,
-                Stage::Failed(Fault::Full | Fault::Destination) => {
+                Stage::Failed(Fault::Full | Fault::Destination | Fault::Away) => {
                     course.problem = Some(words::nowhere(&self.record, was.to));
                 }
                 Stage::Skipped(group) => {

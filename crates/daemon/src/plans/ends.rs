@@ -1,7 +1,11 @@
-//! What became of the moves of a plan that are under way: read from their migrations'
-//! records, so that nothing is missed that happened while nobody looked.
+//! How the moves of a plan are that are under way, and what became of them: read from their
+//! migrations' records, so that nothing is missed that happened while nobody looked.
+//!
+//! What stands still and could go on is not given up: the plan's machine decides how long
+//! it is waited for. Who has put a datastore in maintenance that is away does not want it
+//! to be waited for.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sterna_core::Nanos;
 use sterna_core::place::waves::{Action, Event, Fault, Stage};
@@ -11,10 +15,6 @@ use super::{Heard, State};
 use crate::daemon::Daemon;
 use crate::local::Local;
 use crate::store::{Blame, MigrationRecord, Pause, Step};
-
-/// How long a destination that cannot be reached is waited for: after a restart of the
-/// machine, others come up later, and are tried every five seconds.
-const REACHED_WITHIN: Duration = Duration::from_secs(12);
 
 /// A move that was to be cancelled and has not ended is told so again after this.
 const TELL_AGAIN: Duration = Duration::from_secs(10);
@@ -37,18 +37,40 @@ impl Daemon {
         let mut heard = Vec::new();
         for at in 0..state.record.moves.len() {
             let stage = state.run.tasks()[at].stage;
-            if !matches!(stage, Stage::Running | Stage::Leaving(_)) {
+            let is_known = stage.is_under_way() && stage != Stage::Starting;
+            if !is_known {
                 continue;
             }
             let Some(id) = state.record.moves[at].course.migration else { continue };
             match self.migration_record(id) {
-                Ok(migration) => heard.extend(state.look_at(at, stage, &migration)),
+                Ok(migration) if migration.step.ended() => {
+                    state.told_to_leave.remove(&at);
+                    heard.extend(ended(at, stage, migration));
+                }
+                // What is being asked of it may change how it is.
+                Ok(_) if state.errands.contains(&at) => {}
+                Ok(migration) => heard.push(self.how_it_goes(at, &migration)),
                 Err(error) => {
                     tracing::warn!(migration = id, %error, "it cannot be looked at");
                 }
             }
         }
         heard
+    }
+
+    /// How a migration goes that has not ended.
+    fn how_it_goes(&self, at: usize, migration: &MigrationRecord) -> Heard {
+        let Some(pause) = self.standstill(migration) else {
+            return Heard::of(Event::Goes(at));
+        };
+        // Without a hint somebody has asked for it.
+        if pause.hint.is_none() {
+            return Heard::of(Event::Held(at));
+        }
+        let to = self.shelf(&migration.to.datastore);
+        let is_left = to.is_ok_and(|to| to.is_in_maintenance());
+        let problem = Some(format!("migration {}: {}", migration.id, pause.reason));
+        Heard { problem, ..Heard::of(standing(at, &pause, is_left)) }
     }
 }
 
@@ -65,35 +87,6 @@ impl State {
         });
         late.map(|(at, _)| Action::Cancel(at)).collect()
     }
-
-    /// What a migration's record says of a move.
-    fn look_at(
-        &mut self,
-        at: usize,
-        stage: Stage,
-        migration: &MigrationRecord,
-    ) -> Vec<Heard> {
-        if migration.step.ended() {
-            self.unreachable.remove(&at);
-            self.told_to_leave.remove(&at);
-            return ended(at, stage, migration);
-        }
-        let pause = migration.pause.as_ref();
-        // Without a hint somebody has asked for it.
-        let pause = pause.filter(|pause| pause.hint.is_some() && stage == Stage::Running);
-        let Some(pause) = pause else {
-            self.unreachable.remove(&at);
-            return Vec::new();
-        };
-        if pause.unreachable {
-            let since = self.unreachable.entry(at).or_insert_with(Instant::now);
-            if since.elapsed() < REACHED_WITHIN {
-                return Vec::new();
-            }
-        }
-        let problem = Some(format!("migration {}: {}", migration.id, pause.reason));
-        vec![Heard { problem, ..Heard::of(Event::Stands(at, fault(pause))) }]
-    }
 }
 
 /// Whether a migration has ended without the disk having moved, and nobody asked for that:
@@ -103,7 +96,7 @@ pub(super) fn was_cut_short(migration: &MigrationRecord) -> bool {
 }
 
 /// A migration has ended.
-fn ended(at: usize, stage: Stage, migration: &MigrationRecord) -> Vec<Heard> {
+fn ended(at: usize, stage: Stage, migration: MigrationRecord) -> Vec<Heard> {
     let moved = migration.step == Step::Completed;
     let heard = Heard::of(Event::Ended(at, moved));
     if moved {
@@ -111,23 +104,64 @@ fn ended(at: usize, stage: Stage, migration: &MigrationRecord) -> Vec<Heard> {
         return vec![Heard { took_s, ..heard }];
     }
     // Of one that was to end, the reason is known.
-    if stage != Stage::Running {
+    if matches!(stage, Stage::Leaving(_)) {
         return vec![heard];
     }
-    let note = migration.note.as_ref().map_or(String::new(), |it| format!(": {it}"));
+    let is_cut_short = was_cut_short(&migration);
+    let note = migration.note.map_or(String::new(), |it| format!(": {it}"));
     let problem = Some(format!("migration {} was cancelled{note}", migration.id));
-    if was_cut_short(migration) {
-        let stands = Heard::of(Event::Stands(at, Fault::Passing));
-        return vec![Heard { problem, ..stands }, heard];
+    if is_cut_short {
+        let stuck = Heard::of(Event::Stuck(at, Fault::Passing));
+        return vec![Heard { problem, ..stuck }, heard];
     }
     vec![Heard { problem, ..heard }]
 }
 
-/// Whose fault it is that a migration stands still.
-fn fault(pause: &Pause) -> Fault {
+/// What it means for a move that its migration stands still; `is_left` says whether nothing
+/// new goes to its destination.
+fn standing(at: usize, pause: &Pause, is_left: bool) -> Event {
     match pause.blame {
-        Blame::Full => Fault::Full,
-        Blame::Destination => Fault::Destination,
-        Blame::Other => Fault::Passing,
+        Blame::Full => Event::Stands(at, Fault::Full),
+        Blame::Destination | Blame::Away if is_left => {
+            Event::Stuck(at, Fault::Destination)
+        }
+        Blame::Untrue => Event::Stuck(at, Fault::Destination),
+        Blame::Destination => Event::Stands(at, Fault::Destination),
+        Blame::Away => Event::Stands(at, Fault::Away),
+        Blame::Source => Event::Stands(at, Fault::Source),
+        // It would go on by comparing with an image that may be somebody else's: only a
+        // person knows.
+        Blame::Other if pause.compare => Event::Stuck(at, Fault::Passing),
+        Blame::Other => Event::Stands(at, Fault::Passing),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paused(blame: Blame, compare: bool) -> Pause {
+        Pause { blame, compare, ..Pause::default() }
+    }
+
+    #[test]
+    fn what_can_go_on_is_not_given_up() {
+        let stands = |blame| standing(3, &paused(blame, false), false);
+        assert_eq!(stands(Blame::Away), Event::Stands(3, Fault::Away));
+        assert_eq!(stands(Blame::Source), Event::Stands(3, Fault::Source));
+        assert_eq!(stands(Blame::Full), Event::Stands(3, Fault::Full));
+        assert_eq!(stands(Blame::Destination), Event::Stands(3, Fault::Destination));
+        assert_eq!(stands(Blame::Other), Event::Stands(3, Fault::Passing));
+    }
+
+    #[test]
+    fn what_nobody_should_wait_for_is() {
+        let stuck = |pause, is_left| standing(3, &pause, is_left);
+        let away = paused(Blame::Away, false);
+        assert_eq!(stuck(away, true), Event::Stuck(3, Fault::Destination));
+        let untrue = paused(Blame::Untrue, false);
+        assert_eq!(stuck(untrue, false), Event::Stuck(3, Fault::Destination));
+        let unknown = paused(Blame::Other, true);
+        assert_eq!(stuck(unknown, false), Event::Stuck(3, Fault::Passing));
     }
 }

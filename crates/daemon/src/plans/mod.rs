@@ -9,7 +9,8 @@
 //! **What is durable.** All that a step of the machine has changed is in the store before
 //! anything is done about it. A move that is to begin has the number of the last
 //! migration there was: after a kill, a later one of its disk is its own, and without one
-//! it has not begun.
+//! it has not begun. What the plan has had stand still says so until it goes on again, so
+//! that a kill in between leaves no migration paused that nobody would wake.
 //!
 //! **Locks.** Whoever holds a plan's lock, or the turn in which plans begin, asks no
 //! datastore for anything: a list, a page and a wish are answered however long one hangs.
@@ -86,8 +87,6 @@ struct State {
     run: Run,
     /// When the machine wants to be asked again.
     wake: Option<Nanos>,
-    /// Since when moves stand still for a destination that cannot be reached.
-    unreachable: HashMap<usize, Instant>,
     /// The moves of which something is being asked.
     errands: HashSet<usize>,
     /// When moves were told to be given up.
@@ -132,7 +131,6 @@ impl State {
             record,
             run,
             wake: None,
-            unreachable: HashMap::new(),
             errands: HashSet::new(),
             told_to_leave: HashMap::new(),
         }
@@ -350,7 +348,8 @@ fn run_of(record: &PlanRecord) -> (Run, Vec<sterna_core::place::waves::Action>) 
         to: one.course.to,
         stage: one.course.stage,
         tries: one.course.tries,
-        not_before: Nanos(0),
+        held: one.course.held,
+        ..Task::default()
     });
     let closed = record.closed.iter();
     let closed = closed.map(|one| one.as_ref().map(|one| one.fault)).collect();

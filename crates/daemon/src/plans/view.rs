@@ -27,7 +27,13 @@ impl Daemon {
         let ends = record.ended.or_else(|| left.map(|left| after(&record, left)));
         let deadline = record.design.by.map(|by| deadline(&record, by, ends));
         let moves = record.moves.iter().zip(&done);
-        let moves = moves.map(|(one, done)| view_move(&record, one, *done)).collect();
+        let waits = |at| run.waits_for(at, self.plan_clock());
+        let moves = moves.enumerate().map(|(at, (one, done))| {
+            let shown = view_move(&record, one, *done);
+            let held = || waits(at).map(|end| waits_for(&record, end));
+            PlannedMove { problem: shown.problem.or_else(held), ..shown }
+        });
+        let moves = moves.collect();
         let datastores = view_datastores(&record);
         let design = record.design;
         Plan {
@@ -170,6 +176,7 @@ fn view_move(record: &PlanRecord, one: &PlanMove, done: Option<f64>) -> PlannedM
             Stage::Waiting => PlannedMoveState::Waiting,
             Stage::Starting => PlannedMoveState::Starting,
             Stage::Running => PlannedMoveState::Moving,
+            Stage::Standing(_) => PlannedMoveState::Standing,
             Stage::Leaving(_) => PlannedMoveState::Leaving,
             Stage::Moved => PlannedMoveState::Moved,
             Stage::Failed(_) => PlannedMoveState::Failed,
@@ -182,8 +189,14 @@ fn view_move(record: &PlanRecord, one: &PlanMove, done: Option<f64>) -> PlannedM
         began: course.began,
         ended: course.ended,
         took_s: course.took_s,
-        problem: course.problem.clone(),
+        problem: course.standing.as_ref().or(course.problem.as_ref()).cloned(),
     }
+}
+
+/// Why a move does not begin for which there would be a place.
+fn waits_for(record: &PlanRecord, end: usize) -> String {
+    let name = &record.design.ends[end].name;
+    format!("waits for datastore {name}, for which others stand still")
 }
 
 fn view_datastores(record: &PlanRecord) -> Vec<PlannedDatastore> {

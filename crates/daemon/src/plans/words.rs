@@ -63,7 +63,8 @@ fn fault(fault: Fault) -> &'static str {
     match fault {
         Fault::Full => "it is full",
         Fault::Destination => "it fails",
-        Fault::Passing | Fault::Lasting => "something is wrong",
+        Fault::Away => "it was away for too long",
+        Fault::Source | Fault::Passing | Fault::Lasting => "something is wrong",
     }
 }
 

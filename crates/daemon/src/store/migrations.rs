@@ -26,8 +26,14 @@ pub(crate) enum Blame {
     Other,
     /// The destination has no room.
     Full,
-    /// The destination fails, or cannot be reached.
+    /// The destination fails.
     Destination,
+    /// The destination is away: it cannot be reached, or does not answer.
+    Away,
+    /// The destination does not keep what is written to it.
+    Untrue,
+    /// The source cannot be read, or its disk is not served.
+    Source,
 }
 
 /// Why a migration stands still.

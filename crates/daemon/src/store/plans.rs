@@ -139,8 +139,14 @@ pub(crate) struct Course {
     /// Where it is.
     #[serde(with = "StageText")]
     pub(crate) stage: Stage,
-    /// How often it has failed for something that may pass.
+    /// How often it has failed for something that may pass, or was to go on after that.
     pub(crate) tries: u32,
+    /// Whether it stands still, or is to, because the plan does.
+    #[serde(default)]
+    pub(crate) held: bool,
+    /// Why it stands still, or cannot begin yet.
+    #[serde(default)]
+    pub(crate) standing: Option<String>,
     /// How often it was begun.
     pub(crate) attempts: u32,
     /// The last migration there was when it was begun last: its own has a higher number.
@@ -163,6 +169,8 @@ pub(crate) struct Course {
 enum FaultText {
     Full,
     Destination,
+    Away,
+    Source,
     Passing,
     Lasting,
 }
@@ -174,6 +182,7 @@ enum StageText {
     Waiting,
     Starting,
     Running,
+    Standing(#[serde(with = "FaultText")] Fault),
     Leaving(#[serde(with = "FaultText")] Fault),
     Moved,
     Failed(#[serde(with = "FaultText")] Fault),

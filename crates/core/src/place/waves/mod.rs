@@ -23,9 +23,12 @@
 //!
 //! **Failures.** Each move ends exactly once, as moved, failed, skipped or given up.
 //!
+//! - A move that stands still goes on from where it is if it can, and is begun anew only
+//!   if it cannot: what it has copied may have taken hours.
+//! - A datastore that is away makes its moves wait, for [`AWAY_MOST`] at most.
 //! - What may pass is tried again, later each time, [`TRIES`] times.
-//! - A destination that is full or fails is left alone: what was to go there goes
-//!   elsewhere if there is room, and fails if not.
+//! - A destination that is full, fails, or stays away is left alone: what was to go there
+//!   goes elsewhere if there is room, and fails if not.
 //! - A move that fails stops no others, but those of the groups that wait for its own.
 //! - Whatever was under way when the machine was stopped is looked up and told to it; what
 //!   it had asked for last is asked for again.
@@ -37,16 +40,22 @@
 
 mod assign;
 mod bound;
+mod event;
 mod inventory;
 mod places;
 mod rehearse;
 mod run;
 mod setup;
+mod stand;
+mod task;
 
 pub use assign::{Assigned, Assignment, Because, Refused, Why, assign};
 pub use bound::bound;
+pub use event::{Action, Event, Wish};
 pub use inventory::{Datastore, Disk, Inventory, Pinned, Takes};
 pub use places::{LEAST, MOST};
 pub use rehearse::{Rehearsal, Rehearsed, rehearse};
-pub use run::{Action, Event, Fault, Run, Stage, TRIES, Task, Wish};
+pub use run::Run;
 pub use setup::{End, Group, Move, Setup, depths, order};
+pub use stand::{AWAY_MOST, STEADY, TRIES};
+pub use task::{Fault, Stage, Task};

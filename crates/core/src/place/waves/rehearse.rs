@@ -4,8 +4,10 @@
 //! what they are predicted to take and do not fail. Time in which nothing may be copied
 //! is not counted.
 
+use super::event::{Action, Event, Wish};
 use super::places::Places;
-use super::run::{Action, Event, Run, Stage, Wish};
+use super::run::Run;
+use super::task::Stage;
 use crate::Nanos;
 
 /// A move, as it would be.

@@ -4,142 +4,24 @@
 //! [`Run::closed`], [`Run::wish`]) before it carries out the actions. After a crash it
 //! restores the machine from that, says what became of the moves that were under way, and
 //! gets the actions again that may have been lost ([`Run::restore`]).
+//!
+//! What becomes of moves that stand still is in `stand`.
 
+use super::event::{Action, Event, Wish};
 use super::places::Places;
 use super::setup::Setup;
+use super::stand::{TRIES, Trouble, back_off};
+use super::task::{Fault, Stage, Task};
 use crate::Nanos;
-
-/// How often a move is begun that fails for something that may pass.
-pub const TRIES: u32 = 3;
-
-/// How long it waits before it is tried again, and four times as long the next time: what
-/// passes by itself is a restart of something, or a busy hour.
-const BACK_OFF: Nanos = Nanos::from_secs(10);
-
-/// Why a move did not come to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// The destination has no room.
-    Full,
-    /// The destination fails, or is gone.
-    Destination,
-    /// Something that may pass.
-    Passing,
-    /// Something that will not: the disk is gone, or somebody has cancelled the move.
-    Lasting,
-}
-
-/// Where a move is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Stage {
-    /// It waits for its turn.
-    #[default]
-    Waiting,
-    /// It is being begun.
-    Starting,
-    /// It is under way.
-    Running,
-    /// It is being given up, for this reason.
-    Leaving(Fault),
-    /// The disk is where it should be.
-    Moved,
-    /// It is not, and will not be.
-    Failed(Fault),
-    /// It was not begun, as a disk of this group, which goes before it, has not moved.
-    Skipped(usize),
-    /// It was given up with the plan.
-    GivenUp,
-}
-
-impl Stage {
-    /// Whether nothing will happen any more.
-    pub fn ended(self) -> bool {
-        matches!(
-            self,
-            Stage::Moved | Stage::Failed(_) | Stage::Skipped(_) | Stage::GivenUp
-        )
-    }
-
-    /// Whether it takes a place at its datastores.
-    pub fn is_under_way(self) -> bool {
-        matches!(self, Stage::Starting | Stage::Running | Stage::Leaving(_))
-    }
-}
-
-/// A move, as far as it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Task {
-    /// The datastore that it goes to now.
-    pub to: usize,
-    /// Where it is.
-    pub stage: Stage,
-    /// How often it has failed for something that may pass.
-    pub tries: u32,
-    /// It is not tried again before.
-    pub not_before: Nanos,
-}
-
-/// What is wanted of the plan as a whole.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wish {
-    /// It goes on.
-    #[default]
-    Run,
-    /// It stands still, and so do the moves that are under way.
-    Pause,
-    /// It is given up; what has moved stays where it is.
-    Cancel,
-}
-
-/// What has happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A move has begun.
-    Began(usize),
-    /// A move could not be begun.
-    Refused(usize, Fault),
-    /// A move that was being begun before a crash has not begun.
-    Lost(usize),
-    /// A move that is under way cannot go on by itself.
-    Stands(usize, Fault),
-    /// A move has ended: the disk has moved, or is where it was.
-    Ended(usize, bool),
-    /// What is wanted has changed.
-    Wish(Wish),
-    /// The hours in which moves may begin have come, or are over.
-    Open(bool),
-    /// Time has passed.
-    Tick,
-}
-
-/// What is to be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Begin a move.
-    Start {
-        /// The move.
-        task: usize,
-        /// Where it goes.
-        to: usize,
-    },
-    /// Give a move up that is under way.
-    Cancel(usize),
-    /// Have it stand still.
-    Pause(usize),
-    /// Have it go on.
-    Resume(usize),
-    /// Nothing happens before; come back then.
-    Wake(Nanos),
-    /// All have ended.
-    Finish,
-}
 
 /// A plan under way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    setup: Setup,
-    tasks: Vec<Task>,
-    closed: Vec<Option<Fault>>,
+    pub(super) setup: Setup,
+    pub(super) tasks: Vec<Task>,
+    pub(super) closed: Vec<Option<Fault>>,
+    /// By datastore: what is wrong with it for a while.
+    pub(super) troubles: Vec<Option<Trouble>>,
     wish: Wish,
     open: bool,
     finished: bool,
@@ -151,22 +33,28 @@ impl Run {
         let task = |to: usize| Task { to, ..Task::default() };
         let tasks = setup.moves.iter().map(|one| task(one.to)).collect();
         let closed = vec![None; setup.ends.len()];
-        Run { setup, tasks, closed, wish: Wish::Run, open: true, finished: false }
+        Run::of(setup, tasks, closed, Wish::Run)
+    }
+
+    fn of(setup: Setup, tasks: Vec<Task>, closed: Vec<Option<Fault>>, wish: Wish) -> Run {
+        let troubles = vec![None; setup.ends.len()];
+        Run { setup, tasks, closed, troubles, wish, open: true, finished: false }
     }
 
     /// One that was under way. Gives what may have been asked for in vain: what is being
-    /// given up, and what should stand still.
+    /// given up, and what should stand still, or go on again.
     pub fn restore(
         setup: Setup,
         tasks: Vec<Task>,
         closed: Vec<Option<Fault>>,
         wish: Wish,
     ) -> (Run, Vec<Action>) {
-        let run = Run { setup, tasks, closed, wish, open: true, finished: false };
+        let run = Run::of(setup, tasks, closed, wish);
         let again = run.tasks.iter().enumerate().filter_map(|(at, task)| {
             match (task.stage, wish) {
                 (Stage::Leaving(_), _) => Some(Action::Cancel(at)),
                 (Stage::Running, Wish::Pause) => Some(Action::Pause(at)),
+                (Stage::Running, Wish::Run) if task.held => Some(Action::Resume(at)),
                 _ => None,
             }
         });
@@ -205,18 +93,24 @@ impl Run {
         let mut actions = Vec::new();
         match event {
             Event::Began(at) if self.is(at, Stage::Starting) => {
-                self.began(at, &mut actions);
+                self.tasks[at].since = now;
+                self.goes(at, now, &mut actions);
             }
             Event::Lost(at) if self.is(at, Stage::Starting) => {
                 self.tasks[at].stage = self.idle();
             }
             Event::Refused(at, fault) if self.is(at, Stage::Starting) => {
-                self.missed(at, fault, now);
+                self.refused(at, fault, now);
             }
-            Event::Stands(at, fault) if self.is(at, Stage::Running) => {
-                self.tasks[at].stage = Stage::Leaving(fault);
-                self.close(self.tasks[at].to, fault);
-                actions.push(Action::Cancel(at));
+            Event::Goes(at) if self.goes_on(at) => self.goes(at, now, &mut actions),
+            Event::Held(at) if self.goes_on(at) => self.is_held(at, &mut actions),
+            // What was heard before means nothing new.
+            Event::Stands(at, fault) if self.is(at, Stage::Standing(fault)) => {}
+            Event::Stands(at, fault) if self.goes_on(at) => {
+                self.stands(at, fault, now, &mut actions);
+            }
+            Event::Stuck(at, fault) if self.goes_on(at) => {
+                self.leave(at, fault, &mut actions);
             }
             Event::Ended(at, moved) => self.ended(at, moved, now),
             Event::Wish(wish) => self.wants(wish, &mut actions),
@@ -231,21 +125,54 @@ impl Run {
         self.tasks[at].stage == stage
     }
 
+    /// Whether a move has begun and is not being given up.
+    fn goes_on(&self, at: usize) -> bool {
+        matches!(self.tasks[at].stage, Stage::Running | Stage::Standing(_))
+    }
+
+    /// Whether it is given up as a whole.
+    pub(super) fn is_given_up_as_a_whole(&self) -> bool {
+        self.wish == Wish::Cancel
+    }
+
+    /// Whether a destination is left alone as it fails, or was away for too long.
+    pub(super) fn is_given_up(&self, to: usize) -> bool {
+        matches!(self.closed[to], Some(Fault::Destination | Fault::Away))
+    }
+
     /// What a move is that is not under way any more.
     fn idle(&self) -> Stage {
         if self.wish == Wish::Cancel { Stage::GivenUp } else { Stage::Waiting }
     }
 
-    fn began(&mut self, at: usize, actions: &mut Vec<Action>) {
-        self.tasks[at].stage = Stage::Running;
+    /// A move goes on, and so it should, or not.
+    fn goes(&mut self, at: usize, now: Nanos, actions: &mut Vec<Action>) {
+        let task = &mut self.tasks[at];
+        if matches!(task.stage, Stage::Standing(_)) {
+            task.since = now;
+        }
+        task.stage = Stage::Running;
+        task.held = self.wish == Wish::Pause;
         match self.wish {
             Wish::Run => {}
             Wish::Pause => actions.push(Action::Pause(at)),
-            Wish::Cancel => {
-                self.tasks[at].stage = Stage::Leaving(Fault::Lasting);
-                actions.push(Action::Cancel(at));
-            }
+            Wish::Cancel => self.leave(at, Fault::Lasting, actions),
         }
+    }
+
+    /// A move stands still because that was asked for: by the plan, or by somebody else.
+    fn is_held(&mut self, at: usize, actions: &mut Vec<Action>) {
+        self.tasks[at].stage = Stage::Running;
+        if self.wish == Wish::Run && self.tasks[at].held {
+            actions.push(Action::Resume(at));
+        }
+    }
+
+    /// Gives a move up that is under way.
+    pub(super) fn leave(&mut self, at: usize, fault: Fault, actions: &mut Vec<Action>) {
+        self.tasks[at].stage = Stage::Leaving(fault);
+        self.close(self.tasks[at].to, fault);
+        actions.push(Action::Cancel(at));
     }
 
     fn ended(&mut self, at: usize, moved: bool, now: Nanos) {
@@ -254,20 +181,22 @@ impl Run {
             _ if moved => self.tasks[at].stage = Stage::Moved,
             Stage::Leaving(fault) => self.missed(at, fault, now),
             // Somebody else has given it up.
-            Stage::Running => self.missed(at, Fault::Lasting, now),
+            Stage::Running | Stage::Standing(_) => self.missed(at, Fault::Lasting, now),
             _ => {}
         }
     }
 
     /// A move has not come to its end.
-    fn missed(&mut self, at: usize, fault: Fault, now: Nanos) {
+    pub(super) fn missed(&mut self, at: usize, fault: Fault, now: Nanos) {
         let to = self.tasks[at].to;
         if self.wish == Wish::Cancel {
             self.tasks[at].stage = Stage::GivenUp;
             return;
         }
         match fault {
-            Fault::Lasting => self.tasks[at].stage = Stage::Failed(fault),
+            Fault::Lasting | Fault::Source => {
+                self.tasks[at].stage = Stage::Failed(fault);
+            }
             Fault::Passing => {
                 let task = &mut self.tasks[at];
                 task.tries += 1;
@@ -275,10 +204,9 @@ impl Run {
                     TRIES.. => Stage::Failed(fault),
                     _ => Stage::Waiting,
                 };
-                let wait = BACK_OFF.0.saturating_mul(4_u64.pow(task.tries - 1));
-                task.not_before = now.plus(Nanos(wait));
+                task.not_before = now.plus(back_off(task.tries));
             }
-            Fault::Full | Fault::Destination => {
+            Fault::Full | Fault::Destination | Fault::Away => {
                 self.tasks[at].stage = Stage::Waiting;
                 self.close(to, fault);
                 // It was closed before, and this one was under way then.
@@ -290,9 +218,8 @@ impl Run {
     }
 
     /// A destination is left alone: what waits for it goes elsewhere.
-    fn close(&mut self, to: usize, fault: Fault) {
-        if !matches!(fault, Fault::Full | Fault::Destination) || self.closed[to].is_some()
-        {
+    pub(super) fn close(&mut self, to: usize, fault: Fault) {
+        if !fault.is_of_destination() || self.closed[to].is_some() {
             return;
         }
         self.closed[to] = Some(fault);
@@ -303,20 +230,26 @@ impl Run {
         }
     }
 
-    /// Sends a move that waits to the datastore with the most room left, if one has enough.
+    /// Sends a move that waits elsewhere, if there is room for it.
     fn elsewhere(&mut self, at: usize, fault: Fault) {
-        let left: Vec<u64> =
-            (0..self.setup.ends.len()).map(|to| self.room_left(at, to)).collect();
-        let one = &self.setup.moves[at];
-        let best = (0..left.len())
-            .filter(|to| *to != one.from && self.closed[*to].is_none())
-            .filter(|to| self.setup.ends[*to].takes && left[*to] >= self.needs(at, *to))
-            .max_by_key(|to| (left[*to], std::cmp::Reverse(*to)));
+        let place = self.other_place(at);
         let task = &mut self.tasks[at];
-        match best {
+        match place {
             Some(to) => task.to = to,
             None => task.stage = Stage::Failed(fault),
         }
+    }
+
+    /// Of the datastores that are not left alone, the one with the most room left, if one
+    /// has enough for a move.
+    pub(super) fn other_place(&self, at: usize) -> Option<usize> {
+        let left: Vec<u64> =
+            (0..self.setup.ends.len()).map(|to| self.room_left(at, to)).collect();
+        let one = &self.setup.moves[at];
+        (0..left.len())
+            .filter(|to| *to != one.from && self.closed[*to].is_none())
+            .filter(|to| self.setup.ends[*to].takes && left[*to] >= self.needs(at, *to))
+            .max_by_key(|to| (left[*to], std::cmp::Reverse(*to)))
     }
 
     /// What a move needs at a datastore.
@@ -345,13 +278,19 @@ impl Run {
         let was = std::mem::replace(&mut self.wish, wish);
         for at in 0..self.tasks.len() {
             match (self.tasks[at].stage, wish) {
-                (Stage::Running, Wish::Pause) => actions.push(Action::Pause(at)),
+                (Stage::Running, Wish::Pause) => {
+                    self.tasks[at].held = true;
+                    actions.push(Action::Pause(at));
+                }
+                // It is asked for until it goes, whoever has had it stand still.
                 (Stage::Running, Wish::Run) if was == Wish::Pause => {
+                    self.tasks[at].held = true;
                     actions.push(Action::Resume(at));
                 }
-                (Stage::Running, Wish::Cancel) => {
-                    self.tasks[at].stage = Stage::Leaving(Fault::Lasting);
-                    actions.push(Action::Cancel(at));
+                // Whoever says so may have put things right.
+                (Stage::Standing(_), Wish::Run) => self.tasks[at].not_before = Nanos(0),
+                (Stage::Running | Stage::Standing(_), Wish::Cancel) => {
+                    self.leave(at, Fault::Lasting, actions);
                 }
                 (Stage::Waiting, Wish::Cancel) => self.tasks[at].stage = Stage::GivenUp,
                 _ => {}
@@ -359,11 +298,15 @@ impl Run {
         }
     }
 
-    /// Has begin what can.
+    /// Has go on and begin what can.
     fn go_on(&mut self, now: Nanos, actions: &mut Vec<Action>) {
         self.skip();
-        if self.wish == Wish::Run && self.open {
-            self.begin(now, actions);
+        if self.wish == Wish::Run {
+            self.go_on_from_there(now, actions);
+            if self.open {
+                self.begin(now, actions);
+            }
+            actions.extend(self.next_try(now).map(Action::Wake));
         }
         if self.has_ended() && !self.finished {
             self.finished = true;
@@ -371,30 +314,53 @@ impl Run {
         }
     }
 
-    fn begin(&mut self, now: Nanos, actions: &mut Vec<Action>) {
-        let ready = self.groups_that_may_begin();
+    /// What those take that are under way.
+    pub(super) fn places(&self) -> Places {
         let mut places = Places::empty(&self.setup);
         for (one, task) in self.setup.moves.iter().zip(&self.tasks) {
-            if task.stage.is_under_way() {
+            if task.stage.takes_a_place() {
                 places.take(one, task.to);
             }
         }
-        let mut wake: Option<Nanos> = None;
+        places
+    }
+
+    fn begin(&mut self, now: Nanos, actions: &mut Vec<Action>) {
+        let ready = self.groups_that_may_begin();
+        let mut places = self.places();
         for at in 0..self.tasks.len() {
-            let (one, task) = (&self.setup.moves[at], &mut self.tasks[at]);
-            if task.stage != Stage::Waiting || !one.group.is_none_or(|group| ready[group])
-            {
+            let one = &self.setup.moves[at];
+            let is_ready = one.group.is_none_or(|group| ready[group]);
+            if !is_ready || self.not_before(at).is_none_or(|it| it > now) {
                 continue;
             }
-            if task.not_before > now {
-                wake = Some(wake.map_or(task.not_before, |it| it.min(task.not_before)));
-            } else if places.has_place(&self.setup, one, task.to) {
+            let task = &mut self.tasks[at];
+            if places.has_place(&self.setup, one, task.to) {
                 places.take(one, task.to);
                 task.stage = Stage::Starting;
                 actions.push(Action::Start { task: at, to: task.to });
             }
         }
-        actions.extend(wake.map(Action::Wake));
+    }
+
+    /// When a move that waits, or stands still, may be tried.
+    fn not_before(&self, at: usize) -> Option<Nanos> {
+        let (one, task) = (&self.setup.moves[at], &self.tasks[at]);
+        let held = || [one.from, task.to].map(|end| self.held_until(end));
+        match task.stage {
+            Stage::Waiting => {
+                let held = held().into_iter().flatten().max().unwrap_or_default();
+                Some(task.not_before.max(held))
+            }
+            Stage::Standing(_) => Some(task.not_before),
+            _ => None,
+        }
+    }
+
+    /// When something is tried next that cannot be now.
+    fn next_try(&self, now: Nanos) -> Option<Nanos> {
+        let all = (0..self.tasks.len()).filter_map(|at| self.not_before(at));
+        all.filter(|it| *it > now).min()
     }
 
     /// By group, whether all that go before it have moved.
