@@ -250,6 +250,7 @@ impl Daemon {
                 return Err(DaemonError::in_use(message).hint(hint));
             }
         }
+        self.check_still_together(record)?;
         self.check_still_fits(record, shelves)
     }
 

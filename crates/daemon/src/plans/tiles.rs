@@ -8,7 +8,9 @@ use std::collections::HashMap;
 use sterna_api::{NAME_RULE, Tile, is_name};
 use sterna_core::place::waves::{Group, depths};
 
+use crate::daemon::Daemon;
 use crate::error::{DaemonError, Result};
+use crate::store::PlanRecord;
 
 /// The groups of a plan, and which of them each disk is in.
 #[derive(Debug, Default)]
@@ -60,6 +62,36 @@ impl Grouped {
     pub(super) fn group_of(&self, disk: &str) -> Option<usize> {
         let rest = self.groups.len().checked_sub(1);
         self.of.get(disk).copied().or(rest)
+    }
+}
+
+impl Daemon {
+    /// Refuses a plan of which a tile that is to be together could not move as a whole any
+    /// more: the plan may be a week old.
+    pub(super) fn check_still_together(&self, record: &PlanRecord) -> Result<()> {
+        let design = &record.design;
+        let is_together = |group: &usize| design.groups[*group].1;
+        for one in &record.moves {
+            let tile = one.design.group.filter(is_together);
+            let Some(tile) = tile.and_then(|group| design.tiles.get(group)) else {
+                continue;
+            };
+            let name = &one.design.name;
+            let is_there = self.store.disk(name)?.is_some_and(|disk| {
+                disk.id == one.disk && disk.datastore == design.datastore
+            });
+            if is_there && self.migration_of(one.disk)?.is_none() {
+                continue;
+            }
+            let message = format!(
+                "tile {} is to move together, but disk {name} has moved, or moves already",
+                tile.name
+            );
+            let hint =
+                format!("make a new one: `sterna plan evacuate {}`", design.datastore);
+            return Err(DaemonError::invalid(message).hint(hint));
+        }
+        Ok(())
     }
 }
 
