@@ -78,6 +78,36 @@ pub fn same_but_the_number(a: &Path, b: &Path) {
     programs::run("cmp", ["-i", &after, &a, &b]);
 }
 
+/// What all machines are.
+const MACHINE: [&str; 9] =
+    ["-machine", "q35", "-accel", "tcg", "-m", "64", "-nodefaults", "-display", "none"];
+
+/// The guest's device.
+const DEVICE: &str = "virtio-blk-pci,drive=top,id=vda,bootindex=0";
+
+/// A disk that a daemon serves, for `-blockdev`.
+fn export(server: &Path, disk: &str) -> String {
+    format!(
+        "driver=nbd,node-name=top,server.type=unix,server.path={},export={disk},\
+         reconnect-delay=300",
+        server.display()
+    )
+}
+
+/// A program that starts a machine as [`Machine::start_on_export`] does, which waits for
+/// its guest: `PROGRAM VM HOST SOCKET`. QEMU's process is in `SOCKET.pid` then.
+pub fn starter(server: &Path, disk: &str) -> String {
+    let qemu = programs::find("qemu-system-x86_64").expect("it is there");
+    format!(
+        "#!/bin/sh\nexec {} {} -blockdev {} -device {DEVICE} \\\n\
+         -qmp unix:\"$3\",server=on,wait=off -incoming defer -daemonize \
+         -pidfile \"$3\".pid\n",
+        qemu.display(),
+        MACHINE.join(" "),
+        export(server, disk)
+    )
+}
+
 /// A machine with one disk, `vda`.
 pub struct Machine {
     socket: PathBuf,
@@ -94,13 +124,31 @@ impl Machine {
         format: &str,
         more: &[&str],
     ) -> Machine {
-        let socket = scratch.socket(&format!("{name}.qmp"));
         let file = format!("driver=file,node-name=low,filename={}", image.display());
+        let top = format!("driver={format},node-name=top,file=low");
+        Machine::run(scratch, name, &["-blockdev", &file, "-blockdev", &top], more)
+    }
+
+    /// Starts it on a disk that a daemon serves, with more arguments.
+    #[track_caller]
+    pub fn start_on_export(
+        scratch: &Scratch,
+        name: &str,
+        server: &Path,
+        disk: &str,
+        more: &[&str],
+    ) -> Machine {
+        let top = export(server, disk);
+        Machine::run(scratch, name, &["-blockdev", &top], more)
+    }
+
+    #[track_caller]
+    fn run(scratch: &Scratch, name: &str, disk: &[&str], more: &[&str]) -> Machine {
+        let socket = scratch.socket(&format!("{name}.qmp"));
         let child = programs::command("qemu-system-x86_64")
-            .args(["-machine", "q35", "-accel", "tcg", "-m", "64", "-nodefaults"])
-            .args(["-display", "none", "-blockdev", &file, "-blockdev"])
-            .arg(format!("driver={format},node-name=top,file=low"))
-            .args(["-device", "virtio-blk-pci,drive=top,id=vda,bootindex=0", "-qmp"])
+            .args(MACHINE)
+            .args(disk)
+            .args(["-device", DEVICE, "-qmp"])
             .arg(format!("unix:{},server=on,wait=off", socket.display()))
             .args(more)
             .stdout(Stdio::null())
@@ -114,6 +162,11 @@ impl Machine {
     /// Its QMP socket.
     pub fn socket(&self) -> &Path {
         &self.socket
+    }
+
+    /// Whether QEMU has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("ask for QEMU").is_some()
     }
 
     /// It is gone, as after a crash of QEMU.

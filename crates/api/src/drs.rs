@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::Amounts;
+use crate::{Amounts, Automation};
 
 /// When something is recommended.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -21,12 +21,24 @@ pub struct DrsSettings {
     pub cooldown_s: u64,
     /// The most moves that are recommended at once.
     pub moves: u64,
+    /// What it does by itself, one move at a time: `manual` is nothing, `partial` what mends
+    /// a rule that must hold or relieves a host that has too little, `full` all that it
+    /// recommends.
+    pub automation: Automation,
 }
 
 impl Default for DrsSettings {
-    /// Moves that matter moderately; a minute; three rounds; ten minutes; ten moves.
+    /// Moves that matter moderately; a minute; three rounds; ten minutes; ten moves;
+    /// nothing by itself.
     fn default() -> DrsSettings {
-        DrsSettings { threshold: 3, round_s: 60, hold: 3, cooldown_s: 600, moves: 10 }
+        DrsSettings {
+            threshold: 3,
+            round_s: 60,
+            hold: 3,
+            cooldown_s: 600,
+            moves: 10,
+            automation: Automation::Manual,
+        }
     }
 }
 
@@ -49,6 +61,9 @@ pub struct ChangeDrs {
     /// 1 to 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moves: Option<u64>,
+    /// What it does by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub automation: Option<Automation>,
 }
 
 /// How much loads differ.

@@ -25,6 +25,8 @@ pub struct Host {
     pub load: Amounts,
     /// The machines on it, by name.
     pub vms: Vec<String>,
+    /// The program that starts machines there, if there is one.
+    pub program: Option<String>,
     /// When it was added (seconds since 1970).
     pub added: u64,
 }
@@ -39,6 +41,14 @@ pub struct AddHost {
     pub cpu: f64,
     /// The memory that it has for them.
     pub memory: u64,
+}
+
+/// Says which program starts machines on a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostProgram {
+    /// Its path; `null` if there is to be none.
+    pub program: Option<String>,
 }
 
 /// Says where a machine is.

@@ -33,6 +33,7 @@ mod stats;
 mod status;
 mod storage_drs;
 mod top;
+mod transfer;
 mod vm;
 
 pub use advice::{Advice, AdviceKind, Advised, Nature, SeenDisk};
@@ -56,7 +57,7 @@ pub use error::{ErrorBody, ErrorCode};
 pub use figures::{Application, Figures};
 pub use goal::{Goal, NotAboveZero, Rate};
 pub use guard::{AskGuard, Guard, GuardState, Guarding};
-pub use host::{AddHost, Amounts, Host, PlaceVm, Placement};
+pub use host::{AddHost, Amounts, Host, HostProgram, PlaceVm, Placement};
 pub use migration::{
     Migration, MigrationState, Progress, Report, SetRate, StartMigration,
 };
@@ -83,6 +84,9 @@ pub use storage_drs::{
     StorageDrs, StorageDrsBounds, StorageDrsRun, StorageDrsSettings, StorageRule,
 };
 pub use top::{Device, Load, NO_CLASS, SideLoad, Top, TopBy, TopRow};
+pub use transfer::{
+    StartTransfer, Transfer, TransferProgress, TransferReport, TransferState,
+};
 pub use vm::{
     AddVm, AdoptVmDisk, MoveVmDisk, ReleaseVmDisk, Vm, VmDisk, VmFigures, VmState,
 };

@@ -393,6 +393,14 @@ mod tests {
             "sterna drs status",
             "sterna drs recommend --json",
             "sterna drs explain web",
+            "sterna drs apply",
+            "sterna drs apply web --qmp /run/web-b.qmp --rate 200M --detach",
+            "sterna drs apply 1 --json",
+            "sterna drs moves",
+            "sterna drs cancel 3",
+            "sterna drs set --automation full",
+            "sterna host program b /usr/local/bin/start-vm",
+            "sterna host program b --none",
             "sterna drs set --threshold 5 --round 10s --hold 1 --cooldown 600s --moves 3",
         ] {
             if let Err(error) = parse(line) {
@@ -414,6 +422,10 @@ mod tests {
             "sterna rule host pin web --on a --not-on b",
             "sterna drs set",
             "sterna drs set --threshold 6",
+            "sterna drs set --automation sometimes",
+            "sterna drs apply --qmp /run/web-b.qmp",
+            "sterna drs cancel web",
+            "sterna host program b",
             "sterna drs set --round 10",
         ] {
             assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");

@@ -1,16 +1,21 @@
-//! `sterna drs`: which virtual machines should be on other hosts, and why others stay.
+//! `sterna drs`: which virtual machines should be on other hosts, why others stay, and what
+//! is done about it.
 
-use clap::{ArgGroup, Subcommand};
+mod transfers;
+
+use clap::{ArgGroup, Subcommand, ValueEnum};
 use sterna_api::{
-    ChangeDrs, DrsAdvice, DrsExplanation, DrsGoal, DrsMove, DrsSettings, DrsStatus,
-    Imbalance, JudgedVm,
+    Automation, ChangeDrs, DrsAdvice, DrsExplanation, DrsGoal, DrsMove, DrsSettings,
+    DrsStatus, Imbalance, JudgedVm,
 };
-use sterna_core::Nanos;
+use sterna_core::{Bytes, Nanos};
 
+use self::transfers::How;
 use crate::connect::Link;
 use crate::format::{bytes, count, moment_ago, span};
 use crate::guard::parse_span;
 use crate::host::{self, load, processors};
+use crate::migrate::parse_rate;
 use crate::output::{Output, WIDTH};
 use crate::table::{Cell, Column, Pairs, Style, Table, wrap};
 use crate::terms::NOTHING;
@@ -26,11 +31,37 @@ pub(crate) enum DrsCommand {
         /// The virtual machine
         vm: String,
     },
-    /// Change when something is recommended
+    /// Move what is recommended now, from QEMU to QEMU on this machine
+    Apply {
+        /// The virtual machine, or the place in the list [default: all that need not wait]
+        #[arg(value_name = "VM|N")]
+        vm: Option<String>,
+        /// The QMP socket of the QEMU that waits for it [default: the host's program
+        /// starts one]
+        #[arg(long, value_name = "PATH", requires = "vm")]
+        qmp: Option<String>,
+        /// Copy so much per second at most (200M) [default: 1.1 GB/s]
+        #[arg(long, value_name = "BYTES", value_parser = parse_rate)]
+        rate: Option<Bytes>,
+        /// Do not wait for the end
+        #[arg(long)]
+        detach: bool,
+    },
+    /// List what was moved, and what is on its way
+    Moves,
+    /// Give up a move that is on its way; the virtual machine stays where it is
+    Cancel {
+        /// Its number
+        id: u64,
+    },
+    /// Change when something is recommended, and what is done by itself
     #[command(override_usage = "sterna drs set [OPTIONS]",
         group(ArgGroup::new("what").required(true).multiple(true)
-        .args(["threshold", "round", "hold", "cooldown", "moves"])))]
+        .args(["automation", "threshold", "round", "hold", "cooldown", "moves"])))]
     Set {
+        /// What is moved by itself [at first: manual]
+        #[arg(long, value_enum)]
+        automation: Option<DrsAutomation>,
         /// Moves of this priority or more: 1 is the most, 5 the least [at first: 3]
         #[arg(long, value_name = "PRIORITY",
             value_parser = clap::value_parser!(u8).range(1..=5))]
@@ -52,6 +83,27 @@ pub(crate) enum DrsCommand {
     },
 }
 
+/// What is moved by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DrsAutomation {
+    /// Nothing
+    Manual,
+    /// What mends a rule that must hold, or relieves a host that has too little
+    Partial,
+    /// All that is recommended
+    Full,
+}
+
+impl From<DrsAutomation> for Automation {
+    fn from(arg: DrsAutomation) -> Self {
+        match arg {
+            DrsAutomation::Manual => Automation::Manual,
+            DrsAutomation::Partial => Automation::Partial,
+            DrsAutomation::Full => Automation::Full,
+        }
+    }
+}
+
 /// Carries out a command.
 pub(crate) fn run(
     command: DrsCommand,
@@ -71,11 +123,24 @@ pub(crate) fn run(
             let told = client.explain_vm(&vm).await?;
             output.answer(&told, |told| explanation(told, output))
         }
-        DrsCommand::Set { threshold, round, hold, cooldown, moves } => {
+        DrsCommand::Apply { vm, qmp, rate, detach } => {
+            transfers::apply(client, vm, &How { qmp, rate, detach }, output).await
+        }
+        DrsCommand::Moves => {
+            let all = client.transfers().await?;
+            output.answer(&all, |all| transfers::list(all, output))
+        }
+        DrsCommand::Cancel { id } => {
+            let one = client.cancel_transfer(id).await?;
+            output.answer(&one, transfers::cancelling)
+        }
+        DrsCommand::Set { automation, threshold, round, hold, cooldown, moves } => {
             // What is left of a second is not meant.
             let seconds = |span: Nanos| span.as_secs_f64().round() as u64;
             let (round_s, cooldown_s) = (round.map(seconds), cooldown.map(seconds));
-            let change = ChangeDrs { threshold, round_s, hold, cooldown_s, moves };
+            let automation = automation.map(Into::into);
+            let change =
+                ChangeDrs { threshold, round_s, hold, cooldown_s, moves, automation };
             let set = client.change_drs(&change).await?;
             output.answer(&set, |set| paragraph(&settings(set)))
         }
@@ -84,9 +149,15 @@ pub(crate) fn run(
 
 /// `Threshold 3; a look every 60 s, ...`.
 fn settings(set: &DrsSettings) -> String {
+    let does = match set.automation {
+        Automation::Manual => "nothing is moved by itself",
+        Automation::Partial => "rules are mended and hosts relieved by itself",
+        Automation::Full => "what is recommended is moved by itself",
+    };
     format!(
-        "Threshold {}; a look every {}, held for {}; at most {} at once, and a VM that \
-         has moved stays for {}.",
+        "Automation {}: {does}. Threshold {}; a look every {}, held for {}; at most {} at \
+         once, and a VM that has moved stays for {}.",
+        set.automation,
         set.threshold,
         span(set.round_s as f64),
         count(u64::from(set.hold), "round"),
@@ -239,14 +310,18 @@ fn recommended(at: usize, one: &DrsMove) -> String {
     let mut lines = wrap(&change(&one.from, &one.source), WIDTH - 3);
     lines.extend(wrap(&change(&one.to, &one.destination), WIDTH - 3));
     lines.extend(wrap(&worth, WIDTH - 3));
-    lines.push(format!("then: sterna host assign {} {}", one.to, one.vm));
-    lines.extend(
-        one.back
-            .iter()
-            .map(|back| format!("and:  sterna host assign {} {back}", one.from)),
-    );
+    lines.push(format!("sterna drs apply {}", one.vm));
+    lines.extend(wrap(&by_hand(one), WIDTH - 3));
     let indented: String = lines.iter().map(|line| format!("   {line}\n")).collect();
     format!("\n{}\n{indented}", wrap(&head, WIDTH).join("\n"))
+}
+
+/// What to say where somebody else moves it.
+fn by_hand(one: &DrsMove) -> String {
+    let back = one.back.iter();
+    let back = back.map(|back| format!(", sterna host assign {} {back}", one.from));
+    let back: String = back.collect();
+    format!("(or move it yourself, then: sterna host assign {} {}{back})", one.to, one.vm)
 }
 
 fn explanation(told: &DrsExplanation, output: Output) -> String {

@@ -1,7 +1,7 @@
 //! `sterna host`: where virtual machines run.
 
-use clap::Subcommand;
-use sterna_api::{AddHost, Amounts, Host, PlaceVm, Placement};
+use clap::{ArgGroup, Subcommand};
+use sterna_api::{AddHost, Amounts, Host, HostProgram, PlaceVm, Placement};
 use sterna_core::Bytes;
 
 use crate::args::NameArg;
@@ -32,6 +32,18 @@ pub(crate) enum HostCommand {
     /// Forget a host on which no virtual machine is
     #[command(visible_alias = "rm")]
     Remove(NameArg),
+    /// Name the program that starts virtual machines on a host, for `drs apply`
+    #[command(override_usage = "sterna host program NAME PATH\n       sterna host program NAME --none",
+        group(ArgGroup::new("what").required(true).args(["path", "none"])))]
+    Program {
+        /// The host
+        name: String,
+        /// The program: it is called as PATH VM HOST SOCKET
+        path: Option<String>,
+        /// There is to be none
+        #[arg(long)]
+        none: bool,
+    },
     /// Say that a virtual machine is on a host; nothing is moved by that
     Assign {
         /// The host
@@ -78,6 +90,11 @@ pub(crate) fn run(
         HostCommand::Remove(NameArg { name }) => {
             let gone = client.remove_host(&name).await?;
             output.answer(&gone, |gone| format!("Host {} is forgotten.", gone.name))
+        }
+        HostCommand::Program { name, path, none: _ } => {
+            let host =
+                client.set_host_program(&name, &HostProgram { program: path }).await?;
+            output.answer(&host, |host| show(host, output))
         }
         HostCommand::Assign { host, vm } => {
             let placed = client.place_vm(&vm, &PlaceVm { host: Some(host) }).await?;
@@ -146,6 +163,7 @@ fn show(one: &Host, output: Output) -> String {
     pairs.add("memory", format!("{}, load {memory}", bytes(one.memory)));
     let vms = if one.vms.is_empty() { "none".into() } else { one.vms.join(", ") };
     pairs.add(&count(one.vms.len() as u64, "VM"), vms);
+    pairs.maybe("program", one.program.as_deref());
     pairs.add("added", moment_ago(one.added));
     output.pairs(&pairs)
 }
@@ -163,6 +181,7 @@ mod tests {
             memory: 64 << 30,
             load: Amounts { cpu: 1.25, memory: 0.5 },
             vms: vec!["db".into(), "web".into()],
+            program: None,
             added: 0,
         };
         let text = list(std::slice::from_ref(&host), Output::new(false));

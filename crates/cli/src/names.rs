@@ -40,6 +40,8 @@ enum Kind {
     Migration,
     /// A migration that something can still be done with.
     OpenMigration,
+    /// A virtual machine's move to another host that has not ended.
+    OpenTransfer,
     /// Any plan, also of the past.
     Plan,
     /// A plan that something can still be done with.
@@ -126,6 +128,11 @@ async fn ask(
             found.retain(|one| kind == Kind::Migration || !one.state.ended());
             all(found, |one| one.id.to_string())
         }
+        Kind::OpenTransfer => {
+            let mut found = client.transfers().await?;
+            found.retain(|one| !one.state.ended());
+            all(found, |one| one.id.to_string())
+        }
         Kind::Plan | Kind::OpenPlan => {
             let mut found = client.plans().await?;
             found.retain(|one| kind == Kind::Plan || !one.state.ended());
@@ -160,6 +167,7 @@ fn kind(path: &[String], arg: &Arg) -> Option<Kind> {
         (["vm", _], "name")
         | (["host" | "pool" | "drs", _], "vm")
         | (["rule", _], "vms") => Some(Kind::Vm),
+        (["drs", "cancel"], "id") => Some(Kind::OpenTransfer),
         (["host", _], "name" | "host") => Some(Kind::Host),
         (["pool", _], "name") => Some(Kind::Pool),
         (["rule", "remove"], "name") => Some(Kind::Rule),
@@ -323,7 +331,10 @@ mod tests {
             ("rule remove ", Kind::Rule),
             ("rule affinity near web ", Kind::Vm),
             ("rule host pin web --on ", Kind::Host),
+            ("host program ", Kind::Host),
             ("drs explain ", Kind::Vm),
+            ("drs apply ", Kind::Vm),
+            ("drs cancel ", Kind::OpenTransfer),
         ] {
             let found = of(line).unwrap_or_else(|| panic!("{line}: nothing"));
             assert_eq!((found.kind, found.begun.as_str()), (kind, ""), "{line}");

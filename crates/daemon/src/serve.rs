@@ -102,6 +102,7 @@ impl Running {
         }
         daemon.watch_migrations();
         daemon.resume_vm_moves()?;
+        daemon.resume_transfers()?;
         daemon.resume_plans()?;
         samples::start(&daemon)
             .and_then(|()| keeper::start(&daemon))
@@ -185,6 +186,7 @@ impl Running {
         let Running { daemon, api, _bound, _lock } = self;
         drop(api);
         daemon.leave_vm_moves();
+        daemon.leave_transfers();
         daemon.record_all();
         // Threads that hold the daemon end on their own within moments; the
         // engine must have stopped before the lock is given up.

@@ -42,6 +42,7 @@ impl Daemon {
         warnings.extend(policies.iter().filter_map(out_of_reach));
         warnings.extend(self.lacking());
         warnings.extend(self.broken_rules()?);
+        warnings.extend(self.stuck_transfers()?);
         let book = self.book();
         let classes = book.entries().filter(|entry| !entry.is_built_in());
         counts.classes = classes.count() as u64;

@@ -351,7 +351,7 @@ fn whole(directory: Option<&Path>, file: &str) -> String {
 
 /// A command that may be refused because there is nothing to do; says whether it was
 /// carried out.
-fn optional<T>(answer: Result<T, QmpError>) -> Result<bool, QmpError> {
+pub(crate) fn optional<T>(answer: Result<T, QmpError>) -> Result<bool, QmpError> {
     match answer {
         Ok(_) => Ok(true),
         Err(error) if error.is_refusal() => Ok(false),

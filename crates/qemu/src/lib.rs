@@ -3,8 +3,8 @@
 //! QEMU serves such a machine's disks itself. This room asks it what it has and has it
 //! do things: over QMP, the protocol of QEMU's monitor (`qmp`), or where libvirt owns
 //! the machine, through `virsh` (`virsh`). A [`Machine`] is either of them, with its
-//! [`Drive`]s and the [`Copy`] that moves one. What is decided with the answers is
-//! decided elsewhere.
+//! [`Drive`]s and the [`Copy`] that moves one; `transfer` is a guest that goes from one
+//! QEMU to another. What is decided with the answers is decided elsewhere.
 //!
 //! **Rules.** Nothing here waits without a bound: a monitor that hangs is an error
 //! after [`qmp::PATIENCE`]. What others wrote is read strictly where we rely on it and
@@ -21,13 +21,16 @@ mod export;
 mod machine;
 mod managed;
 pub mod qmp;
+mod transfer;
 mod usage;
 pub mod virsh;
 
 pub use copy::{Copy, CopyState, Place};
+pub use direct::Direct;
 pub use drive::{Drive, Unmovable, file_of};
 pub use error::QemuError;
 pub use export::{Export, RECONNECT};
 pub use machine::{Machine, Reach, Run};
 pub use qmp::Stats;
+pub use transfer::{Sent, SentBytes};
 pub use usage::Usage;

@@ -62,6 +62,14 @@ impl Machine {
         }
     }
 
+    /// QEMU itself, where that is asked.
+    pub fn direct(&self) -> Option<&Direct> {
+        match self {
+            Machine::Direct(one) => Some(one),
+            Machine::Managed(_) => None,
+        }
+    }
+
     /// Whether a connection to it is over, so that it must be reached anew.
     pub fn is_over(&self) -> bool {
         match self {

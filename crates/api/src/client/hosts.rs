@@ -5,7 +5,8 @@ use hyper::Method;
 use super::{Client, ClientError, path};
 use crate::{
     AddHost, AddRule, ChangeDrs, ChangePool, CreatePool, DrsAdvice, DrsExplanation,
-    DrsSettings, DrsStatus, Host, PlaceVm, Placement, Pool, Rule,
+    DrsSettings, DrsStatus, Host, HostProgram, PlaceVm, Placement, Pool, Rule,
+    StartTransfer, Transfer,
 };
 
 impl Client {
@@ -22,6 +23,16 @@ impl Client {
     /// Adds a host.
     pub async fn add_host(&self, request: &AddHost) -> Result<Host, ClientError> {
         self.call(Method::POST, "/v1/hosts", request).await
+    }
+
+    /// Says which program starts machines on a host.
+    pub async fn set_host_program(
+        &self,
+        name: &str,
+        request: &HostProgram,
+    ) -> Result<Host, ClientError> {
+        let at = format!("{}/program", path("hosts", name));
+        self.call(Method::PUT, &at, request).await
     }
 
     /// Forgets a host on which no machine is. Answers with what it was.
@@ -104,5 +115,30 @@ impl Client {
     /// Why a machine is where it is.
     pub async fn explain_vm(&self, vm: &str) -> Result<DrsExplanation, ClientError> {
         self.get(&path("drs/explanations", vm)).await
+    }
+
+    /// Carries out what is recommended for a machine. Answers with what has begun: two
+    /// transfers, where two machines change places.
+    pub async fn start_transfer(
+        &self,
+        request: &StartTransfer,
+    ) -> Result<Vec<Transfer>, ClientError> {
+        self.call(Method::POST, "/v1/drs/transfers", request).await
+    }
+
+    /// All transfers, oldest first.
+    pub async fn transfers(&self) -> Result<Vec<Transfer>, ClientError> {
+        self.get("/v1/drs/transfers").await
+    }
+
+    /// One transfer.
+    pub async fn transfer(&self, id: u64) -> Result<Transfer, ClientError> {
+        self.get(&path("drs/transfers", &id.to_string())).await
+    }
+
+    /// Gives a transfer up.
+    pub async fn cancel_transfer(&self, id: u64) -> Result<Transfer, ClientError> {
+        let at = format!("{}/cancel", path("drs/transfers", &id.to_string()));
+        self.call(Method::POST, &at, &()).await
     }
 }

@@ -71,3 +71,21 @@ fn what_is_known_outlives_the_process() {
     next.keep(|vm| vm != "web");
     assert_eq!(next.pinned(minutes(2), "web", &hold), None);
 }
+
+#[test]
+fn a_machine_that_could_not_be_moved_is_left_alone_for_longer_each_time() {
+    let (mut calm, hold) = (Calm::default(), Hold::default());
+    let failed = |until| Some((Pinned::Failed, minutes(until)));
+    calm.failed(minutes(0), "web", "a", &hold);
+    assert_eq!(calm.pinned(minutes(1), "web", &hold), failed(10));
+    calm.failed(minutes(10), "web", "a", &hold);
+    assert_eq!(calm.pinned(minutes(11), "web", &hold), failed(30));
+    // Once it has moved, only that counts.
+    calm.moved(minutes(31), "web", "b", &hold);
+    let (pinned, _) = calm.pinned(minutes(32), "web", &hold).expect("it stays");
+    assert_eq!(pinned, Pinned::Cooling);
+    // It stays for a minute even if nothing is to cool down.
+    let none = Hold { cooldown: Nanos(0), ..hold };
+    calm.failed(minutes(500), "web", "b", &none);
+    assert_eq!(calm.pinned(minutes(500), "web", &none), failed(501));
+}

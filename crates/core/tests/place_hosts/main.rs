@@ -1,6 +1,7 @@
 //! DRS, by what it promises: what machines are entitled to, what should move and why, what
 //! is refused, and that it comes to rest.
 
+mod acting;
 mod building;
 mod calming;
 mod entitlements;

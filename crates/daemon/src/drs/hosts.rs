@@ -1,6 +1,8 @@
 //! Hosts, and which machine is on which, as the API's requests see them.
 
-use sterna_api::{AddHost, Host, PlaceVm, Placement};
+use std::path::PathBuf;
+
+use sterna_api::{AddHost, Host, HostProgram, PlaceVm, Placement};
 use sterna_core::place::hosts::{Amounts, Inventory, Resource, admit};
 
 use super::hold;
@@ -53,6 +55,7 @@ impl Daemon {
             name: name.clone(),
             cpu: *cpu,
             memory: *memory,
+            program: None,
             added: clock::now(),
         };
         self.drs.ledger.change(&mut |roll| {
@@ -63,9 +66,34 @@ impl Daemon {
                 let message = format!("there are {HOSTS_MAX} hosts already");
                 return Err(DaemonError::invalid(message).hint("remove one first"));
             }
-            Ok(vec![Entry::AddHost(record.clone())])
+            Ok(vec![Entry::Host(record.clone())])
         })?;
         tracing::info!(host = name, "host added");
+        self.show_host(name)
+    }
+
+    /// Says which program starts machines on a host.
+    pub(crate) fn set_host_program(
+        &self,
+        name: &str,
+        request: &HostProgram,
+    ) -> Result<Host> {
+        let program = request.program.as_ref().map(PathBuf::from);
+        if let Some(program) = program.as_ref().filter(|path| !path.is_absolute()) {
+            let message = format!("{} is not an absolute path", program.display());
+            return Err(
+                DaemonError::invalid(message).hint("give the program's whole path")
+            );
+        }
+        self.drs.ledger.change(&mut |roll| {
+            let known = roll.hosts.iter().find(|host| host.name == name);
+            let known = known.ok_or_else(|| DaemonError::not_found("host", name))?;
+            Ok(vec![Entry::Host(HostRecord {
+                program: program.clone(),
+                ..known.clone()
+            })])
+        })?;
+        tracing::info!(host = name, ?program, "a program starts machines there");
         self.show_host(name)
     }
 
@@ -81,6 +109,12 @@ impl Daemon {
                     "move it, and say where it is: `sterna host assign HOST {}`",
                     seat.vm
                 );
+                return Err(DaemonError::in_use(message).hint(hint));
+            }
+            let goes = roll.transfers.iter().find(|one| one.design.to == name);
+            if let Some(one) = goes {
+                let message = format!("{} is on its way to host {name}", one.vm);
+                let hint = format!("wait for it, or `sterna drs cancel {}`", one.id);
                 return Err(DaemonError::in_use(message).hint(hint));
             }
             let names_it = |rule: &&crate::store::RuleRecord| {
@@ -110,6 +144,7 @@ impl Daemon {
     pub(crate) fn place_vm(&self, vm: &str, request: &PlaceVm) -> Result<Placement> {
         let _claim = self.claims.shared(claim_of(vm))?;
         self.vm_record(vm)?;
+        self.check_no_transfer(vm)?;
         let mut recommended = false;
         self.drs.ledger.change(&mut |roll| {
             if let Some(host) = &request.host
@@ -153,6 +188,7 @@ pub(super) fn view_hosts(roll: &Roll, scene: &Scene) -> Vec<Host> {
             memory: record.memory,
             load: amounts(*load),
             vms: roll.seats.iter().filter(on_it).map(|seat| seat.vm.clone()).collect(),
+            program: record.program.as_ref().map(|path| path.display().to_string()),
             added: record.added,
         }
     };

@@ -3,17 +3,19 @@
 //! `hosts`, `pools`, `rules` and `settings` have what the API's requests ask for; `ledger`
 //! keeps it, and lets one at a time change it. `demand` is what each machine was seen to
 //! use, `scene` all of that as `core` is told of it, `round` looks again and again, `view`
-//! says what `core` says of it.
+//! says what `core` says of it. `transfers` moves machines, and `carrier` has it do so by
+//! itself.
 //!
-//! **Who moves machines.** Whoever runs them. What is recommended is carried out by an
-//! operator, who then says where the machine is (`host assign`). That is the only way in
-//! which it is known; nobody else's word is taken for it.
+//! **Who moves machines.** Sterna, where both QEMUs are on this machine and it is told to;
+//! else an operator, who then says where the machine is (`host assign`). These are the only
+//! ways in which it is known; nobody else's word is taken for it.
 //!
 //! **Failures.** A machine that cannot be asked counts with what it was seen to use last,
 //! and stays where it is until it answers. One that was never seen counts for nothing. A
 //! daemon that is started anew knows of all moves that were made, but not of what it told
 //! somebody to move; and of no demand, so for three rounds nothing moves.
 
+mod carrier;
 mod demand;
 mod hosts;
 mod ledger;
@@ -22,6 +24,7 @@ mod round;
 mod rules;
 mod scene;
 mod settings;
+mod transfers;
 mod view;
 
 use std::collections::HashMap;
@@ -33,6 +36,7 @@ use sterna_core::place::hosts::{Calm, Hold};
 
 use self::demand::Seen;
 use self::ledger::{Ledger, Local};
+use self::transfers::Ways;
 use crate::daemon::Daemon;
 use crate::store::Store;
 
@@ -40,6 +44,7 @@ use crate::store::Store;
 pub(crate) struct Drs {
     ledger: Box<dyn Ledger>,
     state: Mutex<State>,
+    ways: Ways,
 }
 
 /// What was seen so far.
@@ -54,12 +59,15 @@ struct State {
     looked: Option<u64>,
     /// When somebody was told that a machine should go to a host.
     told: HashMap<(String, String), Nanos>,
+    /// Why the last move of a machine failed that nobody had asked for.
+    failures: HashMap<String, String>,
 }
 
 impl Drs {
     /// Nothing seen yet.
     pub(crate) fn new(store: Store) -> Drs {
-        Drs { ledger: Box::new(Local::new(store)), state: Mutex::default() }
+        let (state, ways) = Default::default();
+        Drs { ledger: Box::new(Local::new(store)), state, ways }
     }
 }
 

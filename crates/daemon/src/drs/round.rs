@@ -1,12 +1,12 @@
 //! A round: all machines are looked at, and what should move.
 
 use std::collections::HashSet;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use sterna_core::Nanos;
-use sterna_core::place::hosts::{Advice, Goal, Known, advise};
+use sterna_core::place::hosts::{Advice, Known, advise, waits};
 
 use super::State;
 use super::scene::{Scene, bounds};
@@ -38,11 +38,6 @@ pub(super) fn look_for_ever(daemon: &Weak<Daemon>) {
 /// The time, as moves are kept with it.
 pub(super) fn now() -> Nanos {
     Nanos::from_secs(clock::now())
-}
-
-/// Whether a move waits until something was not right for some rounds.
-pub(super) fn waits(goal: Goal) -> bool {
-    !matches!(goal, Goal::Must(_))
 }
 
 impl State {
@@ -100,7 +95,7 @@ impl State {
 }
 
 impl Daemon {
-    fn look_round(&self) -> Result<()> {
+    fn look_round(self: &Arc<Self>) -> Result<()> {
         let roll = self.drs.ledger.read()?;
         let on_a_host =
             |vm: &str| roll.seats.iter().any(|seat| seat.vm == vm && seat.host.is_some());
@@ -117,11 +112,16 @@ impl Daemon {
                 Err(problem) => seen.fail(problem),
             }
         }
-        let (_, advice) = state.advice(&roll);
+        // Machines may have moved while they were asked.
+        let roll = self.drs.ledger.read()?;
+        state.settle(&roll);
+        let (scene, advice) = state.advice(&roll);
         state.calm.round(advice.moves.iter().any(|one| waits(one.goal)));
+        let held = state.calm.is_held(&super::hold(&roll.settings));
         state.looked = Some(clock::now());
         state.round_s = roll.settings.round_s;
-        Ok(())
+        drop(state);
+        self.act_on(&roll, &scene, &advice, held)
     }
 }
 
@@ -132,6 +132,7 @@ pub(super) fn known(trail: &Trail) -> Known {
         moved: trail.moved.map(Nanos::from_secs),
         times: trail.times,
         foreign: trail.foreign.map(Nanos::from_secs),
+        failed: trail.failed.map(Nanos::from_secs),
     }
 }
 
@@ -143,5 +144,6 @@ pub(super) fn trail(known: &Known) -> Trail {
         moved: known.moved.map(seconds),
         times: known.times,
         foreign: known.foreign.map(seconds),
+        failed: known.failed.map(seconds),
     }
 }

@@ -8,7 +8,7 @@ use sterna_core::place::hosts::{
 };
 
 use super::{State, hold};
-use crate::store::{Roll, RuleRecord};
+use crate::store::{Roll, RuleRecord, SeatRecord};
 
 /// Everything, and the names of it.
 #[derive(Debug)]
@@ -34,35 +34,12 @@ impl Scene {
         let hosts: Vec<String> = roll.hosts.iter().map(|it| it.name.clone()).collect();
         let pools: Vec<String> = roll.pools.iter().map(|it| it.name.clone()).collect();
         let place = |name: &Option<String>, names: &[String]| at(names, name.as_ref()?);
-        let hold = hold(&roll.settings);
         let (mut vms, mut machines, mut stays) = (Vec::new(), Vec::new(), Vec::new());
         for seat in &roll.seats {
-            let Some(host) = place(&seat.host, &hosts) else { continue };
-            let seen = state.seen.get(&seat.vm);
-            let problem = match seen {
-                Some(seen) => seen.problem(),
-                None => Some("it was not looked at yet".into()),
-            };
-            let calm = state.calm.pinned(now, &seat.vm, &hold);
-            let nothing = Demand {
-                mean: Amounts::default(),
-                deviation: Amounts::default(),
-                active: 1.0,
-            };
-            machines.push(Vm {
-                host,
-                pool: place(&seat.pool, &pools),
-                size: seen.map(|it| it.size()).unwrap_or_default(),
-                cpu: Terms::default(),
-                memory: Terms::default(),
-                demand: seen.map_or(nothing, |it| it.demand()),
-                pinned: match (&problem, calm) {
-                    (Some(_), _) => Some(Pinned::NotSeen),
-                    (None, calm) => calm.map(|(pinned, _)| pinned),
-                },
-            });
-            let left = calm.map(|(why, until)| (why, until.since(now).as_secs_f64()));
-            stays.push(problem.or_else(|| left.map(|(why, left)| waits(why, left))));
+            let seated = Seated { seat, roll, state, now, hosts: &hosts, pools: &pools };
+            let Some((vm, why)) = seated.judge() else { continue };
+            machines.push(vm);
+            stays.push(why);
             vms.push(seat.vm.clone());
         }
         let known: Vec<(String, Rule)> =
@@ -86,11 +63,73 @@ impl Scene {
     }
 }
 
+/// A machine of which it is to be said where it is and whether it stays.
+struct Seated<'s> {
+    seat: &'s SeatRecord,
+    roll: &'s Roll,
+    state: &'s State,
+    now: Nanos,
+    hosts: &'s [String],
+    pools: &'s [String],
+}
+
+impl Seated<'_> {
+    /// The machine, and why it stays; nothing if it is not known where it is.
+    fn judge(&self) -> Option<(Vm, Option<String>)> {
+        let name = &self.seat.vm;
+        let going = self.roll.transfers.iter().find(|one| one.vm == *name);
+        // One that is on its way counts for where it goes: so that asking twice does not
+        // send two into the same room.
+        let on = going.map(|one| &one.design.to).or(self.seat.host.as_ref())?;
+        let seen = self.state.seen.get(name);
+        let problem = match seen {
+            Some(seen) => seen.problem(),
+            None => Some("it was not looked at yet".into()),
+        };
+        let calm = self.state.calm.pinned(self.now, name, &hold(&self.roll.settings));
+        let nothing = Demand {
+            mean: Amounts::default(),
+            deviation: Amounts::default(),
+            active: 1.0,
+        };
+        let vm = Vm {
+            host: at(self.hosts, on)?,
+            pool: self.seat.pool.as_ref().and_then(|pool| at(self.pools, pool)),
+            size: seen.map(|it| it.size()).unwrap_or_default(),
+            cpu: Terms::default(),
+            memory: Terms::default(),
+            demand: seen.map_or(nothing, |it| it.demand()),
+            pinned: match (going, &problem, calm) {
+                (Some(_), ..) => Some(Pinned::Moving),
+                (None, Some(_), _) => Some(Pinned::NotSeen),
+                (None, None, calm) => calm.map(|(pinned, _)| pinned),
+            },
+        };
+        let moves = going.map(|one| format!("it moves already, by transfer {}", one.id));
+        let rests = || calm.map(|(why, until)| self.rests(why, until));
+        Some((vm, moves.or(problem).or_else(rests)))
+    }
+
+    /// Until when it stays, in words, and because of what.
+    fn rests(&self, why: Pinned, until: Nanos) -> String {
+        let text = waits(why, until.since(self.now).as_secs_f64());
+        let failure = self.state.failures.get(&self.seat.vm);
+        match failure.filter(|_| why == Pinned::Failed) {
+            Some(failure) => format!("{text}: {failure}"),
+            None => text,
+        }
+    }
+}
+
 /// Until when a machine stays, in words.
 fn waits(why: Pinned, left: f64) -> String {
     let minutes = (left / 60.0).ceil();
     match why {
         Pinned::NotSeen => "it was not looked at yet".into(),
+        Pinned::Moving => "it moves already".into(),
+        Pinned::Failed => format!(
+            "a move of it has failed not long ago, so it stays for {minutes} min more"
+        ),
         Pinned::Cooling => {
             format!("it has moved not long ago, and stays for {minutes} min more")
         }

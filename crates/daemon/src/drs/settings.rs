@@ -36,6 +36,7 @@ impl Daemon {
                 hold: asked.hold.unwrap_or(old.hold),
                 cooldown_s: asked.cooldown_s.unwrap_or(old.cooldown_s),
                 moves: asked.moves.unwrap_or(old.moves),
+                automation: asked.automation.unwrap_or(old.automation),
             })])
         })?;
         lock(&self.drs.state).round_s = roll.settings.round_s;

@@ -7,12 +7,11 @@ use sterna_api::{
 use sterna_core::Nanos;
 use sterna_core::place::hosts::{
     self, Amounts, Because, Goal, Inventory, Recommended, Refused, Resource, Worth,
-    entitled, explain, imbalance, score,
+    entitled, explain, imbalance, score, waits,
 };
 
 use super::State;
 use super::hosts::view_hosts;
-use super::round::waits;
 use super::rules::holds;
 use super::scene::{Scene, at, bounds};
 use crate::daemon::{Daemon, lock};
@@ -81,7 +80,7 @@ impl Scene {
     }
 
     /// What a move is for, in words.
-    fn aim(&self, goal: Goal, host: usize) -> String {
+    pub(super) fn aim(&self, goal: Goal, host: usize) -> String {
         let host = &self.hosts[host];
         match goal {
             Goal::Must(rule) => {
@@ -182,7 +181,10 @@ fn word(resource: Resource) -> &'static str {
 
 impl Daemon {
     /// What is known of DRS, under its lock.
-    fn with_drs<T>(&self, work: impl FnOnce(&Roll, &mut State) -> T) -> Result<T> {
+    pub(super) fn with_drs<T>(
+        &self,
+        work: impl FnOnce(&Roll, &mut State) -> T,
+    ) -> Result<T> {
         let roll = self.drs.ledger.read()?;
         let mut state = lock(&self.drs.state);
         state.settle(&roll);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use sterna_api::{AddHost, ErrorBody, Host, PlaceVm, Placement};
+use sterna_api::{AddHost, ErrorBody, Host, HostProgram, PlaceVm, Placement};
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
@@ -42,6 +42,22 @@ pub(super) async fn show(
     Which(name): Which<String>,
 ) -> Answer<Host> {
     blocking(daemon, move |daemon| daemon.show_host(&name)).await
+}
+
+/// Says which program starts machines on a host, as this daemon's user.
+#[utoipa::path(
+    put, path = "/v1/hosts/{name}/program", tag = "hosts",
+    operation_id = "set_host_program",
+    params(("name" = String, Path, description = "The host's name")),
+    request_body = HostProgram,
+    responses((status = 200, body = Host), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn program(
+    State(daemon): State<Arc<Daemon>>,
+    Which(name): Which<String>,
+    Body(request): Body<HostProgram>,
+) -> Answer<Host> {
+    blocking(daemon, move |daemon| daemon.set_host_program(&name, &request)).await
 }
 
 /// Forgets a host on which no machine is.

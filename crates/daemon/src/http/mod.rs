@@ -20,6 +20,7 @@ mod rules;
 mod status;
 mod storage_drs;
 mod top;
+mod transfers;
 mod vms;
 
 use std::sync::Arc;
@@ -104,6 +105,7 @@ fn routes() -> OpenApiRouter<Arc<Daemon>> {
         .routes(routes!(vms::release))
         .routes(routes!(hosts::list, hosts::add))
         .routes(routes!(hosts::show, hosts::remove))
+        .routes(routes!(hosts::program))
         .routes(routes!(hosts::place))
         .routes(routes!(pools::list, pools::create))
         .routes(routes!(pools::show, pools::change, pools::delete))
@@ -112,6 +114,9 @@ fn routes() -> OpenApiRouter<Arc<Daemon>> {
         .routes(routes!(drs::show, drs::change))
         .routes(routes!(drs::recommend))
         .routes(routes!(drs::explain))
+        .routes(routes!(transfers::list, transfers::start))
+        .routes(routes!(transfers::show))
+        .routes(routes!(transfers::cancel))
 }
 
 /// The OpenAPI document, as it is kept in `openapi/sterna.json`.

@@ -26,6 +26,7 @@ mod storage_drs;
 mod tallies;
 #[cfg(test)]
 mod tests;
+mod transfers;
 mod turns;
 mod vm_moves;
 mod vms;
@@ -56,6 +57,7 @@ pub(crate) use storage_drs::StorageRuleRecord;
 pub(crate) use tallies::{Figured, Tallied};
 #[cfg(test)]
 pub(crate) use tests::{disk as a_disk, migration as a_migration, plan_of_two};
+pub(crate) use transfers::{TransferDesign, TransferEnd, TransferRecord, TransferStep};
 use turns::Turns;
 pub(crate) use vm_moves::VmMoveRecord;
 pub(crate) use vms::VmRecord;

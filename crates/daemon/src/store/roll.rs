@@ -1,13 +1,18 @@
-//! Hosts, pools, rules, and which virtual machine is where: the roll.
+//! Hosts, pools, rules, which virtual machine is where, and which are on their way: the
+//! roll.
 //!
 //! It is read as a whole, as of one moment, and changed by entries, all of which are made,
 //! or none.
+
+use std::path::PathBuf;
 
 use rusqlite::{Connection, Row, params};
 use serde::{Deserialize, Serialize};
 use sterna_api::{DrsSettings, PoolTerms, RuleKind};
 
+use super::transfers::{self, TransferRecord};
 use super::{Store, StoreError, cannot, from_json, from_sql, to_json, to_sql};
+use crate::vms::Reach;
 
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,6 +25,8 @@ pub(crate) struct Roll {
     pub(crate) seats: Vec<SeatRecord>,
     /// By name.
     pub(crate) rules: Vec<RuleRecord>,
+    /// Those that have not ended, oldest first.
+    pub(crate) transfers: Vec<TransferRecord>,
     pub(crate) settings: DrsSettings,
 }
 
@@ -31,6 +38,8 @@ pub(crate) struct HostRecord {
     pub(crate) cpu: f64,
     /// Bytes.
     pub(crate) memory: u64,
+    /// The program that starts machines there.
+    pub(crate) program: Option<PathBuf>,
     /// When it was added (seconds since 1970).
     pub(crate) added: u64,
 }
@@ -66,6 +75,9 @@ pub(crate) struct Trail {
     pub(crate) times: u32,
     /// When somebody else moved it.
     pub(crate) foreign: Option<u64>,
+    /// When a move of it failed.
+    #[serde(default)]
+    pub(crate) failed: Option<u64>,
 }
 
 /// A rule.
@@ -83,13 +95,21 @@ pub(crate) struct RuleRecord {
 /// A change.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Entry {
-    AddHost(HostRecord),
+    /// A new host, or what is said of one that there is.
+    Host(HostRecord),
     RemoveHost(String),
     /// A new pool, or other terms of one that there is.
     Pool(PoolRecord),
     RemovePool(String),
     /// Where a machine is from now on.
     Seat(SeatRecord),
+    /// How a machine is reached from now on.
+    Reach {
+        vm: String,
+        reach: Reach,
+    },
+    /// A new transfer, or how far one is.
+    Transfer(TransferRecord),
     AddRule(RuleRecord),
     RemoveRule(String),
     Settings(DrsSettings),
@@ -100,6 +120,7 @@ fn host(row: &Row<'_>) -> rusqlite::Result<HostRecord> {
         name: row.get("name")?,
         cpu: row.get("cpu")?,
         memory: from_sql(row.get("memory")?),
+        program: row.get::<_, Option<String>>("program")?.map(PathBuf::from),
         added: from_sql(row.get("added")?),
     })
 }
@@ -160,16 +181,42 @@ fn read(connection: &Connection) -> rusqlite::Result<Roll> {
         pools: all(connection, "SELECT * FROM pools ORDER BY id", pool)?,
         seats: all(connection, "SELECT * FROM seats ORDER BY vm", seat)?,
         rules,
+        transfers: all(connection, transfers::OPEN, transfers::read)?,
         settings: settings.into_iter().next().unwrap_or_default(),
+    })
+}
+
+fn enter_host(connection: &Connection, one: &HostRecord) -> rusqlite::Result<usize> {
+    let program = one.program.as_ref().map(|path| path.display().to_string());
+    connection.execute(
+        "INSERT INTO hosts (name, cpu, memory, program, added) VALUES (?, ?, ?, ?, ?)
+         ON CONFLICT (name) DO UPDATE SET program = excluded.program",
+        params![one.name, one.cpu, to_sql(one.memory), program, to_sql(one.added)],
+    )
+}
+
+fn add_rule(connection: &Connection, one: &RuleRecord) -> rusqlite::Result<usize> {
+    connection.execute(
+        "INSERT INTO rules (name, kind, hosts, must, created)
+         VALUES (?, ?, ?, ?, ?)",
+        params![
+            one.name,
+            to_json(&one.kind),
+            to_json(&one.hosts),
+            one.must,
+            to_sql(one.created)
+        ],
+    )?;
+    let sql = "INSERT INTO rule_vms (rule, vm) VALUES (?, ?)";
+    one.vms.iter().try_fold(0, |count, vm| {
+        let made = connection.execute(sql, params![one.name, vm])?;
+        Ok(count + made)
     })
 }
 
 fn make(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
     match entry {
-        Entry::AddHost(one) => connection.execute(
-            "INSERT INTO hosts (name, cpu, memory, added) VALUES (?, ?, ?, ?)",
-            params![one.name, one.cpu, to_sql(one.memory), to_sql(one.added)],
-        ),
+        Entry::Host(one) => enter_host(connection, one),
         Entry::RemoveHost(name) => {
             connection.execute("DELETE FROM hosts WHERE name = ?", [name])
         }
@@ -193,24 +240,12 @@ fn make(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
             "INSERT OR REPLACE INTO seats (vm, host, pool, trail) VALUES (?, ?, ?, ?)",
             params![one.vm, one.host, one.pool, one.trail.as_ref().map(to_json)],
         ),
-        Entry::AddRule(one) => {
-            connection.execute(
-                "INSERT INTO rules (name, kind, hosts, must, created)
-                 VALUES (?, ?, ?, ?, ?)",
-                params![
-                    one.name,
-                    to_json(&one.kind),
-                    to_json(&one.hosts),
-                    one.must,
-                    to_sql(one.created)
-                ],
-            )?;
-            let sql = "INSERT INTO rule_vms (rule, vm) VALUES (?, ?)";
-            one.vms.iter().try_fold(0, |count, vm| {
-                let made = connection.execute(sql, params![one.name, vm])?;
-                Ok(count + made)
-            })
-        }
+        Entry::Reach { vm, reach } => connection.execute(
+            "UPDATE vms SET reach = ? WHERE name = ?",
+            params![to_json(reach), vm],
+        ),
+        Entry::Transfer(one) => transfers::write(connection, one),
+        Entry::AddRule(one) => add_rule(connection, one),
         Entry::RemoveRule(name) => {
             connection.execute("DELETE FROM rules WHERE name = ?", [name])
         }

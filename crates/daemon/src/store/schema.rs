@@ -18,12 +18,12 @@ use super::{StoreError, cannot};
 const APPLICATION_ID: i64 = 0x5354_524E;
 
 /// The schema that this Sterna writes: the number of steps to it.
-pub(super) const VERSION: i64 = 12;
+pub(super) const VERSION: i64 = 13;
 
 /// What brings a database from each version to the next.
-pub(super) const STEPS: [&str; 12] = [
+pub(super) const STEPS: [&str; 13] = [
     FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH,
-    TWELFTH,
+    TWELFTH, THIRTEENTH,
 ];
 
 const _: () = assert!(STEPS.len() as u64 == VERSION.unsigned_abs());
@@ -306,6 +306,23 @@ const TWELFTH: &str = "
         course   TEXT NOT NULL,     -- JSON: how far it is
         PRIMARY KEY (plan, place)
     ) STRICT, WITHOUT ROWID;
+";
+
+const THIRTEENTH: &str = "
+    -- The program that starts virtual machines there.
+    ALTER TABLE hosts ADD COLUMN program TEXT;
+
+    -- Ways of virtual machines from one QEMU to another. They outlive machines and hosts,
+    -- so they refer to none.
+    CREATE TABLE transfers (
+        id       INTEGER PRIMARY KEY AUTOINCREMENT,
+        vm       TEXT NOT NULL,
+        step     TEXT NOT NULL,     -- JSON
+        design   TEXT NOT NULL,     -- JSON: from where to where, and why
+        cancel   INTEGER NOT NULL,  -- asked for
+        started  INTEGER NOT NULL,
+        end      TEXT               -- JSON: when and how it ended
+    ) STRICT;
 ";
 
 /// How long to wait for someone who looks inside with the sqlite3 tool.

@@ -103,7 +103,7 @@ impl Daemon {
     /// A machine that would not look for this daemon again would get errors whenever it
     /// is restarted.
     fn check_reconnects(&self, known: &VmRecord) -> Result<()> {
-        let link = self.vms.link(&known.name, &known.reach);
+        let link = self.vms.link(&known.reach);
         let reconnects =
             self.vms.runtime.block_on(async { link.machine().await?.reconnects().await });
         match reconnects {

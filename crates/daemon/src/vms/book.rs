@@ -21,7 +21,7 @@ impl Daemon {
         let datastores = self.store.datastores()?;
         let mut looks = JoinSet::new();
         for (at, record) in records.iter().enumerate() {
-            let link = self.vms.link(&record.name, &record.reach);
+            let link = self.vms.link(&record.reach);
             let look = async move { (at, look(&link).await) };
             looks.spawn_on(look, &self.vms.runtime);
         }
@@ -34,7 +34,7 @@ impl Daemon {
     /// One machine.
     pub(crate) fn show_vm(&self, name: &str) -> Result<Vm> {
         let record = self.vm_record(name)?;
-        let link = self.vms.link(name, &record.reach);
+        let link = self.vms.link(&record.reach);
         let seen = self.vms.runtime.block_on(look(&link));
         Ok(self.view_vm(record, seen, &self.store.datastores()?))
     }
@@ -55,9 +55,9 @@ impl Daemon {
                 return Err(DaemonError::in_use(message).hint(hint));
             }
         }
-        let link = self.vms.link(name, &reach);
+        let link = self.vms.link(&reach);
         let seen = self.vms.runtime.block_on(look(&link)).map_err(|error| {
-            self.vms.unlink(name);
+            self.vms.unlink(&reach);
             DaemonError::unavailable(error)
                 .hint("nothing was added: put that right, and add it again")
         })?;
@@ -70,7 +70,8 @@ impl Daemon {
     /// Forgets a machine, which goes on as it is.
     pub(crate) fn remove_vm(&self, name: &str) -> Result<Vm> {
         let _claim = self.claims.alone(claim_of(name))?;
-        self.vm_record(name)?;
+        let record = self.vm_record(name)?;
+        self.check_no_transfer(name)?;
         for one in self.store.open_vm_moves()? {
             if one.vm == name {
                 let (id, device) = (one.id, one.device);
@@ -82,7 +83,7 @@ impl Daemon {
         }
         let gone = self.show_vm(name)?;
         self.store.remove_vm(name)?;
-        self.vms.unlink(name);
+        self.vms.unlink(&record.reach);
         tracing::info!(vm = name, "virtual machine removed");
         Ok(gone)
     }

@@ -2,7 +2,9 @@
 //!
 //! A QMP monitor takes one connection at a time, so a look at a machine must not open a
 //! second one while a disk of it moves. The connection is closed as soon as nobody needs
-//! it: another program may want the monitor.
+//! it: another program may want the monitor. Connections go by how a machine is reached,
+//! not by its name: a machine that goes to another QEMU is reached otherwise from then on,
+//! and who moves it there has the connection already.
 
 use std::sync::{Arc, Weak};
 
@@ -14,7 +16,7 @@ use crate::daemon::lock;
 
 /// The connection to one machine.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(crate) struct Link {
     reach: Reach,
     /// Held while it is opened, so that it is opened once.
     open: Mutex<Weak<Machine>>,
@@ -22,7 +24,7 @@ pub(super) struct Link {
 
 impl Link {
     /// The connection; opened, if it is not.
-    pub(super) async fn machine(&self) -> Result<Arc<Machine>, QemuError> {
+    pub(crate) async fn machine(&self) -> Result<Arc<Machine>, QemuError> {
         let mut open = self.open.lock().await;
         if let Some(machine) = open.upgrade().filter(|machine| !machine.is_over()) {
             return Ok(machine);
@@ -35,19 +37,14 @@ impl Link {
 
 impl Vms {
     /// The connection to a machine that is reached so.
-    pub(super) fn link(&self, name: &str, reach: &Reach) -> Arc<Link> {
+    pub(crate) fn link(&self, reach: &Reach) -> Arc<Link> {
         let mut links = lock(&self.links);
-        let known = links.get(name).filter(|link| link.reach == *reach).cloned();
-        known.unwrap_or_else(|| {
-            let link = Link { reach: reach.clone(), open: Mutex::default() };
-            let link = Arc::new(link);
-            links.insert(name.to_owned(), link.clone());
-            link
-        })
+        let new = || Arc::new(Link { reach: reach.clone(), open: Mutex::default() });
+        links.entry(reach.to_string()).or_insert_with(new).clone()
     }
 
-    /// Nobody will ask for this machine any more.
-    pub(super) fn unlink(&self, name: &str) {
-        lock(&self.links).remove(name);
+    /// Nobody will ask for a machine there any more.
+    pub(crate) fn unlink(&self, reach: &Reach) {
+        lock(&self.links).remove(&reach.to_string());
     }
 }

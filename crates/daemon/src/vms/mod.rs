@@ -42,7 +42,7 @@ use tokio::runtime::Handle;
 
 pub(crate) use self::book::claim_of;
 pub(crate) use self::kind::Kind;
-use self::link::Link;
+pub(crate) use self::link::Link;
 use self::moves::Move;
 pub(crate) use self::reach::Reach;
 use crate::daemon::lock;
@@ -67,6 +67,11 @@ impl Vms {
             moves: Mutex::default(),
             stopping: AtomicBool::new(false),
         }
+    }
+
+    /// Where what waits for QEMU runs.
+    pub(crate) fn runtime(&self) -> &Handle {
+        &self.runtime
     }
 
     /// Whether a move of that number is under way.

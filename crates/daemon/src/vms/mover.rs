@@ -182,7 +182,7 @@ impl Mover {
         };
         Mover {
             daemon: daemon.clone(),
-            link: daemon.vms.link(&record.vm, reach),
+            link: daemon.vms.link(reach),
             watch: Watch::new(record.application),
             one,
             record,

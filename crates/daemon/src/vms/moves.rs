@@ -146,6 +146,7 @@ impl Daemon {
         name: impl FnOnce(u64) -> String + Send + 'static,
     ) -> Result<u64> {
         let (vm, device) = (record.vm.clone(), record.device.clone());
+        self.check_no_transfer(&vm)?;
         let moved = self
             .store
             .open_vm_moves()?
@@ -180,7 +181,7 @@ impl Daemon {
 
     /// A disk of a machine that is on.
     pub(super) fn drive_of(&self, known: &VmRecord, device: &str) -> Result<Drive> {
-        let link = self.vms.link(&known.name, &known.reach);
+        let link = self.vms.link(&known.reach);
         let found = self.vms.runtime.block_on(async {
             let machine = link.machine().await?;
             Ok((machine.run().await?, machine.drive(device).await?))

@@ -39,7 +39,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 impl Daemon {
     /// The disk of ours that an image is, in QEMU's words.
-    pub(super) fn disk_behind(&self, image: &str) -> Result<Option<DiskRecord>> {
+    pub(crate) fn disk_behind(&self, image: &str) -> Result<Option<DiskRecord>> {
         let here = |place: &NbdPlace| match place {
             NbdPlace::Unix(path) => {
                 let export = Export::parse(image)?;
@@ -79,8 +79,9 @@ impl Daemon {
     }
 
     /// Refuses a disk that is being adopted or released, or whose machine has not let go
-    /// of it.
+    /// of it, or moves.
     pub(crate) fn check_settled(&self, disk: &DiskRecord) -> Result<()> {
+        self.check_disk_rests(disk.id)?;
         if let Some(VmMoveRecord { id, vm, .. }) = self.untidy_adoption_of(disk.id)? {
             let name = &disk.name;
             let message =

@@ -15,7 +15,7 @@ impl Vms {
     ) -> Vec<(String, Result<Usage, String>)> {
         let mut looks = JoinSet::new();
         for record in records {
-            let link = self.link(&record.name, &record.reach);
+            let link = self.link(&record.reach);
             let name = record.name.clone();
             let look = async move {
                 let asked = async { link.machine().await?.usage().await };

@@ -10,6 +10,8 @@ pub enum Event {
         /// Which job.
         id: String,
     },
+    /// A guest that is sent, or received, is at another point.
+    SendChanged,
     /// The machine shuts down.
     Shutdown,
     /// The machine was reset. Its disks stay what they are.
@@ -28,6 +30,7 @@ impl Event {
             | "BLOCK_JOB_COMPLETED"
             | "BLOCK_JOB_CANCELLED"
             | "BLOCK_JOB_ERROR" => of("device"),
+            "MIGRATION" => return Event::SendChanged,
             "SHUTDOWN" => return Event::Shutdown,
             "RESET" => return Event::Reset,
             _ => None,

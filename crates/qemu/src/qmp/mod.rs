@@ -15,6 +15,7 @@ mod job;
 mod lines;
 mod machine;
 mod message;
+mod migrate;
 mod monitor;
 mod stats;
 
@@ -35,5 +36,9 @@ pub use machine::{
     QueryStatus, RunState,
 };
 pub use message::{Message, NotAMessage, Version};
+pub use migrate::{
+    CancelSend, Capability, Continue, QueryCapabilities, QuerySend, Quit, Receive, Send,
+    SendInfo, SentMemory, SetCapabilities, SetSendSpeed, Stop,
+};
 pub use monitor::{Monitor, PATIENCE};
 pub use stats::{BlockStats, Histogram, LatencyHistogram, QueryBlockStats, Stats};

@@ -6,7 +6,8 @@
 //!
 //! **Cooldown.** A machine that has moved stays for a while. If it moves again soon after
 //! that, it stays twice as long, and so on: what looked like a good move each time was
-//! none.
+//! none. So it is with one of which a move has failed: what was in the way is likely to be
+//! in the way of the next one.
 //!
 //! **One writer.** A machine that is on another host than where it was put, or last seen,
 //! has been moved by somebody else: a person, or another balancer. It is left alone for
@@ -20,6 +21,10 @@ use crate::Nanos;
 /// A machine moves again soon if less than so many times what it had to stay has passed.
 /// With two, one that moves every now and then could do so four times an hour.
 const SOON: u64 = 4;
+
+/// A machine of which a move has failed stays for so long at least, however short the
+/// cooldown is: what is tried again at once fails again.
+const FAILED_LEAST: Nanos = Nanos::from_secs(60);
 
 /// How long what is waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +62,8 @@ pub struct Known {
     pub times: u32,
     /// When somebody else moved it.
     pub foreign: Option<Nanos>,
+    /// When a move of it failed, if none has succeeded since.
+    pub failed: Option<Nanos>,
 }
 
 /// What is known of all machines' moves, and for how long something was not right.
@@ -79,7 +86,13 @@ impl Calm {
 
     /// A machine is on a host. Says whether somebody else has moved it there.
     pub fn see(&mut self, now: Nanos, vm: &str, host: &str) -> bool {
-        let new = || Known { host: host.into(), moved: None, times: 0, foreign: None };
+        let new = || Known {
+            host: host.into(),
+            moved: None,
+            times: 0,
+            foreign: None,
+            failed: None,
+        };
         let known = self.known.entry(vm.to_owned()).or_insert_with(new);
         let is_foreign = known.host != host;
         if is_foreign {
@@ -97,7 +110,20 @@ impl Calm {
             |at: Nanos| now.since(at).0 < stays(known.times, hold).0.saturating_mul(SOON);
         known.times = if known.moved.is_some_and(soon) { known.times + 1 } else { 1 };
         known.moved = Some(now);
-        known.foreign = None;
+        (known.foreign, known.failed) = (None, None);
+    }
+
+    /// A move of a machine has failed: it is on the host where it was.
+    pub fn failed(&mut self, now: Nanos, vm: &str, host: &str, hold: &Hold) {
+        self.see(now, vm, host);
+        let Some(known) = self.known.get_mut(vm) else { return };
+        let hold = at_least(hold);
+        let soon = |at: Nanos| {
+            now.since(at).0 < stays(known.times, &hold).0.saturating_mul(SOON)
+        };
+        let last = known.failed.max(known.moved);
+        known.times = if last.is_some_and(soon) { known.times + 1 } else { 1 };
+        known.failed = Some(now);
     }
 
     /// Forgets the machines that are not among these.
@@ -124,11 +150,20 @@ impl Calm {
     pub fn pinned(&self, now: Nanos, vm: &str, hold: &Hold) -> Option<(Pinned, Nanos)> {
         let known = self.known.get(vm)?;
         let foreign = known.foreign.map(|at| (Pinned::Foreign, at.plus(hold.foreign)));
-        let stays = stays(known.times, hold);
-        let cooling = known.moved.map(|at| (Pinned::Cooling, at.plus(stays)));
-        let mut both = [foreign, cooling].into_iter().flatten();
-        both.find(|(_, until)| now < *until)
+        let usual = stays(known.times, hold);
+        let cooling = known.moved.map(|at| (Pinned::Cooling, at.plus(usual)));
+        let failed = known
+            .failed
+            .map(|at| (Pinned::Failed, at.plus(stays(known.times, &at_least(hold)))));
+        let mut all = [foreign, failed, cooling].into_iter().flatten();
+        all.find(|(_, until)| now < *until)
     }
+}
+
+/// How long what is waited after a move that failed.
+fn at_least(hold: &Hold) -> Hold {
+    let least = |span: Nanos| span.max(FAILED_LEAST);
+    Hold { cooldown: least(hold.cooldown), longest: least(hold.longest), ..*hold }
 }
 
 /// How long a machine stays that has moved so many times in a row.

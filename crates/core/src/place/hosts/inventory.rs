@@ -115,8 +115,12 @@ pub struct Demand {
 pub enum Pinned {
     /// Nobody knows what it asks for (yet).
     NotSeen,
+    /// It is on its way to the host that it counts for.
+    Moving,
     /// It has moved not long ago.
     Cooling,
     /// Somebody else has moved it not long ago.
     Foreign,
+    /// A move of it has failed not long ago.
+    Failed,
 }

@@ -29,6 +29,9 @@
 //! So each move lowers one of the four and raises none before it, and repeated with the
 //! same loads it comes to rest.
 //!
+//! **By itself** one recommendation at a time is carried out ([`act`]), by whoever moves
+//! machines: a [`Carrier`].
+//!
 //! **Refusals are said**, with what stood in the way at the host that came nearest.
 //!
 //! The models are those of A. Gulati et al., "VMware Distributed Resource Management:
@@ -40,6 +43,7 @@
 //! a copy may take longer. A host with too much gives all its machines the same part of
 //! what they are entitled to, in thought.
 
+mod act;
 mod admit;
 mod advise;
 mod amounts;
@@ -55,6 +59,7 @@ mod search;
 mod step;
 mod world;
 
+pub use act::{Acted, Carrier, Wish, act, waits};
 pub use admit::{Oversold, admit};
 pub use advise::{Advice, Recommended, advise};
 pub use amounts::{Amounts, Resource};

@@ -11,7 +11,13 @@ fn vm(store: &Store, name: &str) {
 }
 
 fn host(name: &str) -> HostRecord {
-    HostRecord { name: name.into(), cpu: 1.5, memory: 64 << 30, added: 8 }
+    HostRecord {
+        name: name.into(),
+        cpu: 1.5,
+        memory: 64 << 30,
+        program: Some("/usr/bin/start".into()),
+        added: 8,
+    }
 }
 
 fn pool(name: &str, parent: Option<&str>) -> PoolRecord {
@@ -26,12 +32,41 @@ fn pool(name: &str, parent: Option<&str>) -> PoolRecord {
 }
 
 fn seat(vm: &str, host: &str) -> SeatRecord {
-    let trail = Trail { host: host.into(), moved: Some(10), times: 2, foreign: Some(11) };
+    let trail = Trail {
+        host: host.into(),
+        moved: Some(10),
+        times: 2,
+        foreign: Some(11),
+        failed: Some(12),
+    };
     SeatRecord {
         vm: vm.into(),
         host: Some(host.into()),
         pool: Some("inner".into()),
         trail: Some(trail),
+    }
+}
+
+fn transfer(vm: &str) -> TransferRecord {
+    TransferRecord {
+        id: 0,
+        vm: vm.into(),
+        step: TransferStep::Created,
+        design: TransferDesign {
+            from: "a".into(),
+            to: "b".into(),
+            source: "/run/web.qmp".into(),
+            destination: "/run/web-b.qmp".into(),
+            program: Some("/usr/bin/start".into()),
+            disks: vec!["4".into()],
+            rate: Some(7),
+            reason: "the hosts' loads differ".into(),
+            priority: 3,
+            automatic: true,
+        },
+        cancel: false,
+        started: 13,
+        end: None,
     }
 }
 
@@ -53,7 +88,7 @@ fn full() -> (TempDir, Store) {
     vm(&store, "db");
     store
         .enter(vec![
-            Entry::AddHost(host("a")),
+            Entry::Host(host("a")),
             Entry::Pool(pool("outer", None)),
             Entry::Pool(pool("inner", Some("outer"))),
             Entry::Seat(seat("web", "a")),
@@ -81,7 +116,7 @@ fn the_roll_comes_back_as_it_was_entered() {
 fn of_several_entries_all_are_made_or_none() {
     let (_dir, store) = full();
     let before = store.roll().unwrap();
-    let wrong = vec![Entry::AddHost(host("b")), Entry::AddHost(host("a"))];
+    let wrong = vec![Entry::Host(host("b")), Entry::Seat(seat("nobody", "a"))];
     assert!(store.enter(wrong).is_err());
     assert_eq!(store.roll().unwrap(), before);
 }
@@ -110,4 +145,34 @@ fn terms_of_a_pool_change_and_it_stays_where_it_is() {
     store.enter(vec![Entry::Pool(changed.clone())]).unwrap();
     let roll = store.roll().unwrap();
     assert_eq!(roll.pools, [changed, pool("inner", Some("outer"))]);
+}
+
+#[test]
+fn a_transfer_is_on_the_roll_until_it_has_ended() {
+    let (dir, store) = full();
+    store.enter(vec![Entry::Transfer(transfer("web"))]).unwrap();
+    let mut one = store.roll().unwrap().transfers.remove(0);
+    assert_eq!(one, TransferRecord { id: 1, ..transfer("web") });
+    let reach = Reach::Qmp("/run/web-b.qmp".into());
+    (one.step, one.cancel) = (TransferStep::Committed, true);
+    let there = Entry::Reach { vm: "web".into(), reach: reach.clone() };
+    store.enter(vec![Entry::Transfer(one.clone()), there]).unwrap();
+    drop(store);
+    let store = open(&dir);
+    assert_eq!(store.roll().unwrap().transfers, [one.clone()]);
+    assert!(store.vms().unwrap().iter().any(|vm| vm.reach == reach));
+    one.step = TransferStep::Completed;
+    one.end = Some(TransferEnd { at: 14, note: Some("so it is".into()), report: None });
+    store.enter(vec![Entry::Transfer(one.clone())]).unwrap();
+    assert_eq!(store.roll().unwrap().transfers, []);
+    assert_eq!(store.transfers().unwrap(), [one]);
+}
+
+#[test]
+fn nobody_is_reached_where_another_machine_is() {
+    let (_dir, store) = full();
+    let reach = Reach::Qmp("/run/db.qmp".into());
+    let there = Entry::Reach { vm: "web".into(), reach };
+    assert!(store.enter(vec![Entry::Transfer(transfer("web")), there]).is_err());
+    assert_eq!(store.roll().unwrap().transfers, []);
 }

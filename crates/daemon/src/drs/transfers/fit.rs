@@ -1,0 +1,188 @@
+//! Whether a machine can be sent, and whether a QEMU that waits is one for it.
+//!
+//! Both must have the same disks: disks of Sterna's, by whatever name, or images that
+//! QEMU itself opens, by the same path. Both are on this machine, so a path is the same
+//! file, and QEMU hands its lock over with the guest. What else the two must have in common
+//! QEMU finds out by itself: a guest that does not fit is not taken, and runs on.
+
+use std::path::{Path, PathBuf};
+
+use sterna_api::paths::too_long;
+use sterna_engine::DiskId;
+use sterna_qemu::{Drive, Machine, QemuError};
+
+use super::qemu::direct;
+
+use crate::daemon::Daemon;
+use crate::error::{DaemonError, Result};
+use crate::vms::Reach;
+
+/// What the socket over which a guest goes has behind the name of its QEMU's: where QEMU
+/// could make the one, it can make the other.
+const STREAM: &str = ".in";
+
+/// The socket over which a guest goes to a QEMU.
+pub(super) fn stream_of(destination: &Path) -> String {
+    format!("{}{STREAM}", destination.display())
+}
+
+/// A socket that somebody names.
+pub(super) fn socket_of(text: &str) -> Result<PathBuf> {
+    let socket = PathBuf::from(text);
+    if socket.is_absolute() {
+        return Ok(socket);
+    }
+    let message = format!("{text} is not an absolute path");
+    Err(DaemonError::invalid(message).hint("give the whole path of the socket"))
+}
+
+/// Refuses a socket beside which there is no room for another.
+pub(super) fn check_path(destination: &Path) -> Result<()> {
+    match too_long(Path::new(&stream_of(destination))) {
+        Some(message) => Err(DaemonError::invalid(message)
+            .hint("let the machine's QMP sockets have shorter paths")),
+        None => Ok(()),
+    }
+}
+
+/// A QEMU that cannot be asked whether it fits.
+fn unheard(error: QemuError) -> DaemonError {
+    DaemonError::unavailable(error)
+        .hint("start a QEMU there that waits: `-incoming defer -qmp unix:...`")
+}
+
+impl Daemon {
+    /// The QMP socket of a machine that can be sent, and the disks of ours that it has.
+    pub(super) fn sendable(&self, vm: &str) -> Result<(PathBuf, Vec<DiskId>)> {
+        let record = self.vm_record(vm)?;
+        let Reach::Qmp(source) = &record.reach else {
+            let message = format!("{vm} is libvirt's, which moves its machines itself");
+            let hint = format!("`virsh migrate`, then `sterna host assign HOST {vm}`");
+            return Err(DaemonError::invalid(message).hint(hint));
+        };
+        if let Some(one) = self.store.open_vm_moves()?.into_iter().find(|it| it.vm == vm)
+        {
+            let message =
+                format!("disk {} of {vm} moves: migration {}", one.device, one.id);
+            let hint = format!("wait for it: `sterna migration watch {}`", one.id);
+            return Err(DaemonError::in_use(message).hint(hint));
+        }
+        if let Some(one) =
+            self.store.untidy_vm_moves()?.into_iter().find(|it| it.vm == vm)
+        {
+            let message = format!("{vm} may still have a part of migration {}", one.id);
+            return Err(DaemonError::in_use(message).hint("it goes by itself; try again"));
+        }
+        let link = self.vms.link(&record.reach);
+        let asked = self.vms.runtime().block_on(async {
+            let machine = link.machine().await?;
+            let (run, drives) = (machine.run().await?, machine.drives().await?);
+            Ok::<_, QemuError>((run, drives, direct(&machine).unsendable().await?))
+        });
+        let (run, drives, blocked) = asked.map_err(|error| {
+            DaemonError::unavailable(error).hint(format!("see `sterna vm show {vm}`"))
+        })?;
+        if !run.running {
+            let message = format!("{vm} does not run: QEMU says {}", run.word);
+            return Err(DaemonError::invalid(message)
+                .hint("a guest that stands still gains nothing: let it run first"));
+        }
+        if !blocked.is_empty() {
+            let message = format!("QEMU cannot send {vm}: {}", blocked.join("; "));
+            return Err(DaemonError::invalid(message).hint(
+                "a disk over vhost-user keeps its machine where it is: give it the disk \
+                 over NBD (`sterna disk qemu-args`)",
+            ));
+        }
+        let mut disks = Vec::new();
+        for drive in &drives {
+            if let Some(disk) = self.disk_behind(&drive.image)? {
+                self.check_still(&disk)?;
+                disks.push(disk.id);
+            }
+        }
+        Ok((source.clone(), disks))
+    }
+
+    /// Refuses a QEMU that does not wait for this machine.
+    pub(super) fn check_receiver(
+        &self,
+        vm: &str,
+        source: &Path,
+        socket: &Path,
+    ) -> Result<()> {
+        let (from, to) = (Reach::Qmp(source.into()), Reach::Qmp(socket.into()));
+        if let Some(known) = self.store.vms()?.into_iter().find(|vm| vm.reach == to) {
+            let message = format!("{to} is the vm {}", known.name);
+            return Err(DaemonError::in_use(message)
+                .hint("start another QEMU for it, which waits: `-incoming defer`"));
+        }
+        let (source, receiver) = (self.vms.link(&from), self.vms.link(&to));
+        let fits = self.vms.runtime().block_on(async {
+            let source = source.machine().await.map_err(unheard)?;
+            let receiver = receiver.machine().await.map_err(unheard)?;
+            self.check_fit(&source, &receiver).await
+        });
+        fits.map_err(|error| {
+            self.vms.unlink(&to);
+            error.about(&format!("{vm} cannot go to {to}"))
+        })
+    }
+
+    /// Refuses a QEMU that does not wait, or has other disks.
+    pub(super) async fn check_fit(
+        &self,
+        source: &Machine,
+        receiver: &Machine,
+    ) -> Result<()> {
+        let awaits = direct(receiver).awaits().await;
+        if !awaits.map_err(|error| unheard(error.into()))? {
+            let message = "QEMU waits for no guest there";
+            let hint = "start it with all that the machine was started with, \
+                        `-incoming defer`, and a QMP socket of its own";
+            return Err(DaemonError::invalid(message).hint(hint));
+        }
+        let has = source.drives().await.map_err(unheard)?;
+        let would_have = receiver.drives().await.map_err(unheard)?;
+        self.same_disks(&has, &would_have)
+    }
+
+    fn same_disks(&self, has: &[Drive], would_have: &[Drive]) -> Result<()> {
+        let differ = |message: String| {
+            let hint = "give it the same disks: those of Sterna's by their exports, others \
+                        by their paths";
+            Err(DaemonError::invalid(message).hint(hint))
+        };
+        if has.len() != would_have.len() {
+            let (has, there) = (has.len(), would_have.len());
+            return differ(format!("it has {there} disks there, and {has} here"));
+        }
+        for one in has {
+            let device = &one.device;
+            let Some(other) = would_have.iter().find(|it| it.device == *device) else {
+                return differ(format!("it has no disk {device} there"));
+            };
+            let ours = |drive: &Drive| {
+                Ok::<_, DaemonError>(self.disk_behind(&drive.image)?.map(|disk| disk.id))
+            };
+            let same = match (ours(one)?, ours(other)?) {
+                (None, None) => one.image == other.image,
+                (one, other) => one == other,
+            };
+            if !same {
+                let (here, there) = (&one.image, &other.image);
+                return differ(format!(
+                    "its disk {device} is {there} there, {here} here"
+                ));
+            }
+            if (&one.format, one.read_only) != (&other.format, other.read_only) {
+                return differ(format!(
+                    "its disk {device} is opened otherwise there: {} and {}, read-only {} \
+                     and {}",
+                    other.format, one.format, other.read_only, one.read_only
+                ));
+            }
+        }
+        Ok(())
+    }
+}

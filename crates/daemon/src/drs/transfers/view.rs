@@ -1,0 +1,68 @@
+//! A transfer, as the API shows it.
+
+use sterna_api::{Transfer, TransferState, Warning};
+
+use crate::daemon::Daemon;
+use crate::error::Result;
+use crate::store::{TransferRecord, TransferStep};
+
+impl Daemon {
+    /// Those that cannot go on.
+    pub(crate) fn stuck_transfers(&self) -> Result<Vec<Warning>> {
+        let roll = self.drs.ledger.read()?;
+        let open = roll.transfers.iter().map(|one| self.view_transfer(one));
+        let warning = |one: Transfer| Warning {
+            about: format!("vm {}", one.vm),
+            message: format!(
+                "transfer {} cannot go on: {}",
+                one.id,
+                one.reason.unwrap_or_default()
+            ),
+            hint: "it is tried again every second; see both QEMUs: `sterna drs moves \
+                   --json` names them"
+                .into(),
+        };
+        Ok(open.filter(|one| one.stuck).map(warning).collect())
+    }
+
+    /// A record, and what the mover knows.
+    pub(super) fn view_transfer(&self, record: &TransferRecord) -> Transfer {
+        let way = self.drs.ways.get(record.id).filter(|_| !record.step.ended());
+        let standing = way.map(|way| way.standing()).unwrap_or_default();
+        let design = &record.design;
+        let end = record.end.clone();
+        let note = end.as_ref().and_then(|end| end.note.clone());
+        Transfer {
+            id: record.id,
+            vm: record.vm.clone(),
+            from: design.from.clone(),
+            to: design.to.clone(),
+            source: design.source.display().to_string(),
+            destination: design.destination.display().to_string(),
+            why: design.reason.clone(),
+            priority: design.priority,
+            automatic: design.automatic,
+            state: state_of(record),
+            stuck: standing.trouble.is_some(),
+            reason: standing.trouble.or(note),
+            started: record.started,
+            ended: end.as_ref().map(|end| end.at),
+            progress: standing.progress,
+            report: end.and_then(|end| end.report),
+        }
+    }
+}
+
+fn state_of(record: &TransferRecord) -> TransferState {
+    match record.step {
+        TransferStep::Created | TransferStep::Copying if record.cancel => {
+            TransferState::Cancelling
+        }
+        TransferStep::Created => TransferState::Starting,
+        TransferStep::Copying => TransferState::Copying,
+        TransferStep::Committed => TransferState::SwitchingOver,
+        TransferStep::Completed => TransferState::Completed,
+        TransferStep::Cancelled => TransferState::Cancelled,
+        TransferStep::Lost => TransferState::Lost,
+    }
+}

@@ -1,0 +1,143 @@
+//! The record of a transfer: a virtual machine's way from one QEMU to another.
+//!
+//! ```text
+//! created ──> copying ──> committed ──> completed
+//!    └───────────┴──> cancelled  └──> cancelled, lost
+//! ```
+//!
+//! - `created`: the other QEMU is being started, or told what comes.
+//! - `copying`: the guest may be on its way. It runs where it was.
+//! - `committed`: the other QEMU has all of it, and may have been told to run it. The one
+//!   that it left may not run it any more.
+//!
+//! From `committed` it is cancelled only where the other QEMU itself has refused to run
+//! it. `lost` is one of which nobody knows where the guest is, or that is in neither.
+//!
+//! Transfers that have not ended are read with the roll, and changed with it.
+
+use std::path::PathBuf;
+
+use rusqlite::{Connection, Row, params};
+use serde::{Deserialize, Serialize};
+use sterna_api::TransferReport;
+
+use super::{Store, StoreError, cannot, from_json, from_sql, to_json, to_sql};
+
+/// Where a transfer is, as far as a crash must know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum TransferStep {
+    Created,
+    Copying,
+    Committed,
+    Completed,
+    Cancelled,
+    Lost,
+}
+
+impl TransferStep {
+    /// Whether nothing will happen any more.
+    pub(crate) fn ended(self) -> bool {
+        matches!(
+            self,
+            TransferStep::Completed | TransferStep::Cancelled | TransferStep::Lost
+        )
+    }
+}
+
+/// A transfer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TransferRecord {
+    /// 0 while it has none.
+    pub(crate) id: u64,
+    pub(crate) vm: String,
+    pub(crate) step: TransferStep,
+    pub(crate) design: TransferDesign,
+    /// Somebody wants it to be given up.
+    pub(crate) cancel: bool,
+    /// When it began (seconds since 1970).
+    pub(crate) started: u64,
+    pub(crate) end: Option<TransferEnd>,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TransferDesign {
+    /// The hosts.
+    pub(crate) from: String,
+    pub(crate) to: String,
+    /// The QMP sockets of both.
+    pub(crate) source: PathBuf,
+    pub(crate) destination: PathBuf,
+    /// The program that starts the other QEMU, if one is to.
+    pub(crate) program: Option<PathBuf>,
+    /// The disks of ours that the machine has, by id.
+    pub(crate) disks: Vec<String>,
+    /// Bytes per second at most.
+    pub(crate) rate: Option<u64>,
+    /// What it is for, in words, and how much that matters.
+    pub(crate) reason: String,
+    pub(crate) priority: u8,
+    /// Whether nobody has asked for it.
+    pub(crate) automatic: bool,
+}
+
+/// How a transfer has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TransferEnd {
+    /// When (seconds since 1970).
+    pub(crate) at: u64,
+    /// What there is to be said of it.
+    pub(crate) note: Option<String>,
+    /// How it went, if it has moved the machine.
+    pub(crate) report: Option<TransferReport>,
+}
+
+/// Those that have not ended.
+pub(super) const OPEN: &str = "SELECT * FROM transfers
+    WHERE step NOT IN ('\"completed\"', '\"cancelled\"', '\"lost\"') ORDER BY id";
+
+pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<TransferRecord> {
+    Ok(TransferRecord {
+        id: from_sql(row.get("id")?),
+        vm: row.get("vm")?,
+        step: from_json(row, "step")?,
+        design: from_json(row, "design")?,
+        cancel: row.get("cancel")?,
+        started: from_sql(row.get("started")?),
+        end: from_json(row, "end")?,
+    })
+}
+
+/// Enters a new one, or one that has changed.
+pub(super) fn write(
+    connection: &Connection,
+    one: &TransferRecord,
+) -> rusqlite::Result<usize> {
+    let id = (one.id > 0).then(|| to_sql(one.id));
+    connection.execute(
+        "INSERT OR REPLACE INTO transfers (id, vm, step, design, cancel, started, end)
+         VALUES (?, ?, ?, ?, ?, ?, ?)",
+        params![
+            id,
+            one.vm,
+            to_json(&one.step),
+            to_json(&one.design),
+            one.cancel,
+            to_sql(one.started),
+            one.end.as_ref().map(to_json),
+        ],
+    )
+}
+
+impl Store {
+    /// All transfers, oldest first.
+    pub(crate) fn transfers(&self) -> Result<Vec<TransferRecord>, StoreError> {
+        self.run(|connection| {
+            let sql = "SELECT * FROM transfers ORDER BY id";
+            let mut statement = connection.prepare_cached(sql)?;
+            statement.query_map([], read)?.collect::<rusqlite::Result<_>>()
+        })?
+        .map_err(cannot("list the transfers"))
+    }
+}

@@ -1,0 +1,452 @@
+//! Virtual machines that run go from one QEMU to another: nothing that the guest has
+//! written is lost, and whatever ends meanwhile, it runs once at most.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use sterna_tests::between::{Between, Stop};
+use sterna_tests::machines::{Machine, is_written, number_on, starter, write_guest};
+use sterna_tests::wait::seconds;
+use sterna_tests::{MIB, Stage, programs, until};
+
+/// What is wrong is said within this.
+const REPORTED: Duration = seconds(5);
+
+/// So slow that a guest of a few MiB is on its way for a while.
+const SLOW: &str = "--rate 64K --detach";
+
+/// A guest `web` that runs on host `a`, and must be on `b`. Its disk is Sterna's.
+struct Setting {
+    stage: Stage,
+    source: Machine,
+    /// What is seen of what it writes.
+    watched: Watched,
+    image: PathBuf,
+}
+
+/// Somebody who reads the guest's number all the time: it grows. A guest that went back, or
+/// ran twice, would write a smaller one.
+struct Watched {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Option<(u32, u32)>>>,
+}
+
+impl Watched {
+    fn start(image: &Path) -> Watched {
+        let (image, stop) = (image.to_owned(), Arc::new(AtomicBool::new(false)));
+        let stopped = stop.clone();
+        let thread = thread::spawn(move || {
+            let mut last = 0;
+            while !stopped.load(Ordering::SeqCst) {
+                let now = number_on(&image);
+                if now < last {
+                    return Some((last, now));
+                }
+                last = now;
+                thread::sleep(Duration::from_millis(1));
+            }
+            None
+        });
+        Watched { stop, thread: Some(thread) }
+    }
+
+    #[track_caller]
+    fn went_on(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        let thread = self.thread.take().expect("it was not asked yet");
+        assert_eq!(thread.join().expect("it ends"), None, "the guest went back");
+    }
+}
+
+impl Setting {
+    /// With the machine known by its socket, or by one that leads to it.
+    fn new(between: bool) -> Option<(Setting, Option<Between>)> {
+        let stage = Stage::given(&["qemu-system-x86_64"])?;
+        let image = stage.here.join("web.raw");
+        write_guest(&image, 64 * MIB, 8 * MIB);
+        let line = format!("disk import web --on here {}", image.display());
+        stage.daemon.sterna(&line).ok();
+        let nbd = stage.daemon.nbd_socket();
+        let source = Machine::start_on_export(&stage.scratch, "web", nbd, "web", &[]);
+        Some(Setting::known(stage, source, image, between))
+    }
+
+    /// With a disk that is a file which QEMU opens itself.
+    fn on_a_file() -> Option<Setting> {
+        let stage = Stage::given(&["qemu-system-x86_64", "python3"])?;
+        let image = stage.scratch.path("web.raw");
+        write_guest(&image, 64 * MIB, 8 * MIB);
+        let source = Machine::start(&stage.scratch, "web", &image, "raw", &[]);
+        Some(Setting::known(stage, source, image, false).0)
+    }
+
+    /// Once DRS knows of it.
+    fn known(
+        stage: Stage,
+        source: Machine,
+        image: PathBuf,
+        between: bool,
+    ) -> (Setting, Option<Between>) {
+        until("the guest to write", seconds(60), || {
+            (number_on(&image) > 0).then_some(())
+        });
+        let between =
+            between.then(|| Between::start(&stage.scratch, "a", source.socket()));
+        let socket = between.as_ref().map_or(source.socket(), Between::socket);
+        stage.daemon.sterna(&format!("vm add web --qmp {}", socket.display())).ok();
+        for host in ["a", "b"] {
+            stage.daemon.sterna(&format!("host add {host} --cpu 4 --memory 256M")).ok();
+        }
+        stage.daemon.sterna("drs set --round 1s --hold 1 --cooldown 1s").ok();
+        stage.daemon.sterna("host assign a web").ok();
+        stage.daemon.sterna("rule host pin web --on b --must").ok();
+        let watched = Watched::start(&image);
+        let setting = Setting { stage, source, watched, image };
+        setting.recommended();
+        (setting, between)
+    }
+
+    #[track_caller]
+    fn recommended(&self) {
+        let began = Instant::now();
+        until("a move to be recommended", seconds(60), || {
+            let told = self.stage.daemon.json("drs recommend");
+            let ok = told["moves"][0]["vm"] == "web";
+            assert!(ok || began.elapsed() < seconds(30), "{told:#}");
+            ok.then_some(())
+        });
+    }
+
+    /// A QEMU that waits for the guest.
+    fn waiting(&self, name: &str) -> Machine {
+        let nbd = self.stage.daemon.nbd_socket();
+        let more = ["-incoming", "defer"];
+        Machine::start_on_export(&self.stage.scratch, name, nbd, "web", &more)
+    }
+
+    /// Begins to move it to a QEMU that waits; gives the transfer's number.
+    #[track_caller]
+    fn begin(&self, to: &Path, how: &str) -> u64 {
+        let line = format!("drs apply web --qmp {} {how}", to.display());
+        self.stage.daemon.json(&line)[0]["id"].as_u64().expect("a number")
+    }
+
+    fn transfer(&self, id: u64) -> Value {
+        let all = self.stage.daemon.json("drs moves");
+        let all = all.as_array().expect("a list");
+        all.iter().find(|one| one["id"] == id).expect("the transfer").clone()
+    }
+
+    #[track_caller]
+    fn reaches(&self, id: u64, state: &str, limit: Duration) -> Value {
+        until(&format!("transfer {id} to be {state}"), limit, || {
+            Some(self.transfer(id)).filter(|one| one["state"] == state)
+        })
+    }
+
+    /// It has begun to send, slowly.
+    #[track_caller]
+    fn slowly(&self, to: &Path) -> u64 {
+        let id = self.begin(to, SLOW);
+        until("memory to be copied", seconds(20), || {
+            let one = self.transfer(id);
+            (one["progress"]["sent"].as_u64() > Some(0)).then_some(())
+        });
+        id
+    }
+
+    #[track_caller]
+    fn runs_on(&mut self, host: &str, socket: &Path) {
+        let daemon = &self.stage.daemon;
+        let shown = daemon.json("vm show web");
+        assert_eq!(shown["qmp"], socket.display().to_string(), "{shown:#}");
+        assert_eq!(shown["state"], "running", "{shown:#}");
+        let shown = daemon.json(&format!("host show {host}"));
+        assert_eq!(shown["vms"], Value::from(vec!["web"]), "{shown:#}");
+        is_written(&self.image);
+    }
+}
+
+#[track_caller]
+fn fits(text: &str) {
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+/// What cannot be is refused, and the guest runs on.
+#[track_caller]
+fn refuses(setting: &Setting) {
+    let daemon = &setting.stage.daemon;
+    let to = |socket: &Path| format!("drs apply web --qmp {}", socket.display());
+    daemon.sterna("drs apply web").fails_with(&["host b has no program", "--qmp"]);
+    daemon.sterna("drs apply 7").fails_with(&["no recommendation 7"]);
+    daemon.sterna("drs apply other").fails_with(&["there is no vm other"]);
+    daemon.sterna("drs apply web --qmp b.qmp").fails_with(&["not an absolute path"]);
+    daemon.sterna(&to(setting.source.socket())).fails_with(&["is the vm web"]);
+    let nobody = setting.stage.scratch.socket("nobody.qmp");
+    daemon.sterna(&to(&nobody)).fails_with(&["cannot go to", "-incoming defer"]);
+    daemon.sterna("drs cancel 5").fails_with(&["there is no transfer 5"]);
+    daemon.sterna("host program c /bin/true").fails_with(&["there is no host c"]);
+    daemon.sterna("host program b start").fails_with(&["not an absolute path"]);
+    // One that runs something already.
+    let image = setting.stage.scratch.path("other.raw");
+    write_guest(&image, MIB * 2, MIB);
+    let scratch = &setting.stage.scratch;
+    let other = Machine::start(scratch, "other", &image, "raw", &["-S"]);
+    daemon.sterna(&to(other.socket())).fails_with(&["waits for no guest"]);
+    // One with another disk.
+    let more = ["-incoming", "defer"];
+    let other = Machine::start(scratch, "third", &image, "raw", &more);
+    daemon.sterna(&to(other.socket())).fails_with(&["its disk vda is", "other.raw"]);
+    // A program that fails, and one that starts nothing.
+    daemon.sterna("host program b /bin/false").ok();
+    daemon.sterna("drs apply web").fails_with(&["/bin/false ended with"]);
+    let shown = daemon.json("host program b --none");
+    assert_eq!(shown["program"], Value::Null, "{shown:#}");
+    is_written(&setting.image);
+}
+
+#[test]
+fn a_guest_that_writes_moves_and_nothing_is_lost() {
+    let Some((mut setting, _)) = Setting::new(false) else { return };
+    refuses(&setting);
+    let there = setting.waiting("web-b");
+    let daemon = &setting.stage.daemon;
+    let words = daemon.sterna("drs recommend").ok().stdout;
+    assert!(words.contains("sterna drs apply web"), "{words}");
+    let line = format!("drs apply web --qmp {}", there.socket().display());
+    let said = daemon.sterna(&line).ok().stdout;
+    assert!(said.contains("web moved from a to b"), "{said}");
+    assert!(said.contains("stood still"), "{said}");
+    fits(&said);
+    setting.runs_on("b", there.socket());
+    assert!(setting.source.has_ended(), "the QEMU that it has left ends");
+    fits(&setting.stage.daemon.sterna("drs moves").ok().stdout);
+    // It is where it should be.
+    let told = setting.stage.daemon.json("drs recommend");
+    assert_eq!(told["moves"], Value::from(vec![0; 0]), "{told:#}");
+    setting.stage.daemon.sterna("drs apply web").fails_with(&["nothing is recommended"]);
+    // And it stays known where it is.
+    setting.stage.daemon.kill();
+    setting.stage.daemon.restart();
+    setting.runs_on("b", there.socket());
+    setting.watched.went_on();
+}
+
+#[test]
+fn a_move_is_given_up_and_whatever_becomes_of_the_other_qemu_the_guest_runs_on() {
+    let Some((mut setting, _)) = Setting::new(false) else { return };
+    let old = setting.source.socket().to_owned();
+    let mut there = setting.waiting("first");
+    let id = setting.slowly(there.socket());
+    let daemon = &setting.stage.daemon;
+    // It is for nobody else meanwhile.
+    let busy = ["web is on its way to host b"];
+    daemon.sterna("migrate web --to there").fails_with(&busy);
+    daemon.sterna("vm remove web").fails_with(&busy);
+    daemon.sterna("host assign b web").fails_with(&busy);
+    daemon.sterna("host remove b").fails_with(&busy);
+    daemon.sterna(&format!("drs cancel {id}")).ok();
+    let ended = setting.reaches(id, "cancelled", REPORTED);
+    assert_eq!(ended["reason"], Value::Null, "{ended:#}");
+    setting.runs_on("a", &old);
+    until("the QEMU that waited to end", REPORTED, || there.has_ended().then_some(()));
+    // The daemon is stopped.
+    let there = setting.waiting("stopped");
+    let id = setting.slowly(there.socket());
+    setting.stage.daemon.stop();
+    setting.stage.daemon.restart();
+    let ended = setting.transfer(id);
+    assert_eq!(ended["state"], "cancelled", "{ended:#}");
+    assert_eq!(ended["reason"], "the daemon was stopped", "{ended:#}");
+    setting.runs_on("a", &old);
+    setting.recommended();
+    // The other QEMU ends.
+    let mut there = setting.waiting("second");
+    let id = setting.slowly(there.socket());
+    there.kill();
+    let ended = setting.reaches(id, "cancelled", REPORTED);
+    assert!(ended["reason"].is_string(), "{ended:#}");
+    setting.runs_on("a", &old);
+    // It hangs.
+    let there = setting.waiting("third");
+    let id = setting.slowly(there.socket());
+    there.hang();
+    let ended = setting.reaches(id, "cancelled", REPORTED);
+    let why = ended["reason"].as_str().expect("why");
+    assert!(why.contains("does not take it"), "{why}");
+    there.go_on();
+    setting.runs_on("a", &old);
+    fits(&setting.stage.daemon.sterna("drs moves").ok().stdout);
+    setting.watched.went_on();
+}
+
+#[test]
+fn a_guest_whose_own_qemu_hangs_stays_in_it_and_one_whose_qemu_ends_is_gone() {
+    let Some((mut setting, _)) = Setting::new(false) else { return };
+    let old = setting.source.socket().to_owned();
+    let mut there = setting.waiting("first");
+    let id = setting.slowly(there.socket());
+    setting.source.hang();
+    let stuck = until("that to be said", REPORTED, || {
+        Some(setting.transfer(id)).filter(|one| one["stuck"] == true)
+    });
+    let why = stuck["reason"].as_str().expect("why");
+    assert!(why.contains("does not answer") && why.contains("it stays there"), "{why}");
+    until("the QEMU that waited to end", REPORTED, || there.has_ended().then_some(()));
+    setting.source.go_on();
+    let ended = setting.reaches(id, "cancelled", seconds(10));
+    assert_eq!(ended["reason"], "its QEMU did not answer", "{ended:#}");
+    setting.runs_on("a", &old);
+    let mut there = setting.waiting("second");
+    let id = setting.slowly(there.socket());
+    setting.source.kill();
+    let ended = setting.reaches(id, "lost", REPORTED);
+    let why = ended["reason"].as_str().expect("why");
+    assert!(why.contains("start it anew"), "{why}");
+    until("the QEMU that waited to end", REPORTED, || there.has_ended().then_some(()));
+    setting.watched.went_on();
+}
+
+/// The moments: QEMU has been told to send, and the daemon knows nothing more; the other
+/// one was not told to run the guest, or was, and the daemon does not know.
+const MOMENTS: [(&str, Stop); 3] =
+    [("\"migrate\"", Stop::After), ("\"cont\"", Stop::Before), ("\"cont\"", Stop::After)];
+
+#[test]
+fn a_daemon_that_is_killed_finds_the_guest_and_has_it_run_where_it_has_come() {
+    let Some((mut setting, source)) = Setting::new(true) else { return };
+    let mut source = source.expect("it is there");
+    for (round, (command, when)) in MOMENTS.into_iter().enumerate() {
+        let (to, name) = (["b", "a"][round % 2], format!("web{round}"));
+        setting.stage.daemon.sterna("rule remove pin").ok();
+        setting.stage.daemon.sterna(&format!("rule host pin web --on {to} --must")).ok();
+        setting.recommended();
+        let there = setting.waiting(&name);
+        let other = Between::start(&setting.stage.scratch, &name, there.socket());
+        let spied = if round == 0 { &source } else { &other };
+        spied.stop_at(command, when);
+        let id = setting.begin(other.socket(), "--detach");
+        spied.reached();
+        setting.stage.daemon.kill();
+        setting.stage.daemon.restart();
+        setting.reaches(id, "completed", seconds(20));
+        setting.runs_on(to, other.socket());
+        assert!(setting.source.has_ended(), "{command}");
+        (setting.source, source) = (there, other);
+    }
+    setting.watched.went_on();
+}
+
+/// Somebody who has a file locked until he is let go, so that no QEMU may begin to write
+/// to it.
+fn locked(image: &Path) -> Child {
+    let script = "import fcntl, sys\n\
+                  file = open(sys.argv[1])\n\
+                  fcntl.lockf(file, fcntl.LOCK_SH)\n\
+                  print('locked', flush=True)\n\
+                  sys.stdin.read()\n";
+    let mut child = programs::command("python3")
+        .args(["-c", script])
+        .arg(image)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("start python3");
+    let mut line = String::new();
+    let stdout = child.stdout.take().expect("it is piped");
+    BufReader::new(stdout).read_line(&mut line).expect("it says so");
+    assert_eq!(line, "locked\n");
+    child
+}
+
+#[test]
+fn a_guest_that_the_other_qemu_does_not_run_goes_on_where_it_was() {
+    let Some(mut setting) = Setting::on_a_file() else { return };
+    let old = setting.source.socket().to_owned();
+    let more = ["-incoming", "defer"];
+    let scratch = &setting.stage.scratch;
+    let there = Machine::start(scratch, "first", &setting.image, "raw", &more);
+    let mut lock = locked(&setting.image);
+    let id = setting.begin(there.socket(), "--detach");
+    // Now neither may write.
+    let stuck = until("that to be said", seconds(10), || {
+        Some(setting.transfer(id)).filter(|one| one["stuck"] == true)
+    });
+    let why = stuck["reason"].as_str().expect("why");
+    assert!(why.contains("does not go on") && why.contains("lock"), "{why}");
+    let warned = setting.stage.daemon.sterna("status").ok().stdout;
+    assert!(warned.contains("cannot go on"), "{warned}");
+    lock.kill().and_then(|()| lock.wait()).expect("end python3");
+    let ended = setting.reaches(id, "cancelled", seconds(10));
+    assert!(
+        ended["reason"].as_str().is_some_and(|why| why.contains("lock")),
+        "{ended:#}"
+    );
+    setting.runs_on("a", &old);
+    // And without that it goes.
+    setting.recommended();
+    let scratch = &setting.stage.scratch;
+    let there = Machine::start(scratch, "second", &setting.image, "raw", &more);
+    let id = setting.begin(there.socket(), "");
+    setting.reaches(id, "completed", REPORTED);
+    setting.runs_on("b", there.socket());
+    setting.watched.went_on();
+}
+
+/// Ends a QEMU that a program has started.
+struct Started(PathBuf);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let pid = std::fs::read_to_string(&self.0).unwrap_or_default();
+        if let Ok(pid) = pid.trim().parse::<i32>()
+            && let Some(pid) = rustix::process::Pid::from_raw(pid)
+        {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+#[test]
+fn what_is_recommended_is_moved_by_itself_if_that_is_wished() {
+    let Some((mut setting, _)) = Setting::new(false) else { return };
+    let daemon = &setting.stage.daemon;
+    let script = starter(daemon.nbd_socket(), "web");
+    let program = setting.stage.scratch.path("start");
+    std::fs::write(&program, script).expect("write a program");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&program, mode).expect("make it one");
+    // One that cannot be: it is not tried again at once, and why is said.
+    daemon.sterna("drs set --automation full").ok();
+    let why = until("that to be said", seconds(10), || {
+        let told = daemon.json("drs explain web");
+        told["vm"]["stays"].as_str().map(str::to_owned)
+    });
+    assert!(why.contains("has failed") && why.contains("no program"), "{why}");
+    daemon.sterna("host unassign web").ok();
+    daemon.sterna("drs set --automation manual").ok();
+    // What is known of its moves goes with it.
+    daemon.sterna("vm remove web").ok();
+    let socket = setting.source.socket().display().to_string();
+    daemon.sterna(&format!("vm add web --qmp {socket}")).ok();
+    daemon.sterna(&format!("host program b {}", program.display())).ok();
+    daemon.sterna("host assign a web").ok();
+    daemon.sterna("rule remove pin").ok();
+    daemon.sterna("rule host pin web --on b --must").ok();
+    daemon.sterna("drs set --automation partial").ok();
+    let moved = until("it to be moved", seconds(30), || {
+        let told = daemon.json("drs moves");
+        Some(told[0].clone()).filter(|one| one["state"] == "completed")
+    });
+    assert_eq!(moved["automatic"], true, "{moved:#}");
+    let there = PathBuf::from(moved["destination"].as_str().expect("a socket"));
+    let _started = Started(PathBuf::from(format!("{}.pid", there.display())));
+    setting.runs_on("b", &there);
+    setting.watched.went_on();
+}
