@@ -47,6 +47,13 @@ impl Daemon {
             return Err(DaemonError::unavailable(message)
                 .hint(format!("see `sterna disk show {name}`")));
         }
+        // After a restart of the machine it is made again; here it may be a slip.
+        if let Some(directory) = Path::new(path).parent().filter(|it| !it.is_dir()) {
+            let message = format!("there is no directory {}", directory.display());
+            return Err(
+                DaemonError::invalid(message).hint("make it, or correct the path")
+            );
+        }
         self.open_socket(&record, path)?;
         if let Err(error) = self.store.set_vhost_user(record.id, Some(path.into())) {
             self.close_socket(&record);

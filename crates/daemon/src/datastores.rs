@@ -122,6 +122,15 @@ impl Daemon {
                 return Err(DaemonError::in_use(message).hint(hint));
             }
         }
+        let moves = self.store.open_vm_moves()?;
+        let untidy = self.store.untidy_vm_moves()?;
+        if let Some(one) = moves.iter().chain(&untidy).find(|one| one.to == name) {
+            let (id, vm) = (one.id, &one.vm);
+            let message =
+                format!("datastore {name} is used by migration {id}, of a disk of {vm}");
+            let hint = format!("wait for it, or `sterna migration cancel {id}`");
+            return Err(DaemonError::in_use(message).hint(hint));
+        }
         if let Some(id) = self.plan_that_uses(name) {
             let message = format!("datastore {name} is used by plan {id}");
             let hint = format!("wait for it, or `sterna plan cancel {id}`");

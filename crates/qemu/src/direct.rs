@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 use crate::copy::{GENTLE, Place};
-use crate::drive::{Drive, Node, Unmovable, is_known};
+use crate::drive::{Drive, Node, Unmovable, file_of, is_known};
 use crate::qmp::{
     AddNode, Bitmap, Block, CompleteJob, CreateImage, DeleteNode, DismissJob,
     ExportOptions, FileOptions, FormatOptions, Inserted, Job, JobStatus,
@@ -28,6 +28,9 @@ use crate::qmp::{
     QueryStatus, SetSpeed, Stats, StopJob, UnixServer,
 };
 use crate::{Copy, CopyState, Export, QemuError, RECONNECT, Run, Usage};
+
+/// What QEMU calls the overlays that it makes for `snapshot=on`, wherever those are.
+const OVERLAY: &str = "vl.";
 
 /// How often a job that is about to end is looked at where no event says so.
 const LOOK: Duration = Duration::from_millis(100);
@@ -390,6 +393,7 @@ fn drive_of(
     let is_unnamed = inserted.node.as_ref() == Some(&device);
     let unmovable = match unmovable(&inserted) {
         None if is_unnamed => Some(Unmovable::Unnamed),
+        None if is_temporary(&image) => Some(Unmovable::Temporary),
         found => found,
     };
     let Inserted { node, driver, cache, detect_zeroes, read_only, .. } = inserted;
@@ -404,6 +408,14 @@ fn drive_of(
         unmovable,
         node: node.map(|name| Node { name, qdev, cache, detect_zeroes, cluster_size }),
     }
+}
+
+/// Whether an image is QEMU's own overlay, whose file has no name any more.
+fn is_temporary(image: &str) -> bool {
+    let file = file_of(image).unwrap_or_else(|| image.to_owned());
+    let file = Path::new(&file);
+    let name = file.file_name().unwrap_or_default();
+    name.as_encoded_bytes().starts_with(OVERLAY.as_bytes()) && !file.exists()
 }
 
 fn unmovable(inserted: &Inserted) -> Option<Unmovable> {

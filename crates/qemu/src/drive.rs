@@ -57,6 +57,8 @@ pub enum Unmovable {
     Bitmaps,
     /// It goes by the name of its node alone, and a move gives it another node.
     Unnamed,
+    /// What the guest writes is in a file that QEMU throws away (`snapshot=on`).
+    Temporary,
 }
 
 impl fmt::Display for Unmovable {
@@ -72,6 +74,10 @@ impl fmt::Display for Unmovable {
             Unmovable::Bitmaps => {
                 "it has bitmaps that backups go by, which would be left behind: remove \
                  them first (the next backup is a full one)"
+            }
+            Unmovable::Temporary => {
+                "what the guest writes is in a file that has no name and goes with QEMU: \
+                 start the machine without snapshot=on"
             }
             Unmovable::Unnamed => {
                 "its device has no id, so it could not be told from others after the \

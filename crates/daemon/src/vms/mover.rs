@@ -126,6 +126,8 @@ struct Mover {
     told: Option<u64>,
     /// Bytes that QEMU has copied.
     done: u64,
+    /// Bytes that it was to copy, as far as it has said.
+    total: u64,
     told_to_switch: Told,
     making: Making,
     /// Whether response times are counted for this move alone.
@@ -192,6 +194,7 @@ impl Mover {
             last: None,
             told: None,
             done: 0,
+            total: 0,
             told_to_switch: Told::Nothing,
             making,
             counts_times: false,

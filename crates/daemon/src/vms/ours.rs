@@ -24,7 +24,7 @@ use sterna_qemu::Export;
 use tokio::time::{Instant, sleep};
 
 use super::kind::{Kind, OurDisk};
-use crate::daemon::{Daemon, NbdPlace};
+use crate::daemon::{Daemon, NbdPlace, lock};
 use crate::disks::{claim_of, identity, new_record};
 use crate::error::{DaemonError, Result};
 use crate::shelf::Shelf;
@@ -164,6 +164,26 @@ impl Daemon {
     /// The disk is like any other from now on.
     pub(super) fn open_adopted(&self, disk: &OurDisk) {
         self.engine.set_named(disk.id);
+    }
+
+    /// A disk of an adoption of which nobody has seen the end: it may be a part of a copy,
+    /// or have the machine's last writes. Unless a machine has it, it is for nobody until
+    /// somebody has looked.
+    pub(super) fn put_aside(&self, one: &VmMoveRecord, disk: &OurDisk) {
+        let Ok(Some(record)) = self.adopted(disk) else { return };
+        if self.engine.stats(disk.id).is_ok_and(|it| it.connections > 0) {
+            return;
+        }
+        let (name, vm, id) = (&disk.name, &one.vm, one.id);
+        let why = format!(
+            "nobody has seen how migration {id} ended, so it may be a part of a copy. If \
+             {vm} has its old image and misses nothing, `sterna disk remove {name}`; else \
+             `sterna disk remove {name} --keep-image`, and `sterna disk import`"
+        );
+        tracing::warn!(disk = name, why, "disk not served");
+        lock(&self.served).insert(record.id, Err(why));
+        // One that was not served is not to be detached.
+        let _ = self.engine.detach(record.id);
     }
 
     /// Waits until QEMU has left a disk that it has been told to leave.

@@ -66,8 +66,8 @@ impl Mover {
             return self.again();
         }
         tracing::info!(migration = id, note, "move {step}");
-        if opens && let Kind::Adopt(disk) = &self.record.kind {
-            self.daemon.open_adopted(disk);
+        if !untidy {
+            self.settle(opens);
         }
         lock(&self.daemon.vms.moves).remove(&id);
         // Policies may end with it.
@@ -76,6 +76,16 @@ impl Mover {
             self.tidy().await;
         }
         None
+    }
+
+    /// The disk of an adoption that has ended, if there is one, is like any other from now
+    /// on, or nobody's.
+    fn settle(&self, opens: bool) {
+        let Kind::Adopt(disk) = &self.record.kind else { return };
+        match opens {
+            true => self.daemon.open_adopted(disk),
+            false => self.daemon.put_aside(&self.record, disk),
+        }
     }
 
     fn not_recorded(&self, error: &StoreError) {
@@ -97,6 +107,8 @@ impl Mover {
     /// The disk is at the destination.
     async fn moved(&mut self) -> Result<Option<Closing>, StoreError> {
         let id = self.record.id;
+        // QEMU has copied more since it was last looked at.
+        self.done = self.done.max(self.total);
         for step in [Step::Switching, Step::Committed] {
             if self.record.step.leads_to(step) && self.record.step != step {
                 // Somebody else may have had QEMU switch over.
@@ -329,11 +341,7 @@ impl Mover {
                 self.not_recorded(&error);
             }
             tracing::info!(migration = id, "nothing is left of the copy at its machine");
-            if let Kind::Adopt(disk) = &self.record.kind
-                && self.is_sealed()
-            {
-                self.daemon.open_adopted(disk);
-            }
+            self.settle(self.is_sealed());
             return;
         }
     }

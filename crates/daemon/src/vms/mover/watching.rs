@@ -22,6 +22,7 @@ impl Mover {
         let gone = self.pace.look(&window);
         let copied = self.pace.note(done, window.span);
         self.done = self.done.max(done);
+        self.total = self.total.max(total);
         let left = total.saturating_sub(done);
         let seen = Observation {
             guest: &window,
