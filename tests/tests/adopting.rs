@@ -318,6 +318,30 @@ fn what_a_machine_that_hangs_has_of_an_adoption_is_given_up_by_the_next_daemon()
 }
 
 #[test]
+fn a_copy_of_which_nobody_has_seen_the_end_is_for_nobody() {
+    let Some((mut stage, mut machine, old)) = stage() else { return };
+    let id = slow_adoption(&stage);
+    stage.daemon.kill();
+    machine.kill();
+    stage.daemon.restart();
+    stage.daemon.wait_for(id, "cancelled", seconds(20));
+    let problem = until("nobody to have it", seconds(20), || {
+        stage.daemon.json("disk list")[0]["problem"].as_str().map(str::to_owned)
+    });
+    assert!(problem.contains("may be a part of a copy"), "{problem}");
+    let socket = stage.scratch.socket("vda").display().to_string();
+    for line in [
+        "migrate web-vda --to here",
+        &format!("disk attach web-vda --vhost-user {socket}"),
+    ] {
+        stage.daemon.sterna(line).fails_with(&["web-vda", "not served"]);
+    }
+    stage.daemon.sterna("disk remove web-vda").ok();
+    nothing_is_left(&stage);
+    assert!(old.exists());
+}
+
+#[test]
 fn what_cannot_be_adopted_or_released_is_refused_with_the_reason() {
     let Some((stage, _machine, _old)) = stage() else { return };
     let daemon = &stage.daemon;

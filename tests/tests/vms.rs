@@ -413,6 +413,23 @@ fn a_scsi_disk_goes_by_the_id_of_its_device() {
 }
 
 #[test]
+fn what_goes_with_qemu_is_not_moved() {
+    let Some((stage, _machine, old)) = stage() else { return };
+    let spare = stage.here.join("spare.raw");
+    std::fs::copy(&old, &spare).expect("copy an image");
+    let drive = format!("file={},format=raw,if=none,id=d1,snapshot=on", spare.display());
+    let more = ["-drive", &drive, "-device", "virtio-blk-pci,drive=d1,id=vdb"];
+    let other = stage.here.join("other.raw");
+    std::fs::copy(&old, &other).expect("copy an image");
+    let machine = Machine::start(&stage.scratch, "other", &other, "raw", &more);
+    add(&stage, "other", &machine);
+    stage
+        .daemon
+        .sterna("vm move other vdb --to there")
+        .fails_with(&["disk vdb", "snapshot=on"]);
+}
+
+#[test]
 fn what_cannot_be_moved_is_refused_with_the_reason() {
     let Some((stage, _machine, _old)) = stage() else { return };
     let daemon = &stage.daemon;
@@ -426,6 +443,7 @@ fn what_cannot_be_moved_is_refused_with_the_reason() {
     let id = slow_move(&stage);
     daemon.sterna("vm move web vda --to there").fails_with(&["being moved"]);
     daemon.sterna("vm remove web").fails_with(&["is moved by migration"]);
+    daemon.sterna("datastore remove there").fails_with(&["used by migration", "web"]);
     stage.daemon.cancel(id);
 }
 
