@@ -37,8 +37,12 @@ pub(crate) fn run(args: &AdviseArgs, link: &Link, output: Output) -> anyhow::Res
 }
 
 fn show(said: &Advised, output: Output) -> String {
-    let mut text = disks(&said.disks, output);
-    text.push_str(&format!("By what was done in the last {}.\n", span(said.window_s)));
+    let mut text = String::new();
+    if !said.disks.is_empty() {
+        text = disks(&said.disks, output);
+        let window = span(said.window_s);
+        text.push_str(&format!("By what was done in the last {window}.\n"));
+    }
     if said.advice.is_empty() {
         text.push_str("\nNothing to advise.\n");
     }

@@ -41,7 +41,10 @@ pub(crate) fn show(one: &Migration, output: Output) -> String {
             },
         );
     }
-    pairs.maybe("reason", one.reason.as_deref());
+    // What there is to say of one that is there is no reason for anything.
+    let is_there = one.state == MigrationState::Completed;
+    let said = if is_there { "note" } else { "reason" };
+    pairs.maybe(said, one.reason.as_deref());
     pairs.maybe("what to do", one.hint.as_deref());
     pairs.add("started", moment_ago(one.started));
     pairs.maybe("ended", one.ended.map(moment));

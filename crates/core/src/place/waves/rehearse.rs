@@ -51,7 +51,8 @@ pub fn rehearse(run: &Run, left: &[Option<Nanos>]) -> Rehearsal {
             moves[at] = Some(Rehearsed::default());
         }
     }
-    let mut stage = Virtual { now: 0.0, under_way, moves };
+    let last = Last::new(&run);
+    let mut stage = Virtual { now: 0.0, under_way, moves, last };
     // Those that were just being begun have begun.
     let starting =
         (0..run.tasks().len()).filter(|at| run.tasks()[*at].stage == Stage::Starting);
@@ -67,11 +68,41 @@ pub fn rehearse(run: &Run, left: &[Option<Nanos>]) -> Rehearsal {
     Rehearsal { moves: stage.moves, ends: ends.unwrap_or_default() }
 }
 
+/// The last waves of which a move has ended.
+struct Last {
+    of_all: u32,
+    /// By datastore: of moves from there, and to there.
+    at: Vec<u32>,
+    /// By group.
+    of: Vec<u32>,
+}
+
+impl Last {
+    fn new(run: &Run) -> Last {
+        let setup = run.setup();
+        let (ends, groups) = (setup.ends.len(), setup.groups.len());
+        Last { of_all: 0, at: vec![0; ends], of: vec![0; groups] }
+    }
+
+    /// A move of a wave has ended.
+    fn note(&mut self, run: &Run, at: usize, wave: u32) {
+        let one = &run.setup().moves[at];
+        self.of_all = wave.max(self.of_all);
+        for end in [one.from, run.tasks()[at].to] {
+            self.at[end] = wave.max(self.at[end]);
+        }
+        if let Some(group) = one.group {
+            self.of[group] = wave.max(self.of[group]);
+        }
+    }
+}
+
 struct Virtual {
     /// Seconds from the beginning.
     now: f64,
     under_way: Vec<UnderWay>,
     moves: Vec<Option<Rehearsed>>,
+    last: Last,
 }
 
 impl Virtual {
@@ -97,21 +128,14 @@ impl Virtual {
     /// The last wave of those that a move may have waited for: they have ended by now.
     fn wave_before(&self, run: &Run, at: usize) -> u32 {
         let setup = run.setup();
-        let ends = |at: usize| [setup.moves[at].from, run.tasks()[at].to];
-        let mine = ends(at);
-        let before = |group: usize| {
-            let after = setup.moves[at].group.map(|mine| &setup.groups[mine].after);
-            after.is_some_and(|after| after.contains(&group))
-        };
-        let waited_for = |other: usize| {
-            setup.at_once.is_some()
-                || ends(other).iter().any(|end| mine.contains(end))
-                || setup.moves[other].group.is_some_and(before)
-        };
-        let ended = (0..self.moves.len())
-            .filter(|other| *other != at && run.tasks()[*other].stage == Stage::Moved)
-            .filter(|other| waited_for(*other));
-        ended.filter_map(|other| self.moves[other].map(|one| one.wave)).max().unwrap_or(0)
+        if setup.at_once.is_some() {
+            return self.last.of_all;
+        }
+        let one = &setup.moves[at];
+        let ends = [one.from, run.tasks()[at].to].map(|end| self.last.at[end]);
+        let before = one.group.map(|mine| &setup.groups[mine].after);
+        let before = before.into_iter().flatten().map(|group| self.last.of[*group]);
+        ends.into_iter().chain(before).max().unwrap_or_default()
     }
 
     /// Lets time pass until the next move ends, and gives that one.
@@ -137,6 +161,7 @@ impl Virtual {
         let ends = self.clock();
         if let Some(one) = &mut self.moves[at] {
             one.ends = ends;
+            self.last.note(run, at, one.wave);
         }
         Some(at)
     }

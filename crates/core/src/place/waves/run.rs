@@ -22,6 +22,9 @@ pub struct Run {
     pub(super) closed: Vec<Option<Fault>>,
     /// By datastore: what is wrong with it for a while.
     pub(super) troubles: Vec<Option<Trouble>>,
+    /// All moves before this one have ended: they are not looked at again, as there may be
+    /// tens of thousands.
+    pub(super) first: usize,
     wish: Wish,
     open: bool,
     finished: bool,
@@ -38,7 +41,8 @@ impl Run {
 
     fn of(setup: Setup, tasks: Vec<Task>, closed: Vec<Option<Fault>>, wish: Wish) -> Run {
         let troubles = vec![None; setup.ends.len()];
-        Run { setup, tasks, closed, troubles, wish, open: true, finished: false }
+        let (first, open, finished) = (0, true, false);
+        Run { setup, tasks, closed, troubles, first, wish, open, finished }
     }
 
     /// One that was under way. Gives what may have been asked for in vain: what is being
@@ -84,7 +88,7 @@ impl Run {
 
     /// Whether all have ended.
     pub fn has_ended(&self) -> bool {
-        self.tasks.iter().all(|task| task.stage.ended())
+        self.tasks[self.first..].iter().all(|task| task.stage.ended())
     }
 
     /// Something has happened. What does not fit to where a move is has been overtaken by
@@ -301,10 +305,13 @@ impl Run {
     /// Has go on and begin what can.
     fn go_on(&mut self, now: Nanos, actions: &mut Vec<Action>) {
         self.skip();
+        let ended = self.tasks[self.first..].iter().take_while(|task| task.stage.ended());
+        self.first += ended.count();
         if self.wish == Wish::Run {
-            self.go_on_from_there(now, actions);
+            let mut places = self.places();
+            self.go_on_from_there(now, &mut places, actions);
             if self.open {
-                self.begin(now, actions);
+                self.begin(now, &mut places, actions);
             }
             actions.extend(self.next_try(now).map(Action::Wake));
         }
@@ -315,20 +322,20 @@ impl Run {
     }
 
     /// What those take that are under way.
-    pub(super) fn places(&self) -> Places {
+    fn places(&self) -> Places {
         let mut places = Places::empty(&self.setup);
-        for (one, task) in self.setup.moves.iter().zip(&self.tasks) {
+        for at in self.first..self.tasks.len() {
+            let task = &self.tasks[at];
             if task.stage.takes_a_place() {
-                places.take(one, task.to);
+                places.take(&self.setup.moves[at], task.to);
             }
         }
         places
     }
 
-    fn begin(&mut self, now: Nanos, actions: &mut Vec<Action>) {
+    fn begin(&mut self, now: Nanos, places: &mut Places, actions: &mut Vec<Action>) {
         let ready = self.groups_that_may_begin();
-        let mut places = self.places();
-        for at in 0..self.tasks.len() {
+        for at in self.first..self.tasks.len() {
             let one = &self.setup.moves[at];
             let is_ready = one.group.is_none_or(|group| ready[group]);
             if !is_ready || self.not_before(at).is_none_or(|it| it > now) {
@@ -359,7 +366,7 @@ impl Run {
 
     /// When something is tried next that cannot be now.
     fn next_try(&self, now: Nanos) -> Option<Nanos> {
-        let all = (0..self.tasks.len()).filter_map(|at| self.not_before(at));
+        let all = (self.first..self.tasks.len()).filter_map(|at| self.not_before(at));
         all.filter(|it| *it > now).min()
     }
 
@@ -374,6 +381,9 @@ impl Run {
     /// of a group that has none to make waits for those all the same.
     fn by_group(&self, is: impl Fn(Stage) -> bool) -> Vec<bool> {
         let mut all = vec![true; self.setup.groups.len()];
+        if all.is_empty() {
+            return all;
+        }
         for (one, task) in self.setup.moves.iter().zip(&self.tasks) {
             if let Some(group) = one.group {
                 all[group] &= is(task.stage);
@@ -390,6 +400,9 @@ impl Run {
     /// Skips what waits for a group that will not have moved.
     fn skip(&mut self) {
         let failed = |stage: Stage| stage.ended() && stage != Stage::Moved;
+        if self.setup.groups.is_empty() {
+            return;
+        }
         // What is skipped makes others be skipped: once for each group is enough.
         for _ in 0..=self.setup.groups.len() {
             let whole = self.by_group(|stage| !failed(stage));

@@ -14,6 +14,7 @@
 //! The time in which the plan stands still does not count.
 
 use super::event::Action;
+use super::places::Places;
 use super::run::Run;
 use super::task::{Fault, Stage};
 use crate::Nanos;
@@ -102,9 +103,13 @@ impl Run {
     }
 
     /// Has what stands still go on whose time has come, and for which there is a place.
-    pub(super) fn go_on_from_there(&mut self, now: Nanos, actions: &mut Vec<Action>) {
-        let mut places = self.places();
-        for at in 0..self.tasks.len() {
+    pub(super) fn go_on_from_there(
+        &mut self,
+        now: Nanos,
+        places: &mut Places,
+        actions: &mut Vec<Action>,
+    ) {
+        for at in self.first..self.tasks.len() {
             let (one, task) = (&self.setup.moves[at], &mut self.tasks[at]);
             let stands = matches!(task.stage, Stage::Standing(_));
             if !stands
