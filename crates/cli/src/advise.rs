@@ -53,7 +53,7 @@ fn show(said: &Advised, output: Output) -> String {
         }
         text.push_str(&advice(one));
     }
-    text
+    text.trim_start_matches('\n').to_owned()
 }
 
 fn disks(disks: &[SeenDisk], output: Output) -> String {
