@@ -24,11 +24,12 @@ use crate::qmp::{
 
 /// What both must be told, as far as they know of it: what comes to pass is said as it
 /// does, the source learns whether all has come, and it goes the safe way.
-const BOTH: [(&str, bool); 4] = [
+const BOTH: [(&str, bool); 5] = [
     ("events", true),
     ("return-path", true),
     ("postcopy-ram", false),
     ("auto-converge", false),
+    ("pause-before-switchover", false),
 ];
 
 /// The disks stay the source's until the guest is to go on here.

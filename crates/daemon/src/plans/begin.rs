@@ -77,6 +77,12 @@ impl Daemon {
     fn try_to_begin(self: &Arc<Self>, begin: &Begin) -> Heard {
         let at = begin.at;
         let began = |id| Heard { migration: Some(id), ..Heard::of(Event::Began(at)) };
+        // One that hangs would hold the move for ever, and its place at the source.
+        let there = self.shelf(&begin.request.to).ok();
+        if let Some(why) = there.and_then(|there| there.look().err()) {
+            let problem = Some(format!("datastore {}: {why}", begin.request.to));
+            return Heard { problem, ..Heard::of(Event::Refused(at, Fault::Away)) };
+        }
         let error = match self.start_if(&begin.request, |disk| begin.check(disk)) {
             Ok(one) => return began(one.id),
             Err(error) => error,

@@ -49,7 +49,16 @@ impl Daemon {
                 }
                 // What is being asked of it may change how it is.
                 Ok(_) if state.errands.contains(&at) => {}
-                Ok(migration) => heard.push(self.how_it_goes(at, &migration)),
+                Ok(migration) => {
+                    let how = self.how_it_goes(at, &migration);
+                    // Of one that stands still, what is known already would be heard after
+                    // it was told to go on, as if it had stopped again.
+                    let is_news = !matches!(
+                        (how.event, stage),
+                        (Event::Stands(_, now), Stage::Standing(known)) if now == known
+                    );
+                    heard.extend(is_news.then_some(how));
+                }
                 Err(error) => {
                     tracing::warn!(migration = id, %error, "it cannot be looked at");
                 }

@@ -80,7 +80,9 @@ impl Daemon {
             let is_there = self.store.disk(name)?.is_some_and(|disk| {
                 disk.id == one.disk && disk.datastore == design.datastore
             });
-            if is_there && self.migration_of(one.disk)?.is_none() {
+            let rests = self.migration_of(one.disk)?.is_none()
+                && self.vm_move_of(one.disk)?.is_none();
+            if is_there && rests {
                 continue;
             }
             let message = format!(

@@ -169,21 +169,34 @@ impl Daemon {
     /// A disk of an adoption of which nobody has seen the end: it may be a part of a copy,
     /// or have the machine's last writes. Unless a machine has it, it is for nobody until
     /// somebody has looked.
-    pub(super) fn put_aside(&self, one: &VmMoveRecord, disk: &OurDisk) {
+    pub(super) fn put_aside(&self, disk: &OurDisk) {
         let Ok(Some(record)) = self.adopted(disk) else { return };
         if self.engine.stats(disk.id).is_ok_and(|it| it.connections > 0) {
             return;
         }
-        let (name, vm, id) = (&disk.name, &one.vm, one.id);
-        let why = format!(
-            "nobody has seen how migration {id} ended, so it may be a part of a copy. If \
-             {vm} has its old image and misses nothing, `sterna disk remove {name}`; else \
-             `sterna disk remove {name} --keep-image`, and `sterna disk import`"
-        );
+        let Some(why) = self.part_of_a_copy(&record) else { return };
+        let name = &record.name;
         tracing::warn!(disk = name, why, "disk not served");
         lock(&self.served).insert(record.id, Err(why));
         // One that was not served is not to be detached.
         let _ = self.engine.detach(record.id);
+    }
+
+    /// Why a disk is not served whose image calls itself a part of a copy, if it does: it
+    /// is that of an adoption of which nobody has seen the end.
+    pub(crate) fn part_of_a_copy(&self, disk: &DiskRecord) -> Option<String> {
+        let says = self.calls_itself(disk).ok()?;
+        let adopts = |one: &&VmMoveRecord| {
+            matches!(&one.kind, Kind::Adopt(it) if it.id == disk.id)
+        };
+        let all = self.store.vm_moves().ok()?;
+        let one = all.iter().rfind(adopts).filter(|_| says == Some(Role::Partial))?;
+        let (name, vm, id) = (&disk.name, &one.vm, one.id);
+        Some(format!(
+            "nobody has seen how migration {id} ended, so it may be a part of a copy. If \
+             {vm} has its old image and misses nothing, `sterna disk remove {name}`; else \
+             `sterna disk remove {name} --keep-image`, and `sterna disk import`"
+        ))
     }
 
     /// Waits until QEMU has left a disk that it has been told to leave.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use sterna_api::{
-    Client, Plan, PlanEvacuation, PlanState, PlannedMove, PlannedMoveState,
+    Client, Plan, PlanEvacuation, PlannedMove, PlannedMoveState,
     StartMigration,
 };
 use sterna_sim::fluid::{Foretold, Outcome, Phase};
@@ -140,9 +140,6 @@ impl<'s> Run<'s> {
         phase.written = phase.copied;
         phase.longest = took.clone().fold(0.0, f64::max);
         phase.shortest = took.reduce(f64::min).unwrap_or_default();
-        if plan.state == PlanState::Completed {
-            return;
-        }
         for stays in plan.moves.iter().filter(|it| it.state != PlannedMoveState::Moved) {
             let why = stays.problem.as_deref().unwrap_or("no reason is known");
             let what = format!("{} did not move: {why}", stays.disk);

@@ -209,6 +209,9 @@ impl Run {
                     _ => Stage::Waiting,
                 };
                 task.not_before = now.plus(back_off(task.tries));
+                if self.is(at, Stage::Waiting) && self.closed[to].is_some() {
+                    self.elsewhere(at, fault);
+                }
             }
             Fault::Full | Fault::Destination | Fault::Away => {
                 self.tasks[at].stage = Stage::Waiting;
@@ -239,7 +242,8 @@ impl Run {
         let place = self.other_place(at);
         let task = &mut self.tasks[at];
         match place {
-            Some(to) => task.to = to,
+            // What others did to it is no fault of this one.
+            Some(to) => (task.to, task.tries) = (to, 0),
             None => task.stage = Stage::Failed(fault),
         }
     }

@@ -5,9 +5,11 @@
 //! guest runs where it was: at no moment may both.
 
 use sterna_qemu::QemuError;
+use sterna_qemu::qmp::{PATIENCE, QmpError};
+use tokio::time::{Instant, sleep};
 
 use super::fit::stream_of;
-use super::mover::{Mover, Outcome, Trouble};
+use super::mover::{Mover, Outcome, SHORT, Trouble};
 use crate::clock;
 use crate::daemon::lock;
 use crate::drs::hold;
@@ -19,17 +21,55 @@ use crate::vms::Reach;
 /// QEMU's word for one that has sent its guest, which stands still there.
 const HANDED_OVER: &str = "postmigrate";
 
+/// And for one that is about to.
+const HANDS_OVER: &str = "finish-migrate";
+
+/// What has become of a guest where it was, when all of it was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// It stands still there.
+    Stands,
+    /// Its QEMU has ended.
+    Gone,
+    /// It was told to go on.
+    GoesOn,
+}
+
 impl Mover {
+    /// What has become of the guest where it was.
+    pub(super) async fn left(&mut self) -> Result<Left, QemuError> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let ran = match self.source.machine().await {
+                Ok(source) => source.run().await,
+                Err(error) => Err(error),
+            };
+            match ran {
+                // QEMU says a little earlier that all is sent.
+                Ok(run) if run.word == HANDS_OVER => {
+                    if Instant::now() >= deadline {
+                        return Err(QemuError::Unending { job: HANDS_OVER.into() });
+                    }
+                    sleep(SHORT).await;
+                }
+                Ok(run) if run.word == HANDED_OVER => return Ok(Left::Stands),
+                Ok(_) => return Ok(Left::GoesOn),
+                Err(error) if error.is_gone() => return Ok(Left::Gone),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// The machine is at the other QEMU from now on, unless somebody has just had it given
-    /// up; says whether it is.
-    pub(super) fn commit(&mut self) -> Result<bool> {
+    /// up, if that is heeded; says whether it is.
+    pub(super) fn commit(&mut self, heeds: bool) -> Result<bool> {
         let record =
             TransferRecord { step: TransferStep::Committed, ..self.record.clone() };
         let design = &record.design;
         let (mut is_wanted, mut before) = (true, None);
-        self.daemon.drs.ledger.change(&mut |roll| {
+        let committed = self.daemon.drs.ledger.change(&mut |roll| {
             let now = roll.transfers.iter().find(|one| one.id == record.id);
-            is_wanted = !now.is_some_and(|one| one.cancel);
+            is_wanted = !heeds || !now.is_some_and(|one| one.cancel);
             let seat = roll.seats.iter().find(|seat| seat.vm == record.vm);
             before = seat.and_then(|seat| seat.trail.clone());
             if !is_wanted {
@@ -41,9 +81,13 @@ impl Mover {
                 Entry::Reach { vm: record.vm.clone(), reach },
                 self.seat(roll, &design.to, true),
             ])
-        })?;
+        });
         if is_wanted {
-            (self.record, self.before) = (record, before);
+            self.before = before;
+        }
+        committed?;
+        if is_wanted {
+            self.record = record;
         }
         Ok(is_wanted)
     }
@@ -72,15 +116,13 @@ impl Mover {
         &mut self,
         why: Option<String>,
     ) -> Result<Outcome, Trouble> {
-        let ran = match self.source.machine().await {
-            Ok(source) => source.run().await,
-            Err(error) => Err(error),
-        };
-        let error = match ran {
-            Ok(run) if run.word == HANDED_OVER => {
+        let error = match self.left().await {
+            Ok(Left::Stands) => {
                 self.source.ask(async |qemu| qemu.go_on().await).await.err()
             }
-            ran => ran.err(),
+            Ok(Left::GoesOn) => None,
+            Ok(Left::Gone) => Some(QmpError::Gone.into()),
+            Err(error) => Some(error),
         };
         if let Some(error) = error {
             if !error.is_gone() {
@@ -97,13 +139,14 @@ impl Mover {
         Ok(Outcome::Stayed(why))
     }
 
-    /// The other QEMU has said that it does not run the guest.
+    /// The other QEMU has said that it does not run the guest. That the machine is where it
+    /// was is recorded first: what ends the other one may be the last that is done.
     pub(super) async fn undo(&mut self, error: QemuError) -> Result<Outcome, Trouble> {
+        self.uncommit()?;
         if !self.dismiss().await {
             let why = "it neither runs the machine nor ends";
             return Err(Trouble(format!("the QEMU that it has gone to: {error}; {why}")));
         }
-        self.uncommit()?;
         self.take_back(Some(error.to_string())).await
     }
 
@@ -153,9 +196,16 @@ impl Mover {
 
     /// Ends the QEMU that waits, if it was started for this, or told of it; says whether it
     /// has ended, or nothing is to end. One that hangs ends by itself when it goes on: what
-    /// was to come does not.
+    /// was to come does not. One that runs a guest is somebody's by now.
     pub(super) async fn dismiss(&mut self) -> bool {
-        !self.told || (!self.deaf && self.receiver.quit().await)
+        if !self.told || self.deaf {
+            return !self.told;
+        }
+        let runs = match self.receiver.machine().await {
+            Ok(receiver) => receiver.run().await.is_ok_and(|run| run.running),
+            Err(_) => false,
+        };
+        !runs && self.receiver.quit().await
     }
 
     /// Puts away what is left; gives what there is to be said of the end.
@@ -164,10 +214,16 @@ impl Mover {
         let _ = std::fs::remove_file(stream_of(&self.record.design.destination));
         let socket = self.record.design.source.display().to_string();
         match outcome {
-            Outcome::There if self.source.quit().await => None,
-            Outcome::There => Some(format!(
-                "the QEMU that it has left, at {socket}, does not end: end it by hand"
-            )),
+            Outcome::There => match self.left().await {
+                Ok(Left::Gone) => None,
+                Ok(Left::Stands) if self.source.quit().await => None,
+                Ok(Left::GoesOn) => Some(format!(
+                    "the QEMU at {socket}, which it has left, does something else by now"
+                )),
+                _ => Some(format!(
+                    "the QEMU that it has left, at {socket}, does not end: end it by hand"
+                )),
+            },
             Outcome::Stayed(why) => why.clone(),
             Outcome::Lost(why) => Some(why.clone()),
         }

@@ -32,11 +32,12 @@ use std::thread;
 use std::time::Duration;
 
 use sterna_api::{TransferProgress, TransferReport};
-use sterna_qemu::qmp::PATIENCE;
+use sterna_qemu::qmp::{PATIENCE, QmpError};
 use sterna_qemu::{QemuError, Sent, SentBytes};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::RATE;
+use super::ends::Left;
 use super::fit::stream_of;
 use super::qemu::{Qemu, direct};
 use super::way::Way;
@@ -50,7 +51,7 @@ use crate::vms::Reach;
 const TICK: Duration = Duration::from_millis(100);
 
 /// How often it is looked whether a guest has come: it stands still meanwhile.
-const SHORT: Duration = Duration::from_millis(5);
+pub(super) const SHORT: Duration = Duration::from_millis(5);
 
 /// How often one that does not answer is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -202,7 +203,10 @@ impl Mover {
             self.dismiss().await;
             return Ok(Outcome::Stayed(why));
         }
-        self.advance(TransferStep::Copying)?;
+        if let Err(error) = self.advance(TransferStep::Copying) {
+            self.dismiss().await;
+            return Ok(Outcome::Stayed(Some(format!("it cannot be recorded: {error}"))));
+        }
         let design = &self.record.design;
         let stream = stream_of(&design.destination);
         let speed = design.rate.unwrap_or(RATE);
@@ -220,9 +224,10 @@ impl Mover {
     async fn prepare(&mut self) -> Result<()> {
         let design = self.record.design.clone();
         if let Some(program) = &design.program {
+            // It may start one and fail then.
+            self.told = true;
             let started = self.daemon.run_program(program, &self.record).await;
             started.map_err(DaemonError::unavailable)?;
-            self.told = true;
             self.wait_for_receiver().await?;
         }
         let source = self.source.machine().await.map_err(DaemonError::unavailable)?;
@@ -343,24 +348,50 @@ impl Mover {
                  nowhere; start it anew"
             )));
         }
-        self.dismiss().await;
+        let other = match self.dismiss().await {
+            true => "was ended",
+            false => "does not end: end it by hand, as the guest may wait for it",
+        };
         self.giving_up.get_or_insert(Some("its QEMU did not answer".into()));
         Err(Trouble(format!(
             "the QEMU that it runs in does not answer ({error}): it stays there, and the \
-             one that waited for it was ended"
+             one that waited for it {other}"
         )))
     }
 
-    /// All has been sent: has the guest run at the other QEMU.
+    /// All has been sent: has the guest run at the other QEMU. What an earlier round, or an
+    /// earlier daemon, has had run where it was does not run there as well.
     async fn arrive(&mut self) -> Result<Outcome, Trouble> {
-        if self.record.step != TransferStep::Committed {
+        let is_committed = self.record.step == TransferStep::Committed;
+        if is_committed {
+            match self.receiver_runs().await {
+                Ok(true) => return Ok(self.there()),
+                Ok(false) => {}
+                Err(error) => return self.without_receiver(error).await,
+            }
+        }
+        let left = self.left().await?;
+        if left == Left::GoesOn {
+            if is_committed {
+                self.uncommit()?;
+            }
+            return self.take_back(Some("it goes on where it was".into())).await;
+        }
+        if !is_committed {
             if let Err(why) = self.wait_until_come().await {
                 return self.take_back(Some(why)).await;
             }
-            match self.commit() {
+            // Where its own QEMU has gone, all of it that there is has come.
+            let heeds = left == Left::Stands;
+            match self.commit(heeds) {
                 Ok(true) => {}
                 Ok(false) => return self.take_back(None).await,
+                Err(error) if !heeds => {
+                    return Err(Trouble(format!("it cannot be recorded: {error}")));
+                }
                 Err(error) => {
+                    // It may be recorded all the same.
+                    self.uncommit()?;
                     let why = format!("it cannot be recorded: {error}");
                     return self.take_back(Some(why)).await;
                 }
@@ -369,18 +400,35 @@ impl Mover {
         match self.receiver.ask(async |qemu| qemu.go_on().await).await {
             Ok(()) => {}
             Err(error) if error.is_refusal() => {
-                let receiver = self.receiver.machine().await?;
-                if !receiver.run().await?.running {
+                if !self.receiver_runs().await? {
                     return self.undo(error).await;
                 }
             }
             Err(error) => return self.without_receiver(error).await,
         }
+        match self.receiver_runs().await {
+            Ok(true) => Ok(self.there()),
+            Ok(false) => Err(Trouble("the QEMU that it has gone to does not run it".into())),
+            Err(error) => self.without_receiver(error).await,
+        }
+    }
+
+    /// Whether the other QEMU runs the guest. One that waits for a guest after the commit
+    /// is another one: ours has ended.
+    async fn receiver_runs(&mut self) -> Result<bool, QemuError> {
+        let run = self.receiver.machine().await?.run().await?;
+        if !self.has_come().await? {
+            return Err(QmpError::Gone.into());
+        }
+        Ok(run.running)
+    }
+
+    fn there(&mut self) -> Outcome {
         // Where a daemon was killed, nobody has seen for how long.
         if let Some((at, before)) = self.sent_at.filter(|_| !self.resumed) {
             self.held_ms = Some(before + at.elapsed().as_secs_f64() * 1e3);
         }
-        Ok(Outcome::There)
+        Outcome::There
     }
 
     /// Waits until the other QEMU has taken in all that was sent.

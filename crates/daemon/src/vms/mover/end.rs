@@ -84,7 +84,7 @@ impl Mover {
         let Kind::Adopt(disk) = &self.record.kind else { return };
         match opens {
             true => self.daemon.open_adopted(disk),
-            false => self.daemon.put_aside(&self.record, disk),
+            false => self.daemon.put_aside(disk),
         }
     }
 
@@ -170,20 +170,27 @@ impl Mover {
         Ok(Some(self.cancelled(why, given_up.err()).await))
     }
 
-    /// Whether the machine says that its disk is at the destination.
-    async fn is_at_destination(&self) -> Result<bool, QemuError> {
+    /// Where the machine says that its disk is.
+    async fn image(&self) -> Result<String, QemuError> {
         let machine = self.link.machine().await?;
-        let drive = machine.drive(&self.record.device).await?;
-        Ok(drive.image == self.record.destination)
+        Ok(machine.drive(&self.record.device).await?.image)
     }
 
-    /// The same; and a destination that may be the machine's disk is no copy.
+    /// Whether the machine says that its disk is at the destination.
+    async fn is_at_destination(&self) -> Result<bool, QemuError> {
+        Ok(self.image().await? == self.record.destination)
+    }
+
+    /// The same; and a destination is no copy unless the machine says that its disk is
+    /// where it was.
     async fn is_there_after_all(&mut self) -> bool {
-        let there = self.is_at_destination().await;
-        if matches!(there, Ok(true) | Err(QemuError::NoDrive { .. })) {
+        let image = self.image().await;
+        if image.as_ref().is_ok_and(|image| *image != self.record.source)
+            || matches!(image, Err(QemuError::NoDrive { .. }))
+        {
             self.making = Making::Unknown;
         }
-        there.unwrap_or(false)
+        image.is_ok_and(|image| image == self.record.destination)
     }
 
     /// Something is wrong. Ends the move, or leaves it to be looked at again.
