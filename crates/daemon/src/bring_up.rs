@@ -122,7 +122,9 @@ impl Daemon {
         // Fencing raises it.
         let disk = self.disk_record(&disk.name)?;
         let role = self.role_of(&disk, &shelf)?;
-        if role == Role::Active && let Some(why) = self.part_of_a_copy(&disk) {
+        if role == Role::Active
+            && let Some(why) = self.part_of_a_copy(&disk)
+        {
             return Err(DaemonError::unavailable(why));
         }
         let expected = identity(&disk, disk.generation, role);

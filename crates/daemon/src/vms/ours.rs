@@ -186,9 +186,7 @@ impl Daemon {
     /// is that of an adoption of which nobody has seen the end.
     pub(crate) fn part_of_a_copy(&self, disk: &DiskRecord) -> Option<String> {
         let says = self.calls_itself(disk).ok()?;
-        let adopts = |one: &&VmMoveRecord| {
-            matches!(&one.kind, Kind::Adopt(it) if it.id == disk.id)
-        };
+        let adopts = |one: &&VmMoveRecord| matches!(&one.kind, Kind::Adopt(it) if it.id == disk.id);
         let all = self.store.vm_moves().ok()?;
         let one = all.iter().rfind(adopts).filter(|_| says == Some(Role::Partial))?;
         let (name, vm, id) = (&disk.name, &one.vm, one.id);

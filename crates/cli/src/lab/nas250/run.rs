@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use sterna_api::{
-    Client, Plan, PlanEvacuation, PlannedMove, PlannedMoveState,
-    StartMigration,
+    Client, Plan, PlanEvacuation, PlannedMove, PlannedMoveState, StartMigration,
 };
 use sterna_sim::fluid::{Foretold, Outcome, Phase};
 use tokio::time::{MissedTickBehavior, interval};

@@ -151,7 +151,7 @@ impl Mover {
     }
 
     /// The machine is where it was, as if nothing had been.
-    fn uncommit(&mut self) -> Result<()> {
+    pub(super) fn uncommit(&mut self) -> Result<()> {
         let record =
             TransferRecord { step: TransferStep::Copying, ..self.record.clone() };
         let design = &record.design;

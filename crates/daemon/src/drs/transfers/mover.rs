@@ -408,7 +408,9 @@ impl Mover {
         }
         match self.receiver_runs().await {
             Ok(true) => Ok(self.there()),
-            Ok(false) => Err(Trouble("the QEMU that it has gone to does not run it".into())),
+            Ok(false) => {
+                Err(Trouble("the QEMU that it has gone to does not run it".into()))
+            }
             Err(error) => self.without_receiver(error).await,
         }
     }
