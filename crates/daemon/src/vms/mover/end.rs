@@ -66,7 +66,8 @@ impl Mover {
             return self.again();
         }
         tracing::info!(migration = id, note, "move {step}");
-        if !untidy {
+        // What may be the truth is for all at once.
+        if opens || !untidy {
             self.settle(opens);
         }
         lock(&self.daemon.vms.moves).remove(&id);
