@@ -188,7 +188,8 @@ impl Screen {
     }
 }
 
-fn new_bar() -> ProgressBar {
+/// A bar below a line of what it is about.
+pub(crate) fn new_bar() -> ProgressBar {
     let bar = ProgressBar::new(0);
     let template = "{prefix}\n[{bar:20}] {percent:>3}%  {msg}";
     let style = ProgressStyle::with_template(template).expect("the template is valid");

@@ -11,8 +11,6 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sterna_engine::sidecar::Role;
-
 use crate::daemon::{Daemon, lock};
 use crate::disks::{claim_of, identity};
 use crate::error::{DaemonError, Result};
@@ -122,13 +120,10 @@ impl Daemon {
         // Fencing raises it.
         let disk = self.disk_record(&disk.name)?;
         let role = self.role_of(&disk, &shelf)?;
-        if role == Role::Active
-            && let Some(why) = self.part_of_a_copy(&disk)
-        {
-            return Err(DaemonError::unavailable(why));
-        }
         let expected = identity(&disk, disk.generation, role);
-        let image = shelf.expect(&disk.image, &expected)?;
+        let image = shelf.expect(&disk.image, &expected).map_err(|error| {
+            self.part_of_a_copy(&disk).map_or(error, DaemonError::unavailable)
+        })?;
         if let Some(record) = migration.as_ref().filter(|it| it.step == Step::Copying) {
             self.gate.serve_bare(record, &self.map_path(record.id))?;
         }

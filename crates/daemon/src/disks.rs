@@ -196,7 +196,8 @@ impl Daemon {
             written_bytes: stats.write.bytes,
             recent: recent(),
         });
-        let named = problem.is_none() && !self.is_adopted(record.id)?;
+        let named =
+            problem.is_none() && !self.is_adopted_by(vm_move.as_ref(), record.id)?;
         let places = self.places.nbd.iter().filter(|_| named);
         let book = self.book();
         Ok(Disk {

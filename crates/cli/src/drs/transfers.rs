@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use sterna_api::{Client, DrsAdvice, ErrorCode, StartTransfer, Transfer, TransferState};
 use sterna_core::Bytes;
 
@@ -12,6 +12,7 @@ use crate::format::{bytes, rate, span};
 use crate::output::{Output, WIDTH};
 use crate::table::{Cell, Column, Pairs, Style, Table, wrap};
 use crate::terms::NOTHING;
+use crate::watch::new_bar;
 
 /// How often the daemon is asked: quick enough for the eye, slow enough to be free.
 const POLL: Duration = Duration::from_millis(100);
@@ -175,14 +176,6 @@ fn check(end: &Transfer) -> anyhow::Result<()> {
             "it is tried again every second; see `sterna drs moves`".into(),
         ),
     }
-}
-
-fn new_bar() -> ProgressBar {
-    let bar = ProgressBar::new(0);
-    let template = "{prefix}\n[{bar:20}] {percent:>3}%  {msg}";
-    let style = ProgressStyle::with_template(template).expect("the template is valid");
-    bar.set_style(style.progress_chars("=> "));
-    bar
 }
 
 fn draw(bar: &ProgressBar, one: &Transfer) {

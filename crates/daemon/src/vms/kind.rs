@@ -31,6 +31,11 @@ impl Kind {
         matches!(self, Kind::Adopt(_))
     }
 
+    /// Whether it makes a machine's disk this one of ours.
+    pub(crate) fn adopts_disk(&self, disk: DiskId) -> bool {
+        matches!(self, Kind::Adopt(it) if it.id == disk)
+    }
+
     /// The disk of ours that it has to do with.
     pub(crate) fn disk(&self) -> Option<&OurDisk> {
         match self {

@@ -73,9 +73,8 @@ impl Daemon {
 
     /// The adoption that has ended, and of which its machine may still have the disk.
     fn untidy_adoption_of(&self, disk: DiskId) -> Result<Option<VmMoveRecord>> {
-        let adopts =
-            |one: &VmMoveRecord| matches!(&one.kind, Kind::Adopt(it) if it.id == disk);
-        Ok(self.store.untidy_vm_moves()?.into_iter().find(adopts))
+        let all = self.store.untidy_vm_moves()?;
+        Ok(all.into_iter().find(|one| one.kind.adopts_disk(disk)))
     }
 
     /// Refuses a disk that is being adopted or released, or whose machine has not let go
@@ -106,7 +105,16 @@ impl Daemon {
 
     /// Whether QEMU copies to a disk that is to be adopted, or may still have one that was.
     pub(crate) fn is_adopted(&self, disk: DiskId) -> Result<bool> {
-        Ok(self.vm_move_of(disk)?.is_some_and(|one| one.kind.adopts())
+        self.is_adopted_by(self.vm_move_of(disk)?.as_ref(), disk)
+    }
+
+    /// The same of one of which is known what is under way with it.
+    pub(crate) fn is_adopted_by(
+        &self,
+        under_way: Option<&VmMoveRecord>,
+        disk: DiskId,
+    ) -> Result<bool> {
+        Ok(under_way.is_some_and(|one| one.kind.adopts())
             || self.untidy_adoption_of(disk)?.is_some())
     }
 
@@ -185,10 +193,11 @@ impl Daemon {
     /// Why a disk is not served whose image calls itself a part of a copy, if it does: it
     /// is that of an adoption of which nobody has seen the end.
     pub(crate) fn part_of_a_copy(&self, disk: &DiskRecord) -> Option<String> {
-        let says = self.calls_itself(disk).ok()?;
-        let adopts = |one: &&VmMoveRecord| matches!(&one.kind, Kind::Adopt(it) if it.id == disk.id);
+        if self.calls_itself(disk).ok()? != Some(Role::Partial) {
+            return None;
+        }
         let all = self.store.vm_moves().ok()?;
-        let one = all.iter().rfind(adopts).filter(|_| says == Some(Role::Partial))?;
+        let one = all.iter().rfind(|one| one.kind.adopts_disk(disk.id))?;
         let (name, vm, id) = (&disk.name, &one.vm, one.id);
         Some(format!(
             "nobody has seen how migration {id} ended, so it may be a part of a copy. If \
