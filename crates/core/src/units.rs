@@ -116,7 +116,7 @@ impl Nanos {
     }
 
     /// The span in seconds.
-    pub fn as_secs_f64(self) -> f64 {
+    pub const fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 

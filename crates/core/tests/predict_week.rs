@@ -2,17 +2,25 @@
 
 use proptest::prelude::*;
 use sterna_core::Nanos;
-use sterna_core::predict::{Hour, Move, Prediction, Source, Speed, Terms, Week, Work};
+use sterna_core::predict::{
+    Ends, Hour, Lesson, Move, Prediction, Speed, Terms, Week, Work,
+};
 
 const HOUR: u64 = 3600;
 const DAY: u64 = 24 * HOUR;
 /// A midnight.
 const NOW: u64 = 20_000 * DAY;
-const SPEED: Speed =
-    Speed { likely: (100 << 20) as f64, doubt: 0.1, source: Source::Moves(9) };
+
+/// Copies that have done 100 MiB/s.
+fn speed() -> Speed {
+    let (work, terms) = (Work::default(), Terms::default());
+    let (rate, bytes) = (f64::from(100 << 20), 1 << 40);
+    let lesson = Lesson { ends: Ends::Both, rate, bytes, work, terms };
+    Speed::learned(&[lesson; 9]).expect("lessons")
+}
 
 fn busy() -> Work {
-    Work { outstanding: 8.0, response: Nanos::from_millis(5), there: 1.0 }
+    Work { outstanding: 8.0, response: Nanos::from_millis(5), there: 1.0, writes: 0.0 }
 }
 
 /// A week in which somebody works from 8 to 20 but for the weekend (the last two days).
@@ -37,8 +45,8 @@ fn secs(one: &Prediction) -> f64 {
 #[test]
 fn a_move_at_night_is_as_short_as_nights_are_quiet() {
     let (week, one) = (office(), kept(10 << 30));
-    let noon = week.predict(&one, &SPEED, NOW + 12 * HOUR).expect("a noon was seen");
-    let night = week.predict(&one, &SPEED, NOW + 22 * HOUR).expect("a night was seen");
+    let noon = week.predict(&one, &speed(), NOW + 12 * HOUR).expect("a noon was seen");
+    let night = week.predict(&one, &speed(), NOW + 22 * HOUR).expect("a night was seen");
     assert!((102.0..104.0).contains(&secs(&night)), "{night:?}");
     assert!(secs(&noon) > 20.0 * secs(&night), "{noon:?}");
     assert!(noon.least < noon.likely && noon.likely < noon.most, "{noon:?}");
@@ -47,8 +55,8 @@ fn a_move_at_night_is_as_short_as_nights_are_quiet() {
 #[test]
 fn a_move_that_begins_in_the_evening_speeds_up_when_everybody_goes() {
     let (week, one) = (office(), kept(40 << 30));
-    let evening = week.predict(&one, &SPEED, NOW + 19 * HOUR).expect("it was seen");
-    let all_busy = Prediction::of(&one, &SPEED);
+    let evening = week.predict(&one, &speed(), NOW + 19 * HOUR).expect("it was seen");
+    let all_busy = Prediction::of(&one, &speed());
     // The rest of the hour brings little, and then it goes as at night.
     assert!((3700.0..4200.0).contains(&secs(&evening)), "{evening:?}");
     assert!(secs(&all_busy) > 3.0 * secs(&evening), "{all_busy:?}");
@@ -71,17 +79,17 @@ fn the_same_day_of_the_week_counts_more_than_other_days() {
 fn the_best_hour_is_the_one_in_which_the_move_is_over_soonest() {
     let (week, one) = (office(), kept(10 << 30));
     let noon = NOW + 12 * HOUR;
-    let (at, best) = week.best(&one, &SPEED, noon).expect("a week was seen");
+    let (at, best) = week.best(&one, &speed(), noon).expect("a week was seen");
     assert_eq!((at - NOW) / HOUR, 20, "when everybody goes");
-    assert!(best.likely < Prediction::of(&one, &SPEED).likely);
-    assert_eq!(Week::default().best(&one, &SPEED, noon), None);
+    assert!(best.likely < Prediction::of(&one, &speed()).likely);
+    assert_eq!(Week::default().best(&one, &speed(), noon), None);
 }
 
 #[test]
 fn what_an_application_keeps_is_what_was_promised_or_what_turns_leave() {
     let of = |terms: Terms, outstanding: f64| {
         let work = Work { outstanding, ..busy() };
-        Prediction::of(&Move { work, terms, ..kept(1 << 30) }, &SPEED).kept
+        Prediction::of(&Move { work, terms, ..kept(1 << 30) }, &speed()).kept
     };
     assert_eq!(of(Terms::default(), 0.0), 1.0);
     let unguarded = of(Terms::default(), 8.0);
@@ -108,8 +116,8 @@ proptest! {
         let hours = (1..=168).map(|ago| Hour { at: NOW - ago * HOUR, work }).collect();
         let terms = Terms { keep, ..Terms::default() };
         let one = Move { bytes, verify, work, terms };
-        let now = Prediction::of(&one, &SPEED);
-        let then = Week::new(hours).predict(&one, &SPEED, NOW + at).expect("it was seen");
+        let now = Prediction::of(&one, &speed());
+        let then = Week::new(hours).predict(&one, &speed(), NOW + at).expect("it was seen");
         let ratio = secs(&then) / secs(&now);
         prop_assert!((ratio - 1.0).abs() < 1e-6, "{then:?} and {now:?}");
         prop_assert!(then.least <= then.likely && then.likely <= then.most);

@@ -38,6 +38,9 @@ pub(crate) struct Forecast {
     /// The part of the time in which it asked for something now and again.
     #[serde(default)]
     pub(crate) there: f64,
+    /// The part of its requests' time that was writes'.
+    #[serde(default)]
+    pub(crate) writes: f64,
     /// What the move was predicted to take; absent where nobody could know.
     pub(crate) predicted: Option<Predicted>,
 }
@@ -48,13 +51,19 @@ impl Forecast {
             outstanding: work.outstanding,
             response_us: work.response.as_secs_f64() * 1e6,
             there: work.there,
+            writes: work.writes,
             predicted: None,
         }
     }
 
     fn work(&self) -> Work {
         let response = Nanos((self.response_us.max(0.0) * 1e3) as u64);
-        Work { outstanding: self.outstanding, response, there: self.there }
+        Work {
+            outstanding: self.outstanding,
+            response,
+            there: self.there,
+            writes: self.writes,
+        }
     }
 }
 

@@ -48,7 +48,7 @@ const HURT_MAX: f64 = 0.4;
 
 /// A step goes no further up than this factor: six of them lead from the first turn to
 /// all that a disk can do, and a price that was far too low costs a tenth of a second.
-const UP: f64 = 3.0;
+pub(super) const UP: f64 = 3.0;
 
 /// A step goes no further down.
 const DOWN: f64 = 0.5;
@@ -62,10 +62,10 @@ const PROBE: f64 = 1.2;
 
 /// Response times in a turn, in times of those without the copy. At twice the time, a
 /// device is halfway to the knee of its curve: 1 / (1 - load).
-const GROWTH_MAX: f64 = 2.0;
+pub(super) const GROWTH_MAX: f64 = 2.0;
 
 /// The part of the time at most: what is left is for pauses to compare with.
-const PART_MAX: f64 = 0.9;
+pub(super) const PART_MAX: f64 = 0.9;
 
 /// A manner, its price and its rate.
 #[derive(Debug)]

@@ -40,7 +40,7 @@ const AIM_MIN: f64 = 0.3;
 const AIM_MAX: f64 = 0.5;
 
 /// The part of the time for the first turns: so often that they teach quickly.
-const PART_FIRST: f64 = 0.25;
+pub(super) const PART_FIRST: f64 = 0.25;
 
 /// Comparisons before anything is said.
 const LEARNING: u32 = 5;

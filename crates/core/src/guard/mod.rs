@@ -13,7 +13,8 @@
 //! `standing`. `keep` holds a part of the guest's IO/s by the `price` of copying, which
 //! it finds by copying in `turns`, in the one of two `gears` that costs least; `p99` holds
 //! a response time, is in `doubt` whose doing it was that it was long, and tells what of it
-//! is the guest's `alone`; `deadline` sees to the time. `cruise` gives one class what it
+//! is the guest's `alone`; `deadline` sees to the time. The `outlook` is what is known of
+//! turns before there are any. `cruise` gives one class what it
 //! was promised by slowing the others.
 
 mod aim;
@@ -27,6 +28,7 @@ mod keep;
 mod migration;
 mod mirrored;
 mod observation;
+pub(crate) mod outlook;
 mod p99;
 mod price;
 mod standing;

@@ -31,14 +31,14 @@ use super::Observation;
 use crate::Nanos;
 
 /// Answers that a window needs: samples are put together until there are so many.
-const ANSWERS: u64 = 8;
+pub(super) const ANSWERS: u64 = 8;
 
 /// And until they are so many times as long as a request takes: what is begun in a turn
 /// then ends in it, or in its tail.
-const RESPONSES: f64 = 2.0;
+pub(super) const RESPONSES: f64 = 2.0;
 
 /// Or until they are so long.
-const LONG: Nanos = Nanos::from_secs(1);
+pub(super) const LONG: Nanos = Nanos::from_secs(1);
 
 /// Answers that a comparison needs: of fewer, one more here than there is all or nothing.
 const FEW: u64 = 4;

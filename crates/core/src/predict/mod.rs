@@ -4,7 +4,8 @@
 //! while nobody asks the disk for anything. That is learned from the moves there were
 //! ([`Speed`]). Beside an application the copy has a part of it ([`Share`]), which
 //! follows from what the application does and from what it was promised. A move takes
-//! its bytes over both.
+//! its bytes over both, and what a guard needs to learn; and where moves beside such an
+//! application took longer or shorter than that, so much longer or shorter ([`habit`]).
 //!
 //! **Range.** Speeds are wrong by ratios, so all doubt is a deviation of a logarithm.
 //! That of the speed comes from how far the moves it was learned from lie apart, that of
@@ -19,6 +20,7 @@
 //! the mirror writes it twice, but copies little of it again. A disk that is idle now
 //! and will not be is taken to be idle.
 
+mod habit;
 mod score;
 mod share;
 mod speed;
@@ -106,13 +108,14 @@ pub enum Weakest {
 impl Prediction {
     /// Predicts a move at a speed that is known.
     pub fn of(one: &Move, speed: &Speed) -> Prediction {
-        let share = Share::of(&one.work, &one.terms, speed.likely);
-        let free = speed.likely * share.likely;
+        let share = Share::of(&one.work, &one.terms, speed.both());
+        let times = speed.times_longer(&one.work, &one.terms);
+        let free = speed.likely * share.likely / times;
         let limit = one.terms.limit.map_or(f64::INFINITY, |limit| limit.max(1) as f64);
         // With a limit, that it would do more is no doubt.
         let copying = |times: f64| seconds(one.bytes as f64 / limit.min(free * times));
         let doubt = (speed.doubt.hypot(share.doubt) * NINE_OF_TEN).exp();
-        let learning = one.terms.learning(&one.work);
+        let learning = learning(one, speed, &one.work, &share);
         let whole = |times: f64, fixed: Nanos| {
             let copied = Nanos(copying(times).0.saturating_mul(one.passes()));
             copied.plus(fixed).min(LONGEST)
@@ -141,6 +144,15 @@ impl Prediction {
             weakest => weakest,
         }
     }
+}
+
+/// How much longer a move takes that begins beside such an application because its guard
+/// has to learn first.
+fn learning(one: &Move, speed: &Speed, begins: &Work, share: &Share) -> Nanos {
+    let limit = one.terms.limit.map_or(f64::INFINITY, |limit| limit.max(1) as f64);
+    let learning = one.terms.learning(begins, limit.min(speed.likely * share.likely));
+    let times = speed.times_longer(begins, &one.terms);
+    Nanos((learning.0 as f64 * times) as u64)
 }
 
 /// So many seconds; what no clock counts is the longest span there is.

@@ -1,5 +1,10 @@
 //! The part of its speed that a copy has beside an application.
 //!
+//! A copy reads the source and writes the destination at the same time, and the slower of
+//! the two is its speed. An application shares the *source* with it. So a source that
+//! could do more than the copy makes of it has that to spare: the copy has the less of what
+//! it does by itself and of what the application leaves it of the source.
+//!
 //! Without a promise, copy and application take turns at the source. The copy always has
 //! some MiB in flight ([`IN_FLIGHT`]); each time that these are served, what the
 //! application has under way is served as well, and that takes as long as one of its
@@ -11,31 +16,42 @@
 //! asks ten times a second always is ([`Work::there`]). Then it depends on what was
 //! promised:
 //!
-//! - To keep a part `k` of its requests: the application may lose `1 - k`, and loses so
-//!   much for each part of the time in which the copy has its turn ([`Work::loses`]).
+//! - To keep a part `k` of its requests: the [`guard`](crate::guard) copies in turns, in
+//!   which requests take no more than twice as long, and what they lose in a turn, times
+//!   the part of the time that turns have, is most of `1 - k` ([`beside_turns`]).
 //! - Only while it is idle: nothing.
 //! - For a percentile it is not known beforehand what the copy may take: something
 //!   between nothing and what it would have without a promise.
+//!
+//! Writes end in a cache, or in a queue that is served before long reads: they lose nothing
+//! by what is read. Where they do not, the guard finds that out and the copy is slower.
 //!
 //! What the application keeps follows from the same turns: at least what was promised, and
 //! without a promise what a request loses that waits for a turn of the copy.
 
 use super::Weakest;
 use crate::Nanos;
+use crate::guard::outlook;
 use crate::measure::Summary;
 
 /// What the copier has in flight where nothing holds it back: the middle of its ladder.
 const IN_FLIGHT: f64 = (4 << 20) as f64;
 
-/// How long a guard takes to find out what a copy costs an application that is there.
-const LEARNING: Nanos = Nanos::from_secs(11);
+/// A comparison of a guard that has not seen much takes so many windows, and this many
+/// times as many are needed as lead to the rate it ends with: a price has to be known, and
+/// not only guessed. (The second was found with moves between modelled arrays.)
+const WINDOWS: f64 = 4.0;
+const SURE: f64 = 2.3;
 
 /// No copy gets less of its speed: the guards never hold it up for good.
 pub(super) const LEAST: f64 = 0.001;
 
+/// Requests beside a copy that takes a source's whole time would never end.
+const ALL_BUT_NOTHING: f64 = 0.999;
+
 /// How far off the part is that a promise leaves, where the application is there all the
-/// time: a factor of two.
-const DOUBT_PROMISE: f64 = 0.7;
+/// time: by half.
+const DOUBT_PROMISE: f64 = 0.4;
 
 /// The same of what two who take turns get.
 const DOUBT_TURNS: f64 = 0.3;
@@ -49,6 +65,8 @@ pub struct Work {
     pub response: Nanos,
     /// The part of the time in which it asks for something now and again, from 0 to 1.
     pub there: f64,
+    /// The part of its requests' time that is writes', from 0 to 1.
+    pub writes: f64,
 }
 
 /// What was promised.
@@ -83,7 +101,16 @@ impl Work {
         let rate = summary.iops();
         let outstanding = summary.outstanding();
         let response = if rate > 0.0 { outstanding / rate } else { 0.0 };
-        Work { outstanding, response: super::seconds(response), there: summary.there }
+        let write = summary.write;
+        let writing =
+            write.operations as f64 * write.response.map_or(0.0, Nanos::as_secs_f64);
+        let writes = summary.per_second(writing) / outstanding.max(f64::MIN_POSITIVE);
+        Work {
+            outstanding,
+            response: super::seconds(response),
+            there: summary.there,
+            writes: writes.clamp(0.0, 1.0),
+        }
     }
 
     /// The part of the time in which it has something under way, at most.
@@ -96,46 +123,61 @@ impl Work {
         self.there.clamp(self.busy(), 1.0)
     }
 
-    /// What it loses of its requests while they wait for those of the copy, which take so
-    /// many seconds. With one or more under way all the time it has no time to lose; with
-    /// less, a request may take longer until that is so.
-    fn loses(&self, turn: f64) -> f64 {
-        let response = self.response.as_secs_f64().max(1e-6);
-        let has = self.outstanding.max(1.0);
-        let wants = self.outstanding * (response + turn) / response;
-        (1.0 - has / wants.max(has)).max(0.0)
+    /// What one request takes, in seconds, and never nothing.
+    fn response(&self) -> f64 {
+        self.response.as_secs_f64().max(1e-6)
+    }
+
+    /// What it loses of its requests while its reads take so many times as long. With one
+    /// or more under way all the time it has no time to lose; with less, a request may take
+    /// longer until that is so.
+    fn loses(&self, times: f64) -> f64 {
+        let reads = self.outstanding * (1.0 - self.writes.clamp(0.0, 1.0));
+        let has = reads.max(1.0);
+        (1.0 - has / (reads * times).max(has)).max(0.0)
+    }
+
+    /// The same while they wait for requests of the copy that take so many seconds.
+    fn loses_to(&self, turn: f64) -> f64 {
+        self.loses(1.0 + turn / self.response())
     }
 }
 
 impl Terms {
     /// Whether nothing was promised.
-    fn is_none(&self) -> bool {
+    pub(super) fn is_none(&self) -> bool {
         self.keep.is_none() && !self.bounded && !self.idle_only
     }
 
-    /// How long a guard copies little because it has not seen enough yet, beside such an
-    /// application.
-    pub(super) fn learning(&self, work: &Work) -> Nanos {
-        let learns = self.keep.is_some() || self.bounded;
-        Nanos(if learns { (LEARNING.0 as f64 * work.there()) as u64 } else { 0 })
+    /// How much later than at once a guard has such an application's copy at this rate
+    /// (bytes per second): it begins with little, and tries more each time that it has
+    /// compared what the application does with a copy and without one.
+    pub(super) fn learning(&self, work: &Work, rate: f64) -> Nanos {
+        if self.keep.is_none() && !self.bounded {
+            return Nanos(0);
+        }
+        let steps = (rate / outlook::FIRST_RATE).max(1.0).ln() / outlook::UP.ln();
+        let answers = outlook::ANSWERS * work.response() / work.outstanding.max(1e-9);
+        let window = answers.max(outlook::RESPONSES * work.response());
+        let window = window.clamp(outlook::WINDOW.0, outlook::WINDOW.1);
+        super::seconds(work.there() * steps * outlook::MANNERS * WINDOWS * SURE * window)
     }
 }
 
 impl Share {
-    /// What a copy has that does so many bytes per second by itself.
-    pub fn of(work: &Work, terms: &Terms, speed: f64) -> Share {
-        let turn = IN_FLIGHT / speed.max(1.0);
-        let beside = turn / (turn + work.response.as_secs_f64());
+    /// What a copy has that does so many bytes per second by itself, from a source that
+    /// could be read at so many.
+    pub fn of(work: &Work, terms: &Terms, (speed, source): (f64, f64)) -> Share {
+        let (speed, source) = (speed.max(1.0), source.max(speed).max(1.0));
+        let turn = IN_FLIGHT / source;
+        let part = |rate: f64| (rate / speed).min(1.0);
+        let beside = part(source * turn / (turn + work.response.as_secs_f64()));
         let busy = if terms.is_none() { work.busy() } else { work.there() };
         let mix = |beside: f64| (1.0 - busy + busy * beside).max(LEAST);
         let unbound = 1.0 - work.busy() + work.busy() * beside;
-        let turns = |keep: f64| match work.loses(turn) {
-            loss if loss > 1.0 - keep => beside * (1.0 - keep) / loss,
-            _ => beside,
-        };
-        let kept = terms.keep.map(turns);
+        let kept = terms.keep.map(|keep| part(beside_turns(work, keep, source)));
         let least = if terms.idle_only { Some(0.0) } else { kept };
-        let bounded = least.unwrap_or(beside);
+        let bounded = least.unwrap_or(beside).min(beside);
         let likely = match terms.bounded {
             // Between two that are factors apart: the middle of their logarithms.
             true => (mix(bounded) * mix(0.0)).sqrt(),
@@ -144,7 +186,7 @@ impl Share {
         let doubt = if terms.is_none() { DOUBT_TURNS } else { DOUBT_PROMISE };
         let apart = (mix(bounded) / likely).ln();
         let doubt = (busy * doubt).hypot(apart);
-        Share { likely, doubt, kept: kept_of(work, terms, turn, speed), unbound }
+        Share { likely, doubt, kept: kept_of(work, terms, turn, source), unbound }
     }
 
     /// What keeps the copy from more.
@@ -161,6 +203,20 @@ impl Share {
     }
 }
 
+/// Bytes per second that a guard has a copy do beside an application that keeps this part
+/// of its requests, from a source that could be read at so many.
+///
+/// In a turn it has a part of the source's time, and requests take `1 / (1 - part)` times
+/// as long: no more than twice as long, if the application reads. What that loses it says
+/// how much of the time turns have.
+fn beside_turns(work: &Work, keep: f64, source: f64) -> f64 {
+    let most = if work.writes < 1.0 { 1.0 - 1.0 / (1.0 + outlook::SLOWER) } else { 1.0 };
+    let rate = (source * most).min(outlook::AT_ONCE);
+    let loss = work.loses(1.0 / (1.0 - (rate / source).min(ALL_BUT_NOTHING)));
+    let budget = outlook::AIM * (1.0 - keep);
+    rate * (budget / loss.max(f64::MIN_POSITIVE)).min(outlook::PART_MAX)
+}
+
 /// What an application keeps beside a copy that has its turn for so many seconds each time,
 /// at such a speed: all that was promised, or else what their turns leave it. A copy with a
 /// limit has fewer turns.
@@ -169,6 +225,6 @@ fn kept_of(work: &Work, terms: &Terms, turn: f64, speed: f64) -> f64 {
         return 1.0;
     }
     let turns = terms.limit.map_or(1.0, |limit| (limit as f64 / speed.max(1.0)).min(1.0));
-    let beside = 1.0 - work.loses(turn) * turns;
+    let beside = 1.0 - work.loses_to(turn) * turns;
     beside.max(terms.keep.unwrap_or_default()).clamp(LEAST, 1.0)
 }

@@ -6,13 +6,17 @@
 //! had, and the less it copied, the less its lesson counts; and so does an old one, as
 //! devices change.
 //!
+//! How fast a source can be read is known from the fastest copy from it, whatever that
+//! went to: it is what copies share with applications.
+//!
 //! Moves from and to the same two datastores tell most. Without any, a copy is taken to
 //! go no faster than the slower of its ends was seen to go with others.
 
+use super::habit::{self, Habit};
 use super::share::{LEAST, Share, Terms, Work};
 
-/// A lesson counts for half after so many others.
-const HALF_LIFE: f64 = 8.0;
+/// A lesson counts for half after so many others of weight 1.
+pub(super) const HALF_LIFE: f64 = 8.0;
 
 /// A move of so many bytes counts for half of a large one: it is over before the copier
 /// has found its pace.
@@ -34,6 +38,22 @@ const DOUBT_END: f64 = 0.8;
 /// A move whose copy, once its guard had seen enough, took a smaller part of the time says
 /// nothing of that.
 const SHORTEST: f64 = 0.5;
+
+/// A copy with a smaller part of its speed says too little of how fast its source can be
+/// read: the larger the part that has to be guessed, the larger the error.
+const MOST_OF_IT: f64 = 0.8;
+
+/// What a copy says that is so many times as fast ...
+const FASTER: f64 = 4.0;
+
+/// ... and would not have done so many times as much, is too little: beside applications
+/// copies differ by nearly as much from move to move.
+const TELLS: f64 = 2.0;
+
+/// What a copy did beside somebody who was there all the time counts for so little: what it
+/// would have done by itself is a guess then. (What came of that somebody is not lost: it
+/// is a habit.)
+const BESIDE: f64 = 0.05;
 
 /// Halvings in which the speed of a copy that had but a thousandth of it is found to a
 /// millionth.
@@ -70,6 +90,8 @@ pub struct Lesson {
 struct Learned {
     /// Bytes per second that the copy would have done by itself.
     speed: f64,
+    /// The part of that which it had.
+    had: f64,
     /// How much it counts.
     weight: f64,
 }
@@ -85,77 +107,122 @@ pub enum Source {
     OneEnd,
 }
 
-/// Bytes per second that a copy does by itself.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Bytes per second that a copy does by itself, and what applications made of that.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Speed {
     /// Most likely; above zero.
     pub likely: f64,
     /// The deviation of its logarithm.
     pub doubt: f64,
+    /// At which the source can be read, at least: no less than the likely one.
+    pub read: f64,
     /// What it was learned from.
     pub source: Source,
+    /// What came of moves beside applications, the latest first.
+    habits: Vec<Habit>,
+}
+
+/// Bytes per second at which the source can be read: as fast as the fastest copy was that
+/// had most of its speed, whatever it went to; zero if there was none.
+fn readable(lessons: &[Lesson]) -> f64 {
+    let from_here = lessons.iter().filter(|one| one.ends != Ends::Destination);
+    let learned = from_here.filter_map(|one| one.learned(0.0));
+    learned.filter(|one| one.had >= MOST_OF_IT).map(|one| one.speed).fold(0.0, f64::max)
 }
 
 impl Lesson {
-    /// What it comes to, if it says anything.
-    fn learned(&self) -> Option<Learned> {
+    /// What it comes to, if it says anything, from a source that can be read at so many
+    /// bytes per second at least.
+    fn learned(&self, source: f64) -> Option<Learned> {
         if !(self.rate.is_finite() && self.rate > 0.0 && self.bytes > 0) {
             return None;
         }
         // Of a move that was over when the guard had just seen enough, nothing is known.
-        let (bytes, learning) = (self.bytes as f64, self.terms.learning(&self.work));
+        let bytes = self.bytes as f64;
+        let learning = self.terms.learning(&self.work, self.rate);
         let took = bytes / self.rate;
         let copying = took - learning.as_secs_f64();
         if copying < SHORTEST * took {
             return None;
         }
         let rate = bytes / copying;
+        let beside =
+            |speed| speed * Share::of(&self.work, &self.terms, (speed, source)).likely;
         // Above the speed that would do less, below the one that would do more.
         let (mut low, mut high) = (rate, rate / LEAST);
         for _ in 0..HALVINGS {
             let middle = (low * high).sqrt();
-            let share = Share::of(&self.work, &self.terms, middle).likely;
-            if middle * share < rate {
+            if beside(middle) < rate {
                 low = middle;
             } else {
                 high = middle;
             }
         }
-        Some(Learned { speed: low, weight: rate / low * bytes / (bytes + SHORT) })
+        // Where a faster copy would have done hardly more, it was the application that
+        // held it back: how fast it is by itself, that does not say.
+        let tells = beside(low * FASTER) / beside(low);
+        if tells < TELLS {
+            return None;
+        }
+        let had = rate / low;
+        let (work, guarded) = (&self.work, !self.terms.is_none());
+        let beside = if guarded { work.there() } else { work.busy() };
+        let counts = (1.0 - beside * (1.0 - BESIDE)) * tells / FASTER;
+        let weight = had * bytes / (bytes + SHORT) * counts;
+        Some(Learned { speed: low, had, weight })
     }
 }
 
 impl Speed {
+    /// What a copy does by itself, and what its source can be read at.
+    pub(super) fn both(&self) -> (f64, f64) {
+        (self.likely, self.read)
+    }
+
+    /// How many times as long as it would be said a copy takes beside such an application,
+    /// by what came of those before it.
+    pub(super) fn times_longer(&self, work: &Work, terms: &Terms) -> f64 {
+        habit::times_longer(&self.habits, work, terms)
+    }
+
     /// What these say, the latest first; nothing if none says anything.
     pub fn learned(lessons: &[Lesson]) -> Option<Speed> {
-        let of = |ends: Ends| -> Vec<Learned> {
+        let speed = Speed::by_itself(lessons)?;
+        let habits = lessons.iter().filter_map(|one| Habit::of(one, speed.both()));
+        Some(Speed { habits: habits.collect(), ..speed })
+    }
+
+    fn by_itself(lessons: &[Lesson]) -> Option<Speed> {
+        let read = readable(lessons);
+        let of = |ends: Ends, source: f64| -> Vec<Learned> {
             let those = lessons.iter().filter(|one| one.ends == ends);
-            those.filter_map(Lesson::learned).collect()
+            those.filter_map(|one| one.learned(source)).collect()
         };
-        let (both, source, destination) =
-            (of(Ends::Both), of(Ends::Source), of(Ends::Destination));
+        let both = of(Ends::Both, read);
         if !both.is_empty() {
-            return Some(Speed::of_moves(&both));
+            return Some(Speed::of_moves(&both, read));
         }
+        // Of where those came from that went to the destination, nothing is known.
+        let (source, destination) = (of(Ends::Source, read), of(Ends::Destination, 0.0));
         let fastest =
             |those: &[Learned]| those.iter().map(|one| one.speed).reduce(f64::max);
-        Some(match (fastest(&source), fastest(&destination)) {
-            (Some(from), Some(to)) => {
-                Speed { likely: from.min(to), doubt: DOUBT_ENDS, source: Source::Ends }
-            }
-            (Some(one), None) | (None, Some(one)) => {
-                Speed { likely: one, doubt: DOUBT_END, source: Source::OneEnd }
-            }
+        let (likely, doubt, source) = match (fastest(&source), fastest(&destination)) {
+            (Some(from), Some(to)) => (from.min(to), DOUBT_ENDS, Source::Ends),
+            (Some(one), None) | (None, Some(one)) => (one, DOUBT_END, Source::OneEnd),
             (None, None) => return None,
-        })
+        };
+        Some(Speed { likely, doubt, read: read.max(likely), source, habits: Vec::new() })
     }
 
     /// The weighted mean of the logarithms, and how far a next one will lie from it.
-    fn of_moves(those: &[Learned]) -> Speed {
-        let weighed = |(age, one): (usize, &Learned)| {
-            (one.weight * (-(age as f64) / HALF_LIFE).exp2(), one.speed.ln())
+    fn of_moves(those: &[Learned], read: f64) -> Speed {
+        // A lesson grows old by what those after it weigh.
+        let weighed = |age: &mut f64, one: &Learned| {
+            let weight = one.weight * (-*age / HALF_LIFE).exp2();
+            *age += one.weight;
+            Some((weight, one.speed.ln()))
         };
-        let weighed: Vec<(f64, f64)> = those.iter().enumerate().map(weighed).collect();
+        let weighed: Vec<(f64, f64)> = those.iter().scan(0.0, weighed).collect();
         let total: f64 = weighed.iter().map(|(weight, _)| weight).sum();
         let mean = weighed.iter().map(|(weight, it)| weight * it).sum::<f64>() / total;
         let apart: f64 =
@@ -164,9 +231,11 @@ impl Speed {
         let variance = (prior + apart) / (PRIOR_WEIGHT + total);
         Speed {
             likely: mean.exp(),
+            read: read.max(mean.exp()),
             // Of the next one, and of the mean.
             doubt: (variance * (1.0 + 1.0 / (1.0 + total))).sqrt(),
             source: Source::Moves(those.len()),
+            habits: Vec::new(),
         }
     }
 }

@@ -15,7 +15,9 @@ use std::collections::BTreeMap;
 
 use super::share::{Share, Work};
 use super::speed::Speed;
-use super::{FIXED, FIXED_DOUBT, LEARNING_DOUBT, LONGEST, Move, NINE_OF_TEN, Prediction};
+use super::{
+    FIXED, FIXED_DOUBT, LEARNING_DOUBT, LONGEST, Move, NINE_OF_TEN, Prediction, learning,
+};
 use crate::Nanos;
 
 /// Seconds of an hour, of a day and of a week.
@@ -77,8 +79,8 @@ impl Week {
     /// hour was never seen.
     pub fn predict(&self, one: &Move, speed: &Speed, at: u64) -> Option<Prediction> {
         let begins = self.work(at)?;
-        let share = Share::of(&begins, &one.terms, speed.likely);
-        let learning = one.terms.learning(&begins);
+        let share = Share::of(&begins, &one.terms, speed.both());
+        let learning = learning(one, speed, &begins, &share);
         let took = |luck: f64| self.copying(one, speed, at, begins, luck);
         let whole = |luck: f64, fixed: Nanos| took(luck).plus(fixed).min(LONGEST);
         let copying = Nanos(took(LIKELY).0 / one.passes());
@@ -115,8 +117,9 @@ impl Week {
         while left > 0.0 && seconds < longest {
             let now = at + seconds as u64;
             work = self.work(now).unwrap_or(work);
-            let share = Share::of(&work, &one.terms, speed.likely);
+            let share = Share::of(&work, &one.terms, speed.both());
             let times = (speed.doubt.hypot(share.doubt) * luck).exp();
+            let times = times / speed.times_longer(&work, &one.terms);
             let rate = limit.min(speed.likely * share.likely * times);
             let here = (HOUR - now % HOUR) as f64;
             let takes = (left / rate).min(here);
@@ -137,5 +140,6 @@ fn mean(those: impl Iterator<Item = Work>) -> Option<Work> {
         outstanding: of(|work| work.outstanding),
         response: super::seconds(of(|work| work.response.as_secs_f64())),
         there: of(|work| work.there),
+        writes: of(|work| work.writes),
     })
 }

@@ -17,6 +17,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Hour> {
         outstanding: row.get("outstanding")?,
         response: Nanos((response.max(0.0) * 1e3) as u64),
         there: row.get("there")?,
+        writes: row.get("writes")?,
     };
     Ok(Hour { at: from_sql(row.get("hour")?), work })
 }
@@ -54,11 +55,12 @@ impl Store {
 
 /// A disk that has gone meanwhile has no hours.
 fn add(connection: &Connection, disk: DiskId, hour: &Hour) -> rusqlite::Result<()> {
-    let sql = "INSERT OR REPLACE INTO hours (disk, hour, outstanding, response_us, there)
-               SELECT id, ?2, ?3, ?4, ?5 FROM disks WHERE id = ?1";
-    let Work { outstanding, response, there } = hour.work;
+    let sql =
+        "INSERT OR REPLACE INTO hours (disk, hour, outstanding, response_us, there, writes)
+               SELECT id, ?2, ?3, ?4, ?5, ?6 FROM disks WHERE id = ?1";
+    let Work { outstanding, response, there, writes } = hour.work;
+    let (disk, at) = (disk.to_string(), to_sql(hour.at));
     let response_us = response.as_secs_f64() * 1e6;
-    let values =
-        params![disk.to_string(), to_sql(hour.at), outstanding, response_us, there];
+    let values = params![disk, at, outstanding, response_us, there, writes];
     connection.prepare_cached(sql)?.execute(values).map(drop)
 }

@@ -18,12 +18,12 @@ use super::{StoreError, cannot};
 const APPLICATION_ID: i64 = 0x5354_524E;
 
 /// The schema that this Sterna writes: the number of steps to it.
-pub(super) const VERSION: i64 = 13;
+pub(super) const VERSION: i64 = 14;
 
 /// What brings a database from each version to the next.
-pub(super) const STEPS: [&str; 13] = [
+pub(super) const STEPS: [&str; 14] = [
     FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH,
-    TWELFTH, THIRTEENTH,
+    TWELFTH, THIRTEENTH, FOURTEENTH,
 ];
 
 const _: () = assert!(STEPS.len() as u64 == VERSION.unsigned_abs());
@@ -323,6 +323,11 @@ const THIRTEENTH: &str = "
         started  INTEGER NOT NULL,
         end      TEXT               -- JSON: when and how it ended
     ) STRICT;
+";
+
+const FOURTEENTH: &str = "
+    -- The part of its requests' time that was writes'; of older hours it is not known.
+    ALTER TABLE hours ADD COLUMN writes REAL NOT NULL DEFAULT 0;
 ";
 
 /// How long to wait for someone who looks inside with the sqlite3 tool.

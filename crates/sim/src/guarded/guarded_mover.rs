@@ -1,8 +1,10 @@
-//! The daemon's mirror and guard, told what happens on the stage, until the switch-over.
+//! The daemon's mirror, and its guard if there is one, told what happens on the stage,
+//! until the switch-over.
 
 use std::collections::HashMap;
 
-use sterna_core::guard::{Aim, Guard, Observation, Standing, Unreachable, Way};
+use sterna_core::array::Kind;
+use sterna_core::guard::{Guard, Observation, Standing, Unreachable, Way};
 use sterna_core::mirror::{Config, JobId, Progress};
 use sterna_core::{ByteRange, Nanos};
 
@@ -14,23 +16,27 @@ const WINDOW: Nanos = Nanos::from_millis(100);
 
 pub(super) struct GuardedMover {
     mover: Mover,
-    guard: Guard,
+    guard: Option<Guard>,
     last: Progress,
     /// What the application waits for, by its name for it.
-    asked: HashMap<u64, ByteRange>,
+    asked: HashMap<u64, (Kind, ByteRange)>,
     jobs: HashMap<u64, ByteRange>,
     orders: Vec<Order>,
     ended: bool,
 }
 
 impl GuardedMover {
-    pub(super) fn new(size: u64, aim: Aim) -> Self {
-        let config = Config { allowance: Guard::FIRST, ..Config::new(size) };
+    pub(super) fn new(size: u64, guard: Option<Guard>) -> Self {
+        let config = Config::new(size);
+        let config = match guard {
+            Some(_) => Config { allowance: Guard::FIRST, ..config },
+            None => config,
+        };
         let mover = Mover::new(Nanos(0), config);
         GuardedMover {
             last: mover.progress(),
             mover,
-            guard: Guard::new(aim),
+            guard,
             asked: HashMap::new(),
             jobs: HashMap::new(),
             orders: Vec::new(),
@@ -42,8 +48,8 @@ impl GuardedMover {
     pub(super) fn run(mut self, stage: &mut Stage, until: Nanos) -> Option<Unreachable> {
         let mut window = WINDOW;
         while !self.ended && stage.now() < until {
-            while let Some((name, range)) = stage.next_request() {
-                self.arrive(stage, name, range);
+            while let Some((name, kind, range)) = stage.next_request() {
+                self.arrive(stage, name, kind, range);
             }
             self.mover.tick(stage.now(), &mut self.orders);
             self.obey(stage);
@@ -56,16 +62,16 @@ impl GuardedMover {
                 self.look(stage);
             }
         }
-        match self.guard.standing() {
+        match self.guard?.standing() {
             Standing::Unreachable(why) => Some(why),
             Standing::Learning | Standing::Holding | Standing::Converging => None,
         }
     }
 
     /// The application asks for something.
-    fn arrive(&mut self, stage: &mut Stage, name: u64, range: ByteRange) {
-        self.asked.insert(name, range);
-        let (kind, place) = (stage.kind(), (range.offset, range.len));
+    fn arrive(&mut self, stage: &mut Stage, name: u64, kind: Kind, range: ByteRange) {
+        self.asked.insert(name, (kind, range));
+        let place = (range.offset, range.len);
         self.mover.arrive(stage.now(), name, kind, place, &mut self.orders);
         self.obey(stage);
     }
@@ -98,8 +104,11 @@ impl GuardedMover {
 
     fn carry_out(&mut self, stage: &mut Stage, order: Order) {
         match order {
-            Order::Source(name) => stage.ask(name, self.asked[&name]),
-            Order::Destination(name) => stage.write_twin(name, self.asked[&name]),
+            Order::Source(name) => {
+                let (kind, range) = self.asked[&name];
+                stage.ask(name, kind, range);
+            }
+            Order::Destination(name) => stage.write_twin(name, self.asked[&name].1),
             Order::Answer(name) => {
                 self.asked.remove(&name);
                 stage.answer(name);
@@ -121,6 +130,7 @@ impl GuardedMover {
         let now = self.mover.progress();
         let last = std::mem::replace(&mut self.last, now);
         let guest = stage.window(WINDOW);
+        let Some(guard) = &mut self.guard else { return };
         let seen = Observation {
             guest: &guest,
             copied: now.passed.0 - last.passed.0,
@@ -129,7 +139,7 @@ impl GuardedMover {
             mirrored_writes: now.mirrored_writes - last.mirrored_writes,
             idle_processors: Some(1.0),
         };
-        let allowance = self.guard.step(&seen, Way::default());
+        let allowance = guard.step(&seen, Way::default());
         self.mover.allow(stage.now(), allowance, &mut self.orders);
         self.obey(stage);
     }

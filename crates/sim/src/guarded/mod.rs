@@ -1,17 +1,19 @@
 //! A disk that moves from one array to another while an application reads or writes it,
-//! and what the application keeps of its IO/s.
+//! what the application keeps of its IO/s, and how long it takes.
 //!
-//! It is moved by the daemon's own mirror and guard ([`Scene::guarded`]), or by another
-//! copier at a static speed ([`Scene::at_speed`]), which is what there is to compare
-//! with: its points, kept against time, make a line.
+//! It is moved by the daemon's own mirror, with its guard ([`Scene::guarded`]) or without
+//! one ([`Scene::unguarded`]), or by another copier at a static speed
+//! ([`Scene::at_speed`]), which is what there is to compare with: its points, kept against
+//! time, make a line.
 
 mod guarded_mover;
 mod stage;
 mod static_mover;
 
 use sterna_core::Nanos;
-use sterna_core::array::Preset;
-use sterna_core::guard::{Aim, Unreachable};
+use sterna_core::array::Model;
+use sterna_core::guard::{Aim, Guard, Unreachable};
+use sterna_core::measure::Summary;
 
 use guarded_mover::GuardedMover;
 use stage::Stage;
@@ -23,22 +25,33 @@ const ALONE: Nanos = Nanos::from_secs(120);
 /// A move takes no longer: two hours.
 const LONGEST: Nanos = Nanos::from_secs(7200);
 
+/// What the application asks for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Does {
+    /// It reads anywhere.
+    Reads,
+    /// It reads and writes anywhere; so many in a hundred are reads.
+    Mixed(u32),
+    /// It writes one place after another, around the disk. (What is written is not copied
+    /// anew by a mover with a static speed.)
+    Log,
+}
+
 /// What moves, and beside what.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Scene {
-    /// The source and, a second of the same kind, the destination.
-    pub array: Preset,
-    /// There is no second: both images are on one.
-    pub one_array: bool,
+    /// The source.
+    pub from: Model,
+    /// The destination, another array; nothing if both images are on one.
+    pub to: Option<Model>,
     /// Bytes of the disk.
     pub size: u64,
-    /// Requests that the application has in flight, above zero.
+    /// Requests that the application has in flight; nobody is there if that is zero.
     pub outstanding: u32,
     /// Bytes of each, above zero.
     pub bytes: u64,
-    /// It writes one place after another, around the disk; or it reads anywhere. (What is
-    /// written is not copied anew by a mover with a static speed.)
-    pub log: bool,
+    /// What it asks for.
+    pub does: Does,
     /// It reads for so long and is quiet for so long, both above zero; or it reads all
     /// the time.
     pub bursts: Option<(Nanos, Nanos)>,
@@ -63,22 +76,37 @@ pub struct Fared {
     pub p99s: Vec<Nanos>,
     /// Why the guard said at last that what it holds is out of reach, if it did.
     pub unreachable: Option<Unreachable>,
+    /// What the daemon would have known of the application at the end: its last seconds.
+    pub lately: Summary,
 }
 
 impl Scene {
     /// Nothing is moved.
     pub fn alone(&self) -> Fared {
+        self.watched(ALONE)
+    }
+
+    /// Nothing is moved for so long, above zero.
+    pub fn watched(&self, span: Nanos) -> Fared {
         let mut stage = Stage::new(self);
         // A copier with nothing to copy.
-        StaticMover::new(0, 1).run(&mut stage, ALONE);
+        StaticMover::new(0, 1).run(&mut stage, span);
         stage.fared()
     }
 
     /// Moved by the daemon's mirror, with its guard.
     pub fn guarded(&self, aim: Aim) -> Fared {
         let mut stage = Stage::new(self);
-        let unreachable = GuardedMover::new(self.size, aim).run(&mut stage, LONGEST);
+        let guard = Some(Guard::new(aim));
+        let unreachable = GuardedMover::new(self.size, guard).run(&mut stage, LONGEST);
         Fared { unreachable, ..stage.fared() }
+    }
+
+    /// Moved by the daemon's mirror, as fast as it can.
+    pub fn unguarded(&self) -> Fared {
+        let mut stage = Stage::new(self);
+        GuardedMover::new(self.size, None).run(&mut stage, LONGEST);
+        stage.fared()
     }
 
     /// Moved by a copier with a speed in bytes per second, above zero.

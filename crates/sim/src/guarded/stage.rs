@@ -1,13 +1,13 @@
 //! The two arrays and the application.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use sterna_core::array::{Array, Completion, Kind, Request};
-use sterna_core::measure::{Spread, Window};
+use sterna_core::array::{Array, Completion, Kind, Model, Request};
+use sterna_core::measure::{Spread, Timeline, Window};
 use sterna_core::{ByteRange, Nanos};
 use sterna_workload::random::Random;
 
-use super::{Fared, Scene};
+use super::{Does, Fared, Scene};
 
 /// Who asked an array for something.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +38,9 @@ pub(super) enum Answered {
 /// of so many requests: of fewer, the 99th is the longest.
 const STRETCH: (f64, u64) = (1.0, 100);
 
+/// Of so much before its end the daemon tells what an application does.
+const LATELY: Nanos = Nanos::from_secs(10);
+
 /// Two arrays, and an application.
 pub(super) struct Stage {
     scene: Scene,
@@ -50,6 +53,8 @@ pub(super) struct Stage {
     next: u64,
     /// Since when the application waits for what it asked for, by its name for it.
     open: HashMap<u64, Nanos>,
+    /// Those of them that are writes.
+    writes: HashSet<u64>,
     /// The next of those names.
     next_name: u64,
     random: Random,
@@ -60,8 +65,9 @@ pub(super) struct Stage {
     /// Where a log goes on.
     head: u64,
     window: Window,
-    /// All windows before.
+    /// All windows before, and the last of them one by one.
     past: Window,
+    timeline: Timeline,
     /// The response times of which a percentile will be taken, and since which second
     /// of those in which it asked.
     stretch: Spread,
@@ -72,15 +78,16 @@ pub(super) struct Stage {
 
 impl Stage {
     pub(super) fn new(scene: &Scene) -> Stage {
-        let model = scene.array.model();
+        let array = |model: &Model| Array::new(model.clone(), scene.seed);
         Stage {
-            scene: *scene,
+            scene: scene.clone(),
             now: Nanos(0),
-            source: Array::new(model.clone(), scene.seed),
-            destination: (!scene.one_array).then(|| Array::new(model, scene.seed)),
+            source: array(&scene.from),
+            destination: scene.to.as_ref().map(array),
             asked: HashMap::new(),
             next: 0,
             open: HashMap::new(),
+            writes: HashSet::new(),
             next_name: 0,
             random: Random::new(scene.seed),
             eager: scene.outstanding,
@@ -88,6 +95,7 @@ impl Stage {
             head: Random::new(scene.seed).below(scene.size / scene.bytes) * scene.bytes,
             window: Window::default(),
             past: Window::default(),
+            timeline: Timeline::default(),
             stretch: Spread::default(),
             stretch_from: 0.0,
             p99s: Vec::new(),
@@ -99,7 +107,7 @@ impl Stage {
     }
 
     /// What the application asks for now, if it asks for anything, and its name.
-    pub(super) fn next_request(&mut self) -> Option<(u64, ByteRange)> {
+    pub(super) fn next_request(&mut self) -> Option<(u64, Kind, ByteRange)> {
         if self.eager == 0 || self.quiet_until().is_some() || self.next_at > self.now {
             return None;
         }
@@ -111,13 +119,13 @@ impl Stage {
         self.next_name += 1;
         self.open.insert(name, self.now);
         self.window.in_flight += 1;
-        let Scene { size, bytes, log, .. } = self.scene;
-        let at = match log {
-            true => self.head,
-            false => self.random.below(size / bytes) * bytes,
+        let Scene { size, bytes, does, .. } = self.scene;
+        let at = match does {
+            Does::Log => self.head,
+            Does::Reads | Does::Mixed(_) => self.random.below(size / bytes) * bytes,
         };
         self.head = (at + bytes) % (size / bytes * bytes);
-        Some((name, ByteRange::new(at, bytes)))
+        Some((name, self.kind(), ByteRange::new(at, bytes)))
     }
 
     /// The end of the pause that the application makes now.
@@ -136,14 +144,21 @@ impl Stage {
         (now / cycle).floor() * on + (now % cycle).min(on)
     }
 
-    /// What the application does with what it asks for.
-    pub(super) fn kind(&self) -> Kind {
-        if self.scene.log { Kind::Write } else { Kind::Read }
+    /// What the application does next with what it asks for.
+    fn kind(&mut self) -> Kind {
+        match self.scene.does {
+            Does::Mixed(reads) if !self.random.percent(reads) => Kind::Write,
+            Does::Log => Kind::Write,
+            Does::Reads | Does::Mixed(_) => Kind::Read,
+        }
     }
 
     /// The application asks the source for these bytes.
-    pub(super) fn ask(&mut self, name: u64, range: ByteRange) {
-        self.submit(Asked::Guest(name), self.kind(), range);
+    pub(super) fn ask(&mut self, name: u64, kind: Kind, range: ByteRange) {
+        if kind == Kind::Write {
+            self.writes.insert(name);
+        }
+        self.submit(Asked::Guest(name), kind, range);
     }
 
     /// The application has its answer.
@@ -153,7 +168,8 @@ impl Stage {
         let window = &mut self.window;
         window.in_flight -= 1;
         self.eager += 1;
-        let side = if self.scene.log { &mut window.write } else { &mut window.read };
+        let is_write = self.writes.remove(&name);
+        let side = if is_write { &mut window.write } else { &mut window.read };
         side.record(self.scene.bytes, took, Nanos(0), took);
         window.response.record(took);
         self.stretch.record(took);
@@ -226,6 +242,9 @@ impl Stage {
         let mut window = std::mem::replace(&mut self.window, next);
         window.span = span;
         self.past.extend(&window);
+        if window.in_flight > 0 || window.total().operations > 0 {
+            self.timeline.push(self.now, &window);
+        }
         window
     }
 
@@ -239,6 +258,7 @@ impl Stage {
             took: self.now,
             p99s: std::mem::take(&mut self.p99s),
             unreachable: None,
+            lately: self.timeline.since(self.now, LATELY).unwrap_or_default(),
         }
     }
 }

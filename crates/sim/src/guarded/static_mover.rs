@@ -56,9 +56,10 @@ impl StaticMover {
                 // What was too much is made up for.
                 self.started = self.started.saturating_sub(self.quota);
                 self.slice = self.slice.plus(SLICE);
+                stage.window(SLICE);
             }
-            while let Some((name, range)) = stage.next_request() {
-                stage.ask(name, range);
+            while let Some((name, kind, range)) = stage.next_request() {
+                stage.ask(name, kind, range);
             }
             self.start(stage);
             for answered in stage.advance(self.slice.min(until)) {

@@ -4,7 +4,9 @@
 use sterna_core::Nanos;
 use sterna_core::array::Preset;
 use sterna_core::guard::{Aim, Unreachable};
-use sterna_sim::guarded::{Fared, Scene};
+use sterna_sim::guarded::{Does, Fared, Scene};
+
+mod predicting;
 
 /// What is asked for.
 const KEEP: f64 = 0.97;
@@ -53,12 +55,12 @@ const FASTER: f64 = 1.25;
 
 fn scene(array: Preset, outstanding: u32) -> Scene {
     Scene {
-        array,
-        one_array: false,
+        from: array.model(),
+        to: Some(array.model()),
         size: 512 << 20,
         outstanding,
         bytes: 64 << 10,
-        log: false,
+        does: Does::Reads,
         bursts: None,
         every: None,
         seed: 7,
@@ -81,8 +83,9 @@ fn on_line(points: &[(f64, f64)], kept: f64) -> f64 {
 }
 
 /// What an application had and how long it took, on the average over some moves.
-fn average(scene: Scene, moves: u64, fared: impl Fn(&Scene) -> Fared) -> (f64, f64) {
-    let all = (0..moves).map(|turn| fared(&Scene { seed: scene.seed + turn, ..scene }));
+fn average(scene: &Scene, moves: u64, fared: impl Fn(&Scene) -> Fared) -> (f64, f64) {
+    let all =
+        (0..moves).map(|turn| fared(&Scene { seed: scene.seed + turn, ..scene.clone() }));
     let (iops, took) = all.fold((0.0, 0.0), |(iops, took), it| {
         assert!(it.p99 > Nanos(0), "it was answered");
         (iops + it.iops, took + it.took.as_secs_f64())
@@ -90,8 +93,8 @@ fn average(scene: Scene, moves: u64, fared: impl Fn(&Scene) -> Fared) -> (f64, f
     (iops / moves as f64, took / moves as f64)
 }
 
-fn compare(scene: Scene, moves: u64, faster: f64) {
-    let Scene { array, outstanding, .. } = scene;
+fn compare(scene: &Scene, moves: u64, faster: f64) {
+    let outstanding = scene.outstanding;
     let (alone, _) = average(scene, moves, Scene::alone);
     let kept = |(iops, took): (f64, f64)| ((iops / alone).min(1.0), took);
     let point = |speed: &u64| kept(average(scene, moves, |scene| scene.at_speed(*speed)));
@@ -99,7 +102,7 @@ fn compare(scene: Scene, moves: u64, faster: f64) {
     let aim = Aim { keep: Some(KEEP), ..Aim::default() };
     let (ours, took) = kept(average(scene, moves, |scene| scene.guarded(aim)));
     let theirs = on_line(&line, ours);
-    let name = array.name();
+    let name = scene.from.preset().name();
     println!(
         "{name}, {outstanding} outstanding: kept {ours:.3} in {took:.0} s; a static speed \
          takes {theirs:.0} s, {:.2} times as long: {line:.3?}",
@@ -112,15 +115,15 @@ fn compare(scene: Scene, moves: u64, faster: f64) {
 #[test]
 fn beside_few_requests_no_static_speed_is_faster() {
     for array in [Preset::OldFc, Preset::NewFc, Preset::E4Fc] {
-        compare(scene(array, 2), MOVES, CHANCE);
+        compare(&scene(array, 2), MOVES, CHANCE);
     }
 }
 
 #[test]
 fn on_flash_no_static_speed_is_faster() {
     // It answers always in the same time: nothing to average.
-    compare(scene(Preset::Flash2010, 2), 1, 1.0);
-    compare(scene(Preset::Flash2010, 16), 1, 1.0);
+    compare(&scene(Preset::Flash2010, 2), 1, 1.0);
+    compare(&scene(Preset::Flash2010, 16), 1, 1.0);
 }
 
 #[test]
@@ -128,7 +131,7 @@ fn on_a_loaded_stripe_no_static_speed_is_faster() {
     for array in [Preset::OldFc, Preset::NewFc, Preset::E4Fc] {
         // Beside a queue on every spindle there is little to be gained by care, and a
         // move of a minute spends more than that on learning.
-        compare(Scene { size: 4 << 30, ..scene(array, 16) }, 1, 1.0);
+        compare(&Scene { size: 4 << 30, ..scene(array, 16) }, 1, 1.0);
     }
 }
 
@@ -140,7 +143,7 @@ fn beside_bursts_no_static_speed_is_nearly_as_fast() {
             let size = 4 << 30;
             let bursty =
                 Scene { size, bursts: Some(BURSTS), ..scene(array, outstanding) };
-            compare(bursty, 1, FASTER);
+            compare(&bursty, 1, FASTER);
         }
     }
 }
@@ -152,8 +155,8 @@ fn an_application_that_asks_in_clusters_keeps_its_part() {
         for clusters in CLUSTERS {
             let size = 4 << 30;
             let scene = Scene { size, bursts: Some(clusters), ..scene(array, 2) };
-            let (alone, _) = average(scene, MOVES, Scene::alone);
-            let (ours, took) = average(scene, MOVES, |scene| scene.guarded(aim));
+            let (alone, _) = average(&scene, MOVES, Scene::alone);
+            let (ours, took) = average(&scene, MOVES, |scene| scene.guarded(aim));
             let (name, (on, off), kept) = (array.name(), clusters, ours / alone);
             println!("{name}, {on} on, {off} off: kept {kept:.3} in {took:.0} s");
             assert!(kept >= KEEP - CLUSTERED, "{name}, {on} on: {kept:.3}");
@@ -166,9 +169,10 @@ fn a_log_keeps_its_part() {
     let aim = Aim { keep: Some(KEEP), ..Aim::default() };
     for array in [Preset::OldFc, Preset::Flash2010] {
         for outstanding in [1, 2, 16] {
-            let scene = Scene { log: true, bytes: 8192, ..scene(array, outstanding) };
-            let (alone, _) = average(scene, MOVES, Scene::alone);
-            let (ours, took) = average(scene, MOVES, |scene| scene.guarded(aim));
+            let scene =
+                Scene { does: Does::Log, bytes: 8192, ..scene(array, outstanding) };
+            let (alone, _) = average(&scene, MOVES, Scene::alone);
+            let (ours, took) = average(&scene, MOVES, |scene| scene.guarded(aim));
             let (name, kept) = (array.name(), ours / alone);
             println!(
                 "{name}, a log, {outstanding} outstanding: {alone:.0} IO/s alone, kept \
@@ -192,9 +196,9 @@ fn on_one_array_a_log_is_told_what_writing_to_both_images_costs() {
     for array in [Preset::OldFc, Preset::Flash2010] {
         for outstanding in [1, 2, 16] {
             let scene = Scene {
-                log: true,
+                does: Does::Log,
                 bytes: 8192,
-                one_array: true,
+                to: None,
                 ..scene(array, outstanding)
             };
             let alone = scene.alone().iops;
@@ -224,10 +228,10 @@ fn on_one_array_a_log_is_told_what_writing_to_both_images_costs() {
 /// What moves under a bound, and beside what.
 fn bounded(array: Preset) -> Vec<Scene> {
     let asks = [(Some(SELDOM), 1), (None, 2), (None, 16)];
-    let of = |log: bool| {
+    let of = |does: Does| {
         asks.map(|(every, outstanding)| Scene {
-            log,
-            bytes: if log { 8192 } else { 64 << 10 },
+            does,
+            bytes: if does == Does::Log { 8192 } else { 64 << 10 },
             every,
             ..scene(array, outstanding)
         })
@@ -237,7 +241,7 @@ fn bounded(array: Preset) -> Vec<Scene> {
         bursts: Some(BURSTS),
         ..scene(array, outstanding)
     });
-    [&of(false)[..], &of(true)[..], &bursty[..]].concat()
+    [&of(Does::Reads)[..], &of(Does::Log)[..], &bursty[..]].concat()
 }
 
 #[test]
@@ -249,23 +253,23 @@ fn under_a_bound_of_its_p99_an_application_is_in_99_of_100_stretches() {
         let aim = Aim { p99: Some(bound), ..Aim::default() };
         let (mut within, mut all, mut took) = (0, 0, 0.0);
         for turn in 0..BOUNDED_MOVES {
-            let fared = Scene { seed: scene.seed + turn, ..scene }.guarded(aim);
+            let fared = Scene { seed: scene.seed + turn, ..scene.clone() }.guarded(aim);
             within += fared.p99s.iter().filter(|p99| **p99 <= bound).count();
             all += fared.p99s.len();
             took += fared.took.as_secs_f64();
         }
         let part = within as f64 / all as f64;
-        let Scene { array, outstanding, log, .. } = scene;
         let kind = match (scene.every, scene.bursts) {
             (Some(_), _) => "seldom",
             (_, Some(_)) => "bursts",
             _ => "steady",
         };
-        let what = if log { "a log" } else { "reads" };
+        let what = if scene.does == Does::Log { "a log" } else { "reads" };
         println!(
-            "{}, {what}, {kind}, {outstanding} outstanding: {part:.3} of {all} stretches \
+            "{}, {what}, {kind}, {} outstanding: {part:.3} of {all} stretches \
              within {bound}, in {:.0} s",
-            array.name(),
+            scene.from.preset().name(),
+            scene.outstanding,
             took / BOUNDED_MOVES as f64
         );
         assert!(part >= IN_BOUND, "{scene:?}: {within} of {all} within {bound}");

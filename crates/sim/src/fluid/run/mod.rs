@@ -285,7 +285,7 @@ impl<'s> Run<'s> {
         let disks = f64::from(self.scenario.profiles[profile].disks);
         let outstanding = class.rate * class.response * disks;
         let response = sterna_core::Nanos((class.response * 1e9) as u64);
-        Work { outstanding, response, there: 1.0 }
+        Work { outstanding, response, there: 1.0, writes: 0.0 }
     }
 
     fn copies_begin(&mut self) {
