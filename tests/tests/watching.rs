@@ -304,3 +304,20 @@ fn cpu_of(process: u32, thread: &str) -> f64 {
     };
     tasks.flatten().filter_map(|task| of(task.path())).sum()
 }
+
+#[test]
+fn a_person_who_waits_for_a_daemon_that_hangs_is_told_so() {
+    let Some(stage) = Stage::given(&[]) else { return };
+    let signal = |signal| {
+        let pid = rustix::process::Pid::from_raw(stage.daemon.pid().cast_signed());
+        rustix::process::kill_process(pid.expect("a process"), signal)
+            .expect("signal it");
+    };
+    signal(rustix::process::Signal::STOP);
+    let mut list = stage.daemon.on_terminal("datastore list", 80, 24);
+    list.shows("that it waits", |text| text.contains("waiting for the daemon"));
+    signal(rustix::process::Signal::CONT);
+    assert!(list.ended().success());
+    let text = list.text();
+    assert!(text.contains("DATASTORE") && !text.contains("waiting"), "{text}");
+}

@@ -41,7 +41,7 @@ pub use class::{
     Attainment, ChangeClass, Class, CreateClass, Explanation, HeldFor, MIGRATION_CLASS,
     ReservationState, Terms,
 };
-pub use client::{Client, ClientError};
+pub use client::{Client, ClientError, Waits};
 pub use datastore::{
     AddDatastore, Datastore, DatastoreKind, ProbeFound, ProbeStep, SetMaintenance,
 };

@@ -1,13 +1,18 @@
 //! Reaching the daemon, and explaining what went wrong.
 
 use std::future::Future;
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use anyhow::Context;
 use sterna_api::paths::{Caller, too_long};
-use sterna_api::{Client, ClientError, ErrorBody, ErrorCode};
+use sterna_api::{Client, ClientError, ErrorBody, ErrorCode, Waits};
 use sterna_daemon::DaemonError;
+
+/// What a person sees of a call that takes long.
+const WAITING: &str =
+    "waiting for the daemon: it may wait for a machine or for storage ...";
 
 /// The way to the daemon.
 #[derive(Debug)]
@@ -31,7 +36,14 @@ impl Link {
     /// The daemon on this socket, or on the one that this user's daemon has.
     pub(crate) fn new(socket: Option<PathBuf>) -> Self {
         let socket = socket.unwrap_or_else(|| caller().socket());
-        Link { client: Client::new(socket) }
+        let client = Client::new(socket);
+        let sees = io::stderr().is_terminal();
+        Link { client: if sees { client.that_tells(say_waiting) } else { client } }
+    }
+
+    /// The same, which says nothing by itself: for who draws all of the screen.
+    pub(crate) fn silent(&self) -> Self {
+        Link { client: Client::new(self.client.socket()) }
     }
 
     /// The client.
@@ -46,6 +58,15 @@ impl Link {
     ) -> anyhow::Result<T> {
         block_on(work(&self.client))
     }
+}
+
+/// Says to a person that the daemon has not answered yet, and takes that back.
+fn say_waiting(waits: Waits) {
+    // Nobody is worse off without it.
+    let _ = match waits {
+        Waits::Begun => write!(io::stderr(), "{WAITING}"),
+        Waits::Over => write!(io::stderr(), "\r\x1b[K"),
+    };
 }
 
 /// Who runs this.

@@ -5,6 +5,8 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::pin::pin;
+use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
@@ -16,6 +18,18 @@ use tokio::net::UnixStream;
 
 use super::Client;
 use crate::ErrorBody;
+
+/// A call that takes longer is one that somebody wonders about.
+const LONG: Duration = Duration::from_secs(1);
+
+/// What there is to be told of a call that takes long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// It has taken a second, and there is no answer.
+    Begun,
+    /// It is over.
+    Over,
+}
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
@@ -75,7 +89,7 @@ impl Client {
             request = request.header(hyper::header::CONTENT_TYPE, "application/json");
         }
         let request = request.body(Full::new(body)).expect("paths are escaped");
-        let (status, body) = self.send(request).await?;
+        let (status, body) = self.patiently(self.send(request)).await?;
         let not_understood =
             |source| ClientError::NotUnderstood { call: call.clone(), status, source };
         if status.is_success() {
@@ -85,6 +99,19 @@ impl Client {
                 serde_json::from_slice(&body).map_err(not_understood)?;
             Err(refusal.into())
         }
+    }
+
+    /// Waits for something, and tells of it where it takes long.
+    async fn patiently<T>(&self, call: impl Future<Output = T>) -> T {
+        let Some(tell) = self.waits else { return call.await };
+        let mut call = pin!(call);
+        if let Ok(answer) = tokio::time::timeout(LONG, &mut call).await {
+            return answer;
+        }
+        tell(Waits::Begun);
+        let answer = call.await;
+        tell(Waits::Over);
+        answer
     }
 
     async fn send(

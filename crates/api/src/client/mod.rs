@@ -17,18 +17,26 @@ use crate::{
     StorageDrsSettings, StorageRule, Top, TopBy, Vm,
 };
 
-pub use call::ClientError;
+pub use call::{ClientError, Waits};
 
 /// A client of one daemon.
 #[derive(Clone, Debug)]
 pub struct Client {
     socket: PathBuf,
+    /// Who is told of calls that take long.
+    waits: Option<fn(Waits)>,
 }
 
 impl Client {
     /// A client of the daemon that listens on `socket`.
     pub fn new(socket: impl Into<PathBuf>) -> Self {
-        Client { socket: socket.into() }
+        Client { socket: socket.into(), waits: None }
+    }
+
+    /// The same client, which says that it waits for a call that takes more than a second,
+    /// and when that is over: the daemon may have asked somebody who hangs.
+    pub fn that_tells(self, waits: fn(Waits)) -> Self {
+        Client { waits: Some(waits), ..self }
     }
 
     /// The daemon's socket.

@@ -43,7 +43,7 @@ pub(super) fn run(by: TopBy, every: Duration, link: &Link) -> anyhow::Result<()>
     let window_s = every.as_secs_f64();
     // Before the screen is touched: what is wrong from the start is said as always.
     let top = link.ask(async |client| Ok(client.top(by, window_s).await?))?;
-    let source = Source::start(link.client().clone(), window_s)?;
+    let source = Source::start(link.silent().client().clone(), window_s)?;
     let mut terminal = ratatui::try_init()?;
     let mut screen = Screen { view: View::new(by), top, problem: None, asked: None };
     let ended = screen.follow(&mut terminal, &source, every);
