@@ -151,6 +151,10 @@ pub struct Migration {
     pub application: Application,
     /// What it came to; present once it has ended.
     pub report: Option<Report>,
+    /// It has ended, and nobody has seen in which of both images the last writes are: the
+    /// virtual machine ended while it switched over. Both are kept, and `hint` says what
+    /// to do. It is over once the machine was seen with the destination.
+    pub unclear: bool,
 }
 
 /// Asks for a migration.

@@ -107,9 +107,7 @@ pub(crate) fn run(
         }
         MigrationCommand::Cancel(IdArg { id }) => {
             let one = client.cancel(id).await?;
-            output.answer(&one, |one| {
-                said(one, &format!("disk {} stays on {}", one.disk, one.from))
-            })
+            output.answer(&one, |one| said(one, &given_up(one)))
         }
         MigrationCommand::Set { id: IdArg { id }, rate, guard, no_guard } => {
             let mut one = None;
@@ -126,6 +124,20 @@ pub(crate) fn run(
             output.answer(&one, now_has)
         }
     })
+}
+
+/// What becomes of a disk whose migration is to be cancelled.
+fn given_up(one: &Migration) -> String {
+    match one.state {
+        MigrationState::Cancelled | MigrationState::Cancelling => {
+            format!("disk {} stays on {}", one.disk, one.from)
+        }
+        _ => format!(
+            "it may be too late for that: `sterna migration watch {}` says where disk {} is \
+             in the end",
+            one.id, one.disk
+        ),
+    }
 }
 
 fn now_has(one: &Migration) -> String {

@@ -111,12 +111,17 @@ pub(crate) fn summary(one: &Migration, output: Output) -> String {
             format!("{disk} moved from {} to {} in {took}.\n", one.from, one.to)
         }
         _ => {
-            let copied = one.report.map_or(0, |report| report.copied);
-            format!(
-                "{disk} stays on {}: cancelled after {took}, {} copied.\n",
-                one.from,
-                bytes(copied)
-            )
+            let copied = bytes(one.report.map_or(0, |report| report.copied));
+            let (from, to) = (&one.from, &one.to);
+            match one.unclear {
+                true => format!(
+                    "{disk} may be on {from} or on {to}: its end was not seen ({took}, \
+                     {copied} copied).\n"
+                ),
+                false => format!(
+                    "{disk} stays on {from}: cancelled after {took}, {copied} copied.\n"
+                ),
+            }
         }
     };
     let mut pairs = Pairs::new();
@@ -240,6 +245,7 @@ pub(crate) fn sample(state: MigrationState) -> Migration {
         progress: None,
         application: Application::default(),
         report: None,
+        unclear: false,
     }
 }
 
@@ -311,6 +317,13 @@ mod tests {
         one.report = Some(report);
         let text = summary(&one, Output::new(false));
         assert_eq!(text, "db stays on fast: cancelled after 12 s, 5.00 MiB copied.\n");
+    }
+
+    #[test]
+    fn one_whose_end_was_not_seen_stays_nowhere() {
+        let one = Migration { unclear: true, ..sample(MigrationState::Cancelled) };
+        let text = summary(&one, Output::new(false));
+        assert!(text.starts_with("db may be on fast or on slow: "), "{text}");
     }
 
     #[test]

@@ -112,6 +112,15 @@ fn finish(end: &Migration, output: Output, show: Show) -> anyhow::Result<()> {
     let id = end.id;
     match end.state {
         MigrationState::Completed => Ok(()),
+        MigrationState::Cancelled if end.unclear => Err(Failure {
+            code: ErrorCode::Cancelled,
+            message: format!(
+                "of migration {id} of {} nobody has seen the end: it may be on {} or on {}",
+                end.disk, end.from, end.to
+            ),
+            hint: end.hint.clone().unwrap_or_default(),
+        }
+        .into()),
         MigrationState::Cancelled => Err(Failure {
             code: ErrorCode::Cancelled,
             message: format!("migration {id} of {} was cancelled", end.disk),

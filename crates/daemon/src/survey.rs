@@ -4,7 +4,8 @@
 //! they have it: a monitor that counts warnings misses nothing that people see.
 
 use sterna_api::{
-    Counts, CruisePhase, GuardState, Guarding, Policy, Provision, Standing, Warning,
+    Counts, CruisePhase, GuardState, Guarding, MigrationState, Policy, Provision,
+    Standing, Warning,
 };
 use sterna_core::{Bytes, Nanos};
 use sterna_engine::datastore::Space;
@@ -124,9 +125,19 @@ impl Daemon {
             warnings.push(Warning { about, message: pause.reason, hint });
         }
         for moved in self.open_vm_moves()? {
+            counts.migrations += 1;
             let fares = moved.guard.as_ref();
             warnings.extend(fares.and_then(|fares| missed(moved.id, fares)));
+            if moved.state != MigrationState::Paused {
+                continue;
+            }
+            counts.migrations_paused += 1;
+            if let (Some(message), Some(hint)) = (moved.reason, moved.hint) {
+                let about = format!("migration {}", moved.id);
+                warnings.push(Warning { about, message, hint });
+            }
         }
+        warnings.extend(self.vm_warnings()?);
         Ok(())
     }
 }

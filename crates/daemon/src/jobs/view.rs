@@ -74,6 +74,7 @@ impl Daemon {
             progress: progress.map(|progress| convert(&progress, copied, moves)),
             application,
             report: record.report,
+            unclear: false,
         }
     }
 }
@@ -129,8 +130,12 @@ fn state_of(
         Step::Created => return MigrationState::Created,
         Step::Copying | Step::Switching => {}
     }
-    if record.cancel {
+    // Once it may be told to switch over, that may come first.
+    if record.cancel && record.step == Step::Copying {
         return MigrationState::Cancelling;
+    }
+    if record.cancel {
+        return MigrationState::SwitchingOver;
     }
     if record.pause.is_some() {
         return MigrationState::Paused;

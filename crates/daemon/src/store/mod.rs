@@ -59,7 +59,7 @@ pub(crate) use tallies::{Figured, Tallied};
 pub(crate) use tests::{disk as a_disk, migration as a_migration, plan_of_two};
 pub(crate) use transfers::{TransferDesign, TransferEnd, TransferRecord, TransferStep};
 use turns::Turns;
-pub(crate) use vm_moves::VmMoveRecord;
+pub(crate) use vm_moves::{Leaves, VmMoveRecord};
 pub(crate) use vms::VmRecord;
 
 /// Why a call failed.

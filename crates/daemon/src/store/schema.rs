@@ -18,12 +18,12 @@ use super::{StoreError, cannot};
 const APPLICATION_ID: i64 = 0x5354_524E;
 
 /// The schema that this Sterna writes: the number of steps to it.
-pub(super) const VERSION: i64 = 14;
+pub(super) const VERSION: i64 = 15;
 
 /// What brings a database from each version to the next.
-pub(super) const STEPS: [&str; 14] = [
+pub(super) const STEPS: [&str; 15] = [
     FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH,
-    TWELFTH, THIRTEENTH, FOURTEENTH,
+    TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH,
 ];
 
 const _: () = assert!(STEPS.len() as u64 == VERSION.unsigned_abs());
@@ -328,6 +328,11 @@ const THIRTEENTH: &str = "
 const FOURTEENTH: &str = "
     -- The part of its requests' time that was writes'; of older hours it is not known.
     ALTER TABLE hours ADD COLUMN writes REAL NOT NULL DEFAULT 0;
+";
+
+const FIFTEENTH: &str = "
+    -- It has ended, and nobody has seen in which image the last writes are.
+    ALTER TABLE vm_moves ADD COLUMN unclear INTEGER NOT NULL DEFAULT 0;
 ";
 
 /// How long to wait for someone who looks inside with the sqlite3 tool.

@@ -54,6 +54,17 @@ pub(crate) struct VmMoveRecord {
     pub(crate) application: Application,
     /// What it came to.
     pub(crate) report: Option<Report>,
+    /// Nobody has seen in which image the last writes are.
+    pub(crate) unclear: bool,
+}
+
+/// What a move leaves behind when it ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Leaves {
+    /// Its machine may still have something of it.
+    pub(crate) untidy: bool,
+    /// The last writes may be in either image.
+    pub(crate) unclear: bool,
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<VmMoveRecord> {
@@ -81,6 +92,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<VmMoveRecord> {
         note: row.get("note")?,
         application: from_json(row, "application")?,
         report: from_json(row, "report")?,
+        unclear: row.get("unclear")?,
     })
 }
 
@@ -163,6 +175,20 @@ impl Store {
         self.set(id, "UPDATE vm_moves SET untidy = FALSE WHERE id = ?2", None::<i64>)
     }
 
+    /// The last move of each machine's disk, if it has ended.
+    pub(crate) fn last_vm_moves(&self) -> Result<Vec<VmMoveRecord>, StoreError> {
+        self.list_vm_moves(
+            "SELECT * FROM vm_moves WHERE id IN
+             (SELECT max(id) FROM vm_moves GROUP BY vm, device) AND ended IS NOT NULL
+             ORDER BY id",
+        )
+    }
+
+    /// Somebody has decided in which image the last writes of a move are.
+    pub(crate) fn vm_move_is_clear(&self, id: u64) -> Result<(), StoreError> {
+        self.set(id, "UPDATE vm_moves SET unclear = FALSE WHERE id = ?2", None::<i64>)
+    }
+
     /// Those that have not ended, which are few, however many there were.
     pub(crate) fn open_vm_moves(&self) -> Result<Vec<VmMoveRecord>, StoreError> {
         self.list_vm_moves(
@@ -214,6 +240,22 @@ impl Store {
         })
     }
 
+    /// The machine is to be told to switch over, unless somebody wants the move to be given
+    /// up; says whether it is.
+    pub(crate) fn vm_move_switches(&self, id: u64) -> Result<bool, StoreError> {
+        self.transact(move |transaction| {
+            let sql = "SELECT cancel FROM vm_moves WHERE id = ?";
+            let cancel: bool = transaction
+                .query_row(sql, [to_sql(id)], |row| row.get(0))
+                .map_err(cannot("look up what is asked of a move"))?;
+            match step_of(transaction, id)? {
+                Some(Step::Switching) => Ok(true),
+                _ if cancel => Ok(false),
+                _ => advance(transaction, id, Step::Switching).map(|()| true),
+            }
+        })
+    }
+
     /// Somebody wants it to be given up.
     pub(crate) fn vm_move_cancel(&self, id: u64) -> Result<(), StoreError> {
         self.set(id, "UPDATE vm_moves SET cancel = TRUE WHERE id = ?2", None::<i64>)
@@ -241,14 +283,13 @@ impl Store {
     }
 
     /// The move has ended. One that is given up while it switches over ends at once: at no
-    /// moment is it one whose destination holds but a part of a copy. Its machine may still
-    /// have something of it: then it is `untidy`.
+    /// moment is it one whose destination holds but a part of a copy.
     pub(crate) fn vm_move_ends(
         &self,
         id: u64,
         step: Step,
         ending: Ending,
-        untidy: bool,
+        leaves: Leaves,
     ) -> Result<(), StoreError> {
         self.transact(move |transaction| {
             match step_of(transaction, id)? {
@@ -261,13 +302,14 @@ impl Store {
             }
             advance(transaction, id, step)?;
             let sql = "UPDATE vm_moves SET ended = ?, note = ?, application = ?,
-                       report = ?, untidy = ? WHERE id = ?";
+                       report = ?, untidy = ?, unclear = ? WHERE id = ?";
             let values = params![
                 to_sql(ending.at),
                 ending.note,
                 to_json(&ending.application),
                 ending.report.as_ref().map(to_json),
-                untidy,
+                leaves.untidy,
+                leaves.unclear,
                 to_sql(id),
             ];
             let set = transaction.execute(sql, values);

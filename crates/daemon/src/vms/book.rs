@@ -11,7 +11,7 @@ use crate::clock;
 use crate::daemon::Daemon;
 use crate::datastores::check_name;
 use crate::error::{DaemonError, Result};
-use crate::store::VmRecord;
+use crate::store::{Step, VmRecord};
 
 impl Daemon {
     /// All machines, by name. All are asked at once: several that hang take no longer
@@ -58,8 +58,14 @@ impl Daemon {
         let link = self.vms.link(&reach);
         let seen = self.vms.runtime.block_on(look(&link)).map_err(|error| {
             self.vms.unlink(&reach);
-            DaemonError::unavailable(error)
-                .hint("nothing was added: put that right, and add it again")
+            let hint = match (&reach, &request.domain) {
+                (Reach::Libvirt { uri, .. }, None) => format!(
+                    "nothing was added; if libvirt has it by another name: `sterna vm add \
+                     {name} --libvirt {uri} DOMAIN`"
+                ),
+                _ => "nothing was added: put that right, and add it again".into(),
+            };
+            DaemonError::unavailable(error).hint(hint)
         })?;
         let record = VmRecord { name: name.clone(), reach, added: clock::now() };
         self.store.add_vm(record.clone())?;
@@ -77,7 +83,12 @@ impl Daemon {
                 let (id, device) = (one.id, one.device);
                 let message =
                     format!("disk {device} of {name} is moved by migration {id}");
-                let hint = format!("wait for it, or `sterna migration cancel {id}`");
+                let hint = match one.step {
+                    Step::Created | Step::Copying => {
+                        format!("wait for it, or `sterna migration cancel {id}`")
+                    }
+                    _ => format!("wait for its end: `sterna migration watch {id}`"),
+                };
                 return Err(DaemonError::in_use(message).hint(hint));
             }
         }

@@ -13,6 +13,7 @@ use sterna_qemu::{Drive, Machine, QemuError, Run, Stats};
 use tokio::time::{Instant, sleep};
 
 use super::link::Link;
+use super::sights::Sight;
 use super::{Reach, Vms};
 use crate::daemon::{Daemon, lock};
 use crate::store::{DatastoreRecord, VmRecord};
@@ -102,9 +103,12 @@ impl Daemon {
             Ok(seen) => seen,
             Err(error) => {
                 vm.detail = Some(error.to_string());
+                self.note_sight(&vm.name, Sight::of(&Err(error)));
                 return vm;
             }
         };
+        let found = drives.iter().map(|(drive, _)| drive.clone()).collect();
+        self.note_sight(&vm.name, Sight::of(&Ok((run.on, found))));
         vm.state = match (run.on, run.running) {
             (false, _) => VmState::Off,
             (true, true) => VmState::Running,

@@ -10,6 +10,7 @@
 //!
 //! `book` has the machines, `link` the connections, `moves` what may be asked of a move,
 //! `adoptions` of those to and from disks of ours (`ours`), and `mover` is the move itself.
+//! `sights` is what machines were last seen with, for warnings.
 //!
 //! **Who decides where the disk is.** QEMU does, from the moment it is told to switch
 //! over; so it is asked, and never guessed. Until that moment (the step `switching`) the
@@ -31,6 +32,7 @@ mod moves;
 mod ours;
 mod pace;
 mod reach;
+mod sights;
 mod usage;
 mod view;
 
@@ -45,6 +47,8 @@ pub(crate) use self::kind::Kind;
 pub(crate) use self::link::Link;
 use self::moves::Move;
 pub(crate) use self::reach::Reach;
+use self::sights::Sight;
+pub(crate) use self::sights::start as start_looking;
 use crate::daemon::lock;
 
 /// What this process has of machines.
@@ -54,6 +58,9 @@ pub(crate) struct Vms {
     runtime: Handle,
     links: Mutex<BTreeMap<String, Arc<Link>>>,
     moves: Mutex<HashMap<u64, Arc<Move>>>,
+    /// How each machine was when it was last looked at, and when that was (seconds since
+    /// 1970).
+    sights: Mutex<BTreeMap<String, (u64, Sight)>>,
     /// The daemon is to stop: moves are left to the next one.
     stopping: AtomicBool,
 }
@@ -65,6 +72,7 @@ impl Vms {
             runtime: Handle::current(),
             links: Mutex::default(),
             moves: Mutex::default(),
+            sights: Mutex::default(),
             stopping: AtomicBool::new(false),
         }
     }

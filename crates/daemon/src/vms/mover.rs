@@ -33,6 +33,7 @@ use std::time::Duration;
 use sterna_qemu::{Copy, CopyState, Drive, Export, Machine, Place, QemuError, Stats};
 use tokio::time::{Instant, timeout};
 
+pub(super) use self::destination::both;
 use self::end::Closing;
 use self::switching::Told;
 use super::link::Link;
@@ -115,6 +116,7 @@ struct Mover {
     daemon: Arc<Daemon>,
     one: Arc<Move>,
     link: Arc<Link>,
+    reach: Reach,
     record: VmMoveRecord,
     copy: Copy,
     pace: Pace,
@@ -185,6 +187,7 @@ impl Mover {
         Mover {
             daemon: daemon.clone(),
             link: daemon.vms.link(reach),
+            reach: reach.clone(),
             watch: Watch::new(record.application),
             one,
             record,

@@ -282,7 +282,12 @@ impl Daemon {
         };
         if record.cancel || is_late {
             let what = if record.cancel { "being cancelled" } else { "switching over" };
-            return Err(DaemonError::in_use(format!("migration {id} is {what}")));
+            let message = format!("migration {id} of disk {disk} is {what}");
+            let hint = format!(
+                "how it ends is {}'s to say now: `sterna migration watch {id}`",
+                record.vm
+            );
+            return Err(DaemonError::in_use(message).hint(hint));
         }
         change()?;
         if let Some(one) = lock(&self.vms.moves).get(&id) {
@@ -357,5 +362,6 @@ pub(super) fn new_move(
         note: None,
         application: Application::default(),
         report: None,
+        unclear: false,
     }
 }

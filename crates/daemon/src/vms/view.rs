@@ -2,6 +2,7 @@
 
 use sterna_api::{Migration, MigrationState, Progress, Provision};
 
+use super::mover::both;
 use super::moves::Standing;
 use crate::daemon::{Daemon, lock};
 use crate::jobs::{fares, moves};
@@ -24,7 +25,8 @@ impl Daemon {
         });
         let trouble = now.as_ref().and_then(|now| now.trouble.clone());
         let by_hand = record.paused && state == MigrationState::Paused;
-        let reason = trouble.clone().or(record.note);
+        let undecided = record.unclear.then(|| decide(&record));
+        let reason = trouble.clone().or_else(|| record.note.clone());
         Migration {
             id: record.id,
             disk: format!("{}/{}", record.vm, record.device),
@@ -39,9 +41,14 @@ impl Daemon {
             guard,
             state,
             reason: reason.or_else(|| by_hand.then(|| "asked for".to_owned())),
-            hint: trouble.map(|_| {
-                format!("see what keeps {} from answering; it is asked again", record.vm)
-            }),
+            hint: match trouble {
+                Some(_) => Some(format!(
+                    "see what keeps {} from answering; it is asked again",
+                    record.vm
+                )),
+                None => undecided,
+            },
+            unclear: record.unclear,
             started: record.started,
             ended: record.ended,
             predicted: None,
@@ -51,6 +58,17 @@ impl Daemon {
             report: record.report,
         }
     }
+}
+
+/// What to do about a disk of which nobody knows in which image the last writes are.
+pub(super) fn decide(record: &VmMoveRecord) -> String {
+    let (source, destination) = both(record);
+    format!(
+        "before {} is started, compare {source} and {destination} (`qemu-img compare`); if \
+         they differ, start it with the one whose file system has the later data, and keep \
+         the other",
+        record.vm
+    )
 }
 
 fn state_of(record: &VmMoveRecord, now: Option<&Standing>) -> MigrationState {

@@ -55,6 +55,15 @@ impl VirshError {
                 ])
     }
 
+    /// Whether nobody was there to be asked: nothing has been done.
+    pub fn is_away(&self) -> bool {
+        !self.is_off()
+            && self.says(&[
+                "failed to connect to the hypervisor",
+                "Failed to connect socket",
+            ])
+    }
+
     fn says(&self, words: &[&str]) -> bool {
         let VirshError::Refused { said, .. } = self else { return false };
         words.iter().any(|words| said.contains(words))

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 pub use domain::{Domain, DomainDisk, MirrorElement};
 pub use error::VirshError;
@@ -24,6 +24,9 @@ pub use figures::{BlockFigures, JobFigures};
 pub(crate) use network::{nbd_disk, probe};
 
 use crate::qmp::PATIENCE;
+
+/// How long after a connection that was refused the next one is tried.
+const AGAIN: Duration = Duration::from_millis(250);
 
 /// One libvirt.
 #[derive(Clone, Debug)]
@@ -42,8 +45,27 @@ impl Virsh {
         self.run_with(args, String::new(), PATIENCE).await
     }
 
-    /// Runs one command that reads `input`, and gives what it printed.
+    /// Runs one command that reads `input`, and gives what it printed. A libvirt that
+    /// nobody can connect to may be in the middle of being started anew: as long as it
+    /// could have taken to answer, it is tried again.
     pub async fn run_with(
+        &self,
+        args: &[&str],
+        input: String,
+        patience: Duration,
+    ) -> Result<String, VirshError> {
+        let until = Instant::now() + patience;
+        loop {
+            match self.run_once(args, input.clone(), patience).await {
+                Err(error) if error.is_away() && Instant::now() < until => {
+                    sleep(AGAIN).await;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    async fn run_once(
         &self,
         args: &[&str],
         input: String,

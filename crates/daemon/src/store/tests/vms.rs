@@ -37,6 +37,7 @@ fn a_move(device: &str) -> VmMoveRecord {
         note: None,
         application: Application::default(),
         report: None,
+        unclear: false,
     }
 }
 
@@ -87,7 +88,8 @@ fn a_disk_of_a_machine_has_one_move_at_a_time() {
         application: Application::default(),
         report: Some(Report::default()),
     };
-    store.vm_move_ends(id, Step::Cancelled, ending, true).unwrap();
+    let leaves = Leaves { untidy: true, unclear: true };
+    store.vm_move_ends(id, Step::Cancelled, ending, leaves).unwrap();
     let ended = store.vm_move(id).unwrap().unwrap();
     assert_eq!((ended.step, ended.ended), (Step::Cancelled, Some(11)));
     add(&store, "vda").unwrap();
@@ -114,9 +116,42 @@ fn of_a_machine_that_was_removed_nothing_is_put_away_in_another_by_its_name() {
     let id = add(&store, "vda").unwrap();
     let ending =
         Ending { at: 11, note: None, application: Application::default(), report: None };
-    store.vm_move_ends(id, Step::Cancelled, ending, true).unwrap();
+    let leaves = Leaves { untidy: true, unclear: true };
+    store.vm_move_ends(id, Step::Cancelled, ending, leaves).unwrap();
     store.remove_vm(&store.vm_move(id).unwrap().unwrap().vm).unwrap();
     assert_eq!(store.untidy_vm_moves().unwrap(), []);
+}
+
+#[test]
+fn a_move_that_is_to_be_given_up_is_not_switched_over() {
+    let (_dir, store) = fresh();
+    let id = add(&store, "vda").unwrap();
+    store.vm_move_advances(id, Step::Copying).unwrap();
+    store.vm_move_cancel(id).unwrap();
+    assert!(!store.vm_move_switches(id).unwrap());
+    assert_eq!(store.vm_move(id).unwrap().unwrap().step, Step::Copying);
+    let other = add(&store, "vdb").unwrap();
+    store.vm_move_advances(other, Step::Copying).unwrap();
+    assert!(store.vm_move_switches(other).unwrap());
+    store.vm_move_cancel(other).unwrap();
+    assert!(store.vm_move_switches(other).unwrap(), "it has been told");
+}
+
+#[test]
+fn where_the_last_writes_are_is_unclear_until_somebody_has_decided() {
+    let (_dir, store) = fresh();
+    let id = add(&store, "vda").unwrap();
+    assert_eq!(store.last_vm_moves().unwrap(), [], "it has not ended");
+    let ending =
+        Ending { at: 11, note: None, application: Application::default(), report: None };
+    let leaves = Leaves { untidy: false, unclear: true };
+    store.vm_move_ends(id, Step::Cancelled, ending, leaves).unwrap();
+    let [last] = &store.last_vm_moves().unwrap()[..] else { panic!("one") };
+    assert!(last.unclear);
+    store.vm_move_is_clear(id).unwrap();
+    assert!(!store.vm_move(id).unwrap().unwrap().unclear);
+    add(&store, "vda").unwrap();
+    assert_eq!(store.last_vm_moves().unwrap(), [], "there is a later one");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::{Making, Mover, files};
 use crate::daemon::Daemon;
 use crate::error::DaemonError;
 use crate::store::VmMoveRecord;
-use crate::vms::Kind;
+use crate::vms::{Kind, Reach};
 
 impl Mover {
     /// Makes the destination; a file, unless whoever owns the machine does. One that is
@@ -135,6 +135,22 @@ impl Mover {
         })
     }
 
+    /// What whoever starts the machine has to know: where nobody else keeps how it is
+    /// started, it would be with the image that it has left.
+    pub(super) fn next_start(&self) -> Option<String> {
+        let VmMoveRecord { vm, kind, destination, .. } = &self.record;
+        if !matches!(self.reach, Reach::Qmp(_)) {
+            return None;
+        }
+        let with = match kind {
+            Kind::Move | Kind::Release(_) => destination.clone(),
+            Kind::Adopt(disk) => {
+                format!("what `sterna disk qemu-args {}` prints", disk.name)
+            }
+        };
+        Some(format!("from now on start {vm} with {with}, and never with the old one"))
+    }
+
     /// Whether the destination is a disk of ours that calls itself the truth.
     pub(super) fn is_sealed(&self) -> bool {
         match &self.record.kind {
@@ -166,7 +182,7 @@ pub(super) fn left_behind(record: &VmMoveRecord) -> String {
 }
 
 /// Both images, for people.
-pub(super) fn both(record: &VmMoveRecord) -> (String, String) {
+pub(in crate::vms) fn both(record: &VmMoveRecord) -> (String, String) {
     let (source, destination) = (record.source.clone(), record.destination.clone());
     match &record.kind {
         Kind::Move => (source, destination),

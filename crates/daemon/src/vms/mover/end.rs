@@ -15,7 +15,7 @@ use super::{AGAIN, Halt, Making, Mover, Outcome};
 use crate::clock;
 use crate::daemon::lock;
 use crate::error::DaemonError;
-use crate::store::{Ending, Step, StoreError};
+use crate::store::{Ending, Leaves, Step, StoreError};
 use crate::vms::Kind;
 
 /// The state is an old one, or somebody has put another image in the copy's place.
@@ -28,8 +28,7 @@ pub(super) struct Closing {
     ending: Ending,
     /// Whether a disk of ours that it has to do with may be the truth.
     opens: bool,
-    /// Whether the machine may still have something of the copy.
-    untidy: bool,
+    leaves: Leaves,
 }
 
 impl Mover {
@@ -57,23 +56,23 @@ impl Mover {
 
     /// Records how it has ended; what led there is not asked again, and not done again.
     pub(super) async fn record_end(&mut self, closing: Closing) -> Option<Duration> {
-        let Closing { step, ending, opens, untidy } = closing.clone();
+        let Closing { step, ending, opens, leaves } = closing.clone();
         let id = self.record.id;
         let note = ending.note.clone().unwrap_or_default();
-        if let Err(error) = self.daemon.store.vm_move_ends(id, step, ending, untidy) {
+        if let Err(error) = self.daemon.store.vm_move_ends(id, step, ending, leaves) {
             self.not_recorded(&error);
             self.closing = Some(closing);
             return self.again();
         }
         tracing::info!(migration = id, note, "move {step}");
         // What may be the truth is for all at once.
-        if opens || !untidy {
+        if opens || !leaves.untidy {
             self.settle(opens);
         }
         lock(&self.daemon.vms.moves).remove(&id);
         // Policies may end with it.
         self.daemon.service.bell.ring();
-        if untidy {
+        if leaves.untidy {
             self.tidy().await;
         }
         None
@@ -135,10 +134,10 @@ impl Mover {
             Err(error) => Err(error),
         };
         let kept = left_behind(&self.record);
-        let note = match put_away {
-            Ok(()) => kept,
-            Err(error) => format!("{kept}; {error}"),
-        };
+        let next = self.next_start();
+        let parts = [Some(kept), next, put_away.err().map(|error| error.to_string())];
+        let note: Vec<String> = parts.into_iter().flatten().collect();
+        let note = note.join("; ");
         Ok(Some(self.closing(Step::Completed, Some(note))))
     }
 
@@ -251,7 +250,8 @@ impl Mover {
             "{why}, so its last writes may be in either image; both are kept: {source} \
              and {destination}"
         );
-        Closing { opens: true, ..self.closing(Step::Cancelled, Some(note)) }
+        let leaves = Leaves { unclear: true, ..Leaves::default() };
+        Closing { opens: true, leaves, ..self.closing(Step::Cancelled, Some(note)) }
     }
 
     /// The disk is where it was; the destination goes.
@@ -269,6 +269,8 @@ impl Mover {
         // One that has gone has nothing; but it may be the connection alone.
         let untidy = is_had || self.making == Making::Ours;
         let opens = kept.is_some() && self.is_sealed();
+        // Nobody has seen how the copy ended.
+        let unclear = kept.is_some() && self.making == Making::Unknown;
         let left = still_has.map(|error| {
             tracing::warn!(migration = self.record.id, %error, "not yet tidy");
             let what = "what QEMU still has of the copy is given up once it";
@@ -280,7 +282,8 @@ impl Mover {
         let parts = [why, left, kept];
         let note: Vec<String> = parts.into_iter().flatten().collect();
         let note = (!note.is_empty()).then(|| note.join("; "));
-        Closing { untidy, opens, ..self.closing(Step::Cancelled, note) }
+        let leaves = Leaves { untidy, unclear };
+        Closing { leaves, opens, ..self.closing(Step::Cancelled, note) }
     }
 
     /// QEMU itself says that the disk is where it was. From here on whoever is asked says
@@ -296,17 +299,22 @@ impl Mover {
     fn closing(&self, step: Step, note: Option<String>) -> Closing {
         let record = &self.record;
         let at = clock::now();
+        let duration_s = at.saturating_sub(record.started) as f64;
         let report = Report {
-            duration_s: at.saturating_sub(record.started) as f64,
+            duration_s,
             copied: self.done,
-            average_rate: self.pace.average(),
+            // What was seen of it may be a part. Of less than a second nothing is known.
+            average_rate: match duration_s {
+                0.0 => self.pace.average(),
+                _ => self.done as f64 / duration_s,
+            },
             allocated: allocated(&self.daemon, record),
             ..Report::default()
         };
         let application = self.watch.application();
         let ending = Ending { at, note, application, report: Some(report) };
         let opens = step == Step::Completed;
-        Closing { step, ending, opens, untidy: false }
+        Closing { step, ending, opens, leaves: Leaves::default() }
     }
 
     async fn stop_counting(&self) {

@@ -110,6 +110,7 @@ mod tests {
             note: None,
             application: Application::default(),
             report: None,
+            unclear: false,
         }
     }
 

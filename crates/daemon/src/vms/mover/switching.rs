@@ -19,6 +19,9 @@ use crate::store::Step;
 /// guest may have to bear once, and hundreds of times what it takes otherwise.
 const CATCH_UP: Duration = Duration::from_secs(60);
 
+/// What QEMU says of a place where there is no room (ENOSPC, in the C locale's words).
+const FULL: &str = "No space left on device";
+
 /// What this daemon has told QEMU of the switch-over.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Told {
@@ -51,7 +54,13 @@ impl Mover {
     }
 
     async fn switch_over(&mut self, machine: &Machine) -> Result<(), Halt> {
-        self.advance(Step::Switching)?;
+        // What was asked for a moment ago counts.
+        let id = self.record.id;
+        if !self.daemon.store.vm_move_switches(id).map_err(DaemonError::from)? {
+            self.is_asked = true;
+            return Ok(());
+        }
+        self.record.step = Step::Switching;
         if !self.seal()? {
             let message =
                 format!("{} is not the copy's any more", self.record.destination);
@@ -98,6 +107,11 @@ impl Mover {
             return Ok(Outcome::Torn("the disk is at neither image"));
         }
         let why = match error {
+            Some(reason) if reason.contains(FULL) => Some(format!(
+                "datastore {} is full: make room there, and move it again (QEMU's copy \
+                 failed: {reason})",
+                self.record.to
+            )),
             Some(reason) if !reason.contains("canceled") => {
                 Some(format!("QEMU's copy failed: {reason}"))
             }

@@ -1,0 +1,82 @@
+//! What an operator has to know of machines is in the status: which hang, and which were
+//! started with an image that they had left.
+
+use sterna_tests::machines::{Machine, number_on, write_guest};
+use sterna_tests::wait::seconds;
+use sterna_tests::{MIB, Stage, until};
+
+/// Machines are looked at every 15 s, and one that hangs takes four.
+const TOLD: std::time::Duration = seconds(30);
+
+fn stage() -> Option<(Stage, Machine, std::path::PathBuf)> {
+    let stage = Stage::given(&["qemu-system-x86_64"])?;
+    let image = stage.here.join("web.raw");
+    write_guest(&image, 16 * MIB, 8 * MIB);
+    let machine = Machine::start(&stage.scratch, "web", &image, "raw", &[]);
+    stage.daemon.sterna(&format!("vm add web --qmp {}", machine.socket().display())).ok();
+    until("the guest to write", seconds(60), || (number_on(&image) > 0).then_some(()));
+    Some((stage, machine, image))
+}
+
+fn warnings(stage: &Stage) -> String {
+    stage.daemon.json("status")["warnings"].to_string()
+}
+
+#[test]
+fn a_machine_that_was_started_with_the_image_that_it_had_left_is_told_of() {
+    let Some((stage, mut machine, old)) = stage() else { return };
+    let answer = stage.daemon.sterna("vm move web vda --to there").ok();
+    let words = answer.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("from now on start web with"), "{words}");
+    assert_eq!(warnings(&stage), "[]");
+    machine.kill();
+    std::fs::remove_file(machine.socket()).expect("remove a socket");
+    let machine = Machine::start(&stage.scratch, "web", &old, "raw", &[]);
+    // Nobody looks at it but the daemon.
+    let warned = until("a warning", TOLD, || {
+        let warned = warnings(&stage);
+        (warned != "[]").then_some(warned)
+    });
+    assert!(warned.contains("which it had left with migration 1"), "{warned}");
+    stage.daemon.sterna("vm remove web").ok();
+    stage.daemon.sterna(&format!("vm add web --qmp {}", machine.socket().display())).ok();
+    assert_eq!(warnings(&stage), "[]");
+}
+
+#[test]
+fn a_machine_that_hangs_is_told_of_until_it_is_back() {
+    let Some((stage, machine, _image)) = stage() else { return };
+    machine.hang();
+    let told = |wanted: bool| {
+        until("the status to say so", TOLD, || {
+            (warnings(&stage).contains("vm web") == wanted).then_some(())
+        });
+    };
+    told(true);
+    machine.go_on();
+    told(false);
+}
+
+#[test]
+fn a_move_that_cannot_be_given_up_any_more_is_not_said_to_be() {
+    let Some((stage, _machine, _image)) = stage() else { return };
+    for to in ["there", "here", "there", "here"] {
+        let started =
+            stage.daemon.json(&format!("vm move web vda --to {to} --rate 16M --detach"));
+        let id = started["id"].as_u64().expect("a number");
+        until("the copy to be near its end", seconds(20), || {
+            let now = stage.daemon.migration(id);
+            let of = |what: &str| now["progress"][what].as_u64().unwrap_or(0);
+            let near = of("total") > 0 && of("synced") * 10 >= of("total") * 9;
+            (near || now["ended"].is_u64()).then_some(())
+        });
+        let cancel = stage.daemon.sterna(&format!("migration cancel {id}"));
+        let ended = until("its end", seconds(20), || {
+            let now = stage.daemon.migration(id);
+            now["ended"].is_u64().then_some(now)
+        });
+        if cancel.code == 0 && cancel.stdout.contains("stays on") {
+            assert_eq!(ended["state"], "cancelled", "{}", cancel.stdout);
+        }
+    }
+}
