@@ -2,13 +2,14 @@
 //!
 //! The world knows what really became of each move. What must hold: at no time has a
 //! datastore more moves, or more bytes coming, than it may have; nothing begins before
-//! what it waits for; every move ends exactly once, and as it really did; and it ends.
+//! what it waits for, and what begins is what a look at all moves finds (`plain`); every move ends exactly once, and as it really did; and it ends.
 
 use sterna_core::Nanos;
 use sterna_core::place::waves::{
     Action, Event, Fault, LEAST, MOST, Run, Setup, Stage, Task, Wish,
 };
 
+use super::plain;
 use super::random::Random;
 use super::setups::any;
 
@@ -40,6 +41,8 @@ struct World {
     /// Destinations that fail, and how.
     bad: Vec<Option<Fault>>,
     finished: u32,
+    /// Whether moves may begin.
+    open: bool,
     peace: bool,
 }
 
@@ -58,14 +61,19 @@ impl World {
             heard: Vec::new(),
             bad,
             finished: 0,
+            open: true,
             peace: false,
         }
     }
 
     fn hear(&mut self, event: Event) {
         let before: Vec<Task> = self.run.tasks().to_vec();
+        if let Event::Open(open) = event {
+            self.open = open;
+        }
         let actions = self.run.step(self.now, event);
         self.check(&before, &actions);
+        plain::check(&self.run, self.now, self.open, &actions);
         self.actions.extend(actions);
     }
 
@@ -182,7 +190,7 @@ impl World {
         let (tasks, closed) = (self.run.tasks().to_vec(), self.run.closed().to_vec());
         let setup = self.run.setup().clone();
         let (run, again) = Run::restore(setup, tasks, closed, self.run.wish());
-        self.run = run;
+        (self.run, self.open) = (run, true);
         self.actions = again;
         self.heard.clear();
         self.finished = 0;

@@ -6,6 +6,7 @@
 mod assigning;
 mod chaos;
 mod ordering;
+mod plain;
 #[path = "../random/mod.rs"]
 mod random;
 mod running;

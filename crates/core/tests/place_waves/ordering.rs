@@ -157,27 +157,43 @@ fn the_gap_to_the_bound_is_the_gap_to_the_best_where_there_is_a_perfect_order() 
     assert_eq!(seconds(run(&best).ends), 6.0);
 }
 
+/// So many moves: all from one datastore, or from any, and each copies as much as the
+/// others, or as it likes; in so many tiles, one after another.
+fn many(disks: u64, datastores: u64, sources: u64, rates: u64, tiles: usize) -> Setup {
+    let (mut random, mut other) = (Random::new(250), Random::new(251));
+    let mut any = |at: u64| {
+        let time = 30 + random.below(600);
+        let (from, to) = (other.below(sources), 1 + random.below(datastores - 1));
+        let rate = 20.0 + other.below(rates) as f64;
+        let to = if to == from { 0 } else { to };
+        let group = (tiles > 0).then(|| at as usize % tiles.max(1));
+        Move { from: from as usize, rate, group, ..lasting(time, to as usize) }
+    };
+    let moves = (0..disks).map(&mut any).collect();
+    let after = |at: usize| at.checked_sub(1).into_iter().collect();
+    let group = |at| Group { after: after(at), together: false };
+    let groups = (0..tiles).map(group).collect();
+    let all = vec![Some(400.0); datastores as usize];
+    Setup { groups, ..setup(moves, &all) }
+}
+
 #[test]
 #[ignore = "a measurement"]
 fn how_long_a_plan_for_many_disks_takes() {
-    for (disks, datastores) in [(5_000, 9), (50_000, 200)] {
-        let mut random = Random::new(250);
-        let moves: Vec<Move> = (0..disks)
-            .map(|_| Move {
-                rate: 20.0,
-                ..lasting(
-                    30 + random.below(600),
-                    1 + random.below(datastores - 1) as usize,
-                )
-            })
-            .collect();
-        let all = vec![Some(400.0); datastores as usize];
+    for (what, one) in [
+        ("5,000 of one datastore to 8", many(5_000, 9, 1, 1, 0)),
+        ("50,000 of one datastore to 199", many(50_000, 200, 1, 1, 0)),
+        ("the same, each with its own speed", many(50_000, 200, 1, 1_000, 0)),
+        ("the same, in 250 tiles", many(50_000, 200, 1, 1, 250)),
+        ("50,000 between 200", many(50_000, 200, 200, 1, 0)),
+        ("the same, each with its own speed", many(50_000, 200, 200, 1_000, 0)),
+    ] {
         let began = std::time::Instant::now();
-        let one = planned(&setup(moves, &all));
+        let one = planned(&one);
         let told = run(&one);
         let (ends, least) = (seconds(told.ends), seconds(bound(&one)));
         println!(
-            "{disks} disks: {:?}; {ends:.0} s, {:.1}% above {least:.0} s",
+            "{what}: {:?}; {ends:.0} s, {:.1}% above {least:.0} s",
             began.elapsed(),
             (ends / least - 1.0) * 100.0
         );

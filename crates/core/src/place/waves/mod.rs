@@ -43,11 +43,15 @@ mod bound;
 mod event;
 mod inventory;
 mod places;
+mod queue;
+mod ready;
 mod rehearse;
 mod run;
 mod setup;
 mod stand;
 mod task;
+mod tasks;
+mod turn;
 
 pub use assign::{Assigned, Assignment, Because, Refused, Why, assign};
 pub use bound::bound;

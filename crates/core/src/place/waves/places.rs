@@ -33,16 +33,26 @@ impl Places {
         }
     }
 
+    /// Whether one more may be at a datastore, if it copies little enough.
+    pub(super) fn is_open(&self, setup: &Setup, end: usize) -> bool {
+        self.is_one_more_possible(setup) && self.takes(setup, end, 0.0)
+    }
+
     /// Whether one more may be.
     pub(super) fn has_place(&self, setup: &Setup, one: &Move, to: usize) -> bool {
-        let at_once = setup.at_once.unwrap_or(usize::MAX).max(1);
-        self.under_way < at_once
-            && [one.from, to].iter().all(|end| {
-                let (count, rate) = self.taken[*end];
-                let fits =
-                    setup.ends[*end].speed.is_some_and(|speed| rate + one.rate <= speed);
-                count < LEAST || (count < MOST && fits)
-            })
+        let takes = |end: usize| self.takes(setup, end, one.rate);
+        self.is_one_more_possible(setup) && takes(one.from) && takes(to)
+    }
+
+    fn is_one_more_possible(&self, setup: &Setup) -> bool {
+        self.under_way < setup.at_once.unwrap_or(usize::MAX).max(1)
+    }
+
+    /// Whether a datastore takes one more that copies so much.
+    fn takes(&self, setup: &Setup, end: usize, more: f64) -> bool {
+        let (count, rate) = self.taken[end];
+        let fits = || setup.ends[end].speed.is_some_and(|speed| rate + more <= speed);
+        count < LEAST || (count < MOST && fits())
     }
 
     /// The part of its own speed that a move has beside the others, above 0 and at most 1.

@@ -5,26 +5,25 @@
 //! restores the machine from that, says what became of the moves that were under way, and
 //! gets the actions again that may have been lost ([`Run::restore`]).
 //!
-//! What becomes of moves that stand still is in `stand`.
+//! What becomes of moves that stand still is in `stand`, and whose turn it is in `turn`.
 
 use super::event::{Action, Event, Wish};
-use super::places::Places;
+use super::queue::Queue;
 use super::setup::Setup;
 use super::stand::{TRIES, Trouble, back_off};
 use super::task::{Fault, Stage, Task};
+use super::tasks::Tasks;
 use crate::Nanos;
 
 /// A plan under way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     pub(super) setup: Setup,
-    pub(super) tasks: Vec<Task>,
+    pub(super) tasks: Tasks,
     pub(super) closed: Vec<Option<Fault>>,
     /// By datastore: what is wrong with it for a while.
     pub(super) troubles: Vec<Option<Trouble>>,
-    /// All moves before this one have ended: they are not looked at again, as there may be
-    /// tens of thousands.
-    pub(super) first: usize,
+    pub(super) queue: Queue,
     wish: Wish,
     open: bool,
     finished: bool,
@@ -41,8 +40,9 @@ impl Run {
 
     fn of(setup: Setup, tasks: Vec<Task>, closed: Vec<Option<Fault>>, wish: Wish) -> Run {
         let troubles = vec![None; setup.ends.len()];
-        let (first, open, finished) = (0, true, false);
-        Run { setup, tasks, closed, troubles, first, wish, open, finished }
+        let (queue, tasks) = (Queue::new(&setup, &tasks), Tasks::new(tasks));
+        let (open, finished) = (true, false);
+        Run { setup, tasks, closed, troubles, queue, wish, open, finished }
     }
 
     /// One that was under way. Gives what may have been asked for in vain: what is being
@@ -54,7 +54,7 @@ impl Run {
         wish: Wish,
     ) -> (Run, Vec<Action>) {
         let run = Run::of(setup, tasks, closed, wish);
-        let again = run.tasks.iter().enumerate().filter_map(|(at, task)| {
+        let again = run.tasks().iter().enumerate().filter_map(|(at, task)| {
             match (task.stage, wish) {
                 (Stage::Leaving(_), _) => Some(Action::Cancel(at)),
                 (Stage::Running, Wish::Pause) => Some(Action::Pause(at)),
@@ -73,7 +73,7 @@ impl Run {
 
     /// How far the moves are.
     pub fn tasks(&self) -> &[Task] {
-        &self.tasks
+        self.tasks.all()
     }
 
     /// The datastores that are left alone, and why.
@@ -88,7 +88,7 @@ impl Run {
 
     /// Whether all have ended.
     pub fn has_ended(&self) -> bool {
-        self.tasks[self.first..].iter().all(|task| task.stage.ended())
+        self.queue.is_over()
     }
 
     /// Something has happened. What does not fit to where a move is has been overtaken by
@@ -230,7 +230,7 @@ impl Run {
             return;
         }
         self.closed[to] = Some(fault);
-        for at in 0..self.tasks.len() {
+        for at in 0..self.tasks().len() {
             if self.tasks[at].to == to && self.is(at, Stage::Waiting) {
                 self.elsewhere(at, fault);
             }
@@ -271,7 +271,7 @@ impl Run {
         let gone = |stage| {
             matches!(stage, Stage::Failed(_) | Stage::Skipped(_) | Stage::GivenUp)
         };
-        let others = self.tasks.iter().enumerate();
+        let others = self.tasks().iter().enumerate();
         let mut others = others
             .filter(|(other, task)| *other != at && task.to == to && !gone(task.stage))
             .map(|(other, _)| self.needs(other, to))
@@ -284,7 +284,7 @@ impl Run {
 
     fn wants(&mut self, wish: Wish, actions: &mut Vec<Action>) {
         let was = std::mem::replace(&mut self.wish, wish);
-        for at in 0..self.tasks.len() {
+        for at in 0..self.tasks().len() {
             match (self.tasks[at].stage, wish) {
                 (Stage::Running, Wish::Pause) => {
                     self.tasks[at].held = true;
@@ -308,9 +308,7 @@ impl Run {
 
     /// Has go on and begin what can.
     fn go_on(&mut self, now: Nanos, actions: &mut Vec<Action>) {
-        self.skip();
-        let ended = self.tasks[self.first..].iter().take_while(|task| task.stage.ended());
-        self.first += ended.count();
+        self.catch_up();
         if self.wish == Wish::Run {
             let mut places = self.places();
             self.go_on_from_there(now, &mut places, actions);
@@ -325,103 +323,24 @@ impl Run {
         }
     }
 
-    /// What those take that are under way.
-    fn places(&self) -> Places {
-        let mut places = Places::empty(&self.setup);
-        for at in self.first..self.tasks.len() {
-            let task = &self.tasks[at];
-            if task.stage.takes_a_place() {
-                places.take(&self.setup.moves[at], task.to);
+    /// Has the queue see what has changed, and skips what waits for a group that will not
+    /// have moved. What is skipped makes others be skipped: a round for each group at most.
+    fn catch_up(&mut self) {
+        loop {
+            for at in self.tasks.take_changed() {
+                self.queue.see(&self.setup, at, &self.tasks[at]);
             }
-        }
-        places
-    }
-
-    fn begin(&mut self, now: Nanos, places: &mut Places, actions: &mut Vec<Action>) {
-        let ready = self.groups_that_may_begin();
-        for at in self.first..self.tasks.len() {
-            let one = &self.setup.moves[at];
-            let is_ready = one.group.is_none_or(|group| ready[group]);
-            if !is_ready || self.not_before(at).is_none_or(|it| it > now) {
-                continue;
-            }
-            let task = &mut self.tasks[at];
-            if places.has_place(&self.setup, one, task.to) {
-                places.take(one, task.to);
-                task.stage = Stage::Starting;
-                actions.push(Action::Start { task: at, to: task.to });
-            }
-        }
-    }
-
-    /// When a move that waits, or stands still, may be tried.
-    fn not_before(&self, at: usize) -> Option<Nanos> {
-        let (one, task) = (&self.setup.moves[at], &self.tasks[at]);
-        let held = || [one.from, task.to].map(|end| self.held_until(end));
-        match task.stage {
-            Stage::Waiting => {
-                let held = held().into_iter().flatten().max().unwrap_or_default();
-                Some(task.not_before.max(held))
-            }
-            Stage::Standing(_) => Some(task.not_before),
-            _ => None,
-        }
-    }
-
-    /// When something is tried next that cannot be now.
-    fn next_try(&self, now: Nanos) -> Option<Nanos> {
-        let all = (self.first..self.tasks.len()).filter_map(|at| self.not_before(at));
-        all.filter(|it| *it > now).min()
-    }
-
-    /// By group, whether all that go before it have moved.
-    fn groups_that_may_begin(&self) -> Vec<bool> {
-        let moved = self.by_group(|stage| stage == Stage::Moved);
-        let groups = self.setup.groups.iter();
-        groups.map(|group| group.after.iter().all(|before| moved[*before])).collect()
-    }
-
-    /// By group, whether all of its moves are so, and those of all groups before it: one
-    /// of a group that has none to make waits for those all the same.
-    fn by_group(&self, is: impl Fn(Stage) -> bool) -> Vec<bool> {
-        let mut all = vec![true; self.setup.groups.len()];
-        if all.is_empty() {
-            return all;
-        }
-        for (one, task) in self.setup.moves.iter().zip(&self.tasks) {
-            if let Some(group) = one.group {
-                all[group] &= is(task.stage);
-            }
-        }
-        for _ in 0..all.len() {
-            for (at, group) in self.setup.groups.iter().enumerate() {
-                all[at] &= group.after.iter().all(|before| all[*before]);
-            }
-        }
-        all
-    }
-
-    /// Skips what waits for a group that will not have moved.
-    fn skip(&mut self) {
-        let failed = |stage: Stage| stage.ended() && stage != Stage::Moved;
-        if self.setup.groups.is_empty() {
-            return;
-        }
-        // What is skipped makes others be skipped: once for each group is enough.
-        for _ in 0..=self.setup.groups.len() {
-            let whole = self.by_group(|stage| !failed(stage));
-            let mut skipped = false;
-            for at in 0..self.tasks.len() {
-                let Some(group) = self.setup.moves[at].group else { continue };
-                let before = self.setup.groups[group].after.iter();
-                let missing = before.copied().find(|before| !whole[*before]);
-                if let Some(missing) = missing.filter(|_| self.is(at, Stage::Waiting)) {
-                    self.tasks[at].stage = Stage::Skipped(missing);
-                    skipped = true;
-                }
-            }
-            if !skipped {
+            if !self.queue.ready.look_again(&self.setup) {
                 return;
+            }
+            for at in 0..self.tasks().len() {
+                if !self.is(at, Stage::Waiting) {
+                    continue;
+                }
+                match self.queue.ready.missing(self.setup.moves[at].group) {
+                    Some(missing) => self.tasks[at].stage = Stage::Skipped(missing),
+                    None => self.queue.see(&self.setup, at, &self.tasks[at]),
+                }
             }
         }
     }

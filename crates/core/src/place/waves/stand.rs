@@ -109,16 +109,13 @@ impl Run {
         places: &mut Places,
         actions: &mut Vec<Action>,
     ) {
-        for at in self.first..self.tasks.len() {
-            let (one, task) = (&self.setup.moves[at], &mut self.tasks[at]);
-            let stands = matches!(task.stage, Stage::Standing(_));
-            if !stands
-                || task.not_before > now
-                || !places.has_place(&self.setup, one, task.to)
-            {
+        for at in self.queue.standing.iter().copied() {
+            let (one, task) = (&self.setup.moves[at], self.tasks[at]);
+            if task.not_before > now || !places.has_place(&self.setup, one, task.to) {
                 continue;
             }
             places.take(one, task.to);
+            let task = &mut self.tasks[at];
             task.stage = Stage::Running;
             task.since = now;
             actions.push(Action::Resume(at));
@@ -134,7 +131,7 @@ impl Run {
     }
 
     /// Until when nothing begins at a datastore.
-    pub(super) fn held_until(&self, end: usize) -> Option<Nanos> {
+    pub fn held_until(&self, end: usize) -> Option<Nanos> {
         self.troubles[end].map(|trouble| trouble.again)
     }
 

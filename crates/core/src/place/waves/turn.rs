@@ -1,0 +1,78 @@
+//! Whose turn it is: of the moves that may begin, the first in their order for which there
+//! is a place. It is looked for in the lanes of the queue.
+
+use super::event::Action;
+use super::places::Places;
+use super::queue::Lane;
+use super::run::Run;
+use super::task::Stage;
+use crate::Nanos;
+
+impl Run {
+    /// What those take that are under way.
+    pub(super) fn places(&self) -> Places {
+        let mut places = Places::empty(&self.setup);
+        for at in &self.queue.under_way {
+            places.take(&self.setup.moves[*at], self.tasks[*at].to);
+        }
+        places
+    }
+
+    /// Has moves begin, each time the first in their order for which there is a place.
+    pub(super) fn begin(
+        &mut self,
+        now: Nanos,
+        places: &mut Places,
+        actions: &mut Vec<Action>,
+    ) {
+        while let Some(at) = self.first_with_a_place(now, places) {
+            let to = self.tasks[at].to;
+            places.take(&self.setup.moves[at], to);
+            self.tasks[at].stage = Stage::Starting;
+            self.queue.see(&self.setup, at, &self.tasks[at]);
+            actions.push(Action::Start { task: at, to });
+        }
+    }
+
+    fn first_with_a_place(&self, now: Nanos, places: &Places) -> Option<usize> {
+        let has_place = |at: usize| {
+            places.has_place(&self.setup, &self.setup.moves[at], self.tasks[at].to)
+        };
+        let may_begin =
+            |at: usize| has_place(at) && self.not_before(at).is_some_and(|it| it <= now);
+        let sources = self.queue.lanes.iter();
+        let sources = sources.filter(|(from, _)| places.is_open(&self.setup, **from));
+        let lanes = sources.flat_map(|(_, lanes)| lanes.values());
+        let lanes = lanes.filter(|lane| lane.least().is_some_and(has_place));
+        let first = |lane: &Lane| lane.moves.iter().copied().find(|at| may_begin(*at));
+        lanes.filter_map(first).min()
+    }
+
+    /// When a move that waits, or stands still, may be tried.
+    fn not_before(&self, at: usize) -> Option<Nanos> {
+        let (one, task) = (&self.setup.moves[at], &self.tasks[at]);
+        let held = || [one.from, task.to].map(|end| self.held_until(end));
+        match task.stage {
+            Stage::Waiting => {
+                let held = held().into_iter().flatten().max().unwrap_or_default();
+                Some(task.not_before.max(held))
+            }
+            Stage::Standing(_) => Some(task.not_before),
+            _ => None,
+        }
+    }
+
+    /// When something is tried next that cannot be now.
+    pub(super) fn next_try(&self, now: Nanos) -> Option<Nanos> {
+        let is_held = |end: usize| self.held_until(end).is_some_and(|it| it > now);
+        let first = |moves: &mut dyn Iterator<Item = usize>| {
+            let times = moves.filter_map(|at| self.not_before(at));
+            times.filter(|it| *it > now).min()
+        };
+        // Where a datastore is waited for, any move may wait for it.
+        if (0..self.setup.ends.len()).any(is_held) {
+            return first(&mut (0..self.tasks().len()));
+        }
+        first(&mut self.queue.tried.union(&self.queue.standing).copied())
+    }
+}

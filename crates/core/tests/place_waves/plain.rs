@@ -1,0 +1,102 @@
+//! What a step has begin and go on, as a look at every move in turn decides it. The machine looks
+//! at few of them, and must decide the same.
+
+use sterna_core::Nanos;
+use sterna_core::place::waves::{Action, LEAST, MOST, Move, Run, Setup, Stage, Wish};
+
+/// What moves that are under way take of the datastores: how many there are, and what they
+/// copy.
+struct Taken {
+    at: Vec<(usize, f64)>,
+    under_way: usize,
+}
+
+impl Taken {
+    fn take(&mut self, one: &Move, to: usize) {
+        self.under_way += 1;
+        for end in [one.from, to] {
+            self.at[end] = (self.at[end].0 + 1, self.at[end].1 + one.rate);
+        }
+    }
+
+    fn has_place(&self, setup: &Setup, one: &Move, to: usize) -> bool {
+        let has_place = |end: usize| {
+            let (count, rate) = self.at[end];
+            let fits = setup.ends[end].speed.is_some_and(|it| rate + one.rate <= it);
+            count < LEAST || (count < MOST && fits)
+        };
+        let at_once = setup.at_once.unwrap_or(usize::MAX);
+        self.under_way < at_once && has_place(one.from) && has_place(to)
+    }
+}
+
+/// By group, whether all of its moves have moved, and those of all groups before it: these
+/// have lower numbers.
+fn moved(run: &Run) -> Vec<bool> {
+    let setup = run.setup();
+    let mut moved: Vec<bool> = Vec::new();
+    for (at, group) in setup.groups.iter().enumerate() {
+        let mine = setup.moves.iter().zip(run.tasks());
+        let mut mine = mine.filter(|(one, _)| one.group == Some(at));
+        let all = mine.all(|(_, task)| task.stage == Stage::Moved);
+        moved.push(all && group.after.iter().all(|before| moved[*before]));
+    }
+    moved
+}
+
+/// Checks what a step has had begin and go on, and when it wants to be asked again.
+#[track_caller]
+pub(crate) fn check(run: &Run, now: Nanos, open: bool, actions: &[Action]) {
+    let setup = run.setup();
+    let begun: Vec<usize> = actions
+        .iter()
+        .filter_map(|action| match action {
+            Action::Start { task, .. } => Some(*task),
+            _ => None,
+        })
+        .collect();
+    if run.wish() != Wish::Run || !open {
+        assert_eq!(begun, [], "nothing may begin");
+        return;
+    }
+    let mut taken = Taken { at: vec![(0, 0.0); setup.ends.len()], under_way: 0 };
+    for (at, (one, task)) in setup.moves.iter().zip(run.tasks()).enumerate() {
+        if task.stage.takes_a_place() && !begun.contains(&at) {
+            taken.take(one, task.to);
+        }
+    }
+    let moved = moved(run);
+    let (mut expected, mut wakes) = (Vec::new(), Vec::new());
+    for (one, task) in setup.moves.iter().zip(run.tasks()) {
+        let stands = matches!(task.stage, Stage::Standing(_)) && task.not_before <= now;
+        assert!(!stands || !taken.has_place(setup, one, task.to), "it could go on");
+    }
+    for (at, (one, task)) in setup.moves.iter().zip(run.tasks()).enumerate() {
+        let waited = task.stage == Stage::Waiting || begun.contains(&at);
+        let held = [one.from, task.to].map(|end| run.held_until(end));
+        let held = held.into_iter().flatten().max().unwrap_or_default();
+        let not_before = match task.stage {
+            Stage::Standing(_) => task.not_before,
+            _ => task.not_before.max(held),
+        };
+        let is_ready =
+            one.group.is_none_or(|it| setup.groups[it].after.iter().all(|it| moved[*it]));
+        if waited && is_ready && not_before <= now && taken.has_place(setup, one, task.to)
+        {
+            taken.take(one, task.to);
+            expected.push(at);
+        } else if (waited || matches!(task.stage, Stage::Standing(_))) && not_before > now
+        {
+            wakes.push(not_before);
+        }
+    }
+    assert_eq!(begun, expected, "these begin");
+    let woken: Vec<Nanos> = actions
+        .iter()
+        .filter_map(|action| match action {
+            Action::Wake(at) => Some(*at),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(woken, wakes.into_iter().min().into_iter().collect::<Vec<_>>(), "wakes");
+}
