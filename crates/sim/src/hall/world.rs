@@ -95,7 +95,9 @@ impl<'s> World<'s> {
                 drs.failed(self.scenario, self.now, copy.vm, copy.from);
             }
         }
-        let stopped = std::mem::take(&mut self.on[host]);
+        let mut stopped = std::mem::take(&mut self.on[host]);
+        // Who starts them goes by their order in the file.
+        stopped.sort_unstable();
         let (now, failures) = (self.now, &self.scenario.failures);
         let failure = failures.iter().find(|it| it.host == host && it.holds(now));
         for vm in &stopped {
@@ -293,6 +295,7 @@ impl<'s> World<'s> {
 
     /// How it is now.
     pub(super) fn sample(&mut self, load: &Load<'_>) {
+        self.give(load);
         let (loads, differ) = self.loads(load);
         let lacks = load.entitled.iter().zip(&self.given).map(|(entitled, given)| {
             Amounts::of(|it| (entitled.get(it) - given.get(it)).max(0.0))

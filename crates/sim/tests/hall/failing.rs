@@ -72,3 +72,12 @@ fn what_was_started_elsewhere_is_left_alone_for_an_hour() {
     let first = outcome.with.moves.first().expect("it evens out");
     assert!(first.at >= Nanos::from_secs(240 + 3600), "{first:?}");
 }
+
+#[test]
+fn time_goes_on_while_no_host_is_left() {
+    let both = "[[failure]]\nhost = 'a'\nat = '1h'\nfor = '2h'\n";
+    let outcome = ran(&(with_failure("for = '1h'\nrestart = '1min'\n") + both));
+    assert_eq!((outcome.with.down, outcome.without.down), (0, 0));
+    let last = outcome.with.periods.last().expect("hours");
+    assert_eq!((last.total.held, last.until), (6, Nanos::from_secs(6 * 3600)));
+}
