@@ -59,6 +59,46 @@ fn a_scenario_is_run_without_a_daemon() {
 }
 
 #[test]
+fn what_drs_would_do_with_a_hall_is_told_beside_what_is_without_it() {
+    let scratch = Scratch::new();
+    let out = scratch.path("report").display().to_string();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/drs-host-fails.toml");
+    let done = run(&["sim", "run", file, "--out", &out]);
+    assert_eq!(done.status.code(), Some(0));
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    for words in ["node-1 fails", "10 machines started on other hosts", "WITH DRS"] {
+        assert!(said.contains(words), "{said}");
+    }
+    assert!(said.lines().all(|line| line.chars().count() <= 80 || line.contains(&out)));
+    let figures = fs::read(Path::new(&out).join("drs-host-fails.json")).expect("figures");
+    let figures: Value = serde_json::from_slice(&figures).expect("JSON");
+    let verdicts = figures["verdicts"].as_array().expect("verdicts");
+    assert_eq!((verdicts.len(), &figures["passed"]), (3, &Value::Bool(true)));
+    assert_eq!(figures["sheets"][0]["rows"].as_array().map(Vec::len), Some(16));
+    let page = fs::read_to_string(Path::new(&out).join("drs-host-fails.html"));
+    assert!(page.expect("a page").contains("Imbalance"));
+    let again = json(&run(&["--json", "sim", "run", file, "--out", &out]));
+    for part in ["verdicts", "charts", "sheets", "events"] {
+        assert_eq!(again[part], figures[part], "{part}");
+    }
+}
+
+#[test]
+fn a_hall_that_cannot_be_is_refused_with_its_line() {
+    let scratch = Scratch::new();
+    let file = scratch.path("hall.toml");
+    let text = "title = 'x'\nlength = '1h'\n[drs]\n[[host]]\nname = 'a'\ncpu = 8\n\
+                memory = '16G'\n[[profile]]\nname = 'p'\ncpu = 2\nmemory = '32G'\n\
+                [[vms]]\nname = 'v'\nprofile = 'p'\n";
+    fs::write(&file, text).expect("write a file");
+    let done = run(&["--json", "sim", "run", &file.display().to_string()]);
+    assert_eq!(done.status.code(), Some(1));
+    let error: Value = serde_json::from_slice(&done.stderr).expect("JSON");
+    let message = error["message"].as_str().expect("a message");
+    assert!(message.contains("line 11: no host has 32.0 GiB of memory"), "{message}");
+}
+
+#[test]
 fn what_is_no_scenario_is_refused_with_its_line() {
     let scratch = Scratch::new();
     let file = scratch.path("plan.toml");

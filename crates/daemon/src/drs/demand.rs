@@ -1,26 +1,20 @@
-//! What a machine was seen to use, over the last rounds.
+//! What a machine was seen to use, from look to look.
 //!
 //! Processor time is counted by the kernel, so a look every now and then misses nothing:
 //! what it has used between two looks is the difference. A machine that was started anew,
-//! or moved to another process, has a smaller count: then the next look is the first.
+//! or moved to another process, has a smaller count: then the next look is the first. What
+//! was seen before still counts then, until what is seen from then on has taken its place.
 
-use std::collections::VecDeque;
 use std::time::Instant;
 
-use sterna_core::place::hosts::{Amounts, Demand, Resource};
+use sterna_core::place::hosts::{Amounts, Demand, Uses};
 use sterna_qemu::Usage;
-
-/// Rounds that count: so that a load which is over is forgotten in ten of them.
-const ROUNDS: usize = 10;
-
-/// Spans of which something can be said.
-const SPANS_LEAST: usize = 2;
 
 /// What was seen of a machine.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     last: Option<(Instant, Usage)>,
-    spans: VecDeque<Amounts>,
+    uses: Uses,
     /// Why it could not be asked the last time.
     problem: Option<String>,
 }
@@ -31,17 +25,12 @@ impl Seen {
         self.problem = None;
         if let Some((then, before)) = self.last {
             let span = at.saturating_duration_since(then).as_secs_f64();
-            match usage.busy.checked_sub(before.busy).filter(|_| span > 0.0) {
-                Some(busy) => {
-                    let cpu = busy.as_secs_f64() / span;
-                    // QEMU holds some for itself, beside what the guest has.
-                    let memory = usage.held.min(usage.memory) as f64;
-                    self.spans.push_back(Amounts { cpu, memory });
-                }
-                None => self.spans.clear(),
-            }
-            if self.spans.len() > ROUNDS {
-                self.spans.pop_front();
+            let busy = usage.busy.checked_sub(before.busy).filter(|_| span > 0.0);
+            if let Some(busy) = busy {
+                let cpu = busy.as_secs_f64() / span;
+                // QEMU holds some for itself, beside what the guest has.
+                let memory = usage.held.min(usage.memory) as f64;
+                self.uses.add(Amounts { cpu, memory });
             }
         }
         self.last = Some((at, usage));
@@ -55,7 +44,7 @@ impl Seen {
     /// Why nothing can be said of it now.
     pub(super) fn problem(&self) -> Option<String> {
         let few = || "it was not looked at often enough yet".to_owned();
-        self.problem.clone().or_else(|| (self.spans.len() < SPANS_LEAST).then(few))
+        self.problem.clone().or_else(|| (!self.uses.are_enough()).then(few))
     }
 
     /// Its processors and its memory, as they were seen last.
@@ -66,19 +55,9 @@ impl Seen {
         })
     }
 
-    /// What it asks for, by what it uses. A guest has no way to say which of the memory
-    /// that it holds it also uses, so all of that counts as used.
+    /// What it asks for.
     pub(super) fn demand(&self) -> Demand {
-        let count = self.spans.len().max(1) as f64;
-        let mean = Amounts::of(|it| {
-            self.spans.iter().map(|span| span.get(it)).sum::<f64>() / count
-        });
-        let variance = |resource: Resource| {
-            let apart = |span: &Amounts| span.get(resource) - mean.get(resource);
-            self.spans.iter().map(|span| apart(span) * apart(span)).sum::<f64>() / count
-        };
-        let deviation = Amounts::of(|it| variance(it).sqrt());
-        Demand { mean, deviation, active: 1.0 }
+        self.uses.demand()
     }
 }
 
@@ -110,12 +89,15 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_was_started_anew_is_seen_anew() {
+    fn a_machine_in_another_process_is_not_taken_for_one_that_asks_for_nothing() {
         let (mut seen, start) = (Seen::default(), Instant::now());
         for (at, busy) in [(0, 100), (1, 160), (2, 220), (3, 1)] {
             seen.look(start + Duration::from_secs(at * 60), usage(busy));
         }
-        assert!(seen.problem().is_some(), "{seen:?}");
+        assert_eq!((seen.problem(), seen.demand().mean.cpu), (None, 1.0));
+        // What it uses there counts from the next look on.
+        seen.look(start + Duration::from_secs(4 * 60), usage(121));
+        assert_eq!(seen.demand().mean.cpu, 4.0 / 3.0);
         seen.fail("it hangs".into());
         assert_eq!(seen.problem().as_deref(), Some("it hangs"));
     }

@@ -39,4 +39,3 @@ pub use run::Run;
 pub use scenario::{
     ArrayPlan, Copier, Datastore, Failure, LinkPlan, Profile, Scenario, Vm, Wave,
 };
-pub use text::ScenarioError;

@@ -3,23 +3,18 @@
 use std::collections::BTreeMap;
 
 use sterna_core::schedule::{Moment, Weekday};
-use toml::Spanned;
 
 use super::scenario::{
     ArrayPlan, Copier, Datastore, Failure, LinkPlan, Profile, Scenario, Vm, Wave,
 };
 use super::text::{
-    As, DatastoreText, Destage, File, ProfileText, ScenarioError, VmsText, Waiting,
-    WaveText,
+    DatastoreText, Destage, File, ProfileText, VmsText, Waiting, WaveText,
 };
+use crate::text::{Names, Numbers, RATE, Result, SIZE, THINGS_MAX};
 
 /// Machines and disks of a scenario at most: what a GiB of memory holds.
 const VMS_MAX: usize = 100_000;
 const DISKS_MAX: u64 = 500_000;
-
-/// Things of one kind in a scenario at most, other than machines: each pair of a profile
-/// and a datastore is looked at.
-const THINGS_MAX: u32 = 1000;
 
 /// Chunks under way, and what vCenter allows: two machines a host, eight a datastore.
 const IN_FLIGHT: u32 = 32;
@@ -29,123 +24,6 @@ const DATASTORE_COPIES: u32 = 8;
 /// Requests of a machine under way at most, if nothing is said: what a virtual SCSI
 /// disk takes.
 const OUTSTANDING: u32 = 32;
-
-/// Slowest and fastest link and size, in bytes (per second).
-const RATE: (u64, u64) = (4 << 10, 1 << 40);
-const SIZE: (u64, u64) = (1 << 20, 64 << 40);
-
-type Result<T> = std::result::Result<T, ScenarioError>;
-
-/// Names that were given, and what each stands for.
-struct Names<'t> {
-    text: &'t str,
-    what: &'static str,
-    known: BTreeMap<String, Vec<usize>>,
-}
-
-impl<'t> Names<'t> {
-    fn new(text: &'t str, what: &'static str) -> Names<'t> {
-        Names { text, what, known: BTreeMap::new() }
-    }
-
-    fn add(&mut self, name: &Spanned<String>, of: &[usize]) -> Result<()> {
-        let place = name.span().start;
-        let name = name.get_ref();
-        let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-        if name.is_empty() || name.len() > 63 || !name.chars().all(fits) {
-            let what =
-                format!("`{name}` is no name: 1 to 63 letters, digits, `.`, `_` and `-`");
-            return Err(ScenarioError::at(self.text, place, what));
-        }
-        // `nas` of four is also `nas-1` to `nas-4`.
-        let mut all = vec![(name.clone(), of.to_vec())];
-        if of.len() > 1 {
-            let one = |(k, it): (usize, &usize)| (format!("{name}-{}", k + 1), vec![*it]);
-            all.extend(of.iter().enumerate().map(one));
-        }
-        for (name, of) in all {
-            if self.known.insert(name.clone(), of).is_some() {
-                let what = format!("there are two {}s with the name `{name}`", self.what);
-                return Err(ScenarioError::at(self.text, place, what));
-            }
-        }
-        Ok(())
-    }
-
-    fn get(&self, name: &Spanned<String>) -> Result<&[usize]> {
-        self.known.get(name.get_ref()).map(Vec::as_slice).ok_or_else(|| {
-            let names: Vec<&str> =
-                self.known.keys().map(String::as_str).take(12).collect();
-            let what = match names[..] {
-                [] => format!("there is no {} at all", self.what),
-                _ => format!(
-                    "there is no {} `{}`; there are {}",
-                    self.what,
-                    name.get_ref(),
-                    names.join(", ")
-                ),
-            };
-            ScenarioError::at(self.text, name.span().start, what)
-        })
-    }
-}
-
-/// The numbers of a text, with their bounds.
-struct Numbers<'t>(&'t str);
-
-impl Numbers<'_> {
-    fn refuse<T, N>(&self, at: &Spanned<N>, what: String) -> Result<T> {
-        Err(ScenarioError::at(self.0, at.span().start, what))
-    }
-
-    /// Not too many of a kind.
-    fn few<'n>(
-        &self,
-        mut names: impl Iterator<Item = &'n Spanned<String>>,
-    ) -> Result<()> {
-        match names.nth(THINGS_MAX as usize) {
-            Some(it) => self.refuse(it, format!("{THINGS_MAX} of a kind are the most")),
-            None => Ok(()),
-        }
-    }
-
-    fn count(&self, number: Option<&Spanned<u32>>, most: u32, usual: u32) -> Result<u32> {
-        match number {
-            None => Ok(usual),
-            Some(it) if (1..=most).contains(it.get_ref()) => Ok(*it.get_ref()),
-            Some(it) => self.refuse(it, format!("write a number from 1 to {most}")),
-        }
-    }
-
-    /// A percentage as a part of one.
-    fn part(&self, number: Option<&Spanned<f64>>, usual: f64) -> Result<f64> {
-        match number {
-            None => Ok(usual),
-            Some(it) if (0.0..=100.0).contains(it.get_ref()) => Ok(it.get_ref() / 100.0),
-            Some(it) => self.refuse(it, "write a percentage from 0 to 100".into()),
-        }
-    }
-
-    fn bytes(
-        &self,
-        size: &Spanned<As<sterna_core::Bytes>>,
-        (least, most): (u64, u64),
-    ) -> Result<u64> {
-        let bytes = size.get_ref().0.0;
-        if (least..=most).contains(&bytes) {
-            return Ok(bytes);
-        }
-        let (least, most) = (sterna_core::Bytes(least), sterna_core::Bytes(most));
-        self.refuse(size, format!("write a size from {least} to {most}"))
-    }
-
-    fn rate(
-        &self,
-        size: Option<&Spanned<As<sterna_core::Bytes>>>,
-    ) -> Result<Option<f64>> {
-        size.map(|size| Ok(self.bytes(size, RATE)? as f64)).transpose()
-    }
-}
 
 /// Makes a scenario of what was read.
 pub(super) fn resolve(text: &str, file: &File) -> Result<Scenario> {

@@ -57,6 +57,7 @@ mod rule;
 mod score;
 mod search;
 mod step;
+mod uses;
 mod world;
 
 pub use act::{Acted, Carrier, Wish, act, waits};
@@ -72,6 +73,7 @@ pub use inventory::{Demand, Host, Inventory, Pinned, Pool, Terms, Vm};
 pub use rule::{Clash, Kind, Rule, clash};
 pub use score::score;
 pub use step::{Because, Worth};
+pub use uses::Uses;
 
 /// What a move puts right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
