@@ -304,7 +304,8 @@ pub struct Plan {
     pub estimate: PlanEstimate,
     /// When it will be over (seconds since 1970), by what is known now; if it is not
     /// applied yet, if it were applied now. Absent while it stands still or is being given
-    /// up, and where nobody can know.
+    /// up, while one of its moves stands still or waits for a datastore that is away, and
+    /// where nobody can know.
     pub ends: Option<u64>,
     /// Whether that is in time, if it matters.
     pub deadline: Option<Deadline>,

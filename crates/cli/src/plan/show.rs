@@ -133,10 +133,26 @@ fn head(plan: &Plan, output: Output) -> String {
     pairs.maybe("begun", plan.started.map(moment_ago));
     pairs.maybe("ended", plan.ended.map(moment_ago));
     if plan.ended.is_none() && plan.state != PlanState::Planned {
-        pairs.maybe("ends", plan.ends.map(moment_ahead));
+        pairs.maybe("ends", plan.ends.map(moment_ahead).or_else(|| not_known(plan)));
     }
     pairs.maybe("deadline", plan.deadline.as_ref().map(deadline));
     output.pairs(&pairs)
+}
+
+/// What keeps a plan that goes on from having an end that could be foreseen.
+fn not_known(plan: &Plan) -> Option<String> {
+    if plan.state != PlanState::Running || plan.estimate.likely_s.is_none() {
+        return None;
+    }
+    let mut stand = plan.moves.iter();
+    let stand = stand.find(|one| one.state == PlannedMoveState::Standing);
+    Some(match (stand, numbered(plan, &[PlannedMoveState::Standing])) {
+        (None, _) => "not known while moves wait for a datastore".into(),
+        (Some(one), 1) => format!("not known while {} stands still", one.disk),
+        (Some(_), more) => {
+            format!("not known while {} stand still", count(more as u64, "disk"))
+        }
+    })
 }
 
 /// How long it takes, and its range.
@@ -271,6 +287,26 @@ mod tests {
             assert!(text.contains(part), "{part} in:\n{text}");
         }
         narrow(&text);
+    }
+
+    #[test]
+    fn a_plan_of_which_something_stands_still_says_that_its_end_is_not_known() {
+        let show_with = |states: &[PlannedMoveState]| {
+            let moves = states.iter().map(|state| a_move("db", *state)).collect();
+            show(&plan(PlanState::Running, moves), Output::new(false))
+        };
+        let (standing, waiting) = (PlannedMoveState::Standing, PlannedMoveState::Waiting);
+        for (states, part) in [
+            (vec![standing, waiting], "not known while db stands still"),
+            (vec![standing, standing], "not known while 2 disks stand still"),
+            (vec![waiting, waiting], "not known while moves wait for a datastore"),
+        ] {
+            let text = show_with(&states);
+            assert!(text.contains(part), "{part} in:\n{text}");
+        }
+        let paused = plan(PlanState::Paused, vec![a_move("db", standing)]);
+        let text = show(&paused, Output::new(false));
+        assert!(!text.contains("not known"), "its state says so:\n{text}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use sterna_api::{
     PlannedMoveState, Warning,
 };
 use sterna_core::Nanos;
-use sterna_core::place::waves::{Run, Stage, rehearse};
+use sterna_core::place::waves::{Run, Stage, Task, rehearse};
 use sterna_core::schedule::Schedule;
 
 use super::seconds;
@@ -23,11 +23,12 @@ impl Daemon {
     pub(super) fn view_plan(&self, record: PlanRecord, run: &Run) -> Plan {
         let done: Vec<Option<f64>> =
             record.moves.iter().map(|one| self.done_of(one)).collect();
-        let left = when_over(&record, run, &done);
+        let now = self.plan_clock();
+        let left = when_over(&record, run, &done, now);
         let ends = record.ended.or_else(|| left.map(|left| after(&record, left)));
         let deadline = record.design.by.map(|by| deadline(&record, by, ends));
         let moves = record.moves.iter().zip(&done);
-        let waits = |at| run.waits_for(at, self.plan_clock());
+        let waits = |at| run.waits_for(at, now);
         let moves = moves.enumerate().map(|(at, (one, done))| {
             let shown = view_move(&record, one, *done);
             let held = || waits(at).map(|end| waits_for(&record, end));
@@ -129,10 +130,19 @@ fn deadline(record: &PlanRecord, by: u64, ends: Option<u64>) -> Deadline {
 }
 
 /// In how many seconds a plan will be over, by what is known now.
-fn when_over(record: &PlanRecord, run: &Run, done: &[Option<f64>]) -> Option<f64> {
+fn when_over(
+    record: &PlanRecord,
+    run: &Run,
+    done: &[Option<f64>],
+    now: Nanos,
+) -> Option<f64> {
     // What stands still, or is being given up, has no end that could be foreseen.
     let goes = matches!(record.state, PlanState::Planned | PlanState::Running);
-    if !goes || record.design.estimate.likely_s.is_none() {
+    let stands = |(at, task): (usize, &Task)| {
+        matches!(task.stage, Stage::Standing(_)) || run.waits_for(at, now).is_some()
+    };
+    let waits = run.tasks().iter().enumerate().any(stands);
+    if !goes || waits || record.design.estimate.likely_s.is_none() {
         return None;
     }
     let moves = record.moves.iter().zip(done);
@@ -217,4 +227,32 @@ fn view_datastores(record: &PlanRecord) -> Vec<PlannedDatastore> {
         })
     };
     design.ends.iter().enumerate().filter_map(view).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use sterna_core::place::waves::Fault;
+
+    use super::super::run_of;
+    use super::*;
+    use crate::store::plan_of_two;
+
+    /// In how many seconds a running plan is over whose second move is so.
+    fn over_with(stage: Stage) -> Option<f64> {
+        let mut record = plan_of_two();
+        record.state = PlanState::Running;
+        record.design.estimate.likely_s = Some(7.0);
+        record.moves[1].course.stage = stage;
+        let run = run_of(&record).0;
+        when_over(&record, &run, &[None, None], Nanos(0))
+    }
+
+    #[test]
+    fn a_plan_has_no_end_as_long_as_one_of_its_moves_stands_still() {
+        assert_eq!(over_with(Stage::Running), Some(3.5), "both at once");
+        assert_eq!(over_with(Stage::Moved), Some(3.5));
+        for fault in [Fault::Away, Fault::Passing, Fault::Full] {
+            assert_eq!(over_with(Stage::Standing(fault)), None, "{fault:?}");
+        }
+    }
 }
