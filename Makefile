@@ -57,7 +57,8 @@ guest:
 lab: guest
 	$(CARGO) build --release --locked --bin sterna
 	'$(abspath $(TARGET))/release/sterna' lab svmotion \
-		--guest '$(abspath $(TARGET))/guest' --out '$(abspath $(TARGET))/lab' $(LAB)
+		--guest '$(abspath $(TARGET))/guest' \
+		$(if $(findstring --out,$(LAB)),,--out '$(abspath $(TARGET))/lab') $(LAB)
 
 bench: guest
 	@scripts/deps bench

@@ -157,6 +157,26 @@ fn in_words_the_report_fits_a_terminal() {
 }
 
 #[test]
+fn a_run_that_is_interrupted_while_it_warms_up_has_measured_nothing_and_fails() {
+    let Some(postgres) = store() else { return };
+    let scratch = Scratch::new();
+    let file = orders_file(&scratch);
+    let arguments =
+        format!("{TINY} --warm-up 5 --users 4 --acknowledged {}", file.display());
+    let mut run = start(&postgres.uri(), &arguments);
+    more_orders(&file, &mut run, 10);
+    send_signal(&run, Signal::INT);
+    let output = run.wait_with_output().expect("wait for sterna");
+    let said = answer(&arguments, &output).fails_with(&[
+        "it warms up",
+        "nothing was measured",
+        "--warm-up",
+    ]);
+    assert!(said.stdout.contains("nothing: interrupted"), "{}", said.stdout);
+    assert!(!said.stdout.contains("warmed up for 5 min"), "{}", said.stdout);
+}
+
+#[test]
 fn every_acknowledged_order_is_found_and_a_lost_one_is_named() {
     let Some(postgres) = store() else { return };
     let (uri, scratch) = (postgres.uri(), Scratch::new());

@@ -122,12 +122,13 @@ fn script(shell: Shell) -> anyhow::Result<String> {
 /// Writes one manual page for each command.
 pub(crate) fn man(args: &ManArgs, output: Output) -> anyhow::Result<()> {
     let dir = args.dir.display();
-    fs::create_dir_all(&args.dir).with_context(|| format!("make the directory {dir}"))?;
+    fs::create_dir_all(&args.dir)
+        .with_context(|| format!("cannot make the directory {dir}"))?;
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
     let mut pages = Vec::new();
     write_pages(&command, &args.dir, &mut pages)
-        .with_context(|| format!("write manual pages into {dir}"))?;
+        .with_context(|| format!("cannot write manual pages into {dir}"))?;
     pages.sort();
     output.answer(&pages, |_| {
         let example = args.dir.join("sterna.1");

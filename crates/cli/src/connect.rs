@@ -81,7 +81,8 @@ pub(crate) fn block_on<T>(
     work: impl Future<Output = anyhow::Result<T>>,
 ) -> anyhow::Result<T> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
-    let runtime = builder.enable_all().build().context("start the async runtime")?;
+    let runtime =
+        builder.enable_all().build().context("cannot start the async runtime")?;
     runtime.block_on(work)
 }
 

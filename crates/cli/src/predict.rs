@@ -98,8 +98,10 @@ pub(crate) fn took(it: &Predicted) -> String {
 
 /// What was predicted of a move that took so many seconds.
 pub(crate) fn compared(it: &Predicted, seconds: f64) -> String {
-    let off = (seconds / it.likely_s.max(1e-3) - 1.0) * 100.0;
-    let off = match off {
+    let times = seconds / it.likely_s.max(1e-3);
+    let off = match (times - 1.0) * 100.0 {
+        // Hundreds of percent are no figure that anybody sees through.
+        100.0.. => format!("it took {}, {times:.1} times as long", span(seconds)),
         longer if longer >= 0.5 => format!("it took {longer:.0}% longer"),
         less if less <= -0.5 => format!("it took {:.0}% less", -less),
         _ => "and so it was".into(),
@@ -222,6 +224,8 @@ mod tests {
         assert!(told(792.0).ends_with("it took 10% longer"), "{}", told(792.0));
         assert!(told(540.0).ends_with("it took 25% less"), "{}", told(540.0));
         assert!(told(720.0).ends_with("and so it was"), "{}", told(720.0));
+        let slow = told(4608.0);
+        assert!(slow.ends_with("it took 1 h 16 min, 6.4 times as long"), "{slow}");
     }
 
     #[test]

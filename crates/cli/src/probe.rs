@@ -103,7 +103,7 @@ struct Probed {
 pub(crate) fn run(args: &ProbeArgs, link: &Link, output: Output) -> anyhow::Result<()> {
     let probed = link.ask(async |client| {
         let mut interrupt =
-            signal(SignalKind::interrupt()).context("listen for Ctrl-C")?;
+            signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
         let datastore = client.datastore(&args.name).await?;
         let Target { disk, ours } = target(client, &datastore, args.size).await?;
         let probed = tokio::select! {
@@ -113,8 +113,9 @@ pub(crate) fn run(args: &ProbeArgs, link: &Link, output: Output) -> anyhow::Resu
         if ours {
             // Connections end a moment after whoever had them.
             let removed = client.remove_disk(&disk, ImageFate::Delete).await;
-            removed
-                .with_context(|| format!("remove {disk}, which the probe had made"))?;
+            removed.with_context(|| {
+                format!("cannot remove {disk}, which the probe had made")
+            })?;
         }
         probed
     })?;

@@ -197,11 +197,8 @@ fn add_report(pairs: &mut Pairs, report: &Report, size: u64) {
 }
 
 fn add_application(pairs: &mut Pairs, application: &Application, ended: bool) {
-    let one = |what: fn(&Figures) -> String, figures: Option<Figures>| {
-        figures.as_ref().map_or("-".into(), what)
-    };
-    let p99 = |figures: &Figures| response(figures.p99_us);
-    let ios = |figures: &Figures| iops(figures.iops);
+    let ios = |figures: Option<Figures>| Some(iops(figures?.iops));
+    let p99 = |figures: Option<Figures>| Some(response(Some(figures?.p99_us?)));
     let (then, word) =
         if ended { (application.during, "during") } else { (application.now, "now") };
     let before = application.before;
@@ -209,16 +206,19 @@ fn add_application(pairs: &mut Pairs, application: &Application, ended: bool) {
     if idle(before) && idle(then) {
         return;
     }
-    pairs.add("IO/s", format!("{} before, {} {word}", one(ios, before), one(ios, then)));
-    let worst = response(application.worst_p99_us);
-    pairs.add(
-        "p99",
-        format!(
-            "{} before, {} {word}, {worst} at worst",
-            one(p99, before),
-            one(p99, then)
-        ),
-    );
+    let worst = application.worst_p99_us.map(|us| response(Some(us)));
+    pairs.maybe("IO/s", known([(ios(before), "before"), (ios(then), word)]));
+    let p99 = [(p99(before), "before"), (p99(then), word), (worst, "at worst")];
+    pairs.maybe("p99", known(p99));
+}
+
+/// Figures with when they were, as far as they are known: of a move of a second there may
+/// be none.
+fn known<const N: usize>(figures: [(Option<String>, &str); N]) -> Option<String> {
+    let told = figures.into_iter();
+    let told = told.filter_map(|(figure, when)| Some(format!("{} {when}", figure?)));
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| told.join(", "))
 }
 
 /// A migration to try words on.
@@ -299,6 +299,24 @@ mod tests {
             assert!(text.contains(part), "{part} in:\n{text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn of_a_move_too_short_to_be_measured_only_what_is_known_is_told() {
+        let application = Application {
+            before: Some(Figures {
+                window_s: 5.0,
+                iops: 1061.0,
+                bytes_per_second: 0.0,
+                p99_us: Some(1100.0),
+            }),
+            ..Application::default()
+        };
+        let mut pairs = Pairs::new();
+        add_application(&mut pairs, &application, true);
+        let text = Output::new(false).pairs(&pairs);
+        assert!(text.contains("1061 before\n"), "{text}");
+        assert!(text.contains("1.1 ms before\n"), "{text}");
     }
 
     #[test]

@@ -78,10 +78,10 @@ pub(crate) fn run(args: ServeArgs, link: &Link, output: Output) -> anyhow::Resul
     let state = args.state.unwrap_or_else(|| caller().state());
     // What others are told (an export's URI) must hold wherever they are.
     let settings = Settings {
-        state: std::path::absolute(state).context("find the state directory")?,
+        state: std::path::absolute(state).context("cannot find the state directory")?,
         nbd_socket: std::path::absolute(args.nbd_socket.unwrap_or(beside))
-            .context("find the NBD socket")?,
-        socket: std::path::absolute(socket).context("find the API socket")?,
+            .context("cannot find the NBD socket")?,
+        socket: std::path::absolute(socket).context("cannot find the API socket")?,
         listen: args.listen,
         io: args.io.into(),
     };
@@ -90,7 +90,7 @@ pub(crate) fn run(args: ServeArgs, link: &Link, output: Output) -> anyhow::Resul
         .worker_threads(2)
         .enable_all()
         .build()
-        .context("start the async runtime")?;
+        .context("cannot start the async runtime")?;
     runtime.block_on(sterna_daemon::serve(settings, move |status| {
         if output.is_json() {
             // Nobody is left to tell if stdout is gone.

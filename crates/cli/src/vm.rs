@@ -264,8 +264,7 @@ fn show(vm: &Vm, output: Output) -> String {
     pairs.add("name", vm.name.as_str());
     pairs.add("reached at", reach(vm));
     pairs.add("state", state(vm));
-    let plain = vm.detail.as_deref().filter(|detail| *detail != vm.state.to_string());
-    pairs.maybe("", plain);
+    pairs.maybe("", vm.detail.as_deref().filter(|detail| !is_said(vm.state, detail)));
     pairs.maybe("QEMU", vm.qemu.as_deref());
     for disk in &vm.disks {
         let taken = disk.allocated.map(|taken| format!(", takes {}", bytes(taken)));
@@ -286,6 +285,12 @@ fn show(vm: &Vm, output: Output) -> String {
         pairs.maybe("  moves", moved);
     }
     output.pairs(&pairs)
+}
+
+/// Whether the state says what a detail does.
+fn is_said(state: VmState, detail: &str) -> bool {
+    // What libvirt calls a machine that is off.
+    detail == state.to_string() || state == VmState::Off && detail == "shut off"
 }
 
 #[cfg(test)]
@@ -337,6 +342,13 @@ mod tests {
     fn what_is_said_twice_is_said_once() {
         let text = show(&vm("a"), Output::new(false));
         assert_eq!(text.matches("running").count(), 1, "{text}");
+        let off = |detail: &str| {
+            let detail = Some(detail.into());
+            let off = Vm { state: VmState::Off, detail, ..vm("a") };
+            show(&off, Output::new(false))
+        };
+        assert!(!off("shut off").contains("shut off"), "{}", off("shut off"));
+        assert!(off("crashed").contains("crashed"), "{}", off("crashed"));
         assert!(text.contains("12.3k IO/s, 381 MiB/s, 0.85 ms"), "{text}");
     }
 }

@@ -20,9 +20,10 @@ impl Files {
     /// Finds out whether reports of this name can be written there. Reports that are
     /// there stay until there are new ones.
     pub(crate) fn prepare(dir: &Path, name: &str) -> anyhow::Result<Files> {
-        fs::create_dir_all(dir).with_context(|| format!("make {}", dir.display()))?;
+        fs::create_dir_all(dir)
+            .with_context(|| format!("cannot make {}", dir.display()))?;
         tempfile::tempfile_in(dir)
-            .with_context(|| format!("write into {}", dir.display()))?;
+            .with_context(|| format!("cannot write into {}", dir.display()))?;
         let file = |ending: &str| dir.join(format!("{name}.{ending}"));
         Ok(Files { html: file("html"), json: file("json") })
     }
@@ -30,7 +31,8 @@ impl Files {
     /// Writes a report.
     pub(crate) fn write(&self, report: &Report) -> anyhow::Result<()> {
         for (path, text) in [(&self.html, report.html()?), (&self.json, report.json()?)] {
-            fs::write(path, text).with_context(|| format!("write {}", path.display()))?;
+            fs::write(path, text)
+                .with_context(|| format!("cannot write {}", path.display()))?;
         }
         Ok(())
     }

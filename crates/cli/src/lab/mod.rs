@@ -54,7 +54,7 @@ struct Wish {
 impl Wish {
     /// Heard from now on.
     fn listen() -> anyhow::Result<Wish> {
-        let listen = |kind| signal(kind).context("listen for signals");
+        let listen = |kind| signal(kind).context("cannot listen for signals");
         let interrupt = listen(SignalKind::interrupt())?;
         Ok(Wish { interrupt, terminate: listen(SignalKind::terminate())? })
     }

@@ -1,8 +1,10 @@
 //! What is seen while an experiment runs: the phase, and how long it will take.
 //!
 //! On a terminal a bar; else a line for each phase. All of it goes to stderr, and
-//! nothing if JSON is asked for.
+//! nothing if JSON is asked for. How long something takes is an estimate: past it, it is
+//! overdue, and the bar is not full before the end.
 
+use std::cell::Cell;
 use std::io::{self, IsTerminal};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -11,12 +13,15 @@ use crate::format::span;
 use crate::output::{Output, WIDTH};
 use crate::table::wrap;
 
+/// How finely the bar tells how much is done: percents.
+const PARTS: u64 = 100;
+
 /// The experiment on the terminal. Dropping it removes the bar.
 pub(crate) struct Screen {
     bar: Option<ProgressBar>,
     words: bool,
     /// How long all of it takes, in seconds.
-    total: f64,
+    total: Cell<f64>,
 }
 
 impl Screen {
@@ -24,12 +29,12 @@ impl Screen {
     pub(crate) fn new(output: Output, total: f64) -> Screen {
         let words = !output.is_json();
         let bar = (words && io::stderr().is_terminal()).then(|| {
-            let template = "[{bar:28}] {percent:>3}%  {prefix:>10} left  {msg}";
+            let template = "[{bar:28}] {percent:>3}%  {prefix:>15}  {msg}";
             let style = ProgressStyle::with_template(template);
             let style = style.expect("the template is valid").progress_chars("=> ");
-            ProgressBar::new(total as u64).with_style(style)
+            ProgressBar::new(PARTS).with_style(style)
         });
-        Screen { words: words && bar.is_none(), bar, total }
+        Screen { words: words && bar.is_none(), bar, total: Cell::new(total) }
     }
 
     /// Another phase begins.
@@ -38,8 +43,14 @@ impl Screen {
             bar.set_message(what.to_owned());
         }
         if self.words {
-            eprintln!("{}", lines((self.total - at).max(0.0), what));
+            eprintln!("{}", lines(self.total.get() - at, what));
         }
+        self.tick(at);
+    }
+
+    /// It is known better how long it will take: so many seconds from now.
+    pub(crate) fn expect(&self, at: f64, left: f64) {
+        self.total.set(at + left);
     }
 
     /// Says something about the whole.
@@ -51,19 +62,43 @@ impl Screen {
         }
     }
 
+    /// Prints something to stdout, which may be the same terminal.
+    pub(crate) fn beside(&self, print: impl FnOnce()) {
+        match &self.bar {
+            Some(bar) => bar.suspend(print),
+            None => print(),
+        }
+    }
+
     /// So many seconds have gone.
     pub(crate) fn tick(&self, at: f64) {
         if let Some(bar) = &self.bar {
-            bar.set_prefix(span((self.total - at).max(0.0)));
-            bar.set_position(at as u64);
+            bar.set_prefix(left(self.total.get() - at));
+            bar.set_position(parts(at, self.total.get()));
         }
+    }
+}
+
+/// Of the bar's parts, those that are full: never the last one, because whoever is done
+/// removes the bar.
+fn parts(at: f64, total: f64) -> u64 {
+    let full = at / total.max(f64::MIN_POSITIVE) * PARTS as f64;
+    (full.max(0.0) as u64).min(PARTS - 1)
+}
+
+/// The time left, if there is any.
+fn left(seconds: f64) -> String {
+    match seconds {
+        1.0.. => format!("{} left", span(seconds)),
+        0.0..1.0 => "a moment left".into(),
+        _ => "overdue".into(),
     }
 }
 
 /// A phase where there is no bar: the time left, and what is done, in as many lines as
 /// that takes.
-fn lines(left: f64, what: &str) -> String {
-    let head = format!("{:>10} left  ", span(left));
+fn lines(seconds: f64, what: &str) -> String {
+    let head = format!("{:>15}  ", left(seconds));
     let indent = head.chars().count();
     let what = wrap(what, WIDTH - indent);
     format!("{head}{}", what.join(&format!("\n{}", " ".repeat(indent))))
@@ -93,5 +128,13 @@ mod tests {
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
         let (said, meant): (Vec<String>, Vec<String>) = (words(&text), words(why));
         assert!(said.ends_with(&meant), "{text}");
+    }
+
+    #[test]
+    fn what_takes_longer_than_expected_is_overdue_and_not_done() {
+        assert_eq!(left(75.0), "1 min 15 s left");
+        assert_eq!(left(0.4), "a moment left");
+        assert_eq!(left(-3.0), "overdue");
+        assert_eq!([0.0, 30.0, 60.0, 90.0].map(|at| parts(at, 60.0)), [0, 50, 99, 99]);
     }
 }

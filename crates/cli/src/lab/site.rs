@@ -39,10 +39,11 @@ impl Site {
     /// Starts a daemon in a fresh directory and waits until it answers.
     pub(crate) async fn start() -> anyhow::Result<(Site, Status)> {
         let dir = tempfile::Builder::new().prefix("sterna-lab-").tempdir();
-        let dir = dir.context("make a directory for the experiment")?;
+        let dir = dir.context("cannot make a directory for the experiment")?;
         let at = |name: &str| dir.path().join(name);
-        let log = File::create(at("daemon.log")).context("make the daemon's log")?;
-        let program = std::env::current_exe().context("find this program")?;
+        let log =
+            File::create(at("daemon.log")).context("cannot make the daemon's log")?;
+        let program = std::env::current_exe().context("cannot find this program")?;
         let child = Command::new(&program)
             .arg("--socket")
             .arg(at("api.sock"))
@@ -55,7 +56,7 @@ impl Site {
             .stderr(log)
             .process_group(0)
             .spawn()
-            .with_context(|| format!("start {}", program.display()))?;
+            .with_context(|| format!("cannot start {}", program.display()))?;
         let client = Client::new(at("api.sock"));
         let mut site = Site { dir, client, child };
         let status = site.ready().await?;
@@ -73,7 +74,9 @@ impl Site {
                     return Err(error).context(self.ending("the daemon does not answer"));
                 }
             }
-            if let Some(status) = self.child.try_wait().context("ask for the daemon")? {
+            if let Some(status) =
+                self.child.try_wait().context("cannot ask for the daemon")?
+            {
                 bail!(self.ending(&format!("the daemon ended at its start ({status})")));
             }
             tokio::time::sleep(LOOK).await;

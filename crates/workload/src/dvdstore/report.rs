@@ -1,6 +1,7 @@
 //! What a run came to.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -18,7 +19,7 @@ pub struct Report {
     pub server: ServerFacts,
     /// How it was run.
     pub run: RunFacts,
-    /// How long was measured, in seconds.
+    /// How long was measured, in seconds; 0 if it was ended while it warmed up.
     pub seconds: f64,
     /// Whether it was ended before its time.
     pub interrupted: bool,
@@ -74,7 +75,7 @@ pub struct RunFacts {
     pub think_s: Option<f64>,
     /// Orders that come a second in an open loop.
     pub rate: Option<f64>,
-    /// How long was warmed up, in seconds.
+    /// How long it really warmed up, in seconds.
     pub warm_up_s: f64,
     /// What all chance came from.
     pub seed: u64,
@@ -109,7 +110,7 @@ impl TimesByKind {
 }
 
 impl RunFacts {
-    pub(crate) fn new(store: Store, options: &RunOptions) -> RunFacts {
+    pub(crate) fn new(store: Store, options: &RunOptions, warm_up: Duration) -> RunFacts {
         let (think_s, rate) = match options.pace {
             Pace::Closed { think } => (Some(think.as_secs_f64()), None),
             Pace::Open { rate } => (None, Some(rate)),
@@ -121,7 +122,7 @@ impl RunFacts {
             users: options.users,
             think_s,
             rate,
-            warm_up_s: options.warm_up.as_secs_f64(),
+            warm_up_s: warm_up.as_secs_f64(),
             seed: options.seed,
         }
     }
@@ -172,8 +173,6 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::super::tally::Tally;
     use super::*;
 
@@ -196,7 +195,7 @@ mod tests {
             seed: 1,
             acknowledged: None,
         };
-        let run = RunFacts::new(store, &options);
+        let run = RunFacts::new(store, &options, options.warm_up);
         let facts = ServerFacts::default();
         let report = Report::new(facts, run, tally.end(s(196)), None, false);
         assert_eq!((report.orders, report.orders_per_s, report.opm), (98, 0.5, 30.0));

@@ -140,24 +140,33 @@ pub async fn run(
     }
     let mut users = JoinSet::new();
     let used = || local.as_ref().and_then(LocalServer::used);
-    let (used_before, interrupted) =
-        measure(&shared, waiting, &mut users, used, options, stop, told).await?;
+    let course = measure(&shared, waiting, &mut users, used, options, stop, told).await?;
     // First the users: what they begin from now on would be made, but not counted.
     ended.send_replace(true);
     let figures = shared.tally().end(shared.now());
-    let cpu = used_before.zip(used()).and_then(|(before, after)| {
+    let cpu = course.used_before.zip(used()).and_then(|(before, after)| {
         let (cores, clock) = processors();
         let orders = figures.times[Kind::Order as usize].count;
         CpuCost::new(after - before, figures.seconds, orders, cores, clock)
     });
     leave(users).await?;
-    let run = RunFacts::new(store, options);
-    Ok(Report::new(facts, run, figures, cpu, interrupted))
+    let run = RunFacts::new(store, options, course.warmed_up);
+    Ok(Report::new(facts, run, figures, cpu, course.interrupted))
 }
 
-/// Starts the users that wait, and closes windows while they shop. Gives what the server
-/// had used when the measurement began, and whether it was ended before its time. Fails if
-/// a user does.
+/// How a run went.
+#[derive(Default)]
+struct Course {
+    /// How long it warmed up: less than it should if it was ended meanwhile.
+    warmed_up: Duration,
+    /// What the server had used when the measurement began, if that is known.
+    used_before: Option<f64>,
+    /// Whether it was ended before its time.
+    interrupted: bool,
+}
+
+/// Starts the users that wait, and closes windows while they shop. A run that is ended
+/// while it warms up measures nothing. Fails if a user does.
 async fn measure(
     shared: &Shared,
     mut waiting: Vec<impl Future<Output = Result<(), StoreError>> + Send + 'static>,
@@ -166,15 +175,15 @@ async fn measure(
     options: &RunOptions,
     stop: impl Future<Output = ()>,
     told: &mut dyn FnMut(&Window),
-) -> Result<(Option<f64>, bool), StoreError> {
+) -> Result<Course, StoreError> {
     let mut stop = pin!(stop);
-    let (mut used_before, mut interrupted) = (None, false);
+    let mut course = Course::default();
     let phases = [(options.warm_up, false), (options.length, true)];
     // Users begin with the first phase, so that none of their orders is before it.
     for (length, measures) in phases.into_iter().filter(|it| it.1 || !it.0.is_zero()) {
         let from = Instant::now();
         if measures {
-            used_before = used();
+            course.used_before = used();
             shared.tally().begin(shared.now());
         }
         for user in waiting.drain(..) {
@@ -183,11 +192,11 @@ async fn measure(
         let mut windows = interval_at(from + WINDOW, WINDOW);
         windows.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut over = pin!(tokio::time::sleep_until(from + length));
-        while !interrupted {
+        while !course.interrupted {
             tokio::select! {
                 biased;
                 Some(ended) = users.join_next() => ended.expect("a user does not panic")?,
-                () = &mut stop => interrupted = true,
+                () = &mut stop => course.interrupted = true,
                 _ = windows.tick() => {
                     let line = shared.tally().tick(shared.now());
                     line.iter().for_each(&mut *told);
@@ -195,8 +204,14 @@ async fn measure(
                 () = &mut over => break,
             }
         }
+        if !measures {
+            course.warmed_up = from.elapsed().min(length);
+        }
+        if course.interrupted {
+            break;
+        }
     }
-    Ok((used_before, interrupted))
+    Ok(course)
 }
 
 /// Lets users end what they are at. Those that do not are left alone: their

@@ -253,8 +253,11 @@ impl Tally {
         Some(self.window(&line, now))
     }
 
-    /// The measurement is over.
+    /// The measurement is over. One that has not begun has measured no time.
     pub(crate) fn end(&mut self, now: Duration) -> Figures {
+        if self.phase == Phase::WarmUp {
+            self.begin(now);
+        }
         let waiting = self.waiting(now);
         if self.second.began < now {
             let _ = self.tick(now);
@@ -357,6 +360,17 @@ mod tests {
         tally.ordered(0, s(19), s(21));
         assert_eq!(figures.times[Kind::Order as usize].count, 2);
         assert_eq!((figures.rollbacks, figures.seconds), (0, 10.0));
+    }
+
+    #[test]
+    fn of_a_run_that_ends_in_its_warm_up_nothing_was_measured() {
+        let mut tally = Tally::new(1, s(60));
+        tally.ordered(0, s(1), s(2));
+        tally.tick(s(3));
+        let figures = tally.end(s(4));
+        assert_eq!((figures.seconds, figures.longest_pause), (0.0, s(0)));
+        assert_eq!(figures.times[Kind::Order as usize].count, 0);
+        assert!(figures.series.is_empty());
     }
 
     #[test]

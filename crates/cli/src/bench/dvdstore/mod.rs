@@ -1,8 +1,8 @@
 //! `sterna bench dvdstore`: orders per second of a database.
 //!
 //! The first run on a database loads the store; later ones use it as it is. While
-//! users shop there is a line of figures every ten seconds, and a report at the end.
-//! Ctrl-C ends a run in good order, with its report.
+//! users shop there is a line of figures every ten seconds, beside it the time left, and
+//! a report at the end. Ctrl-C ends a run in good order, with its report.
 //!
 //! With `--check` nothing is loaded and nothing is run: the database is asked for each
 //! order that a run has noted as acknowledged.
@@ -10,6 +10,8 @@
 mod screen;
 mod words;
 
+use std::cell::RefCell;
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,14 +23,18 @@ use sterna_workload::dvdstore::{
     Window,
 };
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{Instant, interval};
 
-use self::screen::Screen;
+use self::screen::Loader;
 use crate::connect::Failure;
+use crate::lab::screen::Screen;
 use crate::output::Output;
 
 /// Where the password is looked for if the URI has none, as PostgreSQL's own clients
 /// do: command lines can be read by everybody on the machine.
 pub(crate) const PASSWORD_VARIABLE: &str = "PGPASSWORD";
+/// How often the time left is shown anew.
+const SHOWN: Duration = Duration::from_secs(1);
 /// The most users: more than any server has connections.
 const USERS_MOST: i64 = 10_000;
 
@@ -144,7 +150,8 @@ pub(crate) fn run(args: &DvdstoreArgs, output: Output) -> anyhow::Result<()> {
     let server = Server::new(&args.uri, password).map_err(Failure::from)?;
     // Users answer each other's waiting on as many threads as there are processors.
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    let runtime = builder.enable_all().build().context("start the async runtime")?;
+    let runtime =
+        builder.enable_all().build().context("cannot start the async runtime")?;
     runtime.block_on(async {
         match &args.check {
             Some(path) => {
@@ -163,7 +170,8 @@ async fn shop(
     output: Output,
 ) -> anyhow::Result<()> {
     // Heard from the beginning, so that none is missed between load and run.
-    let mut interrupt = signal(SignalKind::interrupt()).context("listen for Ctrl-C")?;
+    let mut interrupt =
+        signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
     let store = tokio::select! {
         store = store(args, server, output) => store?,
         _ = interrupt.recv() => return Err(interrupted().into()),
@@ -177,9 +185,44 @@ async fn shop(
         let _ = interrupt.recv().await;
     };
     let mut lines = words::Lines::new(output);
-    let mut told = |window: &Window| lines.tell(window);
-    let report = dvdstore::run(server, store, &options, stop, &mut told).await;
+    let screen = RefCell::new(None);
+    let mut told = |window: &Window| match &*screen.borrow() {
+        Some(screen) => Screen::beside(screen, || lines.tell(window)),
+        None => lines.tell(window),
+    };
+    let report = tokio::select! {
+        report = dvdstore::run(server, store, &options, stop, &mut told) => report,
+        never = show(&screen, &options, output) => match never {},
+    };
+    drop(screen.take());
     words::tell_report(&report.map_err(Failure::from)?, output)
+}
+
+/// Shows for how long a run still warms up, and then, for how long it is measured.
+async fn show(
+    screen: &RefCell<Option<Screen>>,
+    options: &RunOptions,
+    output: Output,
+) -> Infallible {
+    let phases = [
+        (options.warm_up, "it warms up; nothing is measured yet"),
+        (options.length, "it is measured; a line of figures every 10 s"),
+    ];
+    for (length, what) in phases.into_iter().filter(|(length, _)| !length.is_zero()) {
+        let begin = Instant::now();
+        let new = Screen::new(output, length.as_secs_f64());
+        new.phase(0.0, what);
+        *screen.borrow_mut() = Some(new);
+        let mut ticks = interval(SHOWN);
+        while begin.elapsed() < length {
+            ticks.tick().await;
+            if let Some(screen) = &*screen.borrow() {
+                screen.tick(begin.elapsed().as_secs_f64());
+            }
+        }
+    }
+    // The users are waited for.
+    std::future::pending().await
 }
 
 /// The store that is asked for: the one that is there, or a new one.
@@ -197,7 +240,7 @@ async fn store(
     }
     let options =
         LoadOptions { size: args.size, seed: args.seed, spaces, reload: args.reload };
-    let mut screen = Screen::new(output);
+    let mut screen = Loader::new(output);
     let mut told = |news| screen.tell(news);
     Ok(dvdstore::load(server, &options, &mut told).await.map_err(Failure::from)?)
 }

@@ -13,18 +13,18 @@ use sterna_workload::dvdstore::Loading;
 use crate::output::Output;
 
 /// The load on the terminal. Dropping it removes the bar.
-pub(crate) struct Screen {
+pub(crate) struct Loader {
     bar: Option<ProgressBar>,
     words: bool,
     step: Option<&'static str>,
 }
 
-impl Screen {
+impl Loader {
     /// A screen for a load.
-    pub(crate) fn new(output: Output) -> Screen {
+    pub(crate) fn new(output: Output) -> Loader {
         let words = !output.is_json();
         let terminal = words && io::stderr().is_terminal();
-        Screen { bar: terminal.then(ProgressBar::no_length), words, step: None }
+        Loader { bar: terminal.then(ProgressBar::no_length), words, step: None }
     }
 
     /// The load is this far.
@@ -73,7 +73,7 @@ impl Screen {
     }
 }
 
-impl Drop for Screen {
+impl Drop for Loader {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

@@ -61,11 +61,21 @@ fn line(window: &Window) -> String {
     )
 }
 
-/// Shows the report; fails if the server has not answered at all.
+/// Shows the report; fails if not one order was made while it was measured.
 pub(crate) fn tell_report(report: &Report, output: Output) -> anyhow::Result<()> {
     output.answer(report, |report| format!("\n{}", words(report, output)))?;
-    if report.orders + report.rollbacks > 0 || report.interrupted {
+    if report.orders + report.rollbacks > 0 {
         return Ok(());
+    }
+    if is_unmeasured(report) {
+        return Err(Failure {
+            code: ErrorCode::Interrupted,
+            message: "nothing was measured: the run was interrupted while it warmed up"
+                .into(),
+            hint: "let it run for longer, or warm up for a shorter time: --warm-up"
+                .into(),
+        }
+        .into());
     }
     let why = match report.errors.first() {
         Some(first) => format!("not one order was made: {}", first.text),
@@ -79,11 +89,20 @@ pub(crate) fn tell_report(report: &Report, output: Output) -> anyhow::Result<()>
     .into())
 }
 
+/// Whether the run was ended before anything was measured.
+fn is_unmeasured(report: &Report) -> bool {
+    report.interrupted && report.seconds <= 0.0
+}
+
 fn words(report: &Report, output: Output) -> String {
     let mut pairs = Pairs::new();
     pairs.add("store", store_words(report));
     pairs.add("server", server(report));
     pairs.add("load", load(report));
+    if is_unmeasured(report) {
+        pairs.add("measured", "nothing: interrupted while it warmed up");
+        return output.pairs(&pairs);
+    }
     let ended = if report.interrupted { " (interrupted)" } else { "" };
     pairs.add("measured", format!("{}{ended}", span(report.seconds)));
     let (rate, opm) = (report.orders_per_s, report.opm);

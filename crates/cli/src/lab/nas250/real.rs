@@ -53,7 +53,8 @@ pub(super) fn run(args: &Nas250Args, output: Output) -> anyhow::Result<(Cast, Ou
 /// Nobody wants to learn in the third wave that the disk is full.
 fn check_room(site: &Site, cast: &Cast) -> anyhow::Result<()> {
     let dir = site.dir();
-    let found = statvfs(dir).with_context(|| format!("look at {}", dir.display()))?;
+    let found =
+        statvfs(dir).with_context(|| format!("cannot look at {}", dir.display()))?;
     let (free, wanted) = (found.f_bavail * found.f_frsize, cast.room());
     if free >= wanted {
         return Ok(());

@@ -153,7 +153,7 @@ impl<'s> Run<'s> {
     }
 
     fn begin(&mut self, name: &str) -> anyhow::Result<Phase> {
-        self.stage.phase().with_context(|| format!("begin {name}"))?;
+        self.stage.phase().with_context(|| format!("cannot begin {name}"))?;
         let from = self.stage.now();
         self.outcome.events.push((from, format!("{name} begins")));
         Ok(Phase { name: name.into(), from, until: from, ..Phase::default() })

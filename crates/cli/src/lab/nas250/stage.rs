@@ -69,7 +69,8 @@ impl Stage {
     ) -> anyhow::Result<Stage> {
         for name in cast.datastores() {
             let path = dir.join(&name);
-            fs::create_dir(&path).with_context(|| format!("make {}", path.display()))?;
+            fs::create_dir(&path)
+                .with_context(|| format!("cannot make {}", path.display()))?;
             let location = format!("{array}&path={}", path.display());
             let add = AddDatastore { name: name.clone(), location, shape: None };
             client.add_datastore(&add).await?;
@@ -106,7 +107,7 @@ impl Stage {
         for place in self.places.iter_mut().filter(|it| it.machine.wave == wave) {
             if let Some(work) = place.work.take() {
                 let name = &place.machine.name;
-                work.stop().with_context(|| format!("stop {name}"))?;
+                work.stop().with_context(|| format!("cannot stop {name}"))?;
             }
         }
         Ok(())
@@ -136,7 +137,7 @@ impl Stage {
         for place in &mut self.places {
             let Some(work) = &mut place.work else { continue };
             let name = &place.machine.name;
-            let window = work.take().with_context(|| format!("ask {name}"))?;
+            let window = work.take().with_context(|| format!("cannot ask {name}"))?;
             let total = window.total();
             let response = total.response.as_millis_f64() / 1e3;
             place.answered += total.operations;
@@ -173,7 +174,7 @@ pub(super) fn scout(datastore: &str) -> String {
 fn start(place: &mut Place) -> anyhow::Result<()> {
     let Machine { name, load, .. } = &place.machine;
     let work = Application::start(&place.uri, load, place.seed);
-    place.work = Some(work.with_context(|| format!("start {name}"))?);
+    place.work = Some(work.with_context(|| format!("cannot start {name}"))?);
     (place.answered, place.before) = (0, (0, 0));
     Ok(())
 }
@@ -189,7 +190,8 @@ async fn import(
     written: u64,
 ) -> anyhow::Result<String> {
     let path = dir.join(datastore).join(format!("{name}.img"));
-    fill(&path, size, written).with_context(|| format!("write {}", path.display()))?;
+    fill(&path, size, written)
+        .with_context(|| format!("cannot write {}", path.display()))?;
     let request = ImportDisk {
         name: name.into(),
         datastore: datastore.into(),

@@ -65,7 +65,7 @@ pub(super) fn run(phases: &[Phase], seed: u64) -> anyhow::Result<Report> {
         seed,
         period: TICK,
         span: moment(phases.iter().map(|phase| phase.seconds).sum()),
-        arrays: vec![ARRAY.parse().context("read the array")?],
+        arrays: vec![ARRAY.parse().context("cannot read the array")?],
         clients: clients(starts(Step::Contention), starts(Step::AloneAgain)),
         faults: Vec::new(),
         noise: 0.0,

@@ -165,7 +165,7 @@ impl<'s> Run<'s> {
         self.lift().await?;
         let clock = self.site.client().explain(OLTP).await?.local_time;
         let schedule = hours(&clock, BEFORE_OPENING, open)
-            .with_context(|| format!("read the daemon's time, `{clock}`"))?;
+            .with_context(|| format!("cannot read the daemon's time, `{clock}`"))?;
         let policy = self.ask(wish, Some(schedule)).await?;
         let opening = policy.until.context("the schedule does not open")?;
         // The wall clock's moment on the experiment's clock.

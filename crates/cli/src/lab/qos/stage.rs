@@ -115,11 +115,12 @@ impl Stage {
                 Some(work) if which.contains(&at) => place.work = Some(work),
                 // What was answered since the last window belongs to no phase.
                 Some(work) => {
-                    work.stop().with_context(|| format!("end {name}"))?;
+                    work.stop().with_context(|| format!("cannot end {name}"))?;
                 }
                 None if which.contains(&at) => {
                     let work = Application::start(uri, profile, *seed);
-                    place.work = Some(work.with_context(|| format!("start {name}"))?);
+                    place.work =
+                        Some(work.with_context(|| format!("cannot start {name}"))?);
                 }
                 None => {}
             }
@@ -134,7 +135,7 @@ impl Stage {
         for (place, track) in self.places.iter_mut().zip(&mut self.tracks) {
             let window = match &mut place.work {
                 Some(work) => {
-                    work.take().with_context(|| format!("ask {}", place.name))?
+                    work.take().with_context(|| format!("cannot ask {}", place.name))?
                 }
                 None => idle(now - self.cut),
             };

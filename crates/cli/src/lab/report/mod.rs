@@ -24,6 +24,9 @@ pub(crate) struct Event {
     pub(crate) text: String,
 }
 
+/// What stands in a sheet for a figure that is not known.
+pub(crate) const UNKNOWN: &str = "-";
+
 /// Figures in rows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Sheet {

@@ -7,7 +7,7 @@
 
 use serde::Serialize;
 
-use super::{Chart, Event, Facts, Report, Sheet, Verdict};
+use super::{Chart, Event, Facts, Report, Sheet, UNKNOWN, Verdict};
 
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -125,13 +125,18 @@ fn events(events: &[Event]) -> String {
     rows
 }
 
+/// A sheet without the columns of which nothing is known in any row.
 fn sheet(sheet: &Sheet) -> String {
+    let is_known = |at: usize| {
+        let mut column = sheet.rows.iter().filter_map(|row| row.get(at));
+        at == 0 || sheet.rows.is_empty() || column.any(|text| text != UNKNOWN)
+    };
     let cells = |cells: &[String], tag: &str| -> String {
         let cell = |(at, text): (usize, &String)| {
             let class = if at == 0 { "" } else { " class=\"figure\"" };
             format!("<{tag}{class}>{}</{tag}>", escape(text))
         };
-        cells.iter().enumerate().map(cell).collect()
+        cells.iter().enumerate().filter(|(at, _)| is_known(*at)).map(cell).collect()
     };
     let rows: String =
         sheet.rows.iter().map(|row| format!("<tr>{}</tr>\n", cells(row, "td"))).collect();
@@ -212,6 +217,20 @@ mod tests {
             loads.extend(after.filter_map(|rest| rest.split(end).next()));
         }
         loads
+    }
+
+    #[test]
+    fn a_column_of_which_nothing_is_known_is_left_out() {
+        let mut report = sample("oltp");
+        let text = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
+        report.sheets[0].head = text(["phase", "IO/s", "switch-over"]);
+        report.sheets[0].rows =
+            vec![text(["alone", "12", UNKNOWN]), text(["together", UNKNOWN, UNKNOWN])];
+        let page = report.html().unwrap();
+        assert!(!page.contains("switch-over"), "it is there");
+        let row = "<tr><td>together</td><td class=\"figure\">-</td></tr>";
+        assert!(page.contains(row), "the other row is not whole");
+        assert!(report.json().unwrap().contains("switch-over"));
     }
 
     #[test]

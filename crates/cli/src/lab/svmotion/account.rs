@@ -15,16 +15,13 @@ use super::verdicts::verdicts;
 use super::watch::{Flow, Tick, together};
 use crate::format::{bytes, moment, span};
 use crate::lab::machine;
-use crate::lab::report::{Chart, Event, Facts, Line, Report, Sheet};
+use crate::lab::report::{Chart, Event, Facts, Line, Report, Sheet, UNKNOWN};
 
 const ABOUT: &str = "The disks of a guest with a database move between emulated arrays, \
                      under a guard, while customers shop in its store or nobody does; \
                      and to compare, QEMU's own mirror moves them, unguarded. \
                      Published figures are those of the study that this is made after: \
                      another database, on real arrays, hundreds of times as large.";
-
-/// What is not known.
-const NONE: &str = "-";
 
 /// Tells the experiment.
 pub(super) fn report(
@@ -73,16 +70,16 @@ fn number(value: f64) -> String {
 }
 
 fn figure(value: Option<f64>) -> String {
-    value.map_or(NONE.into(), number)
+    value.map_or(UNKNOWN.into(), number)
 }
 
 /// `part` as percents more than one.
 fn more(part: Option<f64>) -> String {
-    part.map_or(NONE.into(), |part| format!("{:+.0} %", (part - 1.0) * 100.0))
+    part.map_or(UNKNOWN.into(), |part| format!("{:+.0} %", (part - 1.0) * 100.0))
 }
 
 fn percent(part: Option<f64>) -> String {
-    part.map_or(NONE.into(), |part| format!("{:.1} %", part * 100.0))
+    part.map_or(UNKNOWN.into(), |part| format!("{:.1} %", part * 100.0))
 }
 
 /// A table with a row for each of these cases.
@@ -147,7 +144,7 @@ fn migrations(outcome: &Outcome) -> Sheet {
             more(idle),
             figure(mean(|trial| trial.rate() / 1e6)),
             figure(case.worst(|trial| trial.moved.held_ms)),
-            published.map_or(NONE.into(), |seconds| format!("{least}{seconds:.0} s")),
+            published.map_or(UNKNOWN.into(), |seconds| format!("{least}{seconds:.0} s")),
             more(published.zip(off).map(|(seconds, off)| seconds / off)),
             figure(published.map(|seconds| size / seconds / 1e6)),
         ]
@@ -161,6 +158,7 @@ fn orders(outcome: &Outcome) -> Sheet {
         "during",
         "kept",
         "±",
+        "of orders",
         "p99 ms without",
         "during",
         "longest ms",
@@ -182,6 +180,7 @@ fn orders(outcome: &Outcome) -> Sheet {
             figure(case.mean(|trial| Some(outcome.during(trial)?.value))),
             percent(kept.map(|kept| kept.value)),
             percent(kept.map(|kept| kept.error)),
+            case.basis(outcome).map_or(UNKNOWN.into(), |basis| basis.to_string()),
             figure(without),
             figure(during),
             figure(case.worst(|trial| outcome.order_stall_ms(trial))),
@@ -204,20 +203,19 @@ fn sides(outcome: &Outcome) -> Sheet {
         "published source ms",
         "destination ms",
     ];
-    let ticks = |trial: &Trial| {
-        outcome.sides(trial).map(|flow| Flow {
-            // Sums over windows of half a second.
-            bytes: flow.bytes / windows(outcome, trial),
-            ..flow
-        })
+    // Sums over windows of half a second. A copy has read and written something: what
+    // shows nothing was over before a window was.
+    let bytes = |trial: &Trial, side: usize| {
+        let sum = outcome.sides(trial)[side].bytes;
+        (sum > 0.0).then(|| sum / windows(outcome, trial))
     };
     sheet("Source and destination", &head, all(outcome), |case| {
         let trial = case.trial();
-        let rate_of = |case: &Case<'_>, side: usize| {
-            case.mean(|trial| Some(ticks(trial)[side].bytes))
-        };
+        let rate_of =
+            |case: &Case<'_>, side: usize| case.mean(|trial| bytes(trial, side));
         let rate = |side: usize| rate_of(case, side);
-        let response = |side: usize| case.mean(|trial| ticks(trial)[side].response_ms);
+        let response =
+            |side: usize| case.mean(|trial| outcome.sides(trial)[side].response_ms);
         let idle = case.idle(outcome).and_then(|idle| rate_of(&idle, 0));
         let idle = rate(0).zip(idle).map(|(source, idle)| source / idle);
         let off = trial.state == State::Off && is_published(trial);
@@ -360,7 +358,7 @@ fn parameters(plan: &Plan, ground: &Ground) -> Vec<(String, String)> {
 fn machine_facts(status: &Status, outcome: &Outcome) -> Vec<(String, String)> {
     let mut pairs = machine::facts();
     let clock = outcome.clock.map(|clock| format!("{:.0} MHz", clock / 1e6));
-    pairs.push(("clock".into(), clock.unwrap_or(NONE.into())));
+    pairs.push(("clock".into(), clock.unwrap_or(UNKNOWN.into())));
     pairs.push(("I/O of the daemon".into(), status.io.engine.clone()));
     pairs.push(("Sterna".into(), status.version.clone()));
     pairs

@@ -1,6 +1,6 @@
 //! Migrations of one kind, as often as they were repeated. Pure.
 
-use super::outcome::{Mean, Outcome, Trial, error, mean, values};
+use super::outcome::{Basis, Mean, Outcome, Trial, error, mean, values};
 use super::plan::State;
 
 /// The migrations of one disk in one state, way and direction; at least one.
@@ -54,6 +54,12 @@ impl<'t> Case<'t> {
             self.trials.iter().filter_map(|trial| outcome.kept(trial)).collect();
         let kept = mean(&values(&each))?;
         Some(Mean { error: kept.error.max(error(&each)), ..kept })
+    }
+
+    /// The orders that the part that was kept is of, over all repeats.
+    pub(super) fn basis(&self, outcome: &Outcome) -> Option<Basis> {
+        let bases = self.trials.iter().filter_map(|trial| outcome.basis(trial));
+        bases.reduce(|one, other| Basis { orders: one.orders + other.orders, ..one })
     }
 }
 

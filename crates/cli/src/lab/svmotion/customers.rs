@@ -76,9 +76,9 @@ impl Customers {
         let thread = self.thread.take().context("the customers have left before")?;
         let joined = tokio::task::spawn_blocking(move || thread.join()).await;
         let report = joined
-            .context("wait for the customers")?
+            .context("cannot wait for the customers")?
             .map_err(|_| anyhow!("the customers' thread panicked"))?
-            .context("shop in the guest's store")?;
+            .context("cannot shop in the guest's store")?;
         let span = Duration::from_secs_f64(report.seconds);
         Ok(Seen { from: now.checked_sub(span).unwrap_or(now), report })
     }

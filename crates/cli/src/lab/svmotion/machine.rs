@@ -1,8 +1,10 @@
 //! The guest of the experiment: QEMU as the image's own `boot` starts it.
 //!
 //! The guest does what it is told on a serial port, a line of shell at a time, and says
-//! how that ended. Dropping the machine ends QEMU.
+//! how that ended. One that ends by itself is told with its last words: QEMU's, or those
+//! on its console. Dropping the machine ends QEMU.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -27,6 +29,9 @@ const START: Duration = Duration::from_secs(40);
 const SILENCE: Duration = Duration::from_secs(1800);
 /// How long it may take to power off.
 const END: Duration = Duration::from_secs(60);
+/// How many lines are somebody's last words: a kernel says in some what went wrong, and
+/// then in one that it gives up.
+const LAST_LINES: usize = 3;
 /// What the image's directory has.
 const PARTS: [&str; 4] = ["boot", "kernel", "initrd", "root.qcow2"];
 
@@ -50,6 +55,42 @@ impl Image {
         }
         Ok(Image { dir: dir.to_owned() })
     }
+
+    /// A machine with it has ended before its time, after these last words.
+    fn ended(&self, when: &str, words: Option<String>) -> Failure {
+        let dir = self.dir.display();
+        Failure {
+            code: ErrorCode::Unavailable,
+            message: match words {
+                Some(words) => format!("the guest ended {when}: {words}"),
+                None => format!("the guest ended {when}, without a word"),
+            },
+            hint: format!(
+                "if it does so again, its image in {dir} may be broken; make it anew, in \
+                 Sterna's sources: rm {dir}/key; tests/guest/build {dir}"
+            ),
+        }
+    }
+}
+
+/// The last lines of what somebody has said; nothing if that was nothing.
+fn last_words(said: &str) -> Option<String> {
+    let lines = said.split(['\n', '\r']).map(|line| line.replace(char::is_control, ""));
+    let lines: Vec<String> = lines
+        .map(|line| line.trim().to_owned())
+        .filter(|line| !line.is_empty())
+        .collect();
+    let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+    (!last.is_empty()).then(|| last.join("; "))
+}
+
+/// The last words in a machine's directory: QEMU's own, if it had any.
+fn last_words_in(dir: &Path) -> Option<String> {
+    ["qemu.log", "console.log"].iter().find_map(|file| {
+        // What cannot be read has nothing to tell.
+        let said = std::fs::read(dir.join(file)).unwrap_or_default();
+        last_words(&String::from_utf8_lossy(&said))
+    })
 }
 
 /// QEMU's arguments for a disk of a daemon that has its sockets in this directory. The
@@ -82,6 +123,8 @@ pub(super) fn socket(dir: &Path, disk: &str) -> PathBuf {
 
 /// A machine that runs.
 pub(super) struct Machine {
+    image: Image,
+    dir: PathBuf,
     link: Link,
     qmp: PathBuf,
     child: Child,
@@ -104,8 +147,10 @@ impl Machine {
         // One may be there of a machine that was turned off.
         let _ = std::fs::remove_file(&socket);
         // QEMU comes to us, so that no word of the guest's is lost.
-        let listener = UnixListener::bind(&socket).context("listen for the guest")?;
+        let listener =
+            UnixListener::bind(&socket).context("cannot listen for the guest")?;
         let port = free_port().await?;
+        let log = File::create(dir.join("qemu.log")).context("cannot make QEMU's log")?;
         let mut command = Command::new(image.dir.join("boot"));
         command
             .arg(memory)
@@ -113,7 +158,7 @@ impl Machine {
             .arg(port.to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(log)
             // Ctrl-C on the terminal is for the experiment.
             .process_group(0)
             .kill_on_drop(true);
@@ -121,17 +166,19 @@ impl Machine {
         for disk in disks {
             command.args(arguments(link, disk, dir));
         }
-        let mut child = command.spawn().context("start the guest")?;
+        let mut child = command.spawn().context("cannot start the guest")?;
         let (control, _) = tokio::select! {
             came = timeout(START, listener.accept()) => {
-                came.context("wait for QEMU")?.context("hear of QEMU")?
+                came.context("QEMU does not come up")?.context("cannot hear of QEMU")?
             }
             ended = child.wait() => {
-                bail!("QEMU ended at its start: {}", ended.context("wait for QEMU")?)
+                ended.context("cannot wait for QEMU")?;
+                return Err(image.ended("at its start", last_words_in(dir)).into());
             }
         };
         let control = BufReader::new(control);
-        let mut machine = Machine { link, qmp, child, control, port };
+        let (image, dir) = (image.clone(), dir.to_owned());
+        let mut machine = Machine { image, dir, link, qmp, child, control, port };
         let word = machine.hear("boot").await?;
         ensure!(word == "ready", "the guest should be ready, but says `{word}`");
         Ok(machine)
@@ -148,7 +195,7 @@ impl Machine {
     pub(super) async fn attempt(&mut self, line: &str) -> anyhow::Result<(bool, String)> {
         let text = format!("{line}\n");
         let told = self.control.get_mut().write_all(text.as_bytes()).await;
-        told.context("tell the guest")?;
+        told.context("cannot tell the guest")?;
         let mut said = String::new();
         loop {
             let word = self.hear(line).await?;
@@ -166,17 +213,20 @@ impl Machine {
         let heard = timeout(SILENCE, self.control.read_line(&mut line)).await;
         let count = heard
             .with_context(|| format!("the guest is silent while it does `{doing}`"))?
-            .context("listen to the guest")?;
-        ensure!(count > 0, "the guest ended while it did `{doing}`");
+            .context("cannot listen to the guest")?;
+        if count == 0 {
+            let when = format!("while it did `{doing}`");
+            return Err(self.image.ended(&when, last_words_in(&self.dir)).into());
+        }
         Ok(line.trim_end().to_owned())
     }
 
     /// Powers it off. What it has on its disks must have been given back.
     pub(super) async fn power_off(mut self) -> anyhow::Result<()> {
         let text = b"echo o >/proc/sysrq-trigger\n";
-        self.control.get_mut().write_all(text).await.context("tell the guest")?;
+        self.control.get_mut().write_all(text).await.context("cannot tell the guest")?;
         let ended = timeout(END, self.child.wait()).await;
-        ended.context("wait for the guest to power off")?.context("wait for QEMU")?;
+        ended.context("the guest does not power off")?.context("cannot wait for QEMU")?;
         Ok(())
     }
 
@@ -203,6 +253,28 @@ impl Machine {
 
 /// A port that nobody listens on.
 async fn free_port() -> anyhow::Result<u16> {
-    let listener = TcpListener::bind("127.0.0.1:0").await.context("find a port")?;
-    Ok(listener.local_addr().context("find a port")?.port())
+    let listener =
+        TcpListener::bind("127.0.0.1:0").await.context("cannot find a port")?;
+    Ok(listener.local_addr().context("cannot find a port")?.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_that_ends_is_told_with_its_last_words_and_how_to_make_another() {
+        let console = "\x1b[0mLinux\r\nALERT! LABEL=root does not exist.\r\n\r\n\
+                       Kernel panic - not syncing\r\nRebooting\r\n";
+        let words = last_words(console);
+        let image = Image { dir: "/home/me/guest".into() };
+        let failure = image.ended("while it did `boot`", words);
+        assert_eq!(
+            failure.message,
+            "the guest ended while it did `boot`: ALERT! LABEL=root does not exist.; \
+             Kernel panic - not syncing; Rebooting"
+        );
+        assert!(failure.hint.contains("tests/guest/build /home/me/guest"), "{failure:?}");
+        assert_eq!(last_words(" \r\n\n"), None);
+    }
 }

@@ -34,8 +34,8 @@ impl Mirror {
         to: Export,
     ) -> anyhow::Result<Mirror> {
         let machine = Machine::reach(&Reach::Qmp(qmp.to_owned())).await;
-        let machine = machine.context("reach QEMU's monitor")?;
-        let drive = machine.drive(disk).await.context("find the guest's disk")?;
+        let machine = machine.context("cannot reach QEMU's monitor")?;
+        let drive = machine.drive(disk).await.context("cannot find the guest's disk")?;
         let copy = Copy {
             name: format!("lab-{}", to.name),
             device: disk.into(),
@@ -43,7 +43,10 @@ impl Mirror {
             to: Place::Export(to),
             gentle: false,
         };
-        machine.begin(&copy, &drive, UNLIMITED).await.context("begin QEMU's mirror")?;
+        machine
+            .begin(&copy, &drive, UNLIMITED)
+            .await
+            .context("cannot begin QEMU's mirror")?;
         Ok(Mirror { machine, copy, told: false })
     }
 
@@ -58,15 +61,18 @@ impl Mirror {
     /// Goes on with it; says whether it is over.
     async fn step(&mut self) -> anyhow::Result<bool> {
         let copy = &self.copy;
-        match self.machine.look(copy).await.context("look at QEMU's mirror")? {
+        match self.machine.look(copy).await.context("cannot look at QEMU's mirror")? {
             CopyState::Copying { .. } | CopyState::Switching => {}
             CopyState::Ready if self.told => {}
             CopyState::Ready => {
-                self.machine.complete(copy).await.context("end QEMU's mirror")?;
+                self.machine.complete(copy).await.context("cannot end QEMU's mirror")?;
                 self.told = true;
             }
             CopyState::Ended(None) if self.told => {
-                self.machine.put_away(copy, true).await.context("put the mirror away")?;
+                self.machine
+                    .put_away(copy, true)
+                    .await
+                    .context("cannot put the mirror away")?;
                 return Ok(true);
             }
             CopyState::Ended(reason) => {

@@ -10,13 +10,14 @@
 //! runs it and compares, and `virtual_report` makes the report. For real, `plan` has the
 //! states, the ways and the sizes, `stage` the arrays, and the guest that a `machine`
 //! runs; `run` goes through the states, with `customers` in the store and a `watch` on
-//! all of it, and has QEMU's `mirror` move the disks, too. `outcome` says what follows of
+//! all of it, and has QEMU's `mirror` move the disks, too, up to its `ending`. `outcome` says what follows of
 //! each migration and `case` of its repeats, `verdicts` judges it, and `account` makes the
 //! report, with what was `published` beside it.
 
 mod account;
 mod case;
 mod customers;
+mod ending;
 mod machine;
 mod mirror;
 mod outcome;
@@ -29,13 +30,13 @@ mod virtual_report;
 mod virtual_run;
 mod watch;
 
-use std::cell::Cell;
 use std::path::PathBuf;
 use std::pin::pin;
 
 use clap::Args;
 use sterna_api::ErrorCode;
 
+use self::ending::Ending;
 use self::machine::Image;
 use self::plan::{Disk, Plan, State, Way};
 use self::run::Run;
@@ -121,12 +122,13 @@ pub(crate) fn run(args: &SvmotionArgs, output: Output) -> anyhow::Result<()> {
     }
     let ground = Ground { image, memory: args.memory.clone(), seed: args.seed };
     let screen = Screen::new(output, plan.seconds());
-    let stop = Cell::new(false);
+    let ending = Ending::new();
+    screen.phase(0.0, "arrays and disks are made");
     let report = block_on(async {
         let mut experiment = pin!(async {
             let (site, status) = Site::start().await?;
             let stage = Stage::prepare(&site, &ground, &plan).await?;
-            let run = Run::new(stage, site.pid(), &screen, &plan, args.seed, &stop);
+            let run = Run::new(stage, site.pid(), &screen, &plan, args.seed, &ending);
             let outcome = run.go().await?;
             if outcome.trials.is_empty() {
                 return Err(super::interrupted().into());
@@ -137,13 +139,10 @@ pub(crate) fn run(args: &SvmotionArgs, output: Output) -> anyhow::Result<()> {
         loop {
             tokio::select! {
                 report = &mut experiment => break report,
-                () = wish.heard() => {
-                    // What was measured is not thrown away, unless that is asked for.
-                    if stop.replace(true) {
-                        break Err(super::interrupted().into());
-                    }
-                    screen.say("it ends after this migration; Ctrl-C again: at once");
-                }
+                () = wish.heard() => match ending.wish() {
+                    Some(said) => screen.say(said),
+                    None => break Err(super::interrupted().into()),
+                },
             }
         }
     })?;

@@ -1,6 +1,8 @@
 //! The experiment as it went, and what follows from it. Pure: moments are seconds from
 //! the experiment's start.
 
+use std::fmt;
+
 use sterna_workload::dvdstore;
 
 use super::plan::{Disk, State, Way};
@@ -103,6 +105,20 @@ pub(super) struct Mean {
     pub(super) error: f64,
 }
 
+/// The orders that a part is of: `3 due`, `1820 usual`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Basis {
+    pub(super) orders: f64,
+    /// Whether they were due meanwhile, or are as many as usual in that time.
+    pub(super) due: bool,
+}
+
+impl fmt::Display for Basis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.0} {}", self.orders, if self.due { "due" } else { "usual" })
+    }
+}
+
 /// The experiment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Outcome {
@@ -157,6 +173,18 @@ impl Outcome {
             State::Low => self.kept_of_due(trial),
             _ => self.kept_of_usual(trial),
         }
+    }
+
+    /// The orders that the part that was kept is of.
+    pub(super) fn basis(&self, trial: &Trial) -> Option<Basis> {
+        let due = trial.state == State::Low;
+        let orders = match due {
+            true => self.seconds_beside(trial).map(|second| second.due as f64).sum(),
+            false => {
+                self.without(trial)?.value * self.seconds_beside(trial).count() as f64
+            }
+        };
+        Some(Basis { orders, due })
     }
 
     fn kept_of_usual(&self, trial: &Trial) -> Option<Mean> {

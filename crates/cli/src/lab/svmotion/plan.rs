@@ -161,6 +161,12 @@ const CALM_MOST: f64 = 300.0;
 /// How long it is looked at a guest that does nothing, in seconds.
 const QUIET: f64 = 3.0;
 
+/// About how long the guest takes to make its database, in seconds.
+const DATABASE: f64 = 100.0;
+
+/// About how long it takes to look for what is lost, in seconds.
+pub(super) const CHECK: f64 = 50.0;
+
 /// What is done, and how large it is.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Plan {
@@ -225,27 +231,36 @@ impl Plan {
 
     /// About how long it takes, in seconds: a guard may make it longer.
     pub(super) fn seconds(&self) -> f64 {
-        // To make the database, boot some times, and look for what is lost.
-        const AROUND: f64 = 150.0;
+        DATABASE + self.rounds().iter().map(|round| round.2).sum::<f64>() + CHECK
+    }
+
+    /// The same from the moment at which a guest with this link comes to this state.
+    pub(super) fn seconds_from(&self, link: Link, state: State) -> f64 {
+        let rounds = self.rounds().into_iter();
+        let left = rounds.skip_while(|round| (round.0, round.1) != (link, state));
+        left.map(|round| round.2).sum::<f64>() + CHECK
+    }
+
+    /// The states of the guests in their order, and about how long each takes, in seconds.
+    fn rounds(&self) -> Vec<(Link, State, f64)> {
         // What a guest under load leaves of an array.
         const RATE: f64 = 30e6;
         let moves = |disk: &Disk| 2.0 * self.size(*disk) as f64 / RATE;
         let moves: f64 = self.disks.iter().map(moves).sum();
-        let rounds = [Link::VhostUser, Link::Nbd].map(|link| {
-            let ways = self.ways_over(link).len() as f64;
+        let longest = moves / 2.0 / self.disks.len() as f64;
+        let mut rounds = Vec::new();
+        for link in [Link::VhostUser, Link::Nbd] {
+            let ways = self.ways_over(link).len() as f64 * f64::from(self.repeats);
             if ways == 0.0 {
-                return 0.0;
+                continue;
             }
-            let ways = ways * f64::from(self.repeats);
             let calms = (1.0 + 2.0 * ways) * self.disks.len() as f64;
-            let longest = moves / 2.0 / self.disks.len() as f64;
-            let state =
-                |state: &State| calms * self.calm_after(*state, longest) + self.warm_up;
-            let states = self.states_over(link);
-            let calm: f64 = states.iter().map(state).sum();
-            calm + ways * states.len() as f64 * moves
-        });
-        AROUND + rounds.iter().sum::<f64>()
+            for state in self.states_over(link) {
+                let calm = calms * self.calm_after(state, longest) + self.warm_up;
+                rounds.push((link, state, calm + ways * moves));
+            }
+        }
+        rounds
     }
 
     /// The ways of those guests that reach their disks so.
@@ -309,6 +324,21 @@ mod tests {
         let off = Plan::full(600).only(&[], &[State::Off], &[]);
         assert!(!off.is_empty());
         assert!(off.only(&[], &[], &[Way::Nbd]).is_empty());
+    }
+
+    #[test]
+    fn what_is_left_gets_less_state_by_state_down_to_the_check() {
+        let plan = Plan::full(600);
+        let rounds = [Link::VhostUser, Link::Nbd].map(|link| {
+            let states = plan.states_over(link).into_iter();
+            states.map(move |state| (link, state)).collect::<Vec<_>>()
+        });
+        let left = rounds.concat().into_iter();
+        let left: Vec<f64> =
+            left.map(|(link, state)| plan.seconds_from(link, state)).collect();
+        assert!((left[0] + DATABASE - plan.seconds()).abs() < 1e-6, "{left:?}");
+        assert!(left.windows(2).all(|two| two[0] > two[1]), "{left:?}");
+        assert!(left.last().is_some_and(|last| *last > CHECK), "{left:?}");
     }
 
     #[test]

@@ -1,16 +1,16 @@
 //! The experiment: goes through the states, and moves each disk there and back in each.
 
-use std::cell::Cell;
 use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use sterna_api::{AskGuard, MigrationState, StartMigration};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, interval, timeout_at};
 
 use super::customers::Customers;
+use super::ending::{Ending, Point};
 use super::outcome::{Moved, Outcome, Second, Trial};
-use super::plan::{Disk, Link, Plan, State, Way};
+use super::plan::{CHECK, Disk, Link, Plan, State, Way};
 use super::stage::Stage;
 use super::watch::{Watch, clock};
 use crate::lab::record::Mark;
@@ -20,6 +20,8 @@ use crate::lab::screen::Screen;
 pub(super) const KEEP: f64 = 0.97;
 /// Of the orders of the high load, what comes at the low one: as in the study.
 const LOW: f64 = 0.2;
+/// How often the time left is shown while nothing is watched.
+const SHOWN: Duration = Duration::from_secs(1);
 /// How long one migration may take: a guard may make it long.
 const MOVE: Duration = Duration::from_secs(3600);
 
@@ -30,8 +32,7 @@ pub(super) struct Run<'s> {
     screen: &'s Screen,
     plan: &'s Plan,
     seed: u64,
-    /// Somebody wants it to end: nothing more begins, and what was measured is told.
-    stop: &'s Cell<bool>,
+    ending: &'s Ending,
     outcome: Outcome,
 }
 
@@ -43,28 +44,32 @@ impl<'s> Run<'s> {
         screen: &'s Screen,
         plan: &'s Plan,
         seed: u64,
-        stop: &'s Cell<bool>,
+        ending: &'s Ending,
     ) -> Run<'s> {
         let watch = Watch::begin(stage.client(), daemon);
-        Run { stage, watch, screen, plan, seed, stop, outcome: Outcome::default() }
+        Run { stage, watch, screen, plan, seed, ending, outcome: Outcome::default() }
     }
 
     /// Goes through the states, and asks the guest how it is.
     pub(super) async fn go(mut self) -> anyhow::Result<Outcome> {
         self.note("the guest makes its database");
-        self.stage.furnish(self.plan).await?;
+        shown(self.screen, &self.watch, self.stage.furnish(self.plan)).await?;
         for link in [Link::VhostUser, Link::Nbd] {
             let ways = self.plan.ways_over(link);
-            if !ways.is_empty() && !self.stop.get() {
+            if !ways.is_empty() && !self.ending.is_wanted() {
                 self.round(link, &ways).await?;
             }
         }
         if self.outcome.trials.is_empty() {
             return Ok(self.outcome);
         }
+        self.ending.reached(Point::Checking);
+        self.screen.expect(self.watch.now(), CHECK);
         self.note("the guest looks for what is lost or wrong");
-        self.outcome.orders = self.stage.check().await?;
-        self.outcome.complaints = self.stage.complaints().await?;
+        let checked = shown(self.screen, &self.watch, self.stage.check()).await?;
+        self.outcome.orders = checked;
+        let said = shown(self.screen, &self.watch, self.stage.complaints()).await?;
+        self.outcome.complaints = said;
         self.outcome.clock = clock()?;
         self.outcome.ticks = self.watch.ticks;
         Ok(self.outcome)
@@ -73,13 +78,18 @@ impl<'s> Run<'s> {
     /// Goes through the states with a guest that reaches its disks so.
     async fn round(&mut self, link: Link, ways: &[Way]) -> anyhow::Result<()> {
         for state in self.plan.states_over(link) {
-            if self.stop.get() {
+            if self.ending.is_wanted() {
                 break;
             }
-            match state {
-                State::Off => self.stage.off().await?,
-                State::Idle | State::Low | State::High => self.stage.on(link).await?,
-            }
+            self.screen.expect(self.watch.now(), self.plan.seconds_from(link, state));
+            let stage = &mut self.stage;
+            let turned = async {
+                match state {
+                    State::Off => stage.off().await,
+                    State::Idle | State::Low | State::High => stage.on(link).await,
+                }
+            };
+            shown(self.screen, &self.watch, turned).await?;
             if state.is_busy() {
                 self.shop(state, ways).await?;
             } else {
@@ -142,7 +152,7 @@ impl<'s> Run<'s> {
     ) -> anyhow::Result<()> {
         let plan = self.plan;
         for &disk in &plan.disks {
-            if self.stop.get() {
+            if self.ending.is_wanted() {
                 break;
             }
             let first = self.outcome.trials.len();
@@ -150,18 +160,20 @@ impl<'s> Run<'s> {
             let once = ways.iter().flat_map(|way| [(*way, true), (*way, false)]);
             let often = (0..plan.repeats).flat_map(|_| once.clone());
             for (way, forth) in often {
-                if self.stop.get() {
+                if self.ending.is_wanted() {
                     break;
                 }
                 let from = self.watch.now();
                 let path = if forth { "old → new" } else { "new → old" };
                 self.note(&format!("{disk} moves {path}, {state}, {way}"));
+                self.ending.reached(Point::Moving);
                 let (seconds, held_ms) = match way {
                     Way::Mirror => (self.mirror(disk, forth, customers).await?, None),
                     Way::VhostUser | Way::Nbd => {
                         self.migrate(disk, forth, customers).await?
                     }
                 };
+                self.ending.reached(Point::Between);
                 let until = self.watch.now();
                 let calm = calms.last().copied().into_iter().collect();
                 // The one before is compared with it, too, and the next one.
@@ -288,5 +300,17 @@ impl<'s> Run<'s> {
         let at = self.watch.now();
         self.screen.phase(at, text);
         self.outcome.marks.push(Mark { at, text: text.into() });
+    }
+}
+
+/// Does something in which nothing is watched, and shows meanwhile how time goes by.
+async fn shown<T>(screen: &Screen, watch: &Watch, doing: impl Future<Output = T>) -> T {
+    let mut doing = pin!(doing);
+    let mut ticks = interval(SHOWN);
+    loop {
+        tokio::select! {
+            done = &mut doing => return done,
+            _ = ticks.tick() => screen.tick(watch.now()),
+        }
     }
 }

@@ -77,7 +77,9 @@ impl<'s> Stage<'s> {
             let (size, seed) = (plan.size(disk), ground.seed ^ disk as u64);
             let path = file.clone();
             let made = tokio::task::spawn_blocking(move || noise(&path, size, seed));
-            made.await.context("wait for an image")?.context("make an image")?;
+            made.await
+                .context("cannot wait for an image")?
+                .context("cannot make an image")?;
             let request = ImportDisk {
                 name: disk.name().into(),
                 datastore: disk.old_store(),
@@ -125,7 +127,7 @@ impl<'s> Stage<'s> {
         let size = Size::new(plan.store()).context("the store's size")?;
         let options = LoadOptions { size, seed: self.ground.seed, spaces, reload: false };
         let loaded = dvdstore::load(&self.server()?, &options, &mut |_| {}).await;
-        self.store = Some(loaded.context("load the store")?);
+        self.store = Some(loaded.context("cannot load the store")?);
         self.off().await
     }
 
@@ -190,8 +192,9 @@ impl<'s> Stage<'s> {
         let server = self.server()?;
         let (mut all, mut lost) = (0, 0);
         for file in &self.orders {
-            let Verdict { acknowledged, missing } =
-                dvdstore::check(&server, file).await.context("look for the orders")?;
+            let Verdict { acknowledged, missing } = dvdstore::check(&server, file)
+                .await
+                .context("cannot look for the orders")?;
             all += acknowledged;
             lost += missing.len() as u64;
         }
@@ -216,7 +219,7 @@ impl<'s> Stage<'s> {
 /// Adds an array with a directory of its own; gives that.
 async fn add(site: &Site, name: &str, array: &str) -> anyhow::Result<PathBuf> {
     let place = site.dir().join(name);
-    fs::create_dir(&place).with_context(|| format!("make {}", place.display()))?;
+    fs::create_dir(&place).with_context(|| format!("cannot make {}", place.display()))?;
     let with = if array.contains('?') { '&' } else { '?' };
     let location = format!("array://{array}{with}path={}", place.display());
     let store = AddDatastore { name: name.into(), location, shape: None };
@@ -227,12 +230,13 @@ async fn add(site: &Site, name: &str, array: &str) -> anyhow::Result<PathBuf> {
 /// Makes a file of so many bytes of noise.
 fn noise(path: &Path, size: u64, seed: u64) -> anyhow::Result<()> {
     ensure!(size.is_multiple_of(8), "an image is made of whole words");
-    let file = File::create(path).with_context(|| format!("make {}", path.display()))?;
+    let file =
+        File::create(path).with_context(|| format!("cannot make {}", path.display()))?;
     let mut file = BufWriter::with_capacity(1 << 20, file);
     let mut random = Random::new(seed);
     for _ in 0..size / 8 {
         file.write_all(&random.bits().to_ne_bytes())?;
     }
-    file.into_inner().context("write an image")?.sync_all()?;
+    file.into_inner().context("cannot write an image")?.sync_all()?;
     Ok(())
 }

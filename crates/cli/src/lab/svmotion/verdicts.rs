@@ -31,11 +31,13 @@ fn guarded(outcome: &Outcome) -> impl Iterator<Item = &Trial> {
 
 fn kept(outcome: &Outcome, case: &Case<'_>) -> Verdict {
     let kept = case.kept(outcome);
+    // A part of three orders says less than one of a thousand.
+    let of = case.basis(outcome).map_or(String::new(), |basis| format!(" of {basis}"));
     let percent = |part: f64| part * 100.0;
     Verdict {
         what: format!("{}: orders kept", case.trial().words()),
         measured: kept.map_or("nothing".into(), |kept| {
-            format!("{:.1} ± {:.1} %", percent(kept.value), percent(kept.error))
+            format!("{:.1} ± {:.1} %{of}", percent(kept.value), percent(kept.error))
         }),
         bar: format!("at least {:.0} %", percent(KEEP)),
         value: kept.map(|kept| percent(kept.value)),
@@ -119,7 +121,9 @@ mod tests {
     #[test]
     fn orders_that_were_due_and_did_not_come_fail() {
         let mut outcome = outcome(10.0, 10.0);
+        assert_eq!(verdicts(&outcome)[0].measured, "100.0 ± 0.0 % of 200 usual");
         outcome.trials[0].state = State::Low;
+        assert_eq!(verdicts(&outcome)[0].measured, "100.0 ± 0.0 % of 200 due");
         assert_eq!(failing(&outcome), Vec::<String>::new());
         between(&mut outcome, 38.0, 40.0).for_each(|second| second.acknowledged = 0);
         let found = failing(&outcome);

@@ -129,7 +129,8 @@ fn used(pid: u32) -> Option<f64> {
 
 /// The processors' clock in cycles a second, if the machine tells it.
 pub(super) fn clock() -> anyhow::Result<Option<f64>> {
-    let text = fs::read_to_string("/proc/cpuinfo").context("read /proc/cpuinfo")?;
+    let text =
+        fs::read_to_string("/proc/cpuinfo").context("cannot read /proc/cpuinfo")?;
     let lines = text.lines().filter_map(|line| line.split_once(':'));
     let mut clocks = lines.filter(|(name, _)| name.trim() == "cpu MHz");
     let mhz = clocks.next().and_then(|(_, value)| value.trim().parse::<f64>().ok());
