@@ -301,9 +301,11 @@ fn a_machine_that_is_started_anew_with_its_old_image_costs_no_write() {
     assert!(why.contains("both are kept"), "{why}");
     assert_eq!(number_on(&new), written);
     assert_eq!(ended["unclear"], true);
-    stage.daemon.sterna("vm show web").ok();
-    let warned = stage.daemon.json("status")["warnings"].to_string();
-    assert!(warned.contains("may be in") && warned.contains("it runs with"), "{warned}");
+    until("a warning of what it runs with", seconds(20), || {
+        stage.daemon.sterna("vm show web").ok();
+        let warned = stage.daemon.json("status")["warnings"].to_string();
+        (warned.contains("may be in") && warned.contains("it runs with")).then_some(())
+    });
     let watch = stage.daemon.sterna(&format!("migration watch {id}"));
     watch.fails_with(&["may be on here or on there", "qemu-img compare"]);
 }

@@ -42,6 +42,8 @@ impl Habit {
     pub(super) fn of(lesson: &Lesson, (speed, read): (f64, f64)) -> Option<Habit> {
         let Lesson { work, terms, rate, bytes, ends } = *lesson;
         let sound = rate.is_finite() && rate > 0.0 && bytes > 0 && work.there() > HARDLY;
+        // What a limit held back says nothing of the application.
+        let sound = sound && terms.limit.is_none();
         // How fast a copy to elsewhere is by itself is not known. Under a promise it hardly
         // matters.
         let speed = match ends {

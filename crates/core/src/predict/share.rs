@@ -214,7 +214,8 @@ fn beside_turns(work: &Work, keep: f64, source: f64) -> f64 {
     let rate = (source * most).min(outlook::AT_ONCE);
     let loss = work.loses(1.0 / (1.0 - (rate / source).min(ALL_BUT_NOTHING)));
     let budget = outlook::AIM * (1.0 - keep);
-    rate * (budget / loss.max(f64::MIN_POSITIVE)).min(outlook::PART_MAX)
+    let part = if loss > 0.0 { budget / loss } else { outlook::PART_MAX };
+    rate * part.min(outlook::PART_MAX)
 }
 
 /// What an application keeps beside a copy that has its turn for so many seconds each time,

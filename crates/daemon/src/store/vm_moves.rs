@@ -175,13 +175,20 @@ impl Store {
         self.set(id, "UPDATE vm_moves SET untidy = FALSE WHERE id = ?2", None::<i64>)
     }
 
-    /// The last move of each machine's disk, if it has ended.
+    /// The last move of each machine's disk that has led somewhere, or may have: one that
+    /// was given up changes nothing of what the ones before have left.
     pub(crate) fn last_vm_moves(&self) -> Result<Vec<VmMoveRecord>, StoreError> {
         self.list_vm_moves(
             "SELECT * FROM vm_moves WHERE id IN
-             (SELECT max(id) FROM vm_moves GROUP BY vm, device) AND ended IS NOT NULL
+             (SELECT max(id) FROM vm_moves WHERE step = 'completed' OR unclear
+              GROUP BY vm, device)
              ORDER BY id",
         )
+    }
+
+    /// Those of which nobody has seen in which image the last writes are.
+    pub(crate) fn unclear_vm_moves(&self) -> Result<Vec<VmMoveRecord>, StoreError> {
+        self.list_vm_moves("SELECT * FROM vm_moves WHERE unclear ORDER BY id")
     }
 
     /// Somebody has decided in which image the last writes of a move are.

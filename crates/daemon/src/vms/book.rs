@@ -19,24 +19,26 @@ impl Daemon {
     pub(crate) fn list_vms(&self) -> Result<Vec<Vm>> {
         let records = self.store.vms()?;
         let datastores = self.store.datastores()?;
-        let mut looks = JoinSet::new();
-        for (at, record) in records.iter().enumerate() {
+        let (at, mut looks) = (clock::now(), JoinSet::new());
+        for (number, record) in records.iter().enumerate() {
             let link = self.vms.link(&record.reach);
-            let look = async move { (at, look(&link).await) };
+            let look = async move { (number, look(&link).await) };
             looks.spawn_on(look, &self.vms.runtime);
         }
         let mut seen = self.vms.runtime.block_on(looks.join_all());
-        seen.sort_by_key(|(at, _)| *at);
+        seen.sort_by_key(|(number, _)| *number);
         let both = records.into_iter().zip(seen);
-        Ok(both.map(|(one, (_, seen))| self.view_vm(one, seen, &datastores)).collect())
+        let view = |(one, (_, seen))| self.view_vm(one, (at, seen), &datastores);
+        Ok(both.map(view).collect())
     }
 
     /// One machine.
     pub(crate) fn show_vm(&self, name: &str) -> Result<Vm> {
         let record = self.vm_record(name)?;
         let link = self.vms.link(&record.reach);
+        let at = clock::now();
         let seen = self.vms.runtime.block_on(look(&link));
-        Ok(self.view_vm(record, seen, &self.store.datastores()?))
+        Ok(self.view_vm(record, (at, seen), &self.store.datastores()?))
     }
 
     /// Adds a machine that can be asked.
@@ -55,7 +57,7 @@ impl Daemon {
                 return Err(DaemonError::in_use(message).hint(hint));
             }
         }
-        let link = self.vms.link(&reach);
+        let (link, at) = (self.vms.link(&reach), clock::now());
         let seen = self.vms.runtime.block_on(look(&link)).map_err(|error| {
             self.vms.unlink(&reach);
             let hint = match (&reach, &request.domain) {
@@ -70,7 +72,7 @@ impl Daemon {
         let record = VmRecord { name: name.clone(), reach, added: clock::now() };
         self.store.add_vm(record.clone())?;
         tracing::info!(vm = name, reach = %record.reach, "virtual machine added");
-        Ok(self.view_vm(record, Ok(seen), &self.store.datastores()?))
+        Ok(self.view_vm(record, (at, Ok(seen)), &self.store.datastores()?))
     }
 
     /// Forgets a machine, which goes on as it is.

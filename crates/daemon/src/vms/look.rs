@@ -77,13 +77,14 @@ impl Vms {
 }
 
 impl Daemon {
-    /// A machine as the API shows it.
+    /// A machine as the API shows it, by a look that began then.
     pub(super) fn view_vm(
         &self,
         record: VmRecord,
-        seen: Result<Seen, QemuError>,
+        (at, seen): (u64, Result<Seen, QemuError>),
         datastores: &[DatastoreRecord],
     ) -> Vm {
+        let known = record.clone();
         let (qmp, libvirt, domain) = match record.reach {
             Reach::Qmp(socket) => (Some(socket.display().to_string()), None, None),
             Reach::Libvirt { uri, domain } => (None, Some(uri), Some(domain)),
@@ -103,12 +104,12 @@ impl Daemon {
             Ok(seen) => seen,
             Err(error) => {
                 vm.detail = Some(error.to_string());
-                self.note_sight(&vm.name, Sight::of(&Err(error)));
+                self.note_sight(&known, Sight::of(at, &Err(error)));
                 return vm;
             }
         };
         let found = drives.iter().map(|(drive, _)| drive.clone()).collect();
-        self.note_sight(&vm.name, Sight::of(&Ok((run.on, found))));
+        self.note_sight(&known, Sight::of(at, &Ok((run.on, found))));
         vm.state = match (run.on, run.running) {
             (false, _) => VmState::Off,
             (true, true) => VmState::Running,

@@ -58,9 +58,8 @@ pub(crate) struct Vms {
     runtime: Handle,
     links: Mutex<BTreeMap<String, Arc<Link>>>,
     moves: Mutex<HashMap<u64, Arc<Move>>>,
-    /// How each machine was when it was last looked at, and when that was (seconds since
-    /// 1970).
-    sights: Mutex<BTreeMap<String, (u64, Sight)>>,
+    /// How each machine was when it was last looked at.
+    sights: Mutex<BTreeMap<String, Sight>>,
     /// The daemon is to stop: moves are left to the next one.
     stopping: AtomicBool,
 }

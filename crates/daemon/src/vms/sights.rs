@@ -2,13 +2,17 @@
 //!
 //! A machine that QEMU's owner starts by hand can be started with the image that its disk
 //! has left; one that ended in a switch-over has to be started with one of two; and one
-//! that hangs is found out only when it is asked. So all machines are looked at now and
-//! then, and whenever somebody looks at them: how they answer, and which images they use.
-//! It costs QEMU two questions, and its monitor is left alone in between.
+//! that hangs is found out only when it is asked. So machines are looked at now and then,
+//! and whenever somebody looks at them: how they answer, and which images they use. It
+//! costs QEMU three questions, and its monitor is left alone in between. libvirt keeps by
+//! itself how a machine is started, and a look at it is several processes: its machines are
+//! looked at only when somebody does.
 //!
-//! What was seen is not kept: a daemon that starts looks first.
+//! A sight has the moment before the look began: what it says of an end that came later is
+//! nothing. What was seen is not kept: a daemon that starts looks first.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
@@ -17,47 +21,58 @@ use sterna_api::Warning;
 use sterna_qemu::{Drive, QemuError};
 use tokio::task::JoinSet;
 
+use super::Reach;
 use super::mover::both;
 use super::view::decide;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::error::Result;
-use crate::store::{Step, VmMoveRecord};
+use crate::store::{VmMoveRecord, VmRecord};
 
 /// How often machines are looked at: somebody who has started one with the wrong image is
 /// told before much is written to it.
-const EVERY: Duration = Duration::from_secs(15);
+const EVERY: Duration = Duration::from_secs(10);
+
+/// Looks in a row that get no answer until it is said that a machine hangs: another program
+/// may have had its monitor for a moment.
+const HANGS: u32 = 2;
 
 /// How a machine was, when it was last looked at.
 #[derive(Debug)]
-pub(super) enum Sight {
-    /// It is off, or nobody answers in its place.
-    Off,
-    /// It does not answer, though it may be there; why.
-    Silent(String),
-    /// It is on, with these images, by the names of its disks.
-    On(BTreeMap<String, String>),
+pub(super) struct Sight {
+    /// When that began (seconds since 1970).
+    at: u64,
+    /// Its images, by the names of its disks; of one that is off, or was not asked, none.
+    images: BTreeMap<String, String>,
+    /// Why it did not answer, though it may be there; and how often in a row.
+    silent: Option<(String, u32)>,
 }
 
 impl Sight {
-    /// What a look has found.
-    pub(super) fn of(seen: &std::result::Result<(bool, Vec<Drive>), QemuError>) -> Sight {
+    /// What a look that began then has found.
+    pub(super) fn of(
+        at: u64,
+        seen: &std::result::Result<(bool, Vec<Drive>), QemuError>,
+    ) -> Sight {
+        let mut sight = Sight { at, images: BTreeMap::new(), silent: None };
         match seen {
             Ok((true, drives)) => {
                 let image = |drive: &Drive| (drive.device.clone(), drive.image.clone());
-                Sight::On(drives.iter().map(image).collect())
+                sight.images = drives.iter().map(image).collect();
             }
-            Err(error) if error.is_silent() => Sight::Silent(error.to_string()),
-            _ => Sight::Off,
+            Err(error) if error.is_silent() => {
+                sight.silent = Some((error.to_string(), 1));
+            }
+            _ => {}
         }
+        sight
     }
 
-    /// The image of one of its disks.
-    fn image(&self, device: &str) -> Option<&String> {
-        match self {
-            Sight::On(images) => images.get(device),
-            Sight::Off | Sight::Silent(_) => None,
-        }
+    /// The image of one of its disks, if that was seen after a move of it had ended. (Ends
+    /// are known to the second.)
+    fn image_since(&self, last: &VmMoveRecord) -> Option<&String> {
+        let is_later = last.ended.is_some_and(|ended| self.at > ended);
+        self.images.get(&last.device).filter(|_| is_later)
     }
 }
 
@@ -72,6 +87,9 @@ fn look_for_ever(daemon: &Weak<Daemon>) {
     loop {
         {
             let Some(daemon) = daemon.upgrade() else { return };
+            if daemon.vms.stopping.load(Ordering::SeqCst) {
+                return;
+            }
             if let Err(error) = daemon.look_at_vms() {
                 tracing::warn!(%error, "cannot look at the virtual machines");
             }
@@ -81,23 +99,30 @@ fn look_for_ever(daemon: &Weak<Daemon>) {
 }
 
 impl Daemon {
-    /// Looks at all machines.
+    /// Looks at all machines that nobody else keeps.
     fn look_at_vms(&self) -> Result<()> {
         let records = self.store.vms()?;
         lock(&self.vms.sights)
             .retain(|name, _| records.iter().any(|vm| vm.name == *name));
         let mut looks = JoinSet::new();
-        for vm in records {
+        for vm in records.into_iter().filter(|vm| matches!(vm.reach, Reach::Qmp(_))) {
             let link = self.vms.link(&vm.reach);
             let look = async move {
-                let machine = link.machine().await?;
-                Ok((machine.run().await?.on, machine.drives().await?))
+                let at = clock::now();
+                let look = async {
+                    let machine = link.machine().await?;
+                    Ok((machine.run().await?.on, machine.drives().await?))
+                };
+                (vm, Sight::of(at, &look.await))
             };
-            let look = async move { (vm.name, look.await) };
             looks.spawn_on(look, &self.vms.runtime);
         }
-        for (name, seen) in self.vms.runtime.block_on(looks.join_all()) {
-            self.note_sight(&name, Sight::of(&seen));
+        let next = async |looks: &mut JoinSet<_>| looks.join_next().await;
+        while let Some(look) = self.vms.runtime.block_on(next(&mut looks)) {
+            // One that was not looked at to the end: the daemon stops.
+            if let Ok((vm, sight)) = look {
+                self.note_sight(&vm, sight);
+            }
         }
         Ok(())
     }
@@ -105,52 +130,66 @@ impl Daemon {
     /// Takes note of what a machine was seen with. One that runs with the destination of
     /// a move whose end was unclear has been given that by somebody who knows of it; with
     /// the source it may have been started as always.
-    pub(super) fn note_sight(&self, vm: &str, sight: Sight) {
-        for last in self.store.last_vm_moves().unwrap_or_default() {
-            let is_of = last.unclear && last.vm == vm;
-            let image = sight.image(&last.device).filter(|_| is_of);
-            let Some(image) = image.filter(|image| **image == last.destination) else {
+    pub(super) fn note_sight(&self, vm: &VmRecord, mut sight: Sight) {
+        for last in self.store.unclear_vm_moves().unwrap_or_default() {
+            let image = sight.image_since(&last).filter(|_| last.vm == vm.name);
+            if image.is_none_or(|image| *image != last.destination) {
                 continue;
-            };
-            tracing::info!(migration = last.id, vm, image, "somebody has decided");
+            }
+            tracing::info!(migration = last.id, vm = vm.name, "somebody has decided");
             if let Err(error) = self.store.vm_move_is_clear(last.id) {
                 tracing::warn!(migration = last.id, %error, "not recorded");
             }
         }
-        lock(&self.vms.sights).insert(vm.to_owned(), (clock::now(), sight));
+        // Nobody would look again.
+        if !matches!(vm.reach, Reach::Qmp(_)) {
+            return;
+        }
+        let mut sights = lock(&self.vms.sights);
+        if let Some(before) = sights.get(&vm.name) {
+            if before.at > sight.at {
+                return;
+            }
+            if let (Some((_, times)), Some((_, before))) =
+                (&mut sight.silent, &before.silent)
+            {
+                *times = before.saturating_add(1);
+            }
+        }
+        sights.insert(vm.name.clone(), sight);
     }
 
     /// What somebody should know of machines.
     pub(crate) fn vm_warnings(&self) -> Result<Vec<Warning>> {
-        let mut warnings: Vec<Warning> =
-            self.store.untidy_vm_moves()?.iter().map(untidy).collect();
-        let known = self.store.vms()?;
+        let left = self.store.untidy_vm_moves()?;
+        let mut warnings: Vec<Warning> = left.iter().map(untidy).collect();
+        let (known, last) = (self.store.vms()?, self.store.last_vm_moves()?);
         let sights = lock(&self.vms.sights);
-        for (vm, (_, sight)) in sights.iter() {
-            let Sight::Silent(why) = sight else { continue };
+        for vm in &known {
+            let sight = sights.get(&vm.name).and_then(|sight| sight.silent.as_ref());
+            let Some((why, _)) = sight.filter(|(_, times)| *times >= HANGS) else {
+                continue;
+            };
             warnings.push(Warning {
-                about: format!("vm {vm}"),
+                about: format!("vm {}", vm.name),
                 message: why.clone(),
                 hint: "see what its QEMU does; nothing of it can be moved meanwhile"
                     .into(),
             });
         }
-        for last in self.store.last_vm_moves()? {
+        for last in last {
             // One by that name that was added since is another.
-            let is_known = |vm: &&crate::store::VmRecord| {
+            let is_it = |vm: &VmRecord| {
                 vm.name == last.vm && last.ended.is_some_and(|ended| vm.added <= ended)
             };
-            if known.iter().find(is_known).is_none() {
+            if !known.iter().any(is_it) {
                 continue;
             }
-            // What was seen before its end says nothing; nor in the second of a
-            // switch-over.
-            let least = last.ended.map(|ended| ended + u64::from(!last.unclear));
-            let since = sights.get(&last.vm).filter(|(at, _)| Some(*at) >= least);
-            let image = since.and_then(|(_, sight)| sight.image(&last.device));
+            let image = sights.get(&last.vm).and_then(|sight| sight.image_since(&last));
+            let runs_with_source = image == Some(&last.source);
             if last.unclear {
-                warnings.push(unclear(&last, image == Some(&last.source)));
-            } else if last.step == Step::Completed && image == Some(&last.source) {
+                warnings.push(unclear(&last, runs_with_source));
+            } else if runs_with_source {
                 warnings.push(went_back(&last));
             }
         }
@@ -186,7 +225,7 @@ fn unclear(last: &VmMoveRecord, runs: bool) -> Warning {
         ),
         hint: match runs {
             true => format!("stop {vm}; {}; {}", decide(last), settled(vm)),
-            false => decide(last),
+            false => format!("{}; {}", decide(last), settled(vm)),
         },
     }
 }

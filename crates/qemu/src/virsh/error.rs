@@ -57,11 +57,7 @@ impl VirshError {
 
     /// Whether nobody was there to be asked: nothing has been done.
     pub fn is_away(&self) -> bool {
-        !self.is_off()
-            && self.says(&[
-                "failed to connect to the hypervisor",
-                "Failed to connect socket",
-            ])
+        self.says(&["Failed to connect socket"]) && !self.says(&["End of file"])
     }
 
     fn says(&self, words: &[&str]) -> bool {

@@ -25,6 +25,10 @@ pub(crate) use network::{nbd_disk, probe};
 
 use crate::qmp::PATIENCE;
 
+/// How long libvirt may take to be started anew: twice what it takes. Who asks has others
+/// to ask, within seconds.
+const ANEW: Duration = Duration::from_secs(2);
+
 /// How long after a connection that was refused the next one is tried.
 const AGAIN: Duration = Duration::from_millis(250);
 
@@ -46,17 +50,18 @@ impl Virsh {
     }
 
     /// Runs one command that reads `input`, and gives what it printed. A libvirt that
-    /// nobody can connect to may be in the middle of being started anew: as long as it
-    /// could have taken to answer, it is tried again.
+    /// nobody can connect to may be in the middle of being started anew: it is tried again
+    /// for [`ANEW`].
     pub async fn run_with(
         &self,
         args: &[&str],
         input: String,
         patience: Duration,
     ) -> Result<String, VirshError> {
-        let until = Instant::now() + patience;
+        let (began, until) = (Instant::now(), Instant::now() + ANEW.min(patience));
         loop {
-            match self.run_once(args, input.clone(), patience).await {
+            let left = patience.saturating_sub(began.elapsed());
+            match self.run_once(args, input.clone(), left).await {
                 Err(error) if error.is_away() && Instant::now() < until => {
                     sleep(AGAIN).await;
                 }

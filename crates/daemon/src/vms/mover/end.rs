@@ -250,7 +250,8 @@ impl Mover {
             "{why}, so its last writes may be in either image; both are kept: {source} \
              and {destination}"
         );
-        let leaves = Leaves { unclear: true, ..Leaves::default() };
+        // An image that is not the one that was made is no question of which of two.
+        let leaves = Leaves { unclear: why != NO_COPY, ..Leaves::default() };
         Closing { opens: true, leaves, ..self.closing(Step::Cancelled, Some(note)) }
     }
 
@@ -269,8 +270,6 @@ impl Mover {
         // One that has gone has nothing; but it may be the connection alone.
         let untidy = is_had || self.making == Making::Ours;
         let opens = kept.is_some() && self.is_sealed();
-        // Nobody has seen how the copy ended.
-        let unclear = kept.is_some() && self.making == Making::Unknown;
         let left = still_has.map(|error| {
             tracing::warn!(migration = self.record.id, %error, "not yet tidy");
             let what = "what QEMU still has of the copy is given up once it";
@@ -282,7 +281,7 @@ impl Mover {
         let parts = [why, left, kept];
         let note: Vec<String> = parts.into_iter().flatten().collect();
         let note = (!note.is_empty()).then(|| note.join("; "));
-        let leaves = Leaves { untidy, unclear };
+        let leaves = Leaves { untidy, ..Leaves::default() };
         Closing { leaves, opens, ..self.closing(Step::Cancelled, note) }
     }
 
