@@ -3,8 +3,9 @@ directions, beside applications of several patterns and loads, with and without 
 promise.
 
 Moves with nobody there come first, as nothing is known before them. Each of the others
-is predicted when it begins, and is a lesson for those after it only. One number in the
-program was found with moves like these: how long a guard learns.
+is predicted when it begins, and is a lesson for those after it only. Two numbers in the
+program were found with moves like these in virtual time: how long a guard learns, and how
+wide the range is under a promise.
 """
 
 import os
