@@ -85,8 +85,8 @@ fn write_hours(state: &Path, disk: &str, quiet: u64) {
          (disk,) = state.execute('SELECT id FROM disks WHERE name = ?', ({disk:?},)).fetchone()\n\
          for hour in range({quiet} - 200 * 3600, {quiet}, 3600):\n\
          \x20   busy = hour != {quiet} - 168 * 3600\n\
-         \x20   row = (disk, hour, 4.0 * busy, 10000.0 * busy, 1.0 * busy)\n\
-         \x20   state.execute('INSERT INTO hours VALUES (?, ?, ?, ?, ?)', row)\n\
+         \x20   row = (disk, hour, 4.0 * busy, 10000.0 * busy, 1.0 * busy, 0.0)\n\
+         \x20   state.execute('INSERT INTO hours VALUES (?, ?, ?, ?, ?, ?)', row)\n\
          state.commit()\n"
     );
     programs::run("/usr/bin/python3", ["-c", &script]);

@@ -319,5 +319,5 @@ fn a_person_who_waits_for_a_daemon_that_hangs_is_told_so() {
     signal(rustix::process::Signal::CONT);
     assert!(list.ended().success());
     let text = list.text();
-    assert!(text.contains("DATASTORE") && !text.contains("waiting"), "{text}");
+    assert!(text.contains("CAPACITY") && !text.contains("waiting"), "{text}");
 }
