@@ -30,10 +30,43 @@ const MOST: f64 = 4.0;
 /// What came of one move.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Habit {
-    work: Work,
-    terms: Terms,
+    beside: Likeness,
     /// The logarithm of what it took over what would be said of it.
     longer: f64,
+}
+
+/// What makes moves alike.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Likeness {
+    /// Whether a part is kept, a percentile bounded, nothing copied beside it.
+    promise: (bool, bool, bool),
+    /// The application and what it may lose, on scales on which two that are 1 apart are
+    /// about alike.
+    at: [f64; 4],
+}
+
+impl Likeness {
+    fn of(work: &Work, terms: &Terms) -> Likeness {
+        let by_ratio = |value: f64| value.ln() / ALIKE.ln();
+        Likeness {
+            promise: (terms.keep.is_some(), terms.bounded, terms.idle_only),
+            at: [
+                by_ratio(work.outstanding.max(HARDLY)),
+                by_ratio(work.response()),
+                by_ratio((1.0 - terms.keep.unwrap_or_default()).max(0.001)),
+                work.writes / ALIKE_PARTS,
+            ],
+        }
+    }
+
+    /// How alike two are, from 0 to 1.
+    fn to(&self, other: &Likeness) -> f64 {
+        if self.promise != other.promise {
+            return 0.0;
+        }
+        let apart = self.at.iter().zip(other.at).map(|(a, b)| (a - b).powi(2));
+        (-apart.sum::<f64>() / 2.0).exp()
+    }
 }
 
 impl Habit {
@@ -41,9 +74,11 @@ impl Habit {
     /// read at so much.
     pub(super) fn of(lesson: &Lesson, (speed, read): (f64, f64)) -> Option<Habit> {
         let Lesson { work, terms, rate, bytes, ends } = *lesson;
-        let sound = rate.is_finite() && rate > 0.0 && bytes > 0 && work.there() > HARDLY;
+        let is_sound = rate.is_finite() && rate > 0.0 && bytes > 0;
         // What a limit held back says nothing of the application.
-        let sound = sound && terms.limit.is_none();
+        if !is_sound || work.there() <= HARDLY || terms.limit.is_some() {
+            return None;
+        }
         // How fast a copy to elsewhere is by itself is not known. Under a promise it hardly
         // matters.
         let speed = match ends {
@@ -51,41 +86,21 @@ impl Habit {
             Ends::Source if !terms.is_none() => read,
             Ends::Source | Ends::Destination => return None,
         };
-        if !sound {
-            return None;
-        }
         let share = Share::of(&work, &terms, (speed, read));
         let free = speed * share.likely;
         let told = bytes as f64 / free + terms.learning(&work, free).as_secs_f64();
         let longer = (bytes as f64 / rate / told).clamp(1.0 / MOST, MOST).ln();
-        Some(Habit { work, terms, longer })
-    }
-
-    /// How alike it was to a move beside another application with other terms, from 0 to 1.
-    fn alike(&self, work: &Work, terms: &Terms) -> f64 {
-        let kind = |it: &Terms| (it.keep.is_some(), it.bounded, it.idle_only);
-        if kind(&self.terms) != kind(terms) {
-            return 0.0;
-        }
-        let apart = |a: f64, b: f64, factor: f64| ((a / b).ln() / factor.ln()).powi(2);
-        let there = |it: &Work| it.outstanding.max(HARDLY);
-        let takes = |it: &Work| it.response.as_secs_f64().max(1e-6);
-        let loses = |it: &Terms| (1.0 - it.keep.unwrap_or_default()).max(0.001);
-        let parts = ((self.work.writes - work.writes) / ALIKE_PARTS).powi(2);
-        let distance = apart(there(&self.work), there(work), ALIKE)
-            + apart(takes(&self.work), takes(work), ALIKE)
-            + apart(loses(&self.terms), loses(terms), ALIKE)
-            + parts;
-        (-distance / 2.0).exp()
+        Some(Habit { beside: Likeness::of(&work, &terms), longer })
     }
 }
 
 /// How many times as long as would be said a move takes, by what came of others, the
 /// latest first.
 pub(super) fn times_longer(habits: &[Habit], work: &Work, terms: &Terms) -> f64 {
+    let beside = Likeness::of(work, terms);
     let (mut sum, mut total, mut age) = (0.0, PRIOR, 0.0);
     for habit in habits {
-        let alike = habit.alike(work, terms);
+        let alike = habit.beside.to(&beside);
         let weight = alike * (-age / HALF_LIFE).exp2();
         sum += weight * habit.longer;
         total += weight;

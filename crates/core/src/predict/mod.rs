@@ -108,14 +108,13 @@ pub enum Weakest {
 impl Prediction {
     /// Predicts a move at a speed that is known.
     pub fn of(one: &Move, speed: &Speed) -> Prediction {
-        let share = Share::of(&one.work, &one.terms, speed.both());
-        let times = speed.times_longer(&one.work, &one.terms);
-        let free = speed.likely * share.likely / times;
-        let limit = one.terms.limit.map_or(f64::INFINITY, |limit| limit.max(1) as f64);
+        let beside = speed.beside(&one.work, &one.terms);
+        let (share, free) = (beside.share, beside.free());
+        let rate = |times: f64| one.terms.limited(free * times);
         // With a limit, that it would do more is no doubt.
-        let copying = |times: f64| seconds(one.bytes as f64 / limit.min(free * times));
+        let copying = |times: f64| seconds(one.bytes as f64 / rate(times));
         let doubt = (speed.doubt.hypot(share.doubt) * NINE_OF_TEN).exp();
-        let learning = learning(one, speed, &one.work, &share);
+        let learning = beside.learning(one, &one.work);
         let whole = |times: f64, fixed: Nanos| {
             let copied = Nanos(copying(times).0.saturating_mul(one.passes()));
             copied.plus(fixed).min(LONGEST)
@@ -128,7 +127,7 @@ impl Prediction {
                 FIXED.plus(FIXED_DOUBT).plus(Nanos(learning.0 * LEARNING_DOUBT)),
             ),
             copying: copying(1.0).min(LONGEST),
-            rate: limit.min(free),
+            rate: rate(1.0),
             share: share.likely,
             kept: share.kept,
             weakest: Prediction::weakest(one, &share, free),
@@ -144,15 +143,6 @@ impl Prediction {
             weakest => weakest,
         }
     }
-}
-
-/// How much longer a move takes that begins beside such an application because its guard
-/// has to learn first.
-fn learning(one: &Move, speed: &Speed, begins: &Work, share: &Share) -> Nanos {
-    let limit = one.terms.limit.map_or(f64::INFINITY, |limit| limit.max(1) as f64);
-    let learning = one.terms.learning(begins, limit.min(speed.likely * share.likely));
-    let times = speed.times_longer(begins, &one.terms);
-    Nanos((learning.0 as f64 * times) as u64)
 }
 
 /// So many seconds; what no clock counts is the longest span there is.

@@ -124,7 +124,7 @@ impl Work {
     }
 
     /// What one request takes, in seconds, and never nothing.
-    fn response(&self) -> f64 {
+    pub(super) fn response(&self) -> f64 {
         self.response.as_secs_f64().max(1e-6)
     }
 
@@ -147,6 +147,11 @@ impl Terms {
     /// Whether nothing was promised.
     pub(super) fn is_none(&self) -> bool {
         self.keep.is_none() && !self.bounded && !self.idle_only
+    }
+
+    /// What is left of so many bytes per second by the operator's limit.
+    pub(super) fn limited(&self, rate: f64) -> f64 {
+        self.limit.map_or(rate, |limit| rate.min(limit.max(1) as f64))
     }
 
     /// How much later than at once a guard has such an application's copy at this rate

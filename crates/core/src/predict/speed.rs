@@ -12,8 +12,10 @@
 //! Moves from and to the same two datastores tell most. Without any, a copy is taken to
 //! go no faster than the slower of its ends was seen to go with others.
 
+use super::Move;
 use super::habit::{self, Habit};
 use super::share::{LEAST, Share, Terms, Work};
+use crate::Nanos;
 
 /// A lesson counts for half after so many others of weight 1.
 pub(super) const HALF_LIFE: f64 = 8.0;
@@ -122,6 +124,30 @@ pub struct Speed {
     habits: Vec<Habit>,
 }
 
+/// What a copy has beside an application.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Beside {
+    pub(super) share: Share,
+    /// Bytes per second that would be said, if there were no habits and no limit.
+    told: f64,
+    /// How many times as long as that comes to it takes, by what came of those before it.
+    times: f64,
+}
+
+impl Beside {
+    /// Bytes per second without a limit.
+    pub(super) fn free(&self) -> f64 {
+        self.told / self.times
+    }
+
+    /// How much longer a move takes that begins beside this application because its guard
+    /// has to learn first.
+    pub(super) fn learning(&self, one: &Move, begins: &Work) -> Nanos {
+        let learning = one.terms.learning(begins, one.terms.limited(self.told));
+        Nanos((learning.0 as f64 * self.times) as u64)
+    }
+}
+
 /// Bytes per second at which the source can be read: as fast as the fastest copy was that
 /// had most of its speed, whatever it went to; zero if there was none.
 fn readable(lessons: &[Lesson]) -> f64 {
@@ -174,15 +200,16 @@ impl Lesson {
 }
 
 impl Speed {
-    /// What a copy does by itself, and what its source can be read at.
-    pub(super) fn both(&self) -> (f64, f64) {
-        (self.likely, self.read)
+    /// What a copy has of it beside such an application, under such terms.
+    pub(super) fn beside(&self, work: &Work, terms: &Terms) -> Beside {
+        let share = Share::of(work, terms, self.both());
+        let times = habit::times_longer(&self.habits, work, terms);
+        Beside { told: self.likely * share.likely, share, times }
     }
 
-    /// How many times as long as it would be said a copy takes beside such an application,
-    /// by what came of those before it.
-    pub(super) fn times_longer(&self, work: &Work, terms: &Terms) -> f64 {
-        habit::times_longer(&self.habits, work, terms)
+    /// What a copy does by itself, and what its source can be read at.
+    fn both(&self) -> (f64, f64) {
+        (self.likely, self.read)
     }
 
     /// What these say, the latest first; nothing if none says anything.

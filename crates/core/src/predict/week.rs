@@ -13,11 +13,9 @@
 
 use std::collections::BTreeMap;
 
-use super::share::{Share, Work};
+use super::share::Work;
 use super::speed::Speed;
-use super::{
-    FIXED, FIXED_DOUBT, LEARNING_DOUBT, LONGEST, Move, NINE_OF_TEN, Prediction, learning,
-};
+use super::{FIXED, FIXED_DOUBT, LEARNING_DOUBT, LONGEST, Move, NINE_OF_TEN, Prediction};
 use crate::Nanos;
 
 /// Seconds of an hour, of a day and of a week.
@@ -79,8 +77,8 @@ impl Week {
     /// hour was never seen.
     pub fn predict(&self, one: &Move, speed: &Speed, at: u64) -> Option<Prediction> {
         let begins = self.work(at)?;
-        let share = Share::of(&begins, &one.terms, speed.both());
-        let learning = learning(one, speed, &begins, &share);
+        let beside = speed.beside(&begins, &one.terms);
+        let (share, learning) = (beside.share, beside.learning(one, &begins));
         let took = |luck: f64| self.copying(one, speed, at, begins, luck);
         let whole = |luck: f64, fixed: Nanos| took(luck).plus(fixed).min(LONGEST);
         let copying = Nanos(took(LIKELY).0 / one.passes());
@@ -96,7 +94,7 @@ impl Week {
             rate,
             share: (rate / speed.likely).min(1.0),
             kept: share.kept,
-            weakest: Prediction::weakest(one, &share, speed.likely * share.likely),
+            weakest: Prediction::weakest(one, &share, beside.free()),
         })
     }
 
@@ -110,17 +108,15 @@ impl Week {
         begins: Work,
         luck: f64,
     ) -> Nanos {
-        let limit = one.terms.limit.map_or(f64::INFINITY, |limit| limit.max(1) as f64);
         let bytes = one.bytes.saturating_mul(one.passes());
         let (mut left, mut seconds, mut work) = (bytes as f64, 0.0, begins);
         let longest = LONGEST.as_secs_f64();
         while left > 0.0 && seconds < longest {
             let now = at + seconds as u64;
             work = self.work(now).unwrap_or(work);
-            let share = Share::of(&work, &one.terms, speed.both());
-            let times = (speed.doubt.hypot(share.doubt) * luck).exp();
-            let times = times / speed.times_longer(&work, &one.terms);
-            let rate = limit.min(speed.likely * share.likely * times);
+            let beside = speed.beside(&work, &one.terms);
+            let times = (speed.doubt.hypot(beside.share.doubt) * luck).exp();
+            let rate = one.terms.limited(beside.free() * times);
             let here = (HOUR - now % HOUR) as f64;
             let takes = (left / rate).min(here);
             seconds += takes;

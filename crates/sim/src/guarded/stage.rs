@@ -1,6 +1,6 @@
 //! The two arrays and the application.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use sterna_core::array::{Array, Completion, Kind, Model, Request};
 use sterna_core::measure::{Spread, Timeline, Window};
@@ -51,10 +51,8 @@ pub(super) struct Stage {
     asked: HashMap<u64, Asked>,
     /// The next name of a request.
     next: u64,
-    /// Since when the application waits for what it asked for, by its name for it.
-    open: HashMap<u64, Nanos>,
-    /// Those of them that are writes.
-    writes: HashSet<u64>,
+    /// What the application waits for and since when, by its name for it.
+    open: HashMap<u64, (Kind, Nanos)>,
     /// The next of those names.
     next_name: u64,
     random: Random,
@@ -87,7 +85,6 @@ impl Stage {
             asked: HashMap::new(),
             next: 0,
             open: HashMap::new(),
-            writes: HashSet::new(),
             next_name: 0,
             random: Random::new(scene.seed),
             eager: scene.outstanding,
@@ -117,7 +114,6 @@ impl Stage {
         }
         let name = self.next_name;
         self.next_name += 1;
-        self.open.insert(name, self.now);
         self.window.in_flight += 1;
         let Scene { size, bytes, does, .. } = self.scene;
         let at = match does {
@@ -125,7 +121,9 @@ impl Stage {
             Does::Reads | Does::Mixed(_) => self.random.below(size / bytes) * bytes,
         };
         self.head = (at + bytes) % (size / bytes * bytes);
-        Some((name, self.kind(), ByteRange::new(at, bytes)))
+        let kind = self.kind();
+        self.open.insert(name, (kind, self.now));
+        Some((name, kind, ByteRange::new(at, bytes)))
     }
 
     /// The end of the pause that the application makes now.
@@ -155,21 +153,20 @@ impl Stage {
 
     /// The application asks the source for these bytes.
     pub(super) fn ask(&mut self, name: u64, kind: Kind, range: ByteRange) {
-        if kind == Kind::Write {
-            self.writes.insert(name);
-        }
         self.submit(Asked::Guest(name), kind, range);
     }
 
     /// The application has its answer.
     pub(super) fn answer(&mut self, name: u64) {
-        let Some(since) = self.open.remove(&name) else { return };
+        let Some((kind, since)) = self.open.remove(&name) else { return };
         let took = self.now.since(since);
         let window = &mut self.window;
         window.in_flight -= 1;
         self.eager += 1;
-        let is_write = self.writes.remove(&name);
-        let side = if is_write { &mut window.write } else { &mut window.read };
+        let side = match kind {
+            Kind::Write => &mut window.write,
+            Kind::Read => &mut window.read,
+        };
         side.record(self.scene.bytes, took, Nanos(0), took);
         window.response.record(took);
         self.stretch.record(took);
