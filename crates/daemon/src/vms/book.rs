@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use sterna_api::{AddVm, Vm};
-use tokio::task::JoinSet;
 
 use super::Reach;
-use super::look::look;
+use super::look::{Look, look};
 use crate::clock;
 use crate::daemon::Daemon;
 use crate::datastores::check_name;
@@ -14,31 +13,24 @@ use crate::error::{DaemonError, Result};
 use crate::store::{Step, VmRecord};
 
 impl Daemon {
-    /// All machines, by name. All are asked at once: several that hang take no longer
-    /// than one.
+    /// All machines, by name.
     pub(crate) fn list_vms(&self) -> Result<Vec<Vm>> {
         let records = self.store.vms()?;
         let datastores = self.store.datastores()?;
-        let (at, mut looks) = (clock::now(), JoinSet::new());
-        for (number, record) in records.iter().enumerate() {
-            let link = self.vms.link(&record.reach);
-            let look = async move { (number, look(&link).await) };
-            looks.spawn_on(look, &self.vms.runtime);
-        }
-        let mut seen = self.vms.runtime.block_on(looks.join_all());
-        seen.sort_by_key(|(number, _)| *number);
-        let both = records.into_iter().zip(seen);
-        let view = |(one, (_, seen))| self.view_vm(one, (at, seen), &datastores);
-        Ok(both.map(view).collect())
+        let looks = self.vms.ask_all(&records, |link| async move { look(&link).await });
+        self.note_sights(looks.iter().map(|(vm, look)| (vm, look.sight())));
+        let view =
+            |(vm, look): (VmRecord, Look)| self.view_vm(vm, look.seen, &datastores);
+        Ok(looks.into_iter().map(view).collect())
     }
 
     /// One machine.
     pub(crate) fn show_vm(&self, name: &str) -> Result<Vm> {
         let record = self.vm_record(name)?;
         let link = self.vms.link(&record.reach);
-        let at = clock::now();
-        let seen = self.vms.runtime.block_on(look(&link));
-        Ok(self.view_vm(record, (at, seen), &self.store.datastores()?))
+        let look = self.vms.runtime.block_on(look(&link));
+        self.note_sights([(&record, look.sight())]);
+        Ok(self.view_vm(record, look.seen, &self.store.datastores()?))
     }
 
     /// Adds a machine that can be asked.
@@ -57,8 +49,10 @@ impl Daemon {
                 return Err(DaemonError::in_use(message).hint(hint));
             }
         }
-        let (link, at) = (self.vms.link(&reach), clock::now());
-        let seen = self.vms.runtime.block_on(look(&link)).map_err(|error| {
+        let link = self.vms.link(&reach);
+        let look = self.vms.runtime.block_on(look(&link));
+        let sight = look.sight();
+        let seen = look.seen.map_err(|error| {
             self.vms.unlink(&reach);
             let hint = match (&reach, &request.domain) {
                 (Reach::Libvirt { uri, .. }, None) => format!(
@@ -72,7 +66,8 @@ impl Daemon {
         let record = VmRecord { name: name.clone(), reach, added: clock::now() };
         self.store.add_vm(record.clone())?;
         tracing::info!(vm = name, reach = %record.reach, "virtual machine added");
-        Ok(self.view_vm(record, (at, Ok(seen)), &self.store.datastores()?))
+        self.note_sights([(&record, sight)]);
+        Ok(self.view_vm(record, Ok(seen), &self.store.datastores()?))
     }
 
     /// Forgets a machine, which goes on as it is.

@@ -10,9 +10,11 @@ use std::sync::{Arc, Weak};
 
 use sterna_qemu::{Machine, QemuError};
 use tokio::sync::Mutex;
+use tokio::task::JoinSet;
 
 use super::{Reach, Vms};
 use crate::daemon::lock;
+use crate::store::VmRecord;
 
 /// The connection to one machine.
 #[derive(Debug)]
@@ -41,6 +43,37 @@ impl Vms {
         let mut links = lock(&self.links);
         let new = || Arc::new(Link { reach: reach.clone(), open: Mutex::default() });
         links.entry(reach.to_string()).or_insert_with(new).clone()
+    }
+
+    /// What comes of asking each of these machines, in their order. All are asked at once:
+    /// several that hang take no longer than one. One whose asking was broken off, as the
+    /// daemon ends, is missing.
+    pub(super) fn ask_all<A, T>(
+        &self,
+        records: &[VmRecord],
+        ask: impl Fn(Arc<Link>) -> A,
+    ) -> Vec<(VmRecord, T)>
+    where
+        A: Future<Output = T> + Send + 'static,
+        T: Send + 'static,
+    {
+        let mut asked = JoinSet::new();
+        for (number, record) in records.iter().enumerate() {
+            let answer = ask(self.link(&record.reach));
+            let answer = async move { (number, answer.await) };
+            asked.spawn_on(answer, &self.runtime);
+        }
+        let mut answers: Vec<(usize, T)> = self.runtime.block_on(async {
+            let mut answers = Vec::new();
+            while let Some(answer) = asked.join_next().await {
+                answers.extend(answer.ok());
+            }
+            answers
+        });
+        answers.sort_by_key(|(number, _)| *number);
+        let with_record =
+            |(number, answer): (usize, T)| (records[number].clone(), answer);
+        answers.into_iter().map(with_record).collect()
     }
 
     /// Nobody will ask for a machine there any more.

@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep};
 use super::link::Link;
 use super::sights::Sight;
 use super::{Reach, Vms};
+use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::store::{DatastoreRecord, VmRecord};
 
@@ -30,8 +31,30 @@ pub(super) struct Seen {
     drives: Vec<(Drive, Option<VmFigures>)>,
 }
 
+/// A look at a machine.
+#[derive(Debug)]
+pub(super) struct Look {
+    /// When it began (seconds since 1970).
+    at: u64,
+    pub(super) seen: Result<Seen, QemuError>,
+}
+
+impl Look {
+    /// What is remembered of it.
+    pub(super) fn sight(&self) -> Sight {
+        let seen = self.seen.as_ref();
+        let seen =
+            seen.map(|seen| (seen.run.on, seen.drives.iter().map(|(drive, _)| drive)));
+        Sight::of(self.at, seen)
+    }
+}
+
 /// Looks at a machine.
-pub(super) async fn look(link: &Link) -> Result<Seen, QemuError> {
+pub(super) async fn look(link: &Link) -> Look {
+    Look { at: clock::now(), seen: see(link).await }
+}
+
+async fn see(link: &Link) -> Result<Seen, QemuError> {
     let machine = link.machine().await?;
     let run = machine.run().await?;
     let drives = machine.drives().await?;
@@ -77,14 +100,13 @@ impl Vms {
 }
 
 impl Daemon {
-    /// A machine as the API shows it, by a look that began then.
+    /// A machine as the API shows it.
     pub(super) fn view_vm(
         &self,
         record: VmRecord,
-        (at, seen): (u64, Result<Seen, QemuError>),
+        seen: Result<Seen, QemuError>,
         datastores: &[DatastoreRecord],
     ) -> Vm {
-        let known = record.clone();
         let (qmp, libvirt, domain) = match record.reach {
             Reach::Qmp(socket) => (Some(socket.display().to_string()), None, None),
             Reach::Libvirt { uri, domain } => (None, Some(uri), Some(domain)),
@@ -104,12 +126,9 @@ impl Daemon {
             Ok(seen) => seen,
             Err(error) => {
                 vm.detail = Some(error.to_string());
-                self.note_sight(&known, Sight::of(at, &Err(error)));
                 return vm;
             }
         };
-        let found = drives.iter().map(|(drive, _)| drive.clone()).collect();
-        self.note_sight(&known, Sight::of(at, &Ok((run.on, found))));
         vm.state = match (run.on, run.running) {
             (false, _) => VmState::Off,
             (true, true) => VmState::Running,

@@ -19,7 +19,6 @@ use std::time::Duration;
 
 use sterna_api::Warning;
 use sterna_qemu::{Drive, QemuError};
-use tokio::task::JoinSet;
 
 use super::Reach;
 use super::mover::both;
@@ -49,16 +48,16 @@ pub(super) struct Sight {
 }
 
 impl Sight {
-    /// What a look that began then has found.
-    pub(super) fn of(
+    /// What a look that began then has found: whether it is on, and its disks.
+    pub(super) fn of<'a>(
         at: u64,
-        seen: &std::result::Result<(bool, Vec<Drive>), QemuError>,
+        seen: std::result::Result<(bool, impl Iterator<Item = &'a Drive>), &QemuError>,
     ) -> Sight {
         let mut sight = Sight { at, images: BTreeMap::new(), silent: None };
         match seen {
             Ok((true, drives)) => {
                 let image = |drive: &Drive| (drive.device.clone(), drive.image.clone());
-                sight.images = drives.iter().map(image).collect();
+                sight.images = drives.map(image).collect();
             }
             Err(error) if error.is_silent() => {
                 sight.silent = Some((error.to_string(), 1));
@@ -104,47 +103,50 @@ impl Daemon {
         let records = self.store.vms()?;
         lock(&self.vms.sights)
             .retain(|name, _| records.iter().any(|vm| vm.name == *name));
-        let mut looks = JoinSet::new();
-        for vm in records.into_iter().filter(|vm| matches!(vm.reach, Reach::Qmp(_))) {
-            let link = self.vms.link(&vm.reach);
-            let look = async move {
-                let at = clock::now();
-                let look = async {
-                    let machine = link.machine().await?;
-                    Ok((machine.run().await?.on, machine.drives().await?))
-                };
-                (vm, Sight::of(at, &look.await))
+        let by_hand: Vec<VmRecord> =
+            records.into_iter().filter(|vm| matches!(vm.reach, Reach::Qmp(_))).collect();
+        let looks = self.vms.ask_all(&by_hand, |link| async move {
+            let at = clock::now();
+            let asked = async {
+                let machine = link.machine().await?;
+                Ok((machine.run().await?.on, machine.drives().await?))
             };
-            looks.spawn_on(look, &self.vms.runtime);
-        }
-        let next = async |looks: &mut JoinSet<_>| looks.join_next().await;
-        while let Some(look) = self.vms.runtime.block_on(next(&mut looks)) {
-            // One that was not looked at to the end: the daemon stops.
-            if let Ok((vm, sight)) = look {
-                self.note_sight(&vm, sight);
-            }
-        }
+            let seen: std::result::Result<(bool, Vec<Drive>), QemuError> = asked.await;
+            Sight::of(at, seen.as_ref().map(|(on, drives)| (*on, drives.iter())))
+        });
+        let (vms, sights): (Vec<VmRecord>, Vec<Sight>) = looks.into_iter().unzip();
+        self.note_sights(vms.iter().zip(sights));
         Ok(())
     }
 
-    /// Takes note of what a machine was seen with. One that runs with the destination of
+    /// Takes note of what machines were seen with. One that runs with the destination of
     /// a move whose end was unclear has been given that by somebody who knows of it; with
     /// the source it may have been started as always.
-    pub(super) fn note_sight(&self, vm: &VmRecord, mut sight: Sight) {
-        for last in self.store.unclear_vm_moves().unwrap_or_default() {
-            let image = sight.image_since(&last).filter(|_| last.vm == vm.name);
-            if image.is_none_or(|image| *image != last.destination) {
-                continue;
+    pub(super) fn note_sights<'a>(
+        &self,
+        sights: impl IntoIterator<Item = (&'a VmRecord, Sight)>,
+    ) {
+        let unclear = self.store.unclear_vm_moves().unwrap_or_default();
+        for (vm, sight) in sights {
+            for last in unclear.iter().filter(|last| last.vm == vm.name) {
+                let image = sight.image_since(last);
+                if image.is_none_or(|image| *image != last.destination) {
+                    continue;
+                }
+                tracing::info!(migration = last.id, vm = vm.name, "somebody has decided");
+                if let Err(error) = self.store.vm_move_is_clear(last.id) {
+                    tracing::warn!(migration = last.id, %error, "not recorded");
+                }
             }
-            tracing::info!(migration = last.id, vm = vm.name, "somebody has decided");
-            if let Err(error) = self.store.vm_move_is_clear(last.id) {
-                tracing::warn!(migration = last.id, %error, "not recorded");
+            // Of another nobody would look again.
+            if matches!(vm.reach, Reach::Qmp(_)) {
+                self.remember(vm, sight);
             }
         }
-        // Nobody would look again.
-        if !matches!(vm.reach, Reach::Qmp(_)) {
-            return;
-        }
+    }
+
+    /// Keeps the latest sight of a machine.
+    fn remember(&self, vm: &VmRecord, mut sight: Sight) {
         let mut sights = lock(&self.vms.sights);
         if let Some(before) = sights.get(&vm.name) {
             if before.at > sight.at {
