@@ -64,7 +64,8 @@ pub use migration::{
 pub use name::{NAME_RULE, is_name};
 pub use plan::{
     Deadline, DeadlineState, Plan, PlanEstimate, PlanEvacuation, PlanState,
-    PlannedDatastore, PlannedMove, PlannedMoveState, RefusedDisk, Tile,
+    PlannedDatastore, PlannedMove, PlannedMoveState, PlannedWorkload, RefusedDisk, Tile,
+    WorkloadState,
 };
 pub use policy::{
     Aim, BadAim, CreatePolicy, CruisePhase, CruiseState, Fallback, Policy, Standing,

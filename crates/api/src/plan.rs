@@ -74,6 +74,59 @@ pub struct Tile {
     /// Whether all of its disks are to go to one datastore.
     #[serde(default)]
     pub together: bool,
+    /// The hook that stops what runs on its disks, before the first of them moves: the
+    /// whole path of a program, and its arguments.
+    #[serde(default)]
+    pub stop: Option<Vec<String>>,
+    /// The hook that starts it again, when the last move has ended, however it did.
+    #[serde(default)]
+    pub start: Option<Vec<String>>,
+}
+
+/// Where what runs on a tile's disks is, as far as a plan has to do with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkloadState {
+    /// It was left alone so far.
+    Untouched,
+    /// Its hook stops it.
+    Stopping,
+    /// It has stopped, or was to, and the plan has not started it yet.
+    Stopped,
+    /// Its hook starts it.
+    Starting,
+    /// It has started again.
+    Started,
+    /// It has not, however often it was tried.
+    NotStarted,
+}
+
+impl fmt::Display for WorkloadState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            WorkloadState::Untouched => "untouched",
+            WorkloadState::Stopping => "stopping",
+            WorkloadState::Stopped => "stopped",
+            WorkloadState::Starting => "starting",
+            WorkloadState::Started => "started",
+            WorkloadState::NotStarted => "not started",
+        })
+    }
+}
+
+/// What runs on a tile's disks, and stands still while they move.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PlannedWorkload {
+    /// The tile.
+    pub tile: String,
+    /// Where it is.
+    pub state: WorkloadState,
+    /// When it was told to stop (seconds since 1970).
+    pub stopped: Option<u64>,
+    /// When it had started again (seconds since 1970).
+    pub started: Option<u64>,
+    /// What its hooks failed with last.
+    pub problem: Option<String>,
 }
 
 /// Where a plan is.
@@ -88,9 +141,10 @@ pub enum PlanState {
     Paused,
     /// It is given up; moves that were under way are being cancelled.
     Cancelling,
-    /// All of its disks have moved.
+    /// All of its disks have moved, and what was stopped for that has started again.
     Completed,
-    /// It is over, and some of its disks have not moved.
+    /// It is over, and some of its disks have not moved, or what a hook was to start has
+    /// not started.
     Incomplete,
     /// It was given up.
     Cancelled,
@@ -294,6 +348,8 @@ pub struct Plan {
     pub at_once: Option<u64>,
     /// The tiles, in their order.
     pub tiles: Vec<Tile>,
+    /// What the plan stops and starts, by its tiles' hooks.
+    pub workloads: Vec<PlannedWorkload>,
     /// When it was made (seconds since 1970).
     pub created: u64,
     /// When it was applied (seconds since 1970).

@@ -88,7 +88,8 @@ pub(crate) fn moment_ahead(unix: u64) -> String {
     }
 }
 
-fn now() -> u64 {
+/// Seconds since 1970.
+pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 

@@ -42,6 +42,7 @@ mod predictions;
 mod probes;
 mod processors;
 mod profile;
+mod program;
 mod random;
 mod recovery;
 mod refusals;

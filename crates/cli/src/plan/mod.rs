@@ -4,6 +4,7 @@ mod report;
 mod show;
 mod tiles;
 mod virtual_run;
+mod workloads;
 
 use std::path::PathBuf;
 
@@ -142,7 +143,7 @@ pub(crate) fn run(
         PlanCommand::Pause(PlanArg { id }) => {
             let plan = client.pause_plan(id).await?;
             let next = format!("let it go on: sterna plan resume {id}");
-            output.answer(&plan, |plan| said(plan, &next))
+            output.answer(&plan, |plan| said(plan, &next) + &workloads::left_down(plan))
         }
         PlanCommand::Resume(PlanArg { id }) => {
             let plan = client.resume_plan(id).await?;
@@ -247,6 +248,7 @@ mod tests {
             verify: false,
             at_once: None,
             tiles: Vec::new(),
+            workloads: Vec::new(),
             created: 1_795_205_558,
             started: None,
             ended: None,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use sterna_api::{Plan, PlanState, PlannedMove, PlannedMoveState};
 
 use super::show::{deadline, move_state, numbered, refused, state, takes};
+use super::workloads;
 use crate::format::{count, span};
 use crate::output::{Output, WIDTH};
 use crate::table::{Column, Pairs, Table, wrap};
@@ -23,6 +24,7 @@ pub(super) fn show(plan: &Plan, output: Output) -> String {
     text.push_str(&waves(plan, output));
     text.push('\n');
     text.push_str(&moves(plan, output));
+    text.push_str(&workloads::report(plan, output));
     text.push_str(&problems(plan));
     text + &refused(plan, output)
 }
@@ -150,7 +152,12 @@ fn problems(plan: &Plan) -> String {
         let line = format!("{}, which was left alone: {problem}", one.datastore);
         Some(wrap(&line, WIDTH - 2).join("\n  "))
     });
-    let lines: Vec<String> = datastores.chain(lines).collect();
+    let workloads = plan.workloads.iter().filter_map(|one| {
+        let problem = one.problem.as_ref()?;
+        let line = format!("tile {} ({}): {problem}", one.tile, one.state);
+        Some(wrap(&line, WIDTH - 2).join("\n  "))
+    });
+    let lines: Vec<String> = datastores.chain(workloads).chain(lines).collect();
     match lines.is_empty() {
         true => String::new(),
         false => format!("\nWhat went wrong:\n  {}\n", lines.join("\n  ")),

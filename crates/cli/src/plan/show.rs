@@ -5,6 +5,7 @@ use sterna_api::{
     PlannedMove, PlannedMoveState,
 };
 
+use super::workloads;
 use crate::format::{bytes, count, moment, moment_ago, moment_ahead, rate, span};
 use crate::guard;
 use crate::output::Output;
@@ -85,6 +86,7 @@ pub(super) fn show(plan: &Plan, output: Output) -> String {
         text.push('\n');
         text.push_str(&moves(plan, output));
     }
+    text.push_str(&workloads::show(plan, output));
     text + &refused(plan, output)
 }
 

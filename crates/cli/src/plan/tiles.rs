@@ -53,6 +53,7 @@ mod tests {
             name = "shop"
             disks = ["db", "log"]
             together = true
+            stop = ["/usr/bin/shop", "stop"]
 
             [[tile]]
             name = "mail"
@@ -65,9 +66,14 @@ mod tests {
             disks: disks.iter().map(|disk| (*disk).into()).collect(),
             after,
             together,
+            stop: None,
+            start: None,
         };
         let expected = vec![
-            tile("shop", &["db", "log"], None, true),
+            Tile {
+                stop: Some(vec!["/usr/bin/shop".into(), "stop".into()]),
+                ..tile("shop", &["db", "log"], None, true)
+            },
             tile("mail", &["mail"], Some(vec![]), false),
         ];
         assert_eq!(tiles, Ok(expected));

@@ -33,8 +33,13 @@ pub(super) fn show(plan: &Plan, output: Output) -> String {
     };
     let ends = span(run.ends.as_secs_f64());
     let bars = bars(plan, &run, output);
+    let hooks = match plan.workloads.is_empty() {
+        true => "",
+        false => " No hook was run: they are taken to take no time.",
+    };
     format!(
-        "{shown}\nIn virtual time it ends after {ends}{note}:\n{bars}\nNothing has begun."
+        "{shown}\nIn virtual time it ends after {ends}{note}:\n{bars}\nNothing has \
+         begun.{hooks}"
     )
 }
 
@@ -91,10 +96,15 @@ fn groups(plan: &Plan, tiles: &HashMap<&str, usize>) -> Vec<Group> {
                 .collect(),
             None => at.checked_sub(1).into_iter().collect(),
         };
-        groups.push(Group { after, together: tile.together });
+        groups.push(Group {
+            after,
+            together: tile.together,
+            stops: tile.stop.is_some(),
+            starts: tile.start.is_some(),
+        });
     }
     if !tiles.is_empty() {
-        groups.push(Group { after: (0..tiles.len()).collect(), together: false });
+        groups.push(Group { after: (0..tiles.len()).collect(), ..Group::default() });
     }
     groups
 }
@@ -151,6 +161,8 @@ mod tests {
             disks: vec![name.into()],
             after: None,
             together: false,
+            stop: None,
+            start: None,
         };
         made.tiles = vec![tile("db"), tile("web")];
         let run = rehearse(&Run::new(setup(&made)), &[]);

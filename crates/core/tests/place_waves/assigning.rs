@@ -112,7 +112,7 @@ fn what_is_one_disks_gets_the_largest_that_fits() {
 
 #[test]
 fn a_group_that_stays_together_goes_to_one_datastore_or_nowhere() {
-    let group = |together| vec![Group { after: vec![], together }];
+    let group = |together| vec![Group { after: vec![], together, ..Group::default() }];
     let grouped = Disk { group: Some(0), ..disk(30) };
     let stores = || vec![source(), datastore(10), datastore(39)];
     let told = ask(stores(), vec![grouped, grouped], group(true));
@@ -135,7 +135,7 @@ fn what_cannot_move_is_told_why() {
 
 #[test]
 fn a_group_of_which_one_disk_stays_stays_together() {
-    let group = |together| vec![Group { after: vec![], together }];
+    let group = |together| vec![Group { after: vec![], together, ..Group::default() }];
     let moves = Disk { group: Some(0), ..disk(1) };
     let stays = Disk { pinned: Some(Pinned::NotServed), ..moves };
     let stores = || vec![source(), datastore(0)];
@@ -160,7 +160,7 @@ fn any_inventory(random: &mut Random) -> Inventory {
         })
         .collect();
     let groups: Vec<Group> = (0..random.below(3))
-        .map(|_| Group { after: vec![], together: random.one_in(2) })
+        .map(|_| Group { together: random.one_in(2), ..Group::default() })
         .collect();
     let disks = (0..random.below(20)).map(|_| Disk {
         from: random.below(datastores.len() as u64) as usize,

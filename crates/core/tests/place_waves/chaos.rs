@@ -2,11 +2,12 @@
 //!
 //! The world knows what really became of each move. What must hold: at no time has a
 //! datastore more moves, or more bytes coming, than it may have; nothing begins before
-//! what it waits for, and what begins is what a look at all moves finds (`plain`); every move ends exactly once, and as it really did; and it ends.
+//! what it waits for, or on a workload that runs and is to be stopped; what is stopped is
+//! started again; what begins is what a look at all moves finds (`plain`); every move ends exactly once, and as it really did; and it ends.
 
 use sterna_core::Nanos;
 use sterna_core::place::waves::{
-    Action, Event, Fault, LEAST, MOST, Run, Setup, Stage, Task, Wish,
+    Action, Event, Fault, LEAST, MOST, Progress, Run, Running, Setup, Stage, Task, Wish,
 };
 
 use super::plain;
@@ -38,6 +39,8 @@ struct World {
     /// Actions that are not carried out yet, and events that are not heard yet.
     actions: Vec<Action>,
     heard: Vec<Event>,
+    /// By group: whether its workload stands still.
+    down: Vec<bool>,
     /// Destinations that fail, and how.
     bad: Vec<Option<Fault>>,
     finished: u32,
@@ -52,6 +55,7 @@ impl World {
             [None, None, Some(Fault::Full), Some(Fault::Destination), Some(Fault::Away)];
         let bad = setup.ends.iter().map(|_| kinds[random.below(5) as usize]).collect();
         let real = vec![Real::Still; setup.moves.len()];
+        let down = vec![false; setup.groups.len()];
         World {
             random,
             now: Nanos(0),
@@ -59,6 +63,7 @@ impl World {
             real,
             actions: Vec::new(),
             heard: Vec::new(),
+            down,
             bad,
             finished: 0,
             open: true,
@@ -125,6 +130,17 @@ impl World {
             }
             Action::Pause(task) => self.tell(task, Wish::Pause),
             Action::Resume(task) => self.tell(task, Wish::Run),
+            Action::StopWorkload(group) => {
+                let done = self.peace || !self.random.one_in(4);
+                // What fails may have done it all the same.
+                self.down[group] = done || self.random.one_in(2);
+                self.heard.push(Event::WorkloadStopped(group, done));
+            }
+            Action::StartWorkload(group) => {
+                let done = self.peace || !self.random.one_in(3);
+                self.down[group] &= !done;
+                self.heard.push(Event::WorkloadStarted(group, done));
+            }
             Action::Finish => self.finished += 1,
             Action::Wake(_) => {}
         }
@@ -187,9 +203,13 @@ impl World {
 
     /// What was not carried out is lost, and so is what was not heard; what is real stays.
     fn crash(&mut self) {
-        let (tasks, closed) = (self.run.tasks().to_vec(), self.run.closed().to_vec());
-        let setup = self.run.setup().clone();
-        let (run, again) = Run::restore(setup, tasks, closed, self.run.wish());
+        let progress = Progress {
+            tasks: self.run.tasks().to_vec(),
+            workloads: self.run.workloads().to_vec(),
+            closed: self.run.closed().to_vec(),
+            wish: self.run.wish(),
+        };
+        let (run, again) = Run::restore(self.run.setup().clone(), progress);
         (self.run, self.open) = (run, true);
         self.actions = again;
         self.heard.clear();
@@ -224,6 +244,7 @@ impl World {
             assert!(!was.stage.ended() || was == is, "it ended before: {was:?} {is:?}");
         }
         self.check_room(setup);
+        self.check_workloads(setup, actions);
         let under_way =
             self.run.tasks().iter().filter(|task| task.stage.takes_a_place()).count();
         let starts = actions.iter().any(|one| matches!(one, Action::Start { .. }));
@@ -242,6 +263,46 @@ impl World {
                 let goes_before =
                     one.group.is_some_and(|it| setup.groups[group].after.contains(&it));
                 assert!(!goes_before || task.stage == Stage::Moved, "too early");
+            }
+        }
+    }
+
+    /// What begins finds its workload stopped, and what is started finds no move that may
+    /// still be under way.
+    fn check_workloads(&self, setup: &Setup, actions: &[Action]) {
+        for action in actions {
+            match action {
+                Action::Start { task, .. } => {
+                    let stops =
+                        setup.moves[*task].group.filter(|it| setup.groups[*it].stops);
+                    assert!(
+                        stops.is_none_or(|it| self.down[it]),
+                        "{task} begins too early"
+                    );
+                }
+                Action::StartWorkload(group) => {
+                    let tasks = setup.moves.iter().zip(self.run.tasks());
+                    let mut mine = tasks.filter(|(one, _)| one.group == Some(*group));
+                    assert!(
+                        mine.all(|(_, task)| task.stage.ended()),
+                        "{group} is started"
+                    );
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// In the end each workload runs that the plan has stopped and could start.
+    fn check_running(&self) {
+        let groups = self.run.setup().groups.iter().zip(&self.down).enumerate();
+        for (at, (group, down)) in groups {
+            let running = self.run.workloads()[at].running;
+            match running {
+                Running::Untouched => assert!(!down, "nobody has stopped it"),
+                Running::Started => assert!(!down || !group.starts, "it is down"),
+                Running::NotStarted => assert!(group.starts),
+                _ => panic!("group {at} is left {running:?}"),
             }
         }
     }
@@ -304,6 +365,7 @@ impl World {
             self.carry_out();
         }
         assert_eq!(self.finished, 1, "its end is said once");
+        self.check_running();
         for (task, real) in self.run.tasks().iter().zip(&self.real) {
             let moved = task.stage == Stage::Moved;
             assert_eq!(moved, *real == Real::Moved, "{task:?} is really {real:?}");

@@ -11,3 +11,4 @@ mod plain;
 mod random;
 mod running;
 mod setups;
+mod workloads;

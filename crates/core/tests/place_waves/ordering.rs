@@ -67,8 +67,8 @@ fn no_datastore_has_more_moves_than_are_good_for_it() {
 fn the_longest_go_first_and_groups_before_those_that_wait_for_them() {
     let moves = vec![in_group(1, 90, 1), in_group(0, 10, 1), in_group(0, 20, 1)];
     let groups = vec![
-        Group { after: vec![], together: false },
-        Group { after: vec![0], together: false },
+        Group { after: vec![], ..Group::default() },
+        Group { after: vec![0], ..Group::default() },
     ];
     assert_eq!(order(&moves, &groups), [2, 1, 0]);
     let one = Setup { groups, ..setup(moves, &[Some(1e9), Some(1e9)]) };
@@ -83,7 +83,8 @@ fn the_longest_go_first_and_groups_before_those_that_wait_for_them() {
 #[test]
 fn groups_that_wait_for_each_other_are_found() {
     let after = |groups: &[&[usize]]| -> Vec<Group> {
-        let group = |after: &&[usize]| Group { after: after.to_vec(), together: false };
+        let group =
+            |after: &&[usize]| Group { after: after.to_vec(), ..Group::default() };
         groups.iter().map(group).collect()
     };
     assert_eq!(depths(&after(&[&[], &[0], &[0, 1]])), Some(vec![0, 1, 2]));
@@ -171,7 +172,7 @@ fn many(disks: u64, datastores: u64, sources: u64, rates: u64, tiles: usize) -> 
     };
     let moves = (0..disks).map(&mut any).collect();
     let after = |at: usize| at.checked_sub(1).into_iter().collect();
-    let group = |at| Group { after: after(at), together: false };
+    let group = |at| Group { after: after(at), ..Group::default() };
     let groups = (0..tiles).map(group).collect();
     let all = vec![Some(400.0); datastores as usize];
     Setup { groups, ..setup(moves, &all) }

@@ -2,7 +2,9 @@
 //! at few of them, and must decide the same.
 
 use sterna_core::Nanos;
-use sterna_core::place::waves::{Action, LEAST, MOST, Move, Run, Setup, Stage, Wish};
+use sterna_core::place::waves::{
+    Action, LEAST, MOST, Move, Run, Running, Setup, Stage, Wish,
+};
 
 /// What moves that are under way take of the datastores: how many there are, and what they
 /// copy.
@@ -30,8 +32,8 @@ impl Taken {
     }
 }
 
-/// By group, whether all of its moves have moved, and those of all groups before it: these
-/// have lower numbers.
+/// By group, whether all of its moves have moved, its workload has started again, and so
+/// it is with all groups before it: these have lower numbers.
 fn moved(run: &Run) -> Vec<bool> {
     let setup = run.setup();
     let mut moved: Vec<bool> = Vec::new();
@@ -39,6 +41,9 @@ fn moved(run: &Run) -> Vec<bool> {
         let mine = setup.moves.iter().zip(run.tasks());
         let mut mine = mine.filter(|(one, _)| one.group == Some(at));
         let all = mine.all(|(_, task)| task.stage == Stage::Moved);
+        let has_moves = setup.moves.iter().any(|one| one.group == Some(at));
+        let is_hooked = has_moves && (group.stops || group.starts);
+        let all = all && (!is_hooked || run.workloads()[at].running == Running::Started);
         moved.push(all && group.after.iter().all(|before| moved[*before]));
     }
     moved
@@ -65,7 +70,21 @@ pub(crate) fn check(run: &Run, now: Nanos, open: bool, actions: &[Action]) {
             taken.take(one, task.to);
         }
     }
+    for (group, workload) in run.workloads().iter().enumerate() {
+        let Running::Stopping(at) = workload.running else { continue };
+        let waits = run.tasks()[at].stage == Stage::Waiting;
+        if waits && !actions.contains(&Action::StopWorkload(group)) {
+            taken.take(&setup.moves[at], run.tasks()[at].to);
+        }
+    }
     let moved = moved(run);
+    let (mut stopped, mut told) = (Vec::new(), Vec::new());
+    for action in actions {
+        stopped.extend(match action {
+            Action::StopWorkload(group) => Some(*group),
+            _ => None,
+        });
+    }
     let (mut expected, mut wakes) = (Vec::new(), Vec::new());
     for (one, task) in setup.moves.iter().zip(run.tasks()) {
         let stands = matches!(task.stage, Stage::Standing(_)) && task.not_before <= now;
@@ -79,18 +98,41 @@ pub(crate) fn check(run: &Run, now: Nanos, open: bool, actions: &[Action]) {
             Stage::Standing(_) => task.not_before,
             _ => task.not_before.max(held),
         };
-        let is_ready =
-            one.group.is_none_or(|it| setup.groups[it].after.iter().all(|it| moved[*it]));
+        let group = one.group;
+        let is_stopping = group.is_some_and(|it| {
+            matches!(run.workloads()[it].running, Running::Stopping(_))
+        });
+        let stops_now = group.filter(|it| {
+            let untouched = run.workloads()[*it].running == Running::Untouched;
+            setup.groups[*it].stops && (untouched || stopped.contains(it))
+        });
+        let is_held = match stops_now {
+            Some(group) => told.contains(&group),
+            None => is_stopping,
+        };
+        let is_ready = !is_held
+            && group.is_none_or(|it| setup.groups[it].after.iter().all(|it| moved[*it]));
         if waited && is_ready && not_before <= now && taken.has_place(setup, one, task.to)
         {
             taken.take(one, task.to);
-            expected.push(at);
+            match stops_now {
+                Some(group) => told.push(group),
+                None => expected.push(at),
+            }
         } else if (waited || matches!(task.stage, Stage::Standing(_))) && not_before > now
         {
             wakes.push(not_before);
         }
     }
-    assert_eq!(begun, expected, "these begin");
+    assert_eq!((begun, stopped), (expected, told), "these begin, and these are stopped");
+    for (group, workload) in run.workloads().iter().enumerate() {
+        let mut mine = setup.moves.iter().zip(run.tasks());
+        let ended =
+            mine.all(|(one, task)| one.group != Some(group) || task.stage.ended());
+        if workload.running == Running::Stopped && ended {
+            wakes.push(workload.not_before);
+        }
+    }
     let woken: Vec<Nanos> = actions
         .iter()
         .filter_map(|action| match action {

@@ -2,7 +2,8 @@
 
 use sterna_core::Nanos;
 use sterna_core::place::waves::{
-    AWAY_MOST, Action, Event, Fault, Group, Run, STEADY, Setup, Stage, TRIES, Wish,
+    AWAY_MOST, Action, Event, Fault, Group, Progress, Run, STEADY, Setup, Stage, TRIES,
+    Task, Wish,
 };
 
 use super::setups::{GIB, in_group, lasting, setup};
@@ -26,6 +27,13 @@ fn begun(setup: Setup) -> Run {
         assert_eq!(run.step(NOW, Event::Began(task)), []);
     }
     run
+}
+
+/// A plan as it is after a crash.
+fn restored(run: &Run, tasks: Vec<Task>, wish: Wish) -> (Run, Vec<Action>) {
+    let workloads = run.workloads().to_vec();
+    let progress = Progress { tasks, workloads, closed: vec![None; 3], wish };
+    Run::restore(run.setup().clone(), progress)
 }
 
 fn stage(run: &Run, at: usize) -> Stage {
@@ -231,7 +239,7 @@ fn the_last_wish_wins_and_is_asked_for_until_it_is_so() {
     // Somebody else has it stand still: it stays so.
     assert_eq!(run.step(NOW, Event::Held(0)), []);
     // What is asked for survives a crash.
-    let (_, told) = Run::restore(run.setup().clone(), tasks, vec![None; 3], Wish::Run);
+    let (_, told) = restored(&run, tasks, Wish::Run);
     assert_eq!(told, [Action::Resume(0)]);
 }
 
@@ -246,8 +254,8 @@ fn a_move_that_somebody_has_cancelled_is_not_begun_again() {
 fn what_fails_stops_only_what_waits_for_it() {
     let groups = vec![
         Group::default(),
-        Group { after: vec![0], together: false },
-        Group { after: vec![1], together: false },
+        Group { after: vec![0], ..Group::default() },
+        Group { after: vec![1], ..Group::default() },
     ];
     let moves =
         vec![in_group(0, 60, 1), in_group(1, 50, 1), in_group(2, 40, 1), lasting(30, 2)];
@@ -308,8 +316,7 @@ fn after_a_crash_it_goes_on_with_what_became_of_its_moves() {
     let run = begun(wide(vec![lasting(60, 1), lasting(50, 1)]));
     let mut tasks = run.tasks().to_vec();
     tasks[1].stage = Stage::Starting;
-    let restored =
-        |wish| Run::restore(run.setup().clone(), tasks.clone(), vec![None; 3], wish);
+    let restored = |wish| restored(&run, tasks.clone(), wish);
     let (mut again, told) = restored(Wish::Run);
     assert_eq!(told, []);
     assert_eq!(again.step(NOW, Event::Lost(1)), [start(1, 1)]);

@@ -52,6 +52,8 @@ pub(crate) fn any(random: &mut Random, most: u64) -> Setup {
         .map(|at| Group {
             after: (0..at).filter(|_| random.one_in(2)).collect(),
             together: false,
+            stops: random.one_in(3),
+            starts: random.one_in(3),
         })
         .collect();
     let mut setup = Setup {

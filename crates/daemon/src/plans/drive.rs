@@ -7,16 +7,17 @@ use std::thread;
 use std::time::Duration;
 
 use sterna_api::PlanState;
-use sterna_core::place::waves::{Action, Event, Fault, Stage, Wish};
+use sterna_core::place::waves::{Action, Event, Fault, Running, Stage, Wish, Workload};
 
 use super::ends::was_cut_short;
 use super::errand::Errand;
+use super::hooks::Hook;
 use super::{Heard, Live, State, run_of, words};
 use crate::bell::Bell;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::error::Result;
-use crate::store::{Closed, PlanRecord};
+use crate::store::{Closed, PlanChanges, PlanRecord};
 
 /// How often plans that are under way are looked at, though nobody has rung: hours open
 /// and close, and what could not be recorded or cancelled is tried again.
@@ -137,11 +138,7 @@ impl Daemon {
             next.begins(&actions, self.store.last_migration()?);
         }
         if next.record != state.record {
-            let both = next.record.moves.iter().zip(&state.record.moves).enumerate();
-            let changed = both.filter(|(_, (new, old))| new.course != old.course);
-            let changed =
-                changed.map(|(at, (new, _))| (at, new.course.clone())).collect();
-            self.store.set_plan(&next.record, changed)?;
+            self.store.set_plan(&next.record, changes(&state.record, &next.record))?;
         }
         *state = next;
         Ok(actions)
@@ -155,6 +152,8 @@ impl Daemon {
                 Action::Cancel(task) => self.send(live, task, Errand::Cancel),
                 Action::Pause(task) => self.send(live, task, Errand::Pause),
                 Action::Resume(task) => self.send(live, task, Errand::Resume),
+                Action::StopWorkload(group) => self.run_hook(live, group, Hook::Stop),
+                Action::StartWorkload(group) => self.run_hook(live, group, Hook::Start),
                 Action::Wake(_) => {}
                 Action::Finish => {
                     lock(&self.plans.live).remove(&live.id);
@@ -178,6 +177,13 @@ impl State {
             | Event::Stands(at, _)
             | Event::Stuck(at, _)
             | Event::Ended(at, _) => at,
+            Event::WorkloadStopped(group, _) | Event::WorkloadStarted(group, _) => {
+                let workload = self.record.workloads.get_mut(group);
+                if let (Some(it), Some(problem)) = (workload, &heard.problem) {
+                    it.problem = Some(problem.clone());
+                }
+                return;
+            }
             Event::Wish(_) | Event::Open(_) | Event::Tick => return,
         };
         let task = self.run.tasks()[at];
@@ -222,6 +228,9 @@ impl State {
         for at in 0..self.record.moves.len() {
             self.follow_move(at);
         }
+        for tile in 0..self.record.workloads.len() {
+            self.follow_workload(tile);
+        }
         self.follow_plan();
     }
 
@@ -249,6 +258,10 @@ impl State {
                 Stage::Failed(Fault::Full | Fault::Destination | Fault::Away) => {
                     course.problem = Some(words::nowhere(&self.record, was.to));
                 }
+                // Nothing else fails before it begins as lastingly.
+                Stage::Failed(Fault::Lasting) if was_so.1 == Stage::Waiting => {
+                    course.problem = words::not_stopped(&self.record, at);
+                }
                 Stage::Skipped(group) => {
                     course.problem = Some(words::skipped(&self.record, group));
                 }
@@ -259,6 +272,19 @@ impl State {
             }
         }
         self.record.moves[at].course = course;
+    }
+
+    /// Brings a workload up to where the machine is.
+    fn follow_workload(&mut self, tile: usize) {
+        let (is, was) = (self.run.workloads()[tile], &mut self.record.workloads[tile]);
+        if was.running == Running::Untouched && is.running != Running::Untouched {
+            was.stopped = Some(clock::now());
+        }
+        if is.running == Running::Started && was.running != Running::Started {
+            was.started = Some(clock::now());
+            was.problem = None;
+        }
+        (was.running, was.tries) = (is.running, is.tries);
     }
 
     /// Takes note of the moves that are to begin. (One whose destination has failed may
@@ -284,11 +310,25 @@ impl State {
             return;
         }
         let moved = self.run.tasks().iter().all(|task| task.stage == Stage::Moved);
+        let is_down = |it: &Workload| it.running == Running::NotStarted;
+        let is_well = moved && !self.run.workloads().iter().any(is_down);
         self.record.state = match self.run.wish() {
-            _ if moved => PlanState::Completed,
+            _ if is_well => PlanState::Completed,
             Wish::Cancel => PlanState::Cancelled,
             Wish::Run | Wish::Pause => PlanState::Incomplete,
         };
         self.record.ended.get_or_insert_with(clock::now);
+    }
+}
+
+/// What of a plan's parts is not as it was.
+fn changes(old: &PlanRecord, new: &PlanRecord) -> PlanChanges {
+    let moves = new.moves.iter().zip(&old.moves).enumerate();
+    let moves = moves.filter(|(_, (new, old))| new.course != old.course);
+    let workloads = new.workloads.iter().zip(&old.workloads).enumerate();
+    let workloads = workloads.filter(|(_, (new, old))| new != old);
+    PlanChanges {
+        moves: moves.map(|(at, (new, _))| (at, new.course.clone())).collect(),
+        workloads: workloads.map(|(tile, (new, _))| (tile, new.clone())).collect(),
     }
 }

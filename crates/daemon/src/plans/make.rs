@@ -21,7 +21,9 @@ use crate::daemon::Daemon;
 use crate::error::{DaemonError, Result};
 use crate::jobs::{check_rate, moment, wanted};
 use crate::predictions::{terms, told};
-use crate::store::{Course, MoveDesign, PlanDesign, PlanEnd, PlanMove, PlanRecord};
+use crate::store::{
+    Course, MoveDesign, PlanDesign, PlanEnd, PlanMove, PlanRecord, WorkloadCourse,
+};
 
 /// What a copy is taken to do of which nobody knows: only the order of the moves follows
 /// from it, and nothing is said of time.
@@ -245,6 +247,7 @@ fn record_of(design: PlanDesign, drafted: Vec<Drafted>, scene: &Scene) -> PlanRe
             design: it.design,
         });
     let moves = moves.collect();
+    let workloads = vec![WorkloadCourse::default(); design.tiles.len()];
     PlanRecord {
         id: 0,
         state: PlanState::Planned,
@@ -254,6 +257,7 @@ fn record_of(design: PlanDesign, drafted: Vec<Drafted>, scene: &Scene) -> PlanRe
         started: None,
         ended: None,
         moves,
+        workloads,
     }
 }
 

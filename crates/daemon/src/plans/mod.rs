@@ -14,7 +14,8 @@
 //!
 //! **Locks.** Whoever holds a plan's lock, or the turn in which plans begin, asks no
 //! datastore for anything: a list, a page and a wish are answered however long one hangs.
-//! What may hang is done on threads, one for each move at most (`begin`, `errand`).
+//! What may hang is done on threads, one for each move at most (`begin`, `errand`) and one
+//! for each tile (`hooks`).
 //!
 //! **Failure cases.** A state that takes no more stops a plan, not the moves that are
 //! under way, and it goes on when that can be recorded.
@@ -23,6 +24,7 @@ mod begin;
 mod drive;
 mod ends;
 mod errand;
+mod hooks;
 mod make;
 mod scene;
 mod tiles;
@@ -35,16 +37,20 @@ use std::time::Instant;
 
 use sterna_api::{Plan, PlanState};
 use sterna_core::Nanos;
-use sterna_core::place::waves::{End, Event, Group, Move, Run, Setup, Stage, Task, Wish};
+use sterna_core::place::waves::{
+    End, Event, Group, Move, Progress, Run, Setup, Stage, Task, Wish, Workload,
+};
 use sterna_engine::DiskId;
+use tokio::sync::watch;
 
 pub(crate) use self::drive::start;
+use self::hooks::check_hooks_still;
 use crate::bell::Ringer;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
 use crate::shelf::{Found, Shelf};
-use crate::store::{PlanEnd, PlanRecord};
+use crate::store::{PlanChanges, PlanEnd, PlanRecord, WorkloadCourse};
 
 /// What the daemon has for plans.
 #[derive(Debug)]
@@ -76,8 +82,10 @@ impl Plans {
 struct Live {
     id: u64,
     state: Mutex<State>,
-    /// What threads have found out that start moves.
+    /// What threads have found out that start moves, or run hooks.
     inbox: Mutex<Vec<Heard>>,
+    /// Whether it is given up.
+    given_up: watch::Sender<bool>,
 }
 
 /// How far a plan is.
@@ -139,8 +147,9 @@ impl State {
 
 impl Live {
     fn new(record: PlanRecord, run: Run) -> Live {
+        let given_up = watch::Sender::new(run.wish() == Wish::Cancel);
         let (id, state) = (record.id, Mutex::new(State::new(record, run)));
-        Live { id, state, inbox: Mutex::default() }
+        Live { id, state, inbox: Mutex::default(), given_up }
     }
 }
 
@@ -203,7 +212,7 @@ impl Daemon {
         self.check_may_begin(&record, &shelves)?;
         record.state = PlanState::Running;
         record.started = Some(clock::now());
-        self.store.set_plan(&record, Vec::new())?;
+        self.store.set_plan(&record, PlanChanges::default())?;
         let (run, _) = run_of(&record);
         let live = Arc::new(Live::new(record, run));
         lock(&self.plans.live).insert(id, live);
@@ -250,6 +259,7 @@ impl Daemon {
                 return Err(DaemonError::in_use(message).hint(hint));
             }
         }
+        check_hooks_still(record)?;
         self.check_still_together(record)?;
         self.check_still_fits(record, shelves)
     }
@@ -298,8 +308,8 @@ impl Daemon {
             one.course.stage = Stage::GivenUp;
             (at, one.course.clone())
         });
-        let given_up = given_up.collect();
-        self.store.set_plan(&record, given_up)?;
+        let moves = given_up.collect();
+        self.store.set_plan(&record, PlanChanges { moves, ..PlanChanges::default() })?;
         tracing::info!(plan = id, "plan given up before it began");
         drop(turn);
         self.show_plan(id)
@@ -319,6 +329,7 @@ impl Daemon {
         }
         let actions = self.advance(&mut state, vec![Heard::of(Event::Wish(wish))])?;
         drop(state);
+        live.given_up.send_replace(wish == Wish::Cancel);
         tracing::info!(plan = id, ?wish, "what is wanted of a plan has changed");
         self.carry_out(&live, actions);
         self.plans.bell.ring();
@@ -362,7 +373,17 @@ fn run_of(record: &PlanRecord) -> (Run, Vec<sterna_core::place::waves::Action>) 
         | PlanState::Completed
         | PlanState::Incomplete => Wish::Run,
     };
-    Run::restore(setup_of(record), tasks.collect(), closed, wish)
+    let setup = setup_of(record);
+    let workload = |one: &WorkloadCourse| Workload {
+        running: one.running,
+        tries: one.tries,
+        ..Workload::default()
+    };
+    let mut workloads: Vec<Workload> = record.workloads.iter().map(workload).collect();
+    // Disks in no tile are the last group.
+    workloads.resize(setup.groups.len(), Workload::default());
+    let progress = Progress { tasks: tasks.collect(), workloads, closed, wish };
+    Run::restore(setup, progress)
 }
 
 /// What a plan is to do, as its machine sees it.
@@ -386,9 +407,15 @@ fn setup_of(record: &PlanRecord) -> Setup {
         single: one.single,
         speed: one.speed,
     };
-    let groups = design.groups.iter();
-    let groups = groups
-        .map(|(after, together)| Group { after: after.clone(), together: *together });
+    let groups = design.groups.iter().enumerate().map(|(at, (after, together))| {
+        let tile = design.tiles.get(at);
+        Group {
+            after: after.clone(),
+            together: *together,
+            stops: tile.is_some_and(|tile| tile.stop.is_some()),
+            starts: tile.is_some_and(|tile| tile.start.is_some()),
+        }
+    });
     Setup {
         moves: moves.collect(),
         ends: design.ends.iter().map(end).collect(),

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use sterna_api::{NAME_RULE, Tile, is_name};
 use sterna_core::place::waves::{Group, depths};
 
+use super::hooks::check_hooks;
 use crate::daemon::Daemon;
 use crate::error::{DaemonError, Result};
 use crate::store::PlanRecord;
@@ -44,7 +45,12 @@ impl Grouped {
                 }
             }
             let after = before(tile, at, tiles)?;
-            grouped.groups.push(Group { after, together: tile.together });
+            grouped.groups.push(Group {
+                after,
+                together: tile.together,
+                stops: tile.stop.is_some(),
+                starts: tile.start.is_some(),
+            });
         }
         if depths(&grouped.groups).is_none() {
             let message = "there are tiles that wait for each other in a circle";
@@ -53,7 +59,7 @@ impl Grouped {
         }
         if !tiles.is_empty() {
             let after = (0..tiles.len()).collect();
-            grouped.groups.push(Group { after, together: false });
+            grouped.groups.push(Group { after, ..Group::default() });
         }
         Ok(grouped)
     }
@@ -111,7 +117,7 @@ fn check_tile(tile: &Tile, before: &[Tile]) -> Result<()> {
         let message = format!("tile {name} has no disks");
         return Err(DaemonError::invalid(message).hint("name some, or leave it out"));
     }
-    Ok(())
+    check_hooks(tile)
 }
 
 /// The tiles that go before one.
@@ -140,7 +146,14 @@ mod tests {
             disks: all(disks),
             after: after.map(all),
             together: false,
+            stop: None,
+            start: None,
         }
+    }
+
+    fn hooked(stop: &[&str]) -> Tile {
+        let stop = Some(stop.iter().map(|it| (*it).to_owned()).collect());
+        Tile { stop, ..tile("db", &["a"], None) }
     }
 
     fn grouped(tiles: &[Tile]) -> Result<Grouped> {
@@ -173,6 +186,11 @@ mod tests {
             (vec![tile("a b", &["a"], None)], "cannot be the name"),
             (vec![tile("db", &["a"], Some(&["web"]))], "after web, which is none"),
             (vec![tile("db", &["a"], Some(&["db"]))], "in a circle"),
+            (vec![hooked(&[])], "stop hook of tile db names no program"),
+            (vec![hooked(&["true"])], "true is no whole path"),
+            (vec![hooked(&["/nowhere/true"])], "/nowhere/true cannot be run: No such"),
+            (vec![hooked(&["/etc/passwd"])], "/etc/passwd is not executable"),
+            (vec![hooked(&["/etc"])], "/etc is no file"),
         ] {
             let error = grouped(&tiles).unwrap_err().to_string();
             assert!(error.contains(wrong), "{error}");

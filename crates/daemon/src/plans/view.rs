@@ -2,17 +2,17 @@
 
 use sterna_api::{
     Deadline, DeadlineState, Plan, PlanState, PlannedDatastore, PlannedMove,
-    PlannedMoveState, Warning,
+    PlannedMoveState, PlannedWorkload, Tile, Warning, WorkloadState,
 };
 use sterna_core::Nanos;
-use sterna_core::place::waves::{Run, Stage, Task, rehearse};
+use sterna_core::place::waves::{Run, Running, Stage, Task, rehearse};
 use sterna_core::schedule::Schedule;
 
 use super::seconds;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::local::Local;
-use crate::store::{PlanEnd, PlanMove, PlanRecord};
+use crate::store::{PlanEnd, PlanMove, PlanRecord, WorkloadCourse};
 
 /// Moves are taken to be no more than so many times slower than predicted, or faster,
 /// whatever the first ones were.
@@ -36,6 +36,7 @@ impl Daemon {
         });
         let moves = moves.collect();
         let datastores = view_datastores(&record);
+        let workloads = view_workloads(&record);
         let design = record.design;
         Plan {
             id: record.id,
@@ -47,6 +48,7 @@ impl Daemon {
             verify: design.verify,
             at_once: design.at_once,
             tiles: design.tiles,
+            workloads,
             created: record.created,
             started: record.started,
             ended: record.ended,
@@ -74,7 +76,13 @@ impl Daemon {
             });
             let failed =
                 (failed > 0).then(|| format!("{failed} of its moves have failed"));
-            warnings.extend(closed.chain(failed).map(|message| Warning {
+            let down = view_workloads(record).into_iter();
+            let down = down.filter(|it| it.state == WorkloadState::NotStarted);
+            let down = down.map(|it| {
+                let why = it.problem.unwrap_or_default();
+                format!("what runs on tile {} does not start: {why}", it.tile)
+            });
+            warnings.extend(closed.chain(failed).chain(down).map(|message| Warning {
                 about: format!("plan {id}"),
                 message,
                 hint: format!("see `sterna plan report {id}`"),
@@ -207,6 +215,30 @@ fn view_move(record: &PlanRecord, one: &PlanMove, done: Option<f64>) -> PlannedM
 fn waits_for(record: &PlanRecord, end: usize) -> String {
     let name = &record.design.ends[end].name;
     format!("waits for datastore {name}, for which others stand still")
+}
+
+/// What the plan stops and starts: where a tile has hooks, and moves.
+fn view_workloads(record: &PlanRecord) -> Vec<PlannedWorkload> {
+    let tiles = record.design.tiles.iter().zip(&record.workloads).enumerate();
+    let tiles = tiles.filter(|(at, (tile, _))| {
+        let is_hooked = tile.stop.is_some() || tile.start.is_some();
+        is_hooked && record.moves.iter().any(|one| one.design.group == Some(*at))
+    });
+    let view = |(_, (tile, course)): (usize, (&Tile, &WorkloadCourse))| PlannedWorkload {
+        tile: tile.name.clone(),
+        state: match course.running {
+            Running::Untouched => WorkloadState::Untouched,
+            Running::Stopping(_) => WorkloadState::Stopping,
+            Running::Stopped => WorkloadState::Stopped,
+            Running::Starting => WorkloadState::Starting,
+            Running::Started => WorkloadState::Started,
+            Running::NotStarted => WorkloadState::NotStarted,
+        },
+        stopped: course.stopped,
+        started: course.started,
+        problem: course.problem.clone(),
+    };
+    tiles.map(view).collect()
 }
 
 fn view_datastores(record: &PlanRecord) -> Vec<PlannedDatastore> {

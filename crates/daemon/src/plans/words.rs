@@ -1,6 +1,6 @@
 //! What a plan decides, in words.
 
-use sterna_core::place::waves::{Because, Fault, Why};
+use sterna_core::place::waves::{Because, Fault, Running, Why};
 
 use super::scene::Scene;
 use crate::store::PlanRecord;
@@ -54,9 +54,25 @@ pub(super) fn nowhere(record: &PlanRecord, end: usize) -> String {
 /// Why a move was not begun.
 pub(super) fn skipped(record: &PlanRecord, group: usize) -> String {
     match record.design.tiles.get(group) {
+        Some(tile) if is_down(record, group) => {
+            format!("tile {}, which goes before, was not started again", tile.name)
+        }
         Some(tile) => format!("tile {}, which goes before, has not moved", tile.name),
         None => "what goes before it has not moved".into(),
     }
+}
+
+/// Whether what was stopped for a tile's moves has not started again.
+fn is_down(record: &PlanRecord, tile: usize) -> bool {
+    let workload = record.workloads.get(tile);
+    workload.is_some_and(|it| it.running == Running::NotStarted)
+}
+
+/// Why a move was not begun whose workload did not stop.
+pub(super) fn not_stopped(record: &PlanRecord, at: usize) -> Option<String> {
+    let tile = record.moves[at].design.group?;
+    let why = record.workloads.get(tile)?.problem.as_ref()?;
+    Some(format!("it was not begun: {why}"))
 }
 
 fn fault(fault: Fault) -> &'static str {

@@ -30,6 +30,7 @@ mod transfers;
 mod turns;
 mod vm_moves;
 mod vms;
+mod workloads;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
@@ -46,7 +47,7 @@ pub(crate) use datastores::DatastoreRecord;
 pub(crate) use disks::DiskRecord;
 pub(crate) use migrations::{Blame, MigrationRecord, Pause, Place};
 pub(crate) use plans::{
-    Closed, Course, MoveDesign, PlanDesign, PlanEnd, PlanMove, PlanRecord,
+    Closed, Course, MoveDesign, PlanChanges, PlanDesign, PlanEnd, PlanMove, PlanRecord,
 };
 pub(crate) use policies::PolicyRecord;
 pub(crate) use roll::{
@@ -61,6 +62,7 @@ pub(crate) use transfers::{TransferDesign, TransferEnd, TransferRecord, Transfer
 use turns::Turns;
 pub(crate) use vm_moves::{Leaves, VmMoveRecord};
 pub(crate) use vms::VmRecord;
+pub(crate) use workloads::WorkloadCourse;
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]

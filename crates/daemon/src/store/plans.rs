@@ -10,6 +10,7 @@ use sterna_api::{Guard, PlanEstimate, PlanState, Predicted, RefusedDisk, Tile};
 use sterna_core::place::waves::{Fault, Stage};
 use sterna_engine::DiskId;
 
+use super::workloads::{WorkloadCourse, update_workloads, workloads_of};
 use super::{Store, StoreError, cannot, from_json, from_sql, parsed, to_json, to_sql};
 
 /// A plan, as the state knows it.
@@ -31,6 +32,17 @@ pub(crate) struct PlanRecord {
     pub(crate) ended: Option<u64>,
     /// In the order in which they are looked at.
     pub(crate) moves: Vec<PlanMove>,
+    /// By tile: how far its workload is.
+    pub(crate) workloads: Vec<WorkloadCourse>,
+}
+
+/// What a step has changed of a plan's parts.
+#[derive(Debug, Default)]
+pub(crate) struct PlanChanges {
+    /// Of its moves, by their place.
+    pub(crate) moves: Vec<(usize, Course)>,
+    /// Of its workloads, by their tile.
+    pub(crate) workloads: Vec<(usize, WorkloadCourse)>,
 }
 
 /// What was asked for, and what was there.
@@ -200,6 +212,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<PlanRecord> {
         started: row.get::<_, Option<i64>>("started")?.map(from_sql),
         ended: row.get::<_, Option<i64>>("ended")?.map(from_sql),
         moves: Vec::new(),
+        workloads: Vec::new(),
     })
 }
 
@@ -215,6 +228,16 @@ fn moves_of(connection: &Connection, plan: u64) -> rusqlite::Result<Vec<PlanMove
     let sql = "SELECT * FROM plan_moves WHERE plan = ? ORDER BY place";
     let mut statement = connection.prepare_cached(sql)?;
     statement.query_map([to_sql(plan)], read_move)?.collect()
+}
+
+/// A plan with its parts.
+fn whole(connection: &Connection, plan: PlanRecord) -> rusqlite::Result<PlanRecord> {
+    let tiles = plan.design.tiles.len();
+    Ok(PlanRecord {
+        moves: moves_of(connection, plan.id)?,
+        workloads: workloads_of(connection, plan.id, tiles)?,
+        ..plan
+    })
 }
 
 fn insert(connection: &Connection, one: &PlanRecord) -> rusqlite::Result<u64> {
@@ -235,11 +258,11 @@ fn insert(connection: &Connection, one: &PlanRecord) -> rusqlite::Result<u64> {
     Ok(id)
 }
 
-/// Records how far a plan is, and these of its moves.
+/// Records how far a plan is, and these of its parts.
 fn update(
     connection: &Connection,
     one: &PlanRecord,
-    changed: &[(usize, Course)],
+    changed: &PlanChanges,
 ) -> rusqlite::Result<()> {
     let sql =
         "UPDATE plans SET state = ?, closed = ?, started = ?, ended = ? WHERE id = ?";
@@ -248,11 +271,11 @@ fn update(
     connection.execute(sql, params![state, closed, started, ended, to_sql(one.id)])?;
     let sql = "UPDATE plan_moves SET course = ? WHERE plan = ? AND place = ?";
     let mut statement = connection.prepare_cached(sql)?;
-    for (place, course) in changed {
+    for (place, course) in &changed.moves {
         let place = to_sql(*place as u64);
         statement.execute(params![to_json(course), to_sql(one.id), place])?;
     }
-    Ok(())
+    update_workloads(connection, one.id, &changed.workloads)
 }
 
 impl Store {
@@ -262,10 +285,7 @@ impl Store {
             let mut statement =
                 connection.prepare_cached("SELECT * FROM plans ORDER BY id")?;
             let plans = statement.query_map([], read)?;
-            let plans = plans.map(|plan| {
-                let plan = plan?;
-                Ok(PlanRecord { moves: moves_of(connection, plan.id)?, ..plan })
-            });
+            let plans = plans.map(|plan| whole(connection, plan?));
             plans.collect::<rusqlite::Result<_>>()
         })?
         .map_err(cannot("list the plans"))
@@ -276,8 +296,7 @@ impl Store {
         self.run(move |connection| {
             let sql = "SELECT * FROM plans WHERE id = ?";
             let plan = connection.prepare_cached(sql)?.query_row([to_sql(id)], read);
-            let Some(plan) = plan.optional()? else { return Ok(None) };
-            Ok(Some(PlanRecord { moves: moves_of(connection, id)?, ..plan }))
+            plan.optional()?.map(|plan| whole(connection, plan)).transpose()
         })?
         .map_err(cannot("look up a plan"))
     }
@@ -289,13 +308,14 @@ impl Store {
         })
     }
 
-    /// Records how far a plan is: it as a whole, and these of its moves.
+    /// Records how far a plan is: it as a whole, and these of its parts.
     pub(crate) fn set_plan(
         &self,
         one: &PlanRecord,
-        changed: Vec<(usize, Course)>,
+        changed: PlanChanges,
     ) -> Result<(), StoreError> {
-        let one = PlanRecord { moves: Vec::new(), ..one.clone() };
+        let (moves, workloads) = (Vec::new(), Vec::new());
+        let one = PlanRecord { moves, workloads, ..one.clone() };
         self.transact(move |transaction| {
             update(transaction, &one, &changed).map_err(cannot("change a plan"))
         })

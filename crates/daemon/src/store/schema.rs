@@ -18,12 +18,12 @@ use super::{StoreError, cannot};
 const APPLICATION_ID: i64 = 0x5354_524E;
 
 /// The schema that this Sterna writes: the number of steps to it.
-pub(super) const VERSION: i64 = 15;
+pub(super) const VERSION: i64 = 16;
 
 /// What brings a database from each version to the next.
-pub(super) const STEPS: [&str; 15] = [
+pub(super) const STEPS: [&str; 16] = [
     FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH,
-    TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH,
+    TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH, SIXTEENTH,
 ];
 
 const _: () = assert!(STEPS.len() as u64 == VERSION.unsigned_abs());
@@ -333,6 +333,16 @@ const FOURTEENTH: &str = "
 const FIFTEENTH: &str = "
     -- It has ended, and nobody has seen in which image the last writes are.
     ALTER TABLE vm_moves ADD COLUMN unclear INTEGER NOT NULL DEFAULT 0;
+";
+
+const SIXTEENTH: &str = "
+    -- What runs on the disks of a plan's tiles, and stands still while they move.
+    CREATE TABLE plan_workloads (
+        plan    INTEGER NOT NULL REFERENCES plans (id) ON DELETE CASCADE,
+        tile    INTEGER NOT NULL,   -- among the plan's
+        course  TEXT NOT NULL,      -- JSON: how far it is
+        PRIMARY KEY (plan, tile)
+    ) STRICT, WITHOUT ROWID;
 ";
 
 /// How long to wait for someone who looks inside with the sqlite3 tool.

@@ -34,6 +34,10 @@ pub enum Event {
     Stuck(usize, Fault),
     /// A move has ended: the disk has moved, or is where it was.
     Ended(usize, bool),
+    /// The workload of a group has stopped, or has not.
+    WorkloadStopped(usize, bool),
+    /// The workload of a group has started, or has not.
+    WorkloadStarted(usize, bool),
     /// What is wanted has changed.
     Wish(Wish),
     /// The hours in which moves may begin have come, or are over.
@@ -58,6 +62,10 @@ pub enum Action {
     Pause(usize),
     /// Have it go on.
     Resume(usize),
+    /// Stop the workload of a group.
+    StopWorkload(usize),
+    /// Start the workload of a group.
+    StartWorkload(usize),
     /// Nothing happens before; come back then.
     Wake(Nanos),
     /// All have ended.

@@ -21,6 +21,9 @@
 //! have ended, on whose datastores it goes or whose group it waits for, is of the wave
 //! after the last of theirs.
 //!
+//! **Workloads.** What runs on the disks of a group can be stopped before they move and
+//! started afterwards, by hooks (`workload`).
+//!
 //! **Failures.** Each move ends exactly once, as moved, failed, skipped or given up.
 //!
 //! - A move that stands still goes on from where it is if it can, and is begun anew only
@@ -52,6 +55,7 @@ mod stand;
 mod task;
 mod tasks;
 mod turn;
+mod workload;
 
 pub use assign::{Assigned, Assignment, Because, Refused, Why, assign};
 pub use bound::bound;
@@ -59,7 +63,8 @@ pub use event::{Action, Event, Wish};
 pub use inventory::{Datastore, Disk, Inventory, Pinned, Takes};
 pub use places::{LEAST, MOST};
 pub use rehearse::{Rehearsal, Rehearsed, rehearse};
-pub use run::Run;
+pub use run::{Progress, Run};
 pub use setup::{End, Group, Move, Setup, depths, order};
 pub use stand::{AWAY_MOST, STEADY, TRIES};
 pub use task::{Fault, Stage, Task};
+pub use workload::{Running, Workload};

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::ready::Ready;
 use super::setup::Setup;
 use super::task::{Stage, Task};
+use super::workload::{Running, Workload};
 
 /// Where a move is kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,7 +65,7 @@ pub(super) struct Queue {
 
 impl Queue {
     /// The moves are so far.
-    pub(super) fn new(setup: &Setup, tasks: &[Task]) -> Queue {
+    pub(super) fn new(setup: &Setup, tasks: &[Task], workloads: &[Workload]) -> Queue {
         let mut queue = Queue {
             kept: vec![Kept::Aside; tasks.len()],
             lanes: BTreeMap::new(),
@@ -74,6 +75,14 @@ impl Queue {
             open: tasks.len(),
             ready: Ready::new(setup),
         };
+        for (group, workload) in workloads.iter().enumerate() {
+            match workload.running {
+                Running::Stopping(_) => queue.ready.hold(group),
+                Running::Started => queue.ready.workload_ended(group, true),
+                Running::NotStarted => queue.ready.workload_ended(group, false),
+                Running::Untouched | Running::Stopped | Running::Starting => {}
+            }
+        }
         for (at, task) in tasks.iter().enumerate() {
             queue.see(setup, at, task);
         }

@@ -6,10 +6,15 @@ use super::setup::Setup;
 /// How far the groups of a plan are.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Ready {
-    /// By group: how many of its moves have not moved their disks.
+    /// By group: how many of its moves have not moved their disks; and one more if its
+    /// workload has not started again.
     left: Vec<usize>,
-    /// By group: whether a move has ended otherwise.
+    /// By group: whether a move has ended otherwise, or its workload has not started.
     lost: Vec<bool>,
+    /// By group: how many of its moves have not ended.
+    open: Vec<usize>,
+    /// By group: whether it waits for its workload to stop.
+    held: Vec<bool>,
     /// By group: whether all that go before it have moved.
     may_begin: Vec<bool>,
     /// By group: one that goes before it and will not have moved.
@@ -22,24 +27,62 @@ impl Ready {
     /// Nothing has ended.
     pub(super) fn new(setup: &Setup) -> Ready {
         let count = setup.groups.len();
-        let mut left = vec![0; count];
+        let mut open = vec![0; count];
         for group in setup.moves.iter().filter_map(|one| one.group) {
-            left[group] += 1;
+            open[group] += 1;
         }
-        let (lost, may_begin) = (vec![false; count], vec![false; count]);
-        Ready { left, lost, may_begin, missing: vec![None; count], stale: count > 0 }
+        let left = setup.groups.iter().zip(&open);
+        let left = left.map(|(group, open)| match group.is_hooked() && *open > 0 {
+            true => open + 1,
+            false => *open,
+        });
+        Ready {
+            left: left.collect(),
+            lost: vec![false; count],
+            open,
+            held: vec![false; count],
+            may_begin: vec![false; count],
+            missing: vec![None; count],
+            stale: count > 0,
+        }
     }
 
     /// A move of a group has ended.
     pub(super) fn ended(&mut self, group: Option<usize>, moved: bool) {
         let Some(group) = group else { return };
-        if moved {
+        self.open[group] -= 1;
+        self.count(group, moved);
+    }
+
+    /// The workload of a group has started again, or never will.
+    pub(super) fn workload_ended(&mut self, group: usize, started: bool) {
+        self.count(group, started);
+    }
+
+    fn count(&mut self, group: usize, done: bool) {
+        if done {
             self.left[group] -= 1;
             self.stale |= self.left[group] == 0;
         } else {
             self.stale |= !self.lost[group];
             self.lost[group] = true;
         }
+    }
+
+    /// Nothing of a group begins until its workload has stopped.
+    pub(super) fn hold(&mut self, group: usize) {
+        self.held[group] = true;
+    }
+
+    /// The workload of a group has stopped.
+    pub(super) fn release(&mut self, group: usize) {
+        self.held[group] = false;
+        self.stale = true;
+    }
+
+    /// Whether all moves of a group have ended.
+    pub(super) fn has_ended(&self, group: usize) -> bool {
+        self.open[group] == 0
     }
 
     /// Looks at the groups anew if one has changed; says whether that was so.
@@ -56,9 +99,10 @@ impl Ready {
         true
     }
 
-    /// Whether moves of a group may begin; those of none always may.
+    /// Whether moves of a group may begin, or have its workload stopped; those of none
+    /// always may.
     pub(super) fn may_begin(&self, group: Option<usize>) -> bool {
-        group.is_none_or(|group| self.may_begin[group])
+        group.is_none_or(|group| self.may_begin[group] && !self.held[group])
     }
 
     /// The group that goes before this one and will not have moved, if there is one.

@@ -2,12 +2,13 @@
 //!
 //! It is the machine that carries plans out ([`Run`]) that is run, with moves that take
 //! what they are predicted to take and do not fail. Time in which nothing may be copied
-//! is not counted.
+//! is not counted, nor what workloads take to stop and to start.
 
 use super::event::{Action, Event, Wish};
 use super::places::Places;
 use super::run::Run;
 use super::task::Stage;
+use super::workload::Running;
 use crate::Nanos;
 
 /// A move, as it would be.
@@ -58,6 +59,17 @@ pub fn rehearse(run: &Run, left: &[Option<Nanos>]) -> Rehearsal {
         (0..run.tasks().len()).filter(|at| run.tasks()[*at].stage == Stage::Starting);
     for at in starting.collect::<Vec<_>>() {
         stage.hear(&mut run, Event::Began(at));
+    }
+    for (group, workload) in run.workloads().to_vec().iter().enumerate() {
+        match workload.running {
+            Running::Stopping(_) => {
+                stage.hear(&mut run, Event::WorkloadStopped(group, true));
+            }
+            Running::Starting => {
+                stage.hear(&mut run, Event::WorkloadStarted(group, true));
+            }
+            _ => {}
+        }
     }
     stage.hear(&mut run, Event::Open(true));
     stage.hear(&mut run, Event::Wish(Wish::Run));
@@ -115,7 +127,19 @@ impl Virtual {
         // What waits to be tried again is not waited for: its time has come.
         let actions = run.step(Nanos::MAX, event);
         for action in actions {
-            let Action::Start { task, .. } = action else { continue };
+            let task = match action {
+                Action::Start { task, .. } => task,
+                // How long programs take that others wrote, nobody knows.
+                Action::StopWorkload(group) => {
+                    self.hear(run, Event::WorkloadStopped(group, true));
+                    continue;
+                }
+                Action::StartWorkload(group) => {
+                    self.hear(run, Event::WorkloadStarted(group, true));
+                    continue;
+                }
+                _ => continue,
+            };
             let wave = 1 + self.wave_before(run, task);
             let begins = self.clock();
             self.moves[task] = Some(Rehearsed { begins, wave, ..Rehearsed::default() });

@@ -1,11 +1,12 @@
 //! A plan under way: which moves may begin now, and what becomes of those that did.
 //!
 //! Whoever runs it makes what a step has changed durable ([`Run::tasks`],
-//! [`Run::closed`], [`Run::wish`]) before it carries out the actions. After a crash it
+//! [`Run::workloads`], [`Run::closed`], [`Run::wish`]) before it carries out the actions. After a crash it
 //! restores the machine from that, says what became of the moves that were under way, and
 //! gets the actions again that may have been lost ([`Run::restore`]).
 //!
-//! What becomes of moves that stand still is in `stand`, and whose turn it is in `turn`.
+//! What becomes of moves that stand still is in `stand`, of workloads in `workload`, and
+//! whose turn it is in `turn`.
 
 use super::event::{Action, Event, Wish};
 use super::queue::Queue;
@@ -13,7 +14,21 @@ use super::setup::Setup;
 use super::stand::{TRIES, Trouble, back_off};
 use super::task::{Fault, Stage, Task};
 use super::tasks::Tasks;
+use super::workload::Workload;
 use crate::Nanos;
+
+/// What is kept of a plan under way.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// How far the moves are.
+    pub tasks: Vec<Task>,
+    /// By group: where its workload is.
+    pub workloads: Vec<Workload>,
+    /// The datastores that are left alone, and why.
+    pub closed: Vec<Option<Fault>>,
+    /// What is wanted of it.
+    pub wish: Wish,
+}
 
 /// A plan under way.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +39,7 @@ pub struct Run {
     /// By datastore: what is wrong with it for a while.
     pub(super) troubles: Vec<Option<Trouble>>,
     pub(super) queue: Queue,
+    pub(super) workloads: Vec<Workload>,
     wish: Wish,
     open: bool,
     finished: bool,
@@ -35,25 +51,23 @@ impl Run {
         let task = |to: usize| Task { to, ..Task::default() };
         let tasks = setup.moves.iter().map(|one| task(one.to)).collect();
         let closed = vec![None; setup.ends.len()];
-        Run::of(setup, tasks, closed, Wish::Run)
+        let workloads = vec![Workload::default(); setup.groups.len()];
+        Run::of(setup, Progress { tasks, workloads, closed, wish: Wish::Run })
     }
 
-    fn of(setup: Setup, tasks: Vec<Task>, closed: Vec<Option<Fault>>, wish: Wish) -> Run {
+    fn of(setup: Setup, progress: Progress) -> Run {
+        let Progress { tasks, workloads, closed, wish } = progress;
         let troubles = vec![None; setup.ends.len()];
-        let (queue, tasks) = (Queue::new(&setup, &tasks), Tasks::new(tasks));
-        let (open, finished) = (true, false);
-        Run { setup, tasks, closed, troubles, queue, wish, open, finished }
+        let queue = Queue::new(&setup, &tasks, &workloads);
+        let (tasks, open, finished) = (Tasks::new(tasks), true, false);
+        Run { setup, tasks, closed, troubles, queue, workloads, wish, open, finished }
     }
 
     /// One that was under way. Gives what may have been asked for in vain: what is being
     /// given up, and what should stand still, or go on again.
-    pub fn restore(
-        setup: Setup,
-        tasks: Vec<Task>,
-        closed: Vec<Option<Fault>>,
-        wish: Wish,
-    ) -> (Run, Vec<Action>) {
-        let run = Run::of(setup, tasks, closed, wish);
+    pub fn restore(setup: Setup, progress: Progress) -> (Run, Vec<Action>) {
+        let wish = progress.wish;
+        let run = Run::of(setup, progress);
         let again = run.tasks().iter().enumerate().filter_map(|(at, task)| {
             match (task.stage, wish) {
                 (Stage::Leaving(_), _) => Some(Action::Cancel(at)),
@@ -62,7 +76,7 @@ impl Run {
                 _ => None,
             }
         });
-        let again = again.collect();
+        let again = again.chain(run.workloads_again()).collect();
         (run, again)
     }
 
@@ -86,9 +100,9 @@ impl Run {
         self.wish
     }
 
-    /// Whether all have ended.
+    /// Whether all have ended, and no workload is to be started any more.
     pub fn has_ended(&self) -> bool {
-        self.queue.is_over()
+        self.queue.is_over() && self.workloads_are_settled()
     }
 
     /// Something has happened. What does not fit to where a move is has been overtaken by
@@ -117,6 +131,10 @@ impl Run {
                 self.leave(at, fault, &mut actions);
             }
             Event::Ended(at, moved) => self.ended(at, moved, now),
+            Event::WorkloadStopped(group, done) => self.workload_stopped(group, done),
+            Event::WorkloadStarted(group, done) => {
+                self.workload_started(group, done, now);
+            }
             Event::Wish(wish) => self.wants(wish, &mut actions),
             Event::Open(open) => self.open = open,
             _ => {}
@@ -309,14 +327,19 @@ impl Run {
     /// Has go on and begin what can.
     fn go_on(&mut self, now: Nanos, actions: &mut Vec<Action>) {
         self.catch_up();
+        self.start_workloads(now, actions);
+        // A group that has moved lets others begin.
+        self.catch_up();
         if self.wish == Wish::Run {
             let mut places = self.places();
             self.go_on_from_there(now, &mut places, actions);
             if self.open {
                 self.begin(now, &mut places, actions);
             }
-            actions.extend(self.next_try(now).map(Action::Wake));
         }
+        let next_try = (self.wish == Wish::Run).then(|| self.next_try(now)).flatten();
+        let next = next_try.into_iter().chain(self.next_start()).min();
+        actions.extend(next.map(Action::Wake));
         if self.has_ended() && !self.finished {
             self.finished = true;
             actions.push(Action::Finish);

@@ -1,5 +1,7 @@
 //! What is to be done: the moves of a plan, and what holds them back.
 
+use std::cmp::Reverse;
+
 use crate::Nanos;
 
 /// The moves of a plan.
@@ -55,6 +57,17 @@ pub struct Group {
     pub after: Vec<usize>,
     /// Whether its disks are to be on one datastore.
     pub together: bool,
+    /// Whether its workload can be stopped before the first of its moves.
+    pub stops: bool,
+    /// Whether its workload can be started when they have ended.
+    pub starts: bool,
+}
+
+impl Group {
+    /// Whether its workload stands still while its disks move.
+    pub(super) fn is_hooked(&self) -> bool {
+        self.stops || self.starts
+    }
 }
 
 /// How many groups must have moved before each, one after another; nothing if some wait
@@ -79,14 +92,23 @@ pub fn depths(groups: &[Group]) -> Option<Vec<usize>> {
 }
 
 /// The order in which moves are looked at: those of groups that go first, then the
-/// longest. Groups that wait for each other are taken to go first.
+/// longest. Groups that wait for each other are taken to go first. Those of a group whose
+/// workload stands still meanwhile follow one another, from where its longest is.
 pub fn order(moves: &[Move], groups: &[Group]) -> Vec<usize> {
     let depths = depths(groups).unwrap_or_else(|| vec![0; groups.len()]);
-    let depth = |one: &Move| one.group.map_or(0, |group| depths[group]);
-    let mut order: Vec<usize> = (0..moves.len()).collect();
-    order.sort_by_key(|at| {
+    let mut longest = vec![Nanos(0); groups.len()];
+    for one in moves {
+        let Some(group) = one.group else { continue };
+        longest[group] = longest[group].max(one.time);
+    }
+    let key = |at: &usize| {
         let one = &moves[*at];
-        (depth(one), std::cmp::Reverse(one.time), *at)
-    });
+        let depth = one.group.map_or(0, |group| depths[group]);
+        let hooked = one.group.filter(|group| groups[*group].is_hooked());
+        let leads = hooked.map_or(one.time, |group| longest[group]);
+        (depth, Reverse(leads), hooked, Reverse(one.time), *at)
+    };
+    let mut order: Vec<usize> = (0..moves.len()).collect();
+    order.sort_by_key(key);
     order
 }

@@ -9,11 +9,14 @@ use super::task::Stage;
 use crate::Nanos;
 
 impl Run {
-    /// What those take that are under way.
+    /// What those take that are under way, or will be when their workload has stopped.
     pub(super) fn places(&self) -> Places {
         let mut places = Places::empty(&self.setup);
         for at in &self.queue.under_way {
             places.take(&self.setup.moves[*at], self.tasks[*at].to);
+        }
+        for at in self.expected() {
+            places.take(&self.setup.moves[at], self.tasks[at].to);
         }
         places
     }
@@ -28,6 +31,9 @@ impl Run {
         while let Some(at) = self.first_with_a_place(now, places) {
             let to = self.tasks[at].to;
             places.take(&self.setup.moves[at], to);
+            if self.waits_for_workload(at, actions) {
+                continue;
+            }
             self.tasks[at].stage = Stage::Starting;
             self.queue.see(&self.setup, at, &self.tasks[at]);
             actions.push(Action::Start { task: at, to });

@@ -1,7 +1,7 @@
 //! Plans, and how far they are.
 
-use sterna_api::{PlanEstimate, PlanState};
-use sterna_core::place::waves::{Fault, Stage};
+use sterna_api::{PlanEstimate, PlanState, Tile};
+use sterna_core::place::waves::{Fault, Running, Stage};
 
 use super::*;
 
@@ -59,6 +59,7 @@ pub(crate) fn plan() -> PlanRecord {
             planned(&disk("a", "here"), Stage::Waiting),
             planned(&disk("b", "here"), Stage::Leaving(Fault::Full)),
         ],
+        workloads: Vec::new(),
     }
 }
 
@@ -89,6 +90,38 @@ fn what_a_step_changes_is_recorded_and_the_rest_stays() {
         took_s: Some(1.5),
         ..now.moves[1].course.clone()
     };
-    store.set_plan(&now, vec![(1, now.moves[1].course.clone())]).unwrap();
+    let moves = vec![(1, now.moves[1].course.clone())];
+    store.set_plan(&now, PlanChanges { moves, ..PlanChanges::default() }).unwrap();
     assert_eq!(store.plans().unwrap(), [now]);
+}
+
+#[test]
+fn how_far_a_workload_is_is_recorded_and_the_others_were_left_alone() {
+    let (_dir, store) = fresh();
+    let tile = |name: &str| Tile {
+        name: name.into(),
+        disks: vec![name.into()],
+        after: None,
+        together: false,
+        stop: Some(vec!["/bin/stop".into(), name.into()]),
+        start: None,
+    };
+    let mut now = plan();
+    now.design.tiles = vec![tile("a"), tile("b")];
+    now.workloads = vec![WorkloadCourse::default(); 2];
+    now.id = store.add_plan(now.clone()).unwrap();
+    assert_eq!(store.plans().unwrap(), [now.clone()]);
+    for running in [Running::Stopping(1), Running::NotStarted] {
+        now.workloads[1] = WorkloadCourse {
+            running,
+            tries: 2,
+            stopped: Some(9),
+            started: None,
+            problem: Some("it hangs".into()),
+        };
+        let workloads = vec![(1, now.workloads[1].clone())];
+        let changes = PlanChanges { workloads, ..PlanChanges::default() };
+        store.set_plan(&now, changes).unwrap();
+        assert_eq!(store.plan(now.id).unwrap(), Some(now.clone()));
+    }
 }

@@ -1,0 +1,154 @@
+//! What a plan stops and starts, in words.
+
+use sterna_api::{Plan, PlannedWorkload, WorkloadState};
+
+use crate::format::{now, span};
+use crate::output::Output;
+use crate::table::{Cell, Column, Style, Table};
+
+/// What stops and starts them, and where they are.
+pub(super) fn show(plan: &Plan, output: Output) -> String {
+    if plan.workloads.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&[
+        ("TILE", Column::Flexible),
+        ("WORKLOAD", Column::Left),
+        ("STOPPED BY", Column::Wrapped),
+        ("STARTED BY", Column::Wrapped),
+    ]);
+    for one in &plan.workloads {
+        let tile = plan.tiles.iter().find(|tile| tile.name == one.tile);
+        let (stop, start) = tile
+            .map_or((None, None), |tile| (tile.stop.as_deref(), tile.start.as_deref()));
+        table.row(vec![
+            one.tile.as_str().into(),
+            state(one),
+            hook(stop).into(),
+            hook(start).into(),
+        ]);
+    }
+    format!("\n{}", output.table(&table))
+}
+
+/// For how long each stood still.
+pub(super) fn report(plan: &Plan, output: Output) -> String {
+    if plan.workloads.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&[
+        ("TILE", Column::Flexible),
+        ("WORKLOAD", Column::Left),
+        ("STOOD STILL", Column::Right),
+    ]);
+    for one in &plan.workloads {
+        let until = one.started.or((!is_back(one)).then(now));
+        let stood = one.stopped.zip(until).map(|(from, to)| to.saturating_sub(from));
+        let stood = stood.map_or("-".into(), |stood| span(stood as f64));
+        table.row(vec![one.tile.as_str().into(), state(one), stood.into()]);
+    }
+    format!("\n{}", output.table(&table))
+}
+
+/// What stands still as long as its plan does.
+pub(super) fn left_down(plan: &Plan) -> String {
+    let down: Vec<&str> = plan
+        .workloads
+        .iter()
+        .filter(|one| {
+            matches!(one.state, WorkloadState::Stopping | WorkloadState::Stopped)
+        })
+        .map(|one| one.tile.as_str())
+        .collect();
+    match down.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\n  what runs on these stays stopped meanwhile: {}; to have it started: \
+             sterna plan cancel {}",
+            down.join(", "),
+            plan.id
+        ),
+    }
+}
+
+fn is_back(one: &PlannedWorkload) -> bool {
+    matches!(one.state, WorkloadState::Untouched | WorkloadState::Started)
+}
+
+fn state(one: &PlannedWorkload) -> Cell {
+    let style = match one.state {
+        WorkloadState::Untouched | WorkloadState::Starting => Style::Plain,
+        WorkloadState::Stopping | WorkloadState::Stopped => Style::Warn,
+        WorkloadState::Started => Style::Good,
+        WorkloadState::NotStarted => Style::Bad,
+    };
+    Cell::styled(one.state.to_string(), style)
+}
+
+/// A hook as one would type it.
+fn hook(command: Option<&[String]>) -> String {
+    command.map_or("-".into(), |words| {
+        let quoted = words.iter().map(|word| match word.contains([' ', '\'', '"']) {
+            true => format!("{word:?}"),
+            false => word.clone(),
+        });
+        quoted.collect::<Vec<_>>().join(" ")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use sterna_api::{PlanState, PlannedMoveState, Tile};
+
+    use super::super::tests::{a_move, narrow, plan};
+    use super::*;
+
+    fn with(state: WorkloadState, times: (Option<u64>, Option<u64>)) -> Plan {
+        let moves = vec![a_move("db", PlannedMoveState::Waiting)];
+        let words = |all: &[&str]| Some(all.iter().map(|it| (*it).to_owned()).collect());
+        Plan {
+            tiles: vec![Tile {
+                name: "shop".into(),
+                disks: vec!["db".into()],
+                after: None,
+                together: false,
+                stop: words(&["/usr/local/bin/shop", "stop", "for a while"]),
+                start: None,
+            }],
+            workloads: vec![PlannedWorkload {
+                tile: "shop".into(),
+                state,
+                stopped: times.0,
+                started: times.1,
+                problem: None,
+            }],
+            ..plan(PlanState::Running, moves)
+        }
+    }
+
+    #[test]
+    fn what_is_stopped_and_how_is_shown_before_anything_begins() {
+        let text =
+            show(&with(WorkloadState::Untouched, (None, None)), Output::new(false));
+        assert!(text.contains("/usr/local/bin/shop stop \"for a while\""), "{text}");
+        narrow(&text);
+    }
+
+    #[test]
+    fn a_report_says_for_how_long_it_stood_still() {
+        let of = |state, times| report(&with(state, times), Output::new(false));
+        let back = of(WorkloadState::Started, (Some(100), Some(166)));
+        assert!(back.contains("1 min 06 s"), "{back}");
+        let still = of(WorkloadState::NotStarted, (Some(now() - 60), None));
+        assert!(still.contains("1 min 0"), "{still}");
+        let untouched = of(WorkloadState::Untouched, (None, None));
+        assert!(untouched.trim_end().ends_with('-'), "{untouched}");
+    }
+
+    #[test]
+    fn who_pauses_a_plan_hears_what_it_leaves_stopped() {
+        let said = left_down(&with(WorkloadState::Stopped, (Some(1), None)));
+        assert!(said.contains("stays stopped meanwhile: shop"), "{said}");
+        assert_eq!(left_down(&with(WorkloadState::Started, (Some(1), Some(2)))), "");
+    }
+}

@@ -1,0 +1,234 @@
+//! Programs of others that the daemon runs: what starts machines on a host, and the hooks
+//! of plans.
+//!
+//! **Rule.** A program is run by no shell, as a process group of its own, with nothing to
+//! read. One that is late, or not wanted any more, is asked to end, and killed after
+//! [`GRACE`] with all of its group. What it says on stderr goes to a file; the last line
+//! is shown if it fails.
+//!
+//! **After a kill** of the daemon it may still run. So a file names it meanwhile, and
+//! whoever runs it the next time ends that one first: what was begun before does not come
+//! late. (Between its start and the file is a moment in which a kill leaves it unknown.)
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::{Child, Command};
+use tokio::time::{sleep, timeout};
+
+/// How long one that is to end may take to clean up.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether one of which we are not the parent has ended, and whether
+/// one has said too much.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// One that says more than this in bytes has lost its way, and would fill the state's file
+/// system.
+const SAID_MOST: u64 = 1 << 20;
+
+/// So many characters of its last line are shown.
+const SHOWN: usize = 200;
+
+/// Runs a program, no longer than `patience` and until it is `unwanted`. Says what went
+/// wrong, if it did not end well. `scratch` names its files: it alone, of all that may run
+/// at the same time.
+pub(crate) async fn run(
+    command: &mut Command,
+    scratch: &Path,
+    patience: Duration,
+    unwanted: impl Future<Output = ()>,
+) -> Result<(), String> {
+    let (said, note) = (scratch.with_extension("log"), scratch.with_extension("pid"));
+    end_left_over(&note).await;
+    let outcome = run_it(command, &said, &note, patience, unwanted).await;
+    // They are of no use to anybody later.
+    for file in [said, note] {
+        let _ = fs::remove_file(file);
+    }
+    outcome
+}
+
+async fn run_it(
+    command: &mut Command,
+    said: &Path,
+    note: &Path,
+    patience: Duration,
+    unwanted: impl Future<Output = ()>,
+) -> Result<(), String> {
+    let file = File::create(said).map_err(|error| format!("has no log: {error}"))?;
+    let started = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::from(file))
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn();
+    let mut child = started.map_err(|error| format!("does not start: {error}"))?;
+    if let Err(error) = write_note(note, &child) {
+        tracing::warn!(%error, "a program would not be known after a kill");
+    }
+    let why = tokio::select! {
+        ended = child.wait() => match ended {
+            Ok(status) if status.success() => return Ok(()),
+            Ok(status) => return Err(format!("ended with {status}{}", last_words(said))),
+            Err(error) => format!("cannot be waited for: {error}"),
+        },
+        () = sleep(patience) => format!("has not ended within {} s", patience.as_secs()),
+        () = unwanted => "was not waited for any more".into(),
+        () = says_too_much(said) => format!("says more than {SAID_MOST} bytes"),
+    };
+    end(&mut child).await;
+    Err(format!("{why}{}", last_words(said)))
+}
+
+/// Ends a program and what it has started.
+async fn end(child: &mut Child) {
+    // Without a number it has ended.
+    let Some(group) = child.id().and_then(group) else { return };
+    signal(group, Signal::TERM);
+    if timeout(GRACE, child.wait()).await.is_err() {
+        signal(group, Signal::KILL);
+        let _ = child.wait().await;
+    }
+}
+
+fn group(pid: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(pid).ok()?)
+}
+
+fn signal(group: Pid, signal: Signal) {
+    // All of it may have ended by itself.
+    let _ = kill_process_group(group, signal);
+}
+
+async fn says_too_much(said: &Path) {
+    while fs::metadata(said).is_ok_and(|it| it.len() <= SAID_MOST) {
+        sleep(LOOK).await;
+    }
+}
+
+/// Names a program that runs: its number, and when it was started, as numbers come again.
+fn write_note(note: &Path, child: &Child) -> io::Result<()> {
+    let Some(pid) = child.id() else { return Ok(()) };
+    // Without that it has ended.
+    let Some(began) = began(pid) else { return Ok(()) };
+    fs::write(note, format!("{pid} {began}\n"))
+}
+
+/// When a process was started, in ticks since the machine was (proc(5)); nothing if there
+/// is none, or only what is left of it.
+fn began(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(PathBuf::from(format!("/proc/{pid}/stat"))).ok()?;
+    // Its name is in brackets and may have anything in it.
+    let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_whitespace();
+    let state = fields.next()?;
+    (state != "Z").then(|| fields.nth(18)?.parse().ok()).flatten()
+}
+
+/// Ends a program that an earlier daemon has left running.
+async fn end_left_over(note: &Path) {
+    let Ok(text) = fs::read_to_string(note) else { return };
+    let mut fields = text.split_whitespace().map(|field| field.parse::<u64>().ok());
+    let (Some(Some(pid)), Some(Some(start))) = (fields.next(), fields.next()) else {
+        return;
+    };
+    let Ok(pid) = u32::try_from(pid) else { return };
+    let Some(group) = group(pid) else { return };
+    for it in [Signal::TERM, Signal::KILL] {
+        if began(pid) != Some(start) {
+            return;
+        }
+        tracing::warn!(pid, "a program of before the restart is ended");
+        signal(group, it);
+        let gone = async {
+            while began(pid) == Some(start) {
+                sleep(LOOK).await;
+            }
+        };
+        if timeout(GRACE, gone).await.is_ok() {
+            return;
+        }
+    }
+}
+
+/// The last line that a program has said.
+fn last_words(said: &Path) -> String {
+    let text = fs::read(said).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty());
+    last.map_or(String::new(), |line| {
+        format!(": {}", line.chars().take(SHOWN).collect::<String>())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::time::Instant;
+
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn a_program_that_fails_says_why_and_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let scratch = dir.path().join("one");
+        let mut fails = shell("echo first >&2; echo it is full >&2; exit 3");
+        let error = run(&mut fails, &scratch, LONG, pending()).await.unwrap_err();
+        assert_eq!(error, "ended with exit status: 3: it is full");
+        run(&mut shell("exit 0"), &scratch, LONG, pending()).await.unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn one_that_is_late_or_not_wanted_is_ended_with_what_it_has_started() {
+        let dir = tempfile::tempdir().unwrap();
+        let scratch = dir.path().join("one");
+        let began = Instant::now();
+        let hangs = || shell("sleep 1000 & wait");
+        let short = Duration::from_millis(200);
+        let error = run(&mut hangs(), &scratch, short, pending()).await.unwrap_err();
+        assert!(error.contains("has not ended within"), "{error}");
+        let error = run(&mut hangs(), &scratch, LONG, async {}).await.unwrap_err();
+        assert!(error.contains("not waited for any more"), "{error}");
+        assert!(began.elapsed() < LONG);
+    }
+
+    #[tokio::test]
+    async fn one_that_says_too_much_is_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let scratch = dir.path().join("one");
+        let error = run(&mut shell("yes >&2"), &scratch, LONG, pending()).await;
+        assert!(error.unwrap_err().starts_with("says more than"));
+    }
+
+    #[tokio::test]
+    async fn one_that_a_killed_daemon_has_left_is_ended_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let scratch = dir.path().join("one");
+        let note = scratch.with_extension("pid");
+        let mut left = shell("sleep 1000").process_group(0).spawn().unwrap();
+        write_note(&note, &left).unwrap();
+        // Its parent is gone, so somebody else sees to what is left of it.
+        let reaped = tokio::spawn(async move { left.wait().await.unwrap() });
+        run(&mut shell("exit 0"), &scratch, LONG, pending()).await.unwrap();
+        assert!(!reaped.await.unwrap().success());
+        // Somebody else has got its number since.
+        let mut other = shell("sleep 0.1").process_group(0).spawn().unwrap();
+        fs::write(&note, format!("{} 1\n", other.id().unwrap())).unwrap();
+        run(&mut shell("exit 0"), &scratch, LONG, pending()).await.unwrap();
+        assert!(other.wait().await.unwrap().success());
+    }
+}
