@@ -63,8 +63,8 @@ pub(super) fn left_down(plan: &Plan) -> String {
     match down.is_empty() {
         true => String::new(),
         false => format!(
-            "\n  what runs on these stays stopped meanwhile: {}; to have it started: \
-             sterna plan cancel {}",
+            "\n  stopped meanwhile: {}\n  have it started, and give the plan up: sterna \
+             plan cancel {}",
             down.join(", "),
             plan.id
         ),
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn who_pauses_a_plan_hears_what_it_leaves_stopped() {
         let said = left_down(&with(WorkloadState::Stopped, (Some(1), None)));
-        assert!(said.contains("stays stopped meanwhile: shop"), "{said}");
+        assert!(said.contains("stopped meanwhile: shop"), "{said}");
         assert_eq!(left_down(&with(WorkloadState::Started, (Some(1), Some(2)))), "");
     }
 }

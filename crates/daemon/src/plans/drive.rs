@@ -12,7 +12,8 @@ use sterna_core::place::waves::{Action, Event, Fault, Running, Stage, Wish, Work
 use super::ends::was_cut_short;
 use super::errand::Errand;
 use super::hooks::Hook;
-use super::{Heard, Live, State, run_of, words};
+use super::machine::run_of;
+use super::{Heard, Live, State, words};
 use crate::bell::Bell;
 use crate::clock;
 use crate::daemon::{Daemon, lock};

@@ -105,7 +105,7 @@ impl State {
 mod tests {
     use sterna_core::place::waves::{Action, Stage};
 
-    use super::super::run_of;
+    use super::super::machine::run_of;
     use super::*;
     use crate::store::plan_of_two;
 

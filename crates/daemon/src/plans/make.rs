@@ -13,9 +13,10 @@ use sterna_core::place::waves::{
 };
 use sterna_core::predict::{self, Speed};
 
+use super::machine::{run_of, seconds};
 use super::scene::Scene;
 use super::tiles::Grouped;
-use super::{run_of, seconds, words};
+use super::words;
 use crate::clock;
 use crate::daemon::Daemon;
 use crate::error::{DaemonError, Result};

@@ -8,7 +8,7 @@ use sterna_core::Nanos;
 use sterna_core::place::waves::{Run, Running, Stage, Task, rehearse};
 use sterna_core::schedule::Schedule;
 
-use super::seconds;
+use super::machine::seconds;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::local::Local;
@@ -265,7 +265,7 @@ fn view_datastores(record: &PlanRecord) -> Vec<PlannedDatastore> {
 mod tests {
     use sterna_core::place::waves::Fault;
 
-    use super::super::run_of;
+    use super::super::machine::run_of;
     use super::*;
     use crate::store::plan_of_two;
 
