@@ -289,6 +289,39 @@ fn tiles_move_one_after_another_and_what_waits_for_a_failed_one_is_skipped() {
 }
 
 #[test]
+fn two_plans_that_share_a_destination_leave_each_other_room() {
+    let stage = slow_stage(8);
+    let were = disks(&stage, &numbered(8));
+    for name in ["d04", "d05", "d06", "d07"] {
+        stage.daemon.sterna(&format!("migrate {name} --to there")).ok();
+    }
+    let plans = ["here", "there"].map(|from| {
+        let ask = format!("{from} --to slow --space 100%");
+        stage.daemon.plan_evacuation(&ask).0
+    });
+    for id in plans {
+        stage.daemon.sterna(&format!("plan apply {id}")).ok();
+    }
+    // Of what was never copied to, two at a time: and one of each plan whatever others do.
+    let mut most = 0;
+    until("both plans to end", seconds(60), || {
+        let all = stage.daemon.json("migration list");
+        let all = all.as_array().expect("migrations");
+        let copying = all.iter().filter(|one| one["state"] == "copying").count();
+        assert!(copying <= 3, "{all:#?}");
+        most = most.max(copying);
+        let plans = plans.map(|id| stage.daemon.plan(id));
+        plans.iter().all(|plan| plan["ended"].is_number()).then_some(())
+    });
+    assert!(most >= 2, "they run beside each other");
+    for id in plans {
+        let plan = stage.daemon.plan(id);
+        assert_eq!(plan["state"], "completed", "{plan:#}");
+        is_truthful(&stage, &plan, &were);
+    }
+}
+
+#[test]
 fn a_tile_that_could_not_move_together_any_more_is_not_begun() {
     let stage = Stage::new();
     let daemon = &stage.daemon;

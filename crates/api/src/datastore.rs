@@ -29,6 +29,10 @@ pub struct Datastore {
     pub location: String,
     /// Artificial limits (`mbps=300,iops=5000,latency=1ms`), if any.
     pub shape: Option<String>,
+    /// What it is on that others may be on, too: a disk (`disk sda`), a server (`server
+    /// nas`), or a file system of which no more is known. Absent if it is by itself.
+    #[serde(default)]
+    pub backing: Option<String>,
     /// Its size, if it can be asked now.
     pub capacity: Option<u64>,
     /// What is left, if it can be asked now.

@@ -185,6 +185,7 @@ fn show(one: &Datastore, output: Output) -> String {
     pairs.add("kind", kind(one.kind));
     pairs.add("location", one.location.as_str());
     pairs.maybe("shape", one.shape.as_deref());
+    pairs.maybe("is on", one.backing.as_deref());
     pairs.add("capacity", size(one.capacity));
     pairs.add("free", size(one.free));
     pairs.add("holds", count(one.disks, "disk"));

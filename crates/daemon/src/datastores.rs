@@ -200,6 +200,7 @@ impl Daemon {
             },
             location: record.location.to_string(),
             shape: record.shape.as_ref().map(ToString::to_string),
+            backing: shelf.backing(),
             capacity: space.map(|space| space.capacity),
             free: space.map(|space| space.free),
             disks: disks as u64,

@@ -46,6 +46,8 @@ pub(crate) struct Shelf {
     budget: Arc<Budget>,
     sidecars: PathBuf,
     state: Mutex<Result<Arc<Datastore>, String>>,
+    /// What it is on that others may be on, too; as it was when it was opened last.
+    backing: Mutex<Option<String>>,
     /// Whoever opens it holds this; others wait for the outcome.
     opening: Mutex<()>,
     patience: Patience,
@@ -69,6 +71,7 @@ impl Shelf {
             budget,
             sidecars,
             state,
+            backing: Mutex::default(),
             opening: Mutex::default(),
             patience: Patience::default(),
             listing: Patience::default(),
@@ -137,11 +140,18 @@ impl Shelf {
         }
         let (record, sidecars) = (self.record.clone(), self.sidecars.clone());
         let opened = self.patience.ask(OPENING, move || {
-            Datastore::open(record.name, record.location)
-                .map(|datastore| Arc::new(datastore.keep_sidecars_in(&sidecars)))
+            // One that is made slower stands for another.
+            let is_itself = record.shape.is_none();
+            let backing = is_itself.then(|| record.location.backing()).flatten();
+            Datastore::open(record.name, record.location).map(|datastore| {
+                (Arc::new(datastore.keep_sidecars_in(&sidecars)), backing)
+            })
         });
         let opened = match opened.answer() {
-            Some(Ok(datastore)) => Ok(datastore),
+            Some(Ok((datastore, backing))) => {
+                *lock(&self.backing) = backing;
+                Ok(datastore)
+            }
             Some(Err(error)) => Err(error.to_string()),
             None => Err(SILENT.to_owned()),
         };
@@ -154,6 +164,12 @@ impl Shelf {
     pub(crate) fn get(&self) -> Result<Arc<Datastore>> {
         let state = lock(&self.state).clone();
         state.map_err(|problem| self.unavailable(&problem))
+    }
+
+    /// What it is on that others may be on, too: a disk, or a server. Nothing if it is by
+    /// itself, or was never open.
+    pub(crate) fn backing(&self) -> Option<String> {
+        lock(&self.backing).clone()
     }
 
     /// What it has now, if it says so in time; else why it is offline.

@@ -7,7 +7,8 @@
 
 use sterna_core::Nanos;
 use sterna_core::place::waves::{
-    Action, Event, Fault, LEAST, MOST, Progress, Run, Running, Setup, Stage, Task, Wish,
+    Action, Event, Fault, LEAST, MOST, Others, Progress, Run, Running, Setup, Stage,
+    Task, Wish,
 };
 
 use super::plain;
@@ -41,6 +42,8 @@ struct World {
     heard: Vec<Event>,
     /// By group: whether its workload stands still.
     down: Vec<bool>,
+    /// By datastore: what others copy.
+    others: Vec<Others>,
     /// Destinations that fail, and how.
     bad: Vec<Option<Fault>>,
     finished: u32,
@@ -56,6 +59,7 @@ impl World {
         let bad = setup.ends.iter().map(|_| kinds[random.below(5) as usize]).collect();
         let real = vec![Real::Still; setup.moves.len()];
         let down = vec![false; setup.groups.len()];
+        let others = vec![Others::default(); setup.ends.len()];
         World {
             random,
             now: Nanos(0),
@@ -64,6 +68,7 @@ impl World {
             actions: Vec::new(),
             heard: Vec::new(),
             down,
+            others,
             bad,
             finished: 0,
             open: true,
@@ -73,13 +78,26 @@ impl World {
 
     fn hear(&mut self, event: Event) {
         let before: Vec<Task> = self.run.tasks().to_vec();
+        self.others_copy();
         if let Event::Open(open) = event {
             self.open = open;
         }
         let actions = self.run.step(self.now, event);
         self.check(&before, &actions);
-        plain::check(&self.run, self.now, self.open, &actions);
+        plain::check(&self.run, &self.others, self.now, self.open, &actions);
         self.actions.extend(actions);
+    }
+
+    /// Others begin to copy, or end.
+    fn others_copy(&mut self) {
+        if !self.random.one_in(10) {
+            return;
+        }
+        for one in &mut self.others {
+            let copies = self.random.below(4) as usize;
+            *one = Others { copies, rate: copies as f64 * 30.0 };
+        }
+        self.run.beside(self.others.clone());
     }
 
     fn step(&mut self) {
@@ -211,6 +229,7 @@ impl World {
         };
         let (run, again) = Run::restore(self.run.setup().clone(), progress);
         (self.run, self.open) = (run, true);
+        self.run.beside(self.others.clone());
         self.actions = again;
         self.heard.clear();
         self.finished = 0;
@@ -316,6 +335,10 @@ impl World {
             .iter()
             .any(|action| matches!(action, Action::Start { task, .. } if touches(*task)));
         if !begins {
+            return;
+        }
+        // Beside others one is let in all the same: `plain` knows which.
+        if self.others[end].copies > 0 {
             return;
         }
         let there = (0..setup.moves.len()).filter(|task| {

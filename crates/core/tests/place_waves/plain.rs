@@ -3,7 +3,7 @@
 
 use sterna_core::Nanos;
 use sterna_core::place::waves::{
-    Action, LEAST, MOST, Move, Run, Running, Setup, Stage, Wish,
+    Action, LEAST, MOST, Move, Others, Run, Running, Setup, Stage, Wish,
 };
 
 /// What moves that are under way take of the datastores: how many there are, and what they
@@ -22,6 +22,9 @@ impl Taken {
     }
 
     fn has_place(&self, setup: &Setup, one: &Move, to: usize) -> bool {
+        if self.under_way == 0 {
+            return true;
+        }
         let has_place = |end: usize| {
             let (count, rate) = self.at[end];
             let fits = setup.ends[end].speed.is_some_and(|it| rate + one.rate <= it);
@@ -51,7 +54,13 @@ fn moved(run: &Run) -> Vec<bool> {
 
 /// Checks what a step has had begin and go on, and when it wants to be asked again.
 #[track_caller]
-pub(crate) fn check(run: &Run, now: Nanos, open: bool, actions: &[Action]) {
+pub(crate) fn check(
+    run: &Run,
+    others: &[Others],
+    now: Nanos,
+    open: bool,
+    actions: &[Action],
+) {
     let setup = run.setup();
     let begun: Vec<usize> = actions
         .iter()
@@ -64,7 +73,8 @@ pub(crate) fn check(run: &Run, now: Nanos, open: bool, actions: &[Action]) {
         assert_eq!(begun, [], "nothing may begin");
         return;
     }
-    let mut taken = Taken { at: vec![(0, 0.0); setup.ends.len()], under_way: 0 };
+    let at = others.iter().map(|it| (it.copies, it.rate)).collect();
+    let mut taken = Taken { at, under_way: 0 };
     for (at, (one, task)) in setup.moves.iter().zip(run.tasks()).enumerate() {
         if task.stage.takes_a_place() && !begun.contains(&at) {
             taken.take(one, task.to);

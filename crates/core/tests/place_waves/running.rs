@@ -2,8 +2,8 @@
 
 use sterna_core::Nanos;
 use sterna_core::place::waves::{
-    AWAY_MOST, Action, Event, Fault, Group, Progress, Run, STEADY, Setup, Stage, TRIES,
-    Task, Wish,
+    AWAY_MOST, Action, Event, Fault, Group, Others, Progress, Run, STEADY, Setup, Stage,
+    TRIES, Task, Wish,
 };
 
 use super::setups::{GIB, in_group, lasting, setup};
@@ -326,4 +326,20 @@ fn after_a_crash_it_goes_on_with_what_became_of_its_moves() {
     let (mut again, _) = restored(Wish::Cancel);
     assert_eq!(again.step(NOW, Event::Lost(1)), []);
     assert_eq!(stage(&again, 1), Stage::GivenUp);
+}
+
+#[test]
+fn copies_of_others_take_places_but_never_all() {
+    let moves = vec![lasting(60, 1), lasting(50, 1), lasting(40, 2)];
+    let mut run = Run::new(setup(moves, &[None, None, None]));
+    let busy = |copies| Others { copies, rate: copies as f64 * 100.0 };
+    run.beside(vec![busy(2), busy(2), busy(0)]);
+    assert_eq!(run.step(NOW, Event::Tick), [start(0, 1)], "one is always let in");
+    assert_eq!(run.step(NOW, Event::Began(0)), []);
+    run.beside(vec![busy(0), busy(2), busy(0)]);
+    assert_eq!(run.step(NOW, Event::Tick), [start(2, 2)], "there is nobody there");
+    run.step(NOW, Event::Began(2));
+    run.step(NOW, Event::Ended(2, true));
+    run.beside(vec![busy(0); 3]);
+    assert_eq!(run.step(NOW, Event::Tick), [start(1, 1)]);
 }

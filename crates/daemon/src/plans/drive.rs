@@ -87,7 +87,9 @@ impl Daemon {
 
     /// Has a plan hear what there is; gives for how long nothing else need be done.
     fn drive(self: &Arc<Self>, live: &Arc<Live>) -> Duration {
+        let others = self.others_of(live);
         let mut state = lock(&live.state);
+        state.run.beside(others);
         let told = lock(&live.inbox).clone();
         let count = told.len();
         // Before anything begins it is known whether anything may.

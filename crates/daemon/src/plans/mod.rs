@@ -27,6 +27,7 @@ mod errand;
 mod hooks;
 mod machine;
 mod make;
+mod others;
 mod scene;
 mod tiles;
 mod view;

@@ -16,6 +16,7 @@
 //! mounted or held by something, not an image of another disk. A creation that
 //! fails leaves nothing. Errors say what to do.
 
+mod backing;
 mod device;
 mod directory;
 mod emulated;

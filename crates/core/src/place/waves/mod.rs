@@ -12,6 +12,8 @@
 //! in at a datastore as long as what they copy by themselves fits into that. Two may
 //! always be there, as one copies while the other one begins or switches over, and
 //! [`MOST`] at most. Those that together want more than there is share it in proportion.
+//! Copies of [`Others`] count, too, also those at other datastores of one array or server;
+//! but one move of a plan is always let in.
 //!
 //! **Order.** Disks of groups that go first, then whatever takes longest: the short ones
 //! fill the gaps at the end (R. L. Graham's bound for such lists is a third above the
@@ -61,7 +63,7 @@ pub use assign::{Assigned, Assignment, Because, Refused, Why, assign};
 pub use bound::bound;
 pub use event::{Action, Event, Wish};
 pub use inventory::{Datastore, Disk, Inventory, Pinned, Takes};
-pub use places::{LEAST, MOST};
+pub use places::{LEAST, MOST, Others};
 pub use rehearse::{Rehearsal, Rehearsed, rehearse};
 pub use run::{Progress, Run};
 pub use setup::{End, Group, Move, Setup, depths, order};

@@ -10,11 +10,22 @@ pub const LEAST: usize = 2;
 /// less each is felt to end.
 pub const MOST: usize = 8;
 
+/// What copies of others take of a datastore: of other plans, and of migrations that are of
+/// none; there, or on whatever it is on.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Others {
+    /// How many.
+    pub copies: usize,
+    /// What they copy by themselves, in bytes per second.
+    pub rate: f64,
+}
+
 /// What the moves that are under way take of the datastores.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Places {
-    /// By datastore: how many, and what they copy by themselves.
+    /// By datastore: how many, and what they copy by themselves; others' too.
     taken: Vec<(usize, f64)>,
+    /// How many of the plan's own.
     under_way: usize,
 }
 
@@ -22,6 +33,12 @@ impl Places {
     /// None is under way.
     pub(super) fn empty(setup: &Setup) -> Places {
         Places { taken: vec![(0, 0.0); setup.ends.len()], under_way: 0 }
+    }
+
+    /// None is under way but others' copies, by datastore.
+    pub(super) fn beside(others: &[Others]) -> Places {
+        let taken = others.iter().map(|it| (it.copies, it.rate)).collect();
+        Places { taken, under_way: 0 }
     }
 
     /// One more is under way, from and to these.
@@ -48,8 +65,12 @@ impl Places {
         self.under_way < setup.at_once.unwrap_or(usize::MAX).max(1)
     }
 
-    /// Whether a datastore takes one more that copies so much.
+    /// Whether a datastore takes one more that copies so much. A plan always has one under
+    /// way, whatever others do: it would wait for them for ever.
     fn takes(&self, setup: &Setup, end: usize, more: f64) -> bool {
+        if self.under_way == 0 {
+            return true;
+        }
         let (count, rate) = self.taken[end];
         let fits = || setup.ends[end].speed.is_some_and(|speed| rate + more <= speed);
         count < LEAST || (count < MOST && fits())

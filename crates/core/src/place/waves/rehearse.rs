@@ -5,7 +5,7 @@
 //! is not counted, nor what workloads take to stop and to start.
 
 use super::event::{Action, Event, Wish};
-use super::places::Places;
+use super::places::{Others, Places};
 use super::run::Run;
 use super::task::Stage;
 use super::workload::Running;
@@ -42,6 +42,8 @@ struct UnderWay {
 /// they are alone; where nothing is said, all that they were predicted to take.
 pub fn rehearse(run: &Run, left: &[Option<Nanos>]) -> Rehearsal {
     let mut run = run.clone();
+    // When those end that are not its own, nobody knows.
+    run.beside(vec![Others::default(); run.setup().ends.len()]);
     let time = |at: usize| run.setup().moves[at].time;
     let left = |at: usize| left.get(at).copied().flatten().unwrap_or(time(at));
     let mut under_way = Vec::new();

@@ -9,6 +9,7 @@
 //! whose turn it is in `turn`.
 
 use super::event::{Action, Event, Wish};
+use super::places::Others;
 use super::queue::Queue;
 use super::setup::Setup;
 use super::stand::{TRIES, Trouble, back_off};
@@ -40,6 +41,8 @@ pub struct Run {
     pub(super) troubles: Vec<Option<Trouble>>,
     pub(super) queue: Queue,
     pub(super) workloads: Vec<Workload>,
+    /// By datastore: what copies of others take of it.
+    pub(super) others: Vec<Others>,
     wish: Wish,
     open: bool,
     finished: bool,
@@ -59,8 +62,18 @@ impl Run {
         let Progress { tasks, workloads, closed, wish } = progress;
         let troubles = vec![None; setup.ends.len()];
         let queue = Queue::new(&setup, &tasks, &workloads);
-        let (tasks, open, finished) = (Tasks::new(tasks), true, false);
-        Run { setup, tasks, closed, troubles, queue, workloads, wish, open, finished }
+        Run {
+            tasks: Tasks::new(tasks),
+            closed,
+            troubles,
+            queue,
+            workloads,
+            others: vec![Others::default(); setup.ends.len()],
+            wish,
+            open: true,
+            finished: false,
+            setup,
+        }
     }
 
     /// One that was under way. Gives what may have been asked for in vain: what is being
@@ -98,6 +111,12 @@ impl Run {
     /// What is wanted of it.
     pub fn wish(&self) -> Wish {
         self.wish
+    }
+
+    /// Takes note of what copies of others take, by datastore. It is seen anew each time,
+    /// so nothing of it need be kept.
+    pub fn beside(&mut self, others: Vec<Others>) {
+        self.others = others;
     }
 
     /// Whether all have ended, and no workload is to be started any more.

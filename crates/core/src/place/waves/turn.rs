@@ -11,7 +11,7 @@ use crate::Nanos;
 impl Run {
     /// What those take that are under way, or will be when their workload has stopped.
     pub(super) fn places(&self) -> Places {
-        let mut places = Places::empty(&self.setup);
+        let mut places = Places::beside(&self.others);
         for at in &self.queue.under_way {
             places.take(&self.setup.moves[*at], self.tasks[*at].to);
         }
