@@ -81,12 +81,12 @@ fn name_of(host: usize) -> String {
 }
 
 impl Hall {
-    /// Some hosts, of which the first has all machines.
+    /// Some hosts, of which the first has all machines: enough for a move to pay.
     fn lopsided(seed: u64, fails: Option<u64>) -> Hall {
         let mut random = Random::new(seed);
         let hosts: Vec<_> = (0..2 + random.below(4)).map(|_| host(32.0, 256.0)).collect();
-        let vms: Vec<Vm> = (0..8 + random.below(16))
-            .map(|_| vm(0, 0.3 + random.unit(), 1.0 + random.unit() * 6.0))
+        let vms: Vec<Vm> = (0..12 + random.below(12))
+            .map(|_| vm(0, 0.5 + 0.7 * random.unit(), 1.0 + random.unit() * 6.0))
             .collect();
         Hall {
             all: inventory(&hosts, &vms),
