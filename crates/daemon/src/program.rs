@@ -44,7 +44,7 @@ pub(crate) async fn run(
     unwanted: impl Future<Output = ()>,
 ) -> Result<(), String> {
     let (said, note) = (scratch.with_extension("log"), scratch.with_extension("pid"));
-    end_left_over(&note).await;
+    end_left_over(&note).await?;
     let outcome = run_it(command, &said, &note, patience, unwanted).await;
     // They are of no use to anybody later.
     for file in [said, note] {
@@ -69,32 +69,32 @@ async fn run_it(
         .kill_on_drop(true)
         .spawn();
     let mut child = started.map_err(|error| format!("does not start: {error}"))?;
+    let group = child.id().and_then(group);
     if let Err(error) = write_note(note, &child) {
         tracing::warn!(%error, "a program would not be known after a kill");
     }
     let why = tokio::select! {
         ended = child.wait() => match ended {
             Ok(status) if status.success() => return Ok(()),
-            Ok(status) => return Err(format!("ended with {status}{}", last_words(said))),
+            Ok(status) => format!("ended with {status}"),
             Err(error) => format!("cannot be waited for: {error}"),
         },
         () = sleep(patience) => format!("has not ended within {} s", patience.as_secs()),
         () = unwanted => "was not waited for any more".into(),
         () = says_too_much(said) => format!("says more than {SAID_MOST} bytes"),
     };
-    end(&mut child).await;
+    end(&mut child, group).await;
     Err(format!("{why}{}", last_words(said)))
 }
 
 /// Ends a program and what it has started.
-async fn end(child: &mut Child) {
-    // Without a number it has ended.
-    let Some(group) = child.id().and_then(group) else { return };
+async fn end(child: &mut Child, group: Option<Pid>) {
+    let Some(group) = group else { return };
     signal(group, Signal::TERM);
-    if timeout(GRACE, child.wait()).await.is_err() {
-        signal(group, Signal::KILL);
-        let _ = child.wait().await;
-    }
+    let _ = timeout(GRACE, child.wait()).await;
+    // It may have gone and left others behind.
+    signal(group, Signal::KILL);
+    let _ = child.wait().await;
 }
 
 fn group(pid: u32) -> Option<Pid> {
@@ -130,18 +130,19 @@ fn began(pid: u32) -> Option<u64> {
     (state != "Z").then(|| fields.nth(18)?.parse().ok()).flatten()
 }
 
-/// Ends a program that an earlier daemon has left running.
-async fn end_left_over(note: &Path) {
-    let Ok(text) = fs::read_to_string(note) else { return };
+/// Ends a program that an earlier daemon has left running. Nothing is run beside one that
+/// does not end.
+async fn end_left_over(note: &Path) -> Result<(), String> {
+    let Ok(text) = fs::read_to_string(note) else { return Ok(()) };
     let mut fields = text.split_whitespace().map(|field| field.parse::<u64>().ok());
     let (Some(Some(pid)), Some(Some(start))) = (fields.next(), fields.next()) else {
-        return;
+        return Ok(());
     };
-    let Ok(pid) = u32::try_from(pid) else { return };
-    let Some(group) = group(pid) else { return };
+    let Ok(pid) = u32::try_from(pid) else { return Ok(()) };
+    let Some(group) = group(pid) else { return Ok(()) };
     for it in [Signal::TERM, Signal::KILL] {
         if began(pid) != Some(start) {
-            return;
+            return Ok(());
         }
         tracing::warn!(pid, "a program of before the restart is ended");
         signal(group, it);
@@ -151,9 +152,10 @@ async fn end_left_over(note: &Path) {
             }
         };
         if timeout(GRACE, gone).await.is_ok() {
-            return;
+            return Ok(());
         }
     }
+    Err(format!("is not run: process {pid}, of before a restart, does not end"))
 }
 
 /// The last line that a program has said.

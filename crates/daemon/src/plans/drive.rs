@@ -280,10 +280,12 @@ impl State {
     /// Brings a workload up to where the machine is.
     fn follow_workload(&mut self, tile: usize) {
         let (is, was) = (self.run.workloads()[tile], &mut self.record.workloads[tile]);
+        // Of one that others start nobody here knows when, or whether.
+        let is_ours = self.record.design.tiles[tile].start.is_some();
         if was.running == Running::Untouched && is.running != Running::Untouched {
             was.stopped = Some(clock::now());
         }
-        if is.running == Running::Started && was.running != Running::Started {
+        if is_ours && is.running == Running::Started && was.running != Running::Started {
             was.started = Some(clock::now());
             was.problem = None;
         }

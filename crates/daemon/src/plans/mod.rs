@@ -208,6 +208,8 @@ impl Daemon {
     /// Begins a plan.
     pub(crate) fn apply_plan(self: &Arc<Self>, id: u64) -> Result<Plan> {
         let shelves = self.look_at_shelves();
+        // Programs may be where nobody answers: nobody else waits for that.
+        check_hooks_still(&self.plan_record(id)?)?;
         let _turn = lock(&self.plans.turn);
         let mut record = self.plan_record(id)?;
         self.check_may_begin(&record, &shelves)?;
@@ -260,18 +262,22 @@ impl Daemon {
                 return Err(DaemonError::in_use(message).hint(hint));
             }
         }
-        check_hooks_still(record)?;
         self.check_still_together(record)?;
         self.check_still_fits(record, shelves)
     }
 
-    /// The moves that plans under way have still to make, or are making.
+    /// The moves that plans under way have still to make, or are making, and those after
+    /// which something has still to be started.
     pub(crate) fn still_planned(&self) -> Vec<StillPlanned> {
         let of_plan = |live: &Arc<Live>| {
             let state = lock(&live.state);
             let ends = &state.record.design.ends;
             let moves = state.record.moves.iter().zip(state.run.tasks());
-            let open = moves.filter(|(_, task)| !task.stage.ended());
+            let is_down = |group: Option<usize>| {
+                group.is_some_and(|it| !state.run.workloads()[it].running.is_settled())
+            };
+            let open = moves
+                .filter(|(one, task)| !task.stage.ended() || is_down(one.design.group));
             let planned = open.map(|(one, task)| StillPlanned {
                 plan: live.id,
                 disk: one.disk,
@@ -330,7 +336,9 @@ impl Daemon {
         }
         let actions = self.advance(&mut state, vec![Heard::of(Event::Wish(wish))])?;
         drop(state);
-        live.given_up.send_replace(wish == Wish::Cancel);
+        if wish == Wish::Cancel {
+            live.given_up.send_replace(true);
+        }
         tracing::info!(plan = id, ?wish, "what is wanted of a plan has changed");
         self.carry_out(&live, actions);
         self.plans.bell.ring();

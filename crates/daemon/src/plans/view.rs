@@ -77,10 +77,10 @@ impl Daemon {
             let failed =
                 (failed > 0).then(|| format!("{failed} of its moves have failed"));
             let down = view_workloads(record).into_iter();
-            let down = down.filter(|it| it.state == WorkloadState::NotStarted);
+            let down = down.filter(|it| it.problem.is_some());
             let down = down.map(|it| {
                 let why = it.problem.unwrap_or_default();
-                format!("what runs on tile {} does not start: {why}", it.tile)
+                format!("what runs on tile {} ({}): {why}", it.tile, it.state)
             });
             warnings.extend(closed.chain(failed).chain(down).map(|message| Warning {
                 about: format!("plan {id}"),
@@ -231,6 +231,7 @@ fn view_workloads(record: &PlanRecord) -> Vec<PlannedWorkload> {
             Running::Stopping(_) => WorkloadState::Stopping,
             Running::Stopped => WorkloadState::Stopped,
             Running::Starting => WorkloadState::Starting,
+            Running::Started if tile.start.is_none() => WorkloadState::Stopped,
             Running::Started => WorkloadState::Started,
             Running::NotStarted => WorkloadState::NotStarted,
         },

@@ -14,7 +14,8 @@
 //!   that wait for its group are skipped, as what broke one start may break the next.
 //! - After a crash whatever was being done is done again: programs must stand that.
 //!
-//! A plan that is paused leaves stopped what is; one that is given up starts it.
+//! A plan that is paused leaves stopped whatever has moves left; one that is given up starts
+//! it.
 
 use super::event::Action;
 use super::run::Run;
@@ -42,7 +43,7 @@ pub enum Running {
 
 impl Running {
     /// Whether nothing is left to be done for it.
-    fn is_settled(self) -> bool {
+    pub fn is_settled(self) -> bool {
         matches!(self, Running::Untouched | Running::Started | Running::NotStarted)
     }
 }
