@@ -118,11 +118,21 @@ pub(crate) struct Connection {
     requests: HashMap<u64, Sent>,
 }
 
+/// Makes a call again that a signal has cut off: whoever sent it is heard elsewhere.
+fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
 /// Connects and shakes hands.
 pub(crate) fn connect(uri: &Uri, reads: Reads) -> anyhow::Result<Connection> {
     let mut socket = match &uri.transport {
         Transport::Unix { socket } => Socket::Unix(
-            UnixStream::connect(socket)
+            uninterrupted(|| UnixStream::connect(socket))
                 .with_context(|| format!("connect to {}", socket.display()))?,
         ),
         Transport::Tcp { host, port } => Socket::Tcp(
@@ -139,7 +149,7 @@ pub(crate) fn connect(uri: &Uri, reads: Reads) -> anyhow::Result<Connection> {
             ClientStep::Failed(error) => return Err(anyhow!("{error}")),
             ClientStep::Receive => {
                 let mut bytes = vec![0; handshake.room().min(4096)];
-                let count = socket.stream().read(&mut bytes)?;
+                let count = uninterrupted(|| socket.stream().read(&mut bytes))?;
                 if count == 0 {
                     return Err(anyhow!("{}", handshake.end_of_input()));
                 }
