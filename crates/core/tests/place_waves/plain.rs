@@ -52,6 +52,67 @@ fn moved(run: &Run) -> Vec<bool> {
     moved
 }
 
+/// What a step has asked for.
+#[derive(Default)]
+struct Told {
+    begun: Vec<usize>,
+    stopped: Vec<usize>,
+    woken: Vec<Nanos>,
+}
+
+impl Told {
+    fn by(actions: &[Action]) -> Told {
+        let mut told = Told::default();
+        for action in actions {
+            match action {
+                Action::Start { task, .. } => told.begun.push(*task),
+                Action::StopWorkload(group) => told.stopped.push(*group),
+                Action::Wake(at) => told.woken.push(*at),
+                _ => {}
+            }
+        }
+        told
+    }
+}
+
+/// What was taken before the step had anything begin.
+fn taken_before(run: &Run, others: &[Others], told: &Told) -> Taken {
+    let setup = run.setup();
+    let at = others.iter().map(|it| (it.copies, it.rate)).collect();
+    let mut taken = Taken { at, under_way: 0 };
+    for (at, (one, task)) in setup.moves.iter().zip(run.tasks()).enumerate() {
+        if task.stage.takes_a_place() && !told.begun.contains(&at) {
+            taken.take(one, task.to);
+        }
+    }
+    for (group, workload) in run.workloads().iter().enumerate() {
+        let Running::Stopping(at) = workload.running else { continue };
+        let waits = run.tasks()[at].stage == Stage::Waiting;
+        if waits && !told.stopped.contains(&group) {
+            taken.take(&setup.moves[at], run.tasks()[at].to);
+        }
+    }
+    taken
+}
+
+/// Whether a group's workload has to stop first, and had not been told to before the step.
+fn stops_now(run: &Run, group: usize, told: &Told) -> bool {
+    let is_untouched = run.workloads()[group].running == Running::Untouched;
+    run.setup().groups[group].stops && (is_untouched || told.stopped.contains(&group))
+}
+
+/// When what did not start is tried again.
+fn starts(run: &Run) -> Vec<Nanos> {
+    let workloads = run.workloads().iter().enumerate();
+    let down = workloads.filter(|(group, workload)| {
+        let mut mine = run.setup().moves.iter().zip(run.tasks());
+        let ended =
+            mine.all(|(one, task)| one.group != Some(*group) || task.stage.ended());
+        workload.running == Running::Stopped && ended
+    });
+    down.map(|(_, workload)| workload.not_before).collect()
+}
+
 /// Checks what a step has had begin and go on, and when it wants to be asked again.
 #[track_caller]
 pub(crate) fn check(
@@ -61,94 +122,49 @@ pub(crate) fn check(
     open: bool,
     actions: &[Action],
 ) {
-    let setup = run.setup();
-    let begun: Vec<usize> = actions
-        .iter()
-        .filter_map(|action| match action {
-            Action::Start { task, .. } => Some(*task),
-            _ => None,
-        })
-        .collect();
+    let (setup, told) = (run.setup(), Told::by(actions));
     if run.wish() != Wish::Run || !open {
-        assert_eq!(begun, [], "nothing may begin");
+        assert_eq!(told.begun, [], "nothing may begin");
         return;
     }
-    let at = others.iter().map(|it| (it.copies, it.rate)).collect();
-    let mut taken = Taken { at, under_way: 0 };
-    for (at, (one, task)) in setup.moves.iter().zip(run.tasks()).enumerate() {
-        if task.stage.takes_a_place() && !begun.contains(&at) {
-            taken.take(one, task.to);
-        }
-    }
-    for (group, workload) in run.workloads().iter().enumerate() {
-        let Running::Stopping(at) = workload.running else { continue };
-        let waits = run.tasks()[at].stage == Stage::Waiting;
-        if waits && !actions.contains(&Action::StopWorkload(group)) {
-            taken.take(&setup.moves[at], run.tasks()[at].to);
-        }
-    }
+    let mut taken = taken_before(run, others, &told);
     let moved = moved(run);
-    let (mut stopped, mut told) = (Vec::new(), Vec::new());
-    for action in actions {
-        stopped.extend(match action {
-            Action::StopWorkload(group) => Some(*group),
-            _ => None,
-        });
-    }
-    let (mut expected, mut wakes) = (Vec::new(), Vec::new());
     for (one, task) in setup.moves.iter().zip(run.tasks()) {
         let stands = matches!(task.stage, Stage::Standing(_)) && task.not_before <= now;
         assert!(!stands || !taken.has_place(setup, one, task.to), "it could go on");
     }
+    let (mut begun, mut stopped, mut wakes) = (Vec::new(), Vec::new(), starts(run));
     for (at, (one, task)) in setup.moves.iter().zip(run.tasks()).enumerate() {
-        let waited = task.stage == Stage::Waiting || begun.contains(&at);
+        let waited = task.stage == Stage::Waiting || told.begun.contains(&at);
         let held = [one.from, task.to].map(|end| run.held_until(end));
         let held = held.into_iter().flatten().max().unwrap_or_default();
         let not_before = match task.stage {
             Stage::Standing(_) => task.not_before,
             _ => task.not_before.max(held),
         };
-        let group = one.group;
-        let is_stopping = group.is_some_and(|it| {
-            matches!(run.workloads()[it].running, Running::Stopping(_))
+        let stops = one.group.filter(|group| stops_now(run, *group, &told));
+        let is_held = one.group.is_some_and(|group| match stops {
+            Some(_) => stopped.contains(&group),
+            None => matches!(run.workloads()[group].running, Running::Stopping(_)),
         });
-        let stops_now = group.filter(|it| {
-            let untouched = run.workloads()[*it].running == Running::Untouched;
-            setup.groups[*it].stops && (untouched || stopped.contains(it))
-        });
-        let is_held = match stops_now {
-            Some(group) => told.contains(&group),
-            None => is_stopping,
-        };
         let is_ready = !is_held
-            && group.is_none_or(|it| setup.groups[it].after.iter().all(|it| moved[*it]));
+            && one
+                .group
+                .is_none_or(|it| setup.groups[it].after.iter().all(|it| moved[*it]));
         if waited && is_ready && not_before <= now && taken.has_place(setup, one, task.to)
         {
             taken.take(one, task.to);
-            match stops_now {
-                Some(group) => told.push(group),
-                None => expected.push(at),
+            match stops {
+                Some(group) => stopped.push(group),
+                None => begun.push(at),
             }
         } else if (waited || matches!(task.stage, Stage::Standing(_))) && not_before > now
         {
             wakes.push(not_before);
         }
     }
-    assert_eq!((begun, stopped), (expected, told), "these begin, and these are stopped");
-    for (group, workload) in run.workloads().iter().enumerate() {
-        let mut mine = setup.moves.iter().zip(run.tasks());
-        let ended =
-            mine.all(|(one, task)| one.group != Some(group) || task.stage.ended());
-        if workload.running == Running::Stopped && ended {
-            wakes.push(workload.not_before);
-        }
-    }
-    let woken: Vec<Nanos> = actions
-        .iter()
-        .filter_map(|action| match action {
-            Action::Wake(at) => Some(*at),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(woken, wakes.into_iter().min().into_iter().collect::<Vec<_>>(), "wakes");
+    assert_eq!(told.begun, begun, "these begin");
+    assert_eq!(told.stopped, stopped, "these are stopped first");
+    let first: Vec<Nanos> = wakes.into_iter().min().into_iter().collect();
+    assert_eq!(told.woken, first, "wakes");
 }
