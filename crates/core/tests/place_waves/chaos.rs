@@ -82,9 +82,18 @@ impl World {
         if let Event::Open(open) = event {
             self.open = open;
         }
+        let expected = match event {
+            Event::WorkloadStopped(group, true) => {
+                match self.run.workloads()[group].running {
+                    Running::Stopping(at) => Some(at),
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
         let actions = self.run.step(self.now, event);
         self.check(&before, &actions);
-        plain::check(&self.run, &self.others, self.now, self.open, &actions);
+        plain::check(&self.run, (&self.others, expected), self.now, self.open, &actions);
         self.actions.extend(actions);
     }
 

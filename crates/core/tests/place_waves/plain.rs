@@ -114,10 +114,11 @@ fn starts(run: &Run) -> Vec<Nanos> {
 }
 
 /// Checks what a step has had begin and go on, and when it wants to be asked again.
+/// `expected` is the move whose workload has just stopped.
 #[track_caller]
 pub(crate) fn check(
     run: &Run,
-    others: &[Others],
+    (others, expected): (&[Others], Option<usize>),
     now: Nanos,
     open: bool,
     actions: &[Action],
@@ -129,12 +130,26 @@ pub(crate) fn check(
     }
     let mut taken = taken_before(run, others, &told);
     let moved = moved(run);
+    let (mut begun, mut stopped, mut wakes) = (Vec::new(), Vec::new(), starts(run));
+    if let Some(at) = expected {
+        let (one, task) = (&setup.moves[at], run.tasks()[at]);
+        let held = [one.from, task.to].map(|end| run.held_until(end));
+        let held = held.into_iter().flatten().max().unwrap_or_default();
+        let waited = task.stage == Stage::Waiting || told.begun.contains(&at);
+        let may_begin = waited && task.not_before.max(held) <= now;
+        if may_begin && taken.has_place(setup, one, task.to) {
+            taken.take(one, task.to);
+            begun.push(at);
+        }
+    }
     for (one, task) in setup.moves.iter().zip(run.tasks()) {
         let stands = matches!(task.stage, Stage::Standing(_)) && task.not_before <= now;
         assert!(!stands || !taken.has_place(setup, one, task.to), "it could go on");
     }
-    let (mut begun, mut stopped, mut wakes) = (Vec::new(), Vec::new(), starts(run));
     for (at, (one, task)) in setup.moves.iter().zip(run.tasks()).enumerate() {
+        if begun.contains(&at) {
+            continue;
+        }
         let waited = task.stage == Stage::Waiting || told.begun.contains(&at);
         let held = [one.from, task.to].map(|end| run.held_until(end));
         let held = held.into_iter().flatten().max().unwrap_or_default();

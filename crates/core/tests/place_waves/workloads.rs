@@ -61,6 +61,21 @@ fn the_place_for_which_a_workload_stops_is_kept_for_it() {
 }
 
 #[test]
+fn no_other_move_takes_the_place_when_the_workload_has_stopped() {
+    let moves = vec![lasting(90, 1), lasting(80, 1), in_group(0, 60, 1)];
+    let mut run = Run::new(narrow(moves, vec![hooked()]));
+    assert_eq!(run.step(NOW, Event::Tick), [start(0), start(1)]);
+    run.step(NOW, Event::Began(0));
+    let told = run.step(NOW, Event::Refused(1, Fault::Passing));
+    let [Action::StopWorkload(0), Action::Wake(later)] = told[..] else {
+        panic!("{told:?}")
+    };
+    // The longer one may be tried again by then.
+    let told = run.step(later, Event::WorkloadStopped(0, true));
+    assert_eq!(told, [start(2)]);
+}
+
+#[test]
 fn a_workload_runs_until_there_is_a_place_for_its_first_move() {
     let moves = vec![lasting(60, 1), lasting(50, 1), in_group(0, 40, 1)];
     let mut run = Run::new(narrow(moves, vec![hooked()]));

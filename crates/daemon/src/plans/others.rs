@@ -45,9 +45,12 @@ impl Daemon {
         for plan in self.live_plans() {
             let state = lock(&plan.state);
             let ends = &state.record.design.ends;
-            for (one, task) in state.record.moves.iter().zip(state.run.tasks()) {
+            let expected: HashSet<usize> = state.run.expected().collect();
+            let moves = state.record.moves.iter().zip(state.run.tasks());
+            for (at, (one, task)) in moves.enumerate() {
                 of_plans.extend(one.course.migration);
-                if plan.id != live.id && task.stage.takes_a_place() {
+                let has_place = task.stage.takes_a_place() || expected.contains(&at);
+                if plan.id != live.id && has_place {
                     let ends = [one.design.from, task.to].map(|at| ends[at].name.clone());
                     copies.push(Copy { ends, rate: one.design.rate });
                 }

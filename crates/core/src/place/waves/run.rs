@@ -43,8 +43,8 @@ pub struct Run {
     pub(super) workloads: Vec<Workload>,
     /// By datastore: what copies of others take of it.
     pub(super) others: Vec<Others>,
-    wish: Wish,
-    open: bool,
+    pub(super) wish: Wish,
+    pub(super) open: bool,
     finished: bool,
 }
 
@@ -150,7 +150,9 @@ impl Run {
                 self.leave(at, fault, &mut actions);
             }
             Event::Ended(at, moved) => self.ended(at, moved, now),
-            Event::WorkloadStopped(group, done) => self.workload_stopped(group, done),
+            Event::WorkloadStopped(group, done) => {
+                self.workload_stopped(group, done, now, &mut actions);
+            }
             Event::WorkloadStarted(group, done) => {
                 self.workload_started(group, done, now);
             }

@@ -1,7 +1,7 @@
 //! Whose turn it is: of the moves that may begin, the first in their order for which there
 //! is a place. It is looked for in the lanes of the queue.
 
-use super::event::Action;
+use super::event::{Action, Wish};
 use super::places::Places;
 use super::queue::Lane;
 use super::run::Run;
@@ -36,6 +36,24 @@ impl Run {
             }
             self.tasks[at].stage = Stage::Starting;
             self.queue.see(&self.setup, at, &self.tasks[at]);
+            actions.push(Action::Start { task: at, to });
+        }
+    }
+
+    /// Has a move begin whose workload has just stopped for it, before others take the place
+    /// that was kept.
+    pub(super) fn begin_expected(
+        &mut self,
+        at: usize,
+        now: Nanos,
+        actions: &mut Vec<Action>,
+    ) {
+        let waits = self.tasks()[at].stage == Stage::Waiting;
+        let may_begin = self.not_before(at).is_some_and(|it| it <= now);
+        let to = self.tasks()[at].to;
+        let has_place = self.places().has_place(&self.setup, &self.setup.moves[at], to);
+        if self.wish == Wish::Run && self.open && waits && may_begin && has_place {
+            self.tasks[at].stage = Stage::Starting;
             actions.push(Action::Start { task: at, to });
         }
     }

@@ -104,7 +104,7 @@ impl Run {
     }
 
     /// The moves that have a place for when their workload has stopped.
-    pub(super) fn expected(&self) -> impl Iterator<Item = usize> {
+    pub fn expected(&self) -> impl Iterator<Item = usize> {
         let waiting = |at: &usize| self.tasks[*at].stage == Stage::Waiting;
         let stopping = self.workloads.iter().filter_map(|it| match it.running {
             Running::Stopping(at) => Some(at),
@@ -114,13 +114,18 @@ impl Run {
     }
 
     /// A workload has stopped, or has not.
-    pub(super) fn workload_stopped(&mut self, group: usize, done: bool) {
-        if !matches!(self.workloads[group].running, Running::Stopping(_)) {
-            return;
-        }
+    pub(super) fn workload_stopped(
+        &mut self,
+        group: usize,
+        done: bool,
+        now: Nanos,
+        actions: &mut Vec<Action>,
+    ) {
+        let Running::Stopping(first) = self.workloads[group].running else { return };
         self.workloads[group].running = Running::Stopped;
         self.queue.ready.release(group);
         if done {
+            self.begin_expected(first, now, actions);
             return;
         }
         for at in self.waiting_of(group) {
