@@ -7,13 +7,12 @@
 
 use sterna_core::Nanos;
 use sterna_core::place::waves::{
-    Action, Event, Fault, LEAST, MOST, Others, Progress, Run, Running, Setup, Stage,
-    Task, Wish,
+    Action, Event, Fault, LEAST, MOST, Others, Run, Running, Setup, Stage, Task, Wish,
 };
 
 use super::plain;
 use super::random::Random;
-use super::setups::any;
+use super::setups::{any, progress};
 
 /// Steps of chaos before the world is left in peace.
 const STEPS: u64 = 400;
@@ -230,13 +229,8 @@ impl World {
 
     /// What was not carried out is lost, and so is what was not heard; what is real stays.
     fn crash(&mut self) {
-        let progress = Progress {
-            tasks: self.run.tasks().to_vec(),
-            workloads: self.run.workloads().to_vec(),
-            closed: self.run.closed().to_vec(),
-            wish: self.run.wish(),
-        };
-        let (run, again) = Run::restore(self.run.setup().clone(), progress);
+        let setup = self.run.setup().clone();
+        let (run, again) = Run::restore(setup, progress(&self.run));
         (self.run, self.open) = (run, true);
         self.run.beside(self.others.clone());
         self.actions = again;

@@ -6,7 +6,7 @@ use sterna_core::place::waves::{
     TRIES, Task, Wish,
 };
 
-use super::setups::{GIB, in_group, lasting, setup};
+use super::setups::{GIB, in_group, lasting, progress, setup};
 
 const NOW: Nanos = Nanos::from_secs(1000);
 
@@ -31,8 +31,7 @@ fn begun(setup: Setup) -> Run {
 
 /// A plan as it is after a crash.
 fn restored(run: &Run, tasks: Vec<Task>, wish: Wish) -> (Run, Vec<Action>) {
-    let workloads = run.workloads().to_vec();
-    let progress = Progress { tasks, workloads, closed: vec![None; 3], wish };
+    let progress = Progress { tasks, wish, ..progress(run) };
     Run::restore(run.setup().clone(), progress)
 }
 

@@ -1,11 +1,21 @@
 //! Plans to run: simple ones, and any.
 
 use sterna_core::Nanos;
-use sterna_core::place::waves::{End, Group, Move, Setup};
+use sterna_core::place::waves::{End, Group, Move, Progress, Run, Setup};
 
 use super::random::Random;
 
 pub(crate) const GIB: u64 = 1 << 30;
+
+/// What is kept of a plan over a crash.
+pub(crate) fn progress(run: &Run) -> Progress {
+    Progress {
+        tasks: run.tasks().to_vec(),
+        workloads: run.workloads().to_vec(),
+        closed: run.closed().to_vec(),
+        wish: run.wish(),
+    }
+}
 
 /// A datastore that copies so many bytes per second and has room for 1000 GiB.
 pub(crate) fn end(speed: Option<f64>) -> End {

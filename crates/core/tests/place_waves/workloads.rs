@@ -2,11 +2,10 @@
 
 use sterna_core::Nanos;
 use sterna_core::place::waves::{
-    Action, Event, Fault, Group, Progress, Run, Running, Setup, Stage, TRIES, Wish,
-    order, rehearse,
+    Action, Event, Fault, Group, Run, Running, Setup, Stage, TRIES, Wish, order, rehearse,
 };
 
-use super::setups::{in_group, lasting, setup};
+use super::setups::{in_group, lasting, progress, setup};
 
 const NOW: Nanos = Nanos::from_secs(1000);
 
@@ -32,6 +31,18 @@ fn stopping() -> Run {
     let moves = vec![in_group(0, 60, 1), in_group(0, 50, 1)];
     let mut run = Run::new(narrow(moves, vec![hooked()]));
     assert_eq!(run.step(NOW, Event::Tick), [Action::StopWorkload(0)]);
+    run
+}
+
+/// A plan of two such groups, one after the other; the first has moved and is being started.
+fn one_of_two_moved() -> Run {
+    let moves = vec![in_group(0, 60, 1), in_group(1, 50, 1)];
+    let after = Group { after: vec![0], ..hooked() };
+    let mut run = Run::new(narrow(moves, vec![hooked(), after]));
+    run.step(NOW, Event::Tick);
+    run.step(NOW, Event::WorkloadStopped(0, true));
+    run.step(NOW, Event::Began(0));
+    assert_eq!(run.step(NOW, Event::Ended(0, true)), [Action::StartWorkload(0)]);
     run
 }
 
@@ -100,26 +111,14 @@ fn one_that_does_not_stop_is_started_and_its_moves_fail() {
 
 #[test]
 fn what_waits_for_a_group_waits_for_its_workload_to_be_back() {
-    let moves = vec![in_group(0, 60, 1), in_group(1, 50, 1)];
-    let after = Group { after: vec![0], ..hooked() };
-    let mut run = Run::new(narrow(moves, vec![hooked(), after]));
-    run.step(NOW, Event::Tick);
-    run.step(NOW, Event::WorkloadStopped(0, true));
-    run.step(NOW, Event::Began(0));
-    assert_eq!(run.step(NOW, Event::Ended(0, true)), [Action::StartWorkload(0)]);
+    let mut run = one_of_two_moved();
     let told = run.step(NOW, Event::WorkloadStarted(0, true));
     assert_eq!(told, [Action::StopWorkload(1)]);
 }
 
 #[test]
 fn one_that_does_not_start_is_tried_again_and_then_nobody_else_is_taken_down() {
-    let moves = vec![in_group(0, 60, 1), in_group(1, 50, 1)];
-    let after = Group { after: vec![0], ..hooked() };
-    let mut run = Run::new(narrow(moves, vec![hooked(), after]));
-    run.step(NOW, Event::Tick);
-    run.step(NOW, Event::WorkloadStopped(0, true));
-    run.step(NOW, Event::Began(0));
-    assert_eq!(run.step(NOW, Event::Ended(0, true)), [Action::StartWorkload(0)]);
+    let mut run = one_of_two_moved();
     let (mut now, mut waits) = (NOW, Vec::new());
     for _ in 1..TRIES {
         let told = run.step(now, Event::WorkloadStarted(0, false));
@@ -165,15 +164,7 @@ fn a_plan_that_is_paused_leaves_stopped_what_is() {
 #[test]
 fn after_a_crash_what_was_being_done_is_done_again() {
     let mut run = stopping();
-    let restored = |run: &Run| {
-        let progress = Progress {
-            tasks: run.tasks().to_vec(),
-            workloads: run.workloads().to_vec(),
-            closed: run.closed().to_vec(),
-            wish: run.wish(),
-        };
-        Run::restore(run.setup().clone(), progress)
-    };
+    let restored = |run: &Run| Run::restore(run.setup().clone(), progress(run));
     let (mut again, told) = restored(&run);
     assert_eq!(told, [Action::StopWorkload(0)]);
     assert_eq!(again.step(NOW, Event::Tick), [], "not before it has stopped");

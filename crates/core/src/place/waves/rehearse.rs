@@ -8,7 +8,6 @@ use super::event::{Action, Event, Wish};
 use super::places::{Others, Places};
 use super::run::Run;
 use super::task::Stage;
-use super::workload::Running;
 use crate::Nanos;
 
 /// A move, as it would be.
@@ -62,16 +61,8 @@ pub fn rehearse(run: &Run, left: &[Option<Nanos>]) -> Rehearsal {
     for at in starting.collect::<Vec<_>>() {
         stage.hear(&mut run, Event::Began(at));
     }
-    for (group, workload) in run.workloads().to_vec().iter().enumerate() {
-        match workload.running {
-            Running::Stopping(_) => {
-                stage.hear(&mut run, Event::WorkloadStopped(group, true));
-            }
-            Running::Starting => {
-                stage.hear(&mut run, Event::WorkloadStarted(group, true));
-            }
-            _ => {}
-        }
+    for action in run.workloads_again().collect::<Vec<_>>() {
+        stage.carry_out(&mut run, action);
     }
     stage.hear(&mut run, Event::Open(true));
     stage.hear(&mut run, Event::Wish(Wish::Run));
@@ -127,28 +118,32 @@ impl Virtual {
     /// The machine hears something, and what it asks for is done at once.
     fn hear(&mut self, run: &mut Run, event: Event) {
         // What waits to be tried again is not waited for: its time has come.
-        let actions = run.step(Nanos::MAX, event);
-        for action in actions {
-            let task = match action {
-                Action::Start { task, .. } => task,
-                // How long programs take that others wrote, nobody knows.
-                Action::StopWorkload(group) => {
-                    self.hear(run, Event::WorkloadStopped(group, true));
-                    continue;
-                }
-                Action::StartWorkload(group) => {
-                    self.hear(run, Event::WorkloadStarted(group, true));
-                    continue;
-                }
-                _ => continue,
-            };
-            let wave = 1 + self.wave_before(run, task);
-            let begins = self.clock();
-            self.moves[task] = Some(Rehearsed { begins, wave, ..Rehearsed::default() });
-            let left = run.setup().moves[task].time.as_secs_f64();
-            self.under_way.push(UnderWay { at: task, left });
-            self.hear(run, Event::Began(task));
+        for action in run.step(Nanos::MAX, event) {
+            self.carry_out(run, action);
         }
+    }
+
+    fn carry_out(&mut self, run: &mut Run, action: Action) {
+        match action {
+            Action::Start { task, .. } => self.begin(run, task),
+            // How long programs take that others wrote, nobody knows.
+            Action::StopWorkload(group) => {
+                self.hear(run, Event::WorkloadStopped(group, true));
+            }
+            Action::StartWorkload(group) => {
+                self.hear(run, Event::WorkloadStarted(group, true));
+            }
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, run: &mut Run, task: usize) {
+        let wave = 1 + self.wave_before(run, task);
+        let begins = self.clock();
+        self.moves[task] = Some(Rehearsed { begins, wave, ..Rehearsed::default() });
+        let left = run.setup().moves[task].time.as_secs_f64();
+        self.under_way.push(UnderWay { at: task, left });
+        self.hear(run, Event::Began(task));
     }
 
     /// The last wave of those that a move may have waited for: they have ended by now.

@@ -1,9 +1,9 @@
 //! A plan under way: which moves may begin now, and what becomes of those that did.
 //!
 //! Whoever runs it makes what a step has changed durable ([`Run::tasks`],
-//! [`Run::workloads`], [`Run::closed`], [`Run::wish`]) before it carries out the actions. After a crash it
-//! restores the machine from that, says what became of the moves that were under way, and
-//! gets the actions again that may have been lost ([`Run::restore`]).
+//! [`Run::workloads`], [`Run::closed`], [`Run::wish`]) before it carries out the actions.
+//! After a crash it restores the machine from that, says what became of the moves that were
+//! under way, and gets the actions again that may have been lost ([`Run::restore`]).
 //!
 //! What becomes of moves that stand still is in `stand`, of workloads in `workload`, and
 //! whose turn it is in `turn`.
