@@ -284,6 +284,8 @@ fn a_machine_that_dies_or_hangs_ends_its_adoption() {
     );
     let refused = stage.daemon.sterna("disk remove web-vda");
     refused.fails_with(&["may still be used by web", "once web answers"]);
+    let left = stage.daemon.json("disk show web-vda");
+    assert_eq!(left["served"], false, "nobody else gets it: {left}");
     machine.go_on();
     // A disk is no longer listed before its image has gone.
     until("the disk and its image to be removed", seconds(30), || {

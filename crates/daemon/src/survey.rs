@@ -29,7 +29,7 @@ impl Daemon {
         let mut warnings = Vec::new();
         let disks = self.store.disks()?;
         self.survey_datastores(&disks, &mut counts, &mut warnings);
-        self.survey_disks(&disks, &mut counts, &mut warnings);
+        self.survey_disks(&disks, &mut counts, &mut warnings)?;
         self.survey_migrations(&mut counts, &mut warnings)?;
         warnings.extend(self.plan_warnings());
         warnings.extend(Local::unknown().map(|why| Warning {
@@ -90,10 +90,10 @@ impl Daemon {
         disks: &[DiskRecord],
         counts: &mut Counts,
         warnings: &mut Vec<Warning>,
-    ) {
+    ) -> Result<()> {
         for disk in disks {
             counts.disks += 1;
-            let Some(message) = self.problem_of(disk.id) else {
+            let Some(message) = self.why_unserved(disk.id)? else {
                 counts.disks_served += 1;
                 continue;
             };
@@ -101,6 +101,7 @@ impl Daemon {
             let hint = format!("see `sterna disk show {}`", disk.name);
             warnings.push(Warning { about, message, hint });
         }
+        Ok(())
     }
 
     fn survey_migrations(

@@ -1,6 +1,6 @@
 //! Serves one file over NBD on a Unix socket, for benchmarks:
 //! `serve FILE SOCKET [--io uring|threads] [--buffered] [--memory MIB] [--reactors N]
-//! [--shape SHAPE]`.
+//! [--shape SHAPE] [--vhost-user SOCKET]`.
 
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use sterna_engine::{
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut config = Config { reactors: 1, ..Config::default() };
     let mut budget = Arc::default();
-    let (mut paths, mut direct) = (Vec::new(), true);
+    let (mut paths, mut direct, mut machine) = (Vec::new(), true, None);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or("a value is missing");
@@ -28,6 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "--memory" => config.memory = value()?.parse::<u64>()? << 20,
             "--reactors" => config.reactors = value()?.parse()?,
             "--shape" => budget = Arc::new(Budget::new(value()?.parse()?)),
+            "--vhost-user" => machine = Some(PathBuf::from(value()?)),
             "--buffered" => direct = false,
             _ => paths.push(PathBuf::from(argument)),
         }
@@ -50,6 +51,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         std::fs::remove_file(socket)?;
     }
     engine.listen(Listener::Unix(UnixListener::bind(socket)?))?;
+    if let Some(machine) = machine {
+        engine.serve(DiskId(1), UnixListener::bind(machine)?)?;
+    }
     eprintln!("{} bytes of {} over {:?}", size, path.display(), engine.io());
     loop {
         std::thread::park();

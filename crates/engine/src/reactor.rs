@@ -219,7 +219,8 @@ impl Reactor {
             Owner::Listener(key) => self.listen_on(key),
             Owner::Reactor if token.tag == qos::TIMER => self.cx.qos.fired(self.cx.now),
             Owner::Reactor => self.look(),
-            Owner::Connection(_) | Owner::Device(_) => {}
+            Owner::Device(key) => self.wake_device(key),
+            Owner::Connection(_) => {}
         }
     }
 

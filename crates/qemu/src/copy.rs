@@ -13,7 +13,8 @@ use crate::Export;
 
 /// What a gentle copy copies at a time. QEMU takes 16 MiB unless told otherwise, and all
 /// of that before it looks at its limit: the guest feels it. With less, the limit holds
-/// as exactly as a guard needs, and the copy is slower where nothing limits it.
+/// as exactly as a guard needs, and as one who has named a rate expects; the copy is slower
+/// where nothing limits it.
 pub(crate) const GENTLE: u64 = 1 << 20;
 
 /// A copy that is, or is to be, under way.
@@ -28,7 +29,8 @@ pub struct Copy {
     pub source: String,
     /// Where it goes.
     pub to: Place,
-    /// Whether it copies little at a time, because something must hold beside it.
+    /// Whether it copies little at a time, because something must hold beside it or it has
+    /// a limit.
     pub gentle: bool,
 }
 

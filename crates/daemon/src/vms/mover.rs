@@ -177,7 +177,7 @@ impl Mover {
                     format: record.format.clone(),
                 },
             },
-            gentle: !record.guard.is_none(),
+            gentle: !record.guard.is_none() || record.rate.is_some(),
         };
         // After a release was given up, a file of that name is its user's.
         let making = match record.kind {
@@ -311,6 +311,7 @@ impl Mover {
                 }
                 CopyState::Ready => {
                     self.is_seen();
+                    self.note_ready();
                     self.at_the_switch(&machine).await?;
                 }
                 CopyState::Switching => {}

@@ -49,6 +49,12 @@ impl Reactor {
         }
     }
 
+    pub(super) fn wake_device(&mut self, key: u32) {
+        if let Some((device, _)) = self.device(key) {
+            device.woken();
+        }
+    }
+
     pub(super) fn work_device(&mut self, key: u32) {
         let Some(device) = self.devices.get_mut(key) else { return };
         device.listed = false;

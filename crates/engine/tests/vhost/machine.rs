@@ -267,12 +267,21 @@ impl<'a> Machine<'a> {
         self.kick.write(1).unwrap();
     }
 
+    /// Whether the other side wants to hear of one of so many requests that were put in
+    /// last.
+    pub(crate) fn is_to_kick(&self, last: u16) -> bool {
+        let event = self.memory.get16(USED + 4 + 8 * u64::from(ENTRIES));
+        self.sent.wrapping_sub(event).wrapping_sub(1) < last
+    }
+
     /// Waits for as many answers as there were requests.
     pub(crate) fn wait(&mut self) {
         let until = Instant::now() + LONG;
+        // We want to hear of the last one.
+        self.memory.put16(AVAIL + 4 + 2 * u64::from(ENTRIES), self.sent.wrapping_sub(1));
         while self.memory.get16(USED + 2) != self.sent {
             assert!(Instant::now() < until, "no answer within {LONG:?}");
-            // Told of answers before the wait, we look once more.
+            // If it was answered before we said so, we look once more.
             wait_readable(&self.call, Duration::from_millis(200));
             let _ = self.call.read();
         }

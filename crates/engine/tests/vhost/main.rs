@@ -406,6 +406,42 @@ fn a_queue_that_is_to_stop_waits_for_no_limit() {
 }
 
 #[test]
+fn requests_of_a_guest_that_is_slow_at_asking_are_found_without_a_word() {
+    on_both(|io| {
+        let stage = Stage::new(io, SIZE);
+        let socket = serve(&stage);
+        let memory = Memory::new();
+        let mut machine = Machine::connect(&socket, &memory, None);
+        let to = |at: u64| Stretch(DATA + at * 4096, 4096, true);
+        let spared = (0..10_000).any(|_| {
+            // Each takes it 60 us, and all are found together.
+            for at in 0..6 {
+                let start = Instant::now();
+                machine.put(READ, 8, &[to(at)]);
+                while start.elapsed() < Duration::from_micros(60) {}
+            }
+            let is_spared = !machine.is_to_kick(6);
+            if !is_spared {
+                machine.kick();
+            }
+            machine.wait();
+            is_spared
+        });
+        assert!(spared, "it has to tell of each request");
+        // It is seen to be fast, and tells of each again.
+        eventually("a kick to be asked for", || {
+            let slots: Vec<_> =
+                (0..7).map(|at| machine.put(READ, 8, &[to(at)])).collect();
+            let is_to_kick = machine.is_to_kick(7);
+            machine.kick();
+            machine.wait();
+            assert!(slots.into_iter().all(|slot| machine.status(slot) == OK));
+            is_to_kick
+        });
+    });
+}
+
+#[test]
 fn what_was_under_way_when_the_daemon_died_is_carried_out_by_the_next() {
     on_both(|io| {
         let stage = Stage::new(io, SIZE);

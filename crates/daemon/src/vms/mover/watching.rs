@@ -59,6 +59,12 @@ impl Mover {
         Ok(())
     }
 
+    /// Both sides are the same: what was left at the last tick is so no more.
+    pub(super) fn note_ready(&self) {
+        let progress = Progress { eta_s: None, ..self.progress(0) };
+        self.one.note(|standing| standing.progress = Some(progress));
+    }
+
     /// What the guest did since the last look; nothing at the first.
     pub(super) async fn look_at_guest(
         &mut self,

@@ -25,6 +25,7 @@ use crate::disk::{Answer, Client, Disk, Origin};
 use crate::image::{Cx, ImageOp};
 use crate::io::{Errno, Owner, Token};
 use crate::slab::Slab;
+use crate::timer::Alarm;
 
 /// Statuses, as virtio has them.
 const OK: u8 = 0;
@@ -62,6 +63,8 @@ pub(crate) struct Device {
     left: bool,
     /// The reactor has it on its list for this turn.
     pub(crate) listed: bool,
+    /// When there is something to do for one of its queues, if nothing happens before.
+    alarm: Alarm,
 }
 
 /// A request under way.
@@ -99,6 +102,7 @@ impl Device {
             closing: None,
             left: false,
             listed: false,
+            alarm: Alarm::default(),
         })
     }
 
@@ -200,6 +204,11 @@ impl Device {
         }
     }
 
+    /// The moment has come at which there is something to do.
+    pub(crate) fn woken(&mut self) {
+        self.alarm.fired();
+    }
+
     /// Takes requests out of the queues, in turn, as far as there is room.
     pub(crate) fn work(&mut self, cx: &mut Cx, disk: &mut Disk) {
         let Some(memory) = self.memory.clone() else { return };
@@ -215,7 +224,7 @@ impl Device {
             }
             let Some(number) = self.next_ring() else { return };
             let Some(ring) = self.rings.get_mut(&number) else { return };
-            let Some(head) = ring.take(&memory) else {
+            let Some(head) = ring.take(&memory, cx.now) else {
                 empty += 1;
                 continue;
             };
@@ -391,8 +400,8 @@ impl Device {
 
     /// The end of a turn: tells the guest of its answers.
     pub(crate) fn flush(&mut self, cx: &mut Cx) {
+        let owner = Owner::Device(self.index);
         if let Some(memory) = &self.memory {
-            let owner = Owner::Device(self.index);
             for (number, ring) in &mut self.rings {
                 let token = Token { owner, tag: u32::from(*number) };
                 ring.flush(cx, memory, token);
@@ -405,6 +414,8 @@ impl Device {
             }
             !over
         });
+        let next = self.rings.values().filter_map(Ring::next_moment).min();
+        self.alarm.set(&mut cx.timers, next, Token { owner, tag: 0 });
     }
 
     fn token(&self, ring: u16) -> Token {

@@ -16,6 +16,7 @@
 //!   `regions` are the guest's memory.
 //! - `device` is the machine's side on the reactor: it takes requests out of the `ring`s,
 //!   gives them to the disk, and puts the answers back.
+//! - `moderation` decides when a guest is told of answers, and tells of requests.
 //! - `chain` walks descriptors, `request` makes sense of what they hold, and `data` is
 //!   where its bytes are.
 //! - `inflight` remembers which requests are under way, in memory that the hypervisor
@@ -49,6 +50,7 @@ mod control;
 mod data;
 pub(crate) mod device;
 mod inflight;
+mod moderation;
 mod regions;
 mod request;
 pub(crate) mod ring;

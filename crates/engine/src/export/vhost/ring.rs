@@ -11,12 +11,14 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
+use sterna_core::Nanos;
 use virtio_queue::{Error, Queue, QueueOwnedT, QueueT};
 use vm_memory::{GuestAddress, GuestMemoryMmap};
 
 use super::QUEUE_SIZE_MAX;
 use super::chain::Chain;
 use super::inflight::Tracked;
+use super::moderation::{Moderation, Turn};
 use crate::image::Cx;
 use crate::io::{Fd, Op, Token, drain, signal};
 
@@ -52,8 +54,9 @@ pub(super) struct Ring {
     again: VecDeque<u16>,
     /// Requests that have been taken and not answered.
     pub(super) under_way: u32,
-    /// There are answers of which the guest has not been told.
-    answered: bool,
+    /// What happens in this turn.
+    turn: Turn,
+    moderation: Moderation,
     broken: bool,
     /// It is to stop; who waits for where it was.
     stopping: Option<Sender<u16>>,
@@ -100,7 +103,8 @@ impl Ring {
             polled: false,
             again,
             under_way: 0,
-            answered: false,
+            turn: Turn::default(),
+            moderation: Moderation::default(),
             broken: false,
             stopping: None,
             ending: false,
@@ -113,7 +117,11 @@ impl Ring {
     }
 
     /// The next request: where its descriptors begin.
-    pub(super) fn take(&mut self, memory: &GuestMemoryMmap<()>) -> Option<u16> {
+    pub(super) fn take(
+        &mut self,
+        memory: &GuestMemoryMmap<()>,
+        now: Nanos,
+    ) -> Option<u16> {
         if self.ending {
             return None;
         }
@@ -124,13 +132,14 @@ impl Ring {
         if !self.enabled || self.broken || self.stopping.is_some() {
             return None;
         }
-        match self.next(memory) {
+        match self.next(memory, now) {
             Ok(head) => {
                 let head = head?;
                 if let Some(tracked) = &mut self.tracked {
                     tracked.start(head);
                 }
                 self.under_way += 1;
+                self.turn.found += 1;
                 Some(head)
             }
             Err(error) => {
@@ -141,7 +150,11 @@ impl Ring {
         }
     }
 
-    fn next(&mut self, memory: &GuestMemoryMmap<()>) -> Result<Option<u16>, Error> {
+    fn next(
+        &mut self,
+        memory: &GuestMemoryMmap<()>,
+        now: Nanos,
+    ) -> Result<Option<u16>, Error> {
         // Between the look and the wish to be told there may have come one: then a second
         // look finds it.
         for _ in 0..2 {
@@ -149,6 +162,7 @@ impl Ring {
             match first {
                 Some(head) if head >= self.queue.size() => break,
                 Some(head) => return Ok(Some(head)),
+                None if !self.moderation.wants_kicks(now) => return Ok(None),
                 None if !self.queue.enable_notification(memory)? => return Ok(None),
                 None => self.queue.disable_notification(memory)?,
             }
@@ -172,7 +186,7 @@ impl Ring {
             self.broken = true;
             return;
         }
-        self.answered = true;
+        self.turn.answered += 1;
         if let Some(tracked) = &mut self.tracked {
             tracked.answered(head, self.queue.next_used());
         }
@@ -183,14 +197,16 @@ impl Ring {
         self.under_way -= 1;
     }
 
-    /// Tells the guest of answers, if it wants to know, and waits for the next kick.
+    /// Tells the guest of answers, if it is time and if it wants to know, and waits for the
+    /// next kick.
     pub(super) fn flush(
         &mut self,
         cx: &mut Cx,
         memory: &GuestMemoryMmap<()>,
         token: Token,
     ) {
-        if std::mem::take(&mut self.answered)
+        let turn = Turn { under_way: self.under_way, ..std::mem::take(&mut self.turn) };
+        if self.moderation.tells(cx.now, turn)
             && self.queue.needs_notification(memory).unwrap_or(true)
         {
             self.call();
@@ -199,6 +215,11 @@ impl Ring {
         if runs && !std::mem::replace(&mut self.polled, true) {
             cx.io.submit(token, Op::Readable { fd: self.kick.clone() });
         }
+    }
+
+    /// When there is something to do, if nothing happens before.
+    pub(super) fn next_moment(&self) -> Option<Nanos> {
+        self.moderation.next()
     }
 
     fn call(&self) {
