@@ -186,6 +186,26 @@ fn a_hook_that_was_cut_off_by_a_kill_is_ended_and_run_once_more() {
 }
 
 #[test]
+fn a_daemon_that_is_stopped_leaves_a_hook_to_the_next_one() {
+    let mut stage = stage(40, &["shop"]);
+    let stop = format!(
+        "if test -e $LOG.mark; then {STOP}; else touch $LOG.mark; sleep 1000; fi"
+    );
+    let id = applied(&stage, &tile(&stage, "shop", &stop, START));
+    let mark = stage.scratch.path("log.mark");
+    until("the stop hook", seconds(20), || mark.exists().then_some(()));
+    stage.daemon.stop();
+    assert!(!stage.daemon.log().contains("panicked"), "{}", stage.daemon.log());
+    stage.daemon.restart();
+    let plan = end(&stage, id);
+    assert_eq!(
+        (&plan["state"], state(&plan, "shop")),
+        (&"completed".into(), &"started".into())
+    );
+    assert_eq!(said(&stage), [format!("stop shop {id}"), format!("start shop {id}")]);
+}
+
+#[test]
 fn what_does_not_start_is_tried_again_and_a_move_that_fails_does_not_keep_it_down() {
     let stage = stage(1, &["shop"]);
     let start =

@@ -137,14 +137,6 @@ impl Daemon {
         attached
     }
 
-    /// Why nobody can use a disk now, if so.
-    pub(crate) fn why_unserved(&self, disk: DiskId) -> Result<Option<String>> {
-        match self.problem_of(disk) {
-            None => self.still_used(disk),
-            problem => Ok(problem),
-        }
-    }
-
     /// Why a disk is not served, if so.
     pub(crate) fn problem_of(&self, disk: DiskId) -> Option<String> {
         match lock(&self.served).get(&disk) {
@@ -183,7 +175,7 @@ impl Daemon {
     }
 
     pub(crate) fn view_disk(&self, record: DiskRecord) -> Result<Disk> {
-        let problem = self.why_unserved(record.id)?;
+        let problem = self.problem_of(record.id);
         let shelf = self.shelf(&record.datastore)?;
         let stats = match problem {
             None => self.engine.stats(record.id).ok(),
@@ -205,7 +197,7 @@ impl Daemon {
             recent: recent(),
         });
         let named =
-            problem.is_none() && !vm_move.as_ref().is_some_and(|one| one.kind.adopts());
+            problem.is_none() && !self.is_adopted_by(vm_move.as_ref(), record.id)?;
         let places = self.places.nbd.iter().filter(|_| named);
         let book = self.book();
         Ok(Disk {

@@ -2,13 +2,14 @@
 //! of plans.
 //!
 //! **Rule.** A program is run by no shell, as a process group of its own, with nothing to
-//! read. One that is late, or not wanted any more, is asked to end, and killed after
-//! [`GRACE`] with all of its group. What it says on stderr goes to a file; the last line
-//! is shown if it fails.
+//! read. One that is late, or not wanted any more, is asked to end with all of its group,
+//! and what is left of that after [`GRACE`] is killed. What it says on stderr goes to a
+//! file; the last line is shown if it fails.
 //!
-//! **After a kill** of the daemon it may still run. So a file names it meanwhile, and
-//! whoever runs it the next time ends that one first: what was begun before does not come
-//! late. (Between its start and the file is a moment in which a kill leaves it unknown.)
+//! **After a kill** of the daemon it may still run, or have ended and left others of its
+//! group behind. So a file names it meanwhile, and whoever runs it the next time ends that
+//! group first: what was begun before does not come late. (Between its start and the file
+//! is a moment in which a kill leaves it unknown.)
 
 use std::fs::{self, File};
 use std::io;
@@ -90,11 +91,33 @@ async fn run_it(
 /// Ends a program and what it has started.
 async fn end(child: &mut Child, group: Option<Pid>) {
     let Some(group) = group else { return };
-    signal(group, Signal::TERM);
+    if !end_group(group).await {
+        tracing::warn!(group = group.as_raw_nonzero(), "a program does not end");
+    }
     let _ = timeout(GRACE, child.wait()).await;
-    // It may have gone and left others behind.
-    signal(group, Signal::KILL);
-    let _ = child.wait().await;
+}
+
+/// Has a group end; says whether it has.
+async fn end_group(group: Pid) -> bool {
+    for it in [Signal::TERM, Signal::KILL] {
+        signal(group, it);
+        let gone = async {
+            while is_left(group) {
+                sleep(LOOK).await;
+            }
+        };
+        if timeout(GRACE, gone).await.is_ok() {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether anybody of a group runs.
+fn is_left(group: Pid) -> bool {
+    let Ok(all) = fs::read_dir("/proc") else { return false };
+    let numbers = all.filter_map(|one| one.ok()?.file_name().to_str()?.parse().ok());
+    numbers.filter_map(look).any(|it| it.group == group.as_raw_nonzero().get())
 }
 
 fn group(pid: u32) -> Option<Pid> {
@@ -112,50 +135,63 @@ async fn says_too_much(said: &Path) {
     }
 }
 
-/// Names a program that runs: its number, and when it was started, as numbers come again.
+/// Names a program that runs: its number, when it was started, as numbers come again, and
+/// since when the machine is up, as those begin anew.
 fn write_note(note: &Path, child: &Child) -> io::Result<()> {
     let Some(pid) = child.id() else { return Ok(()) };
     // Without that it has ended.
-    let Some(began) = began(pid) else { return Ok(()) };
-    fs::write(note, format!("{pid} {began}\n"))
+    let Some(found) = look(pid) else { return Ok(()) };
+    fs::write(note, format!("{pid} {} {}\n", found.began, boot()))
 }
 
-/// When a process was started, in ticks since the machine was (proc(5)); nothing if there
-/// is none, or only what is left of it.
-fn began(pid: u32) -> Option<u64> {
+/// Names the time since the machine was started (random(4)).
+fn boot() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    boot.unwrap_or_default().trim().to_owned()
+}
+
+/// What is known of a process.
+struct Process {
+    /// The group that it is of.
+    group: i32,
+    /// When it was started, in ticks since the machine was.
+    began: u64,
+}
+
+/// A process (proc(5)); nothing if there is none, or only what is left of it.
+fn look(pid: u32) -> Option<Process> {
     let stat = fs::read_to_string(PathBuf::from(format!("/proc/{pid}/stat"))).ok()?;
     // Its name is in brackets and may have anything in it.
-    let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_whitespace();
-    let state = fields.next()?;
-    (state != "Z").then(|| fields.nth(18)?.parse().ok()).flatten()
+    let fields: Vec<&str> =
+        stat.get(stat.rfind(')')? + 1..)?.split_whitespace().collect();
+    let (state, group, began) = (fields.first()?, fields.get(2)?, fields.get(19)?);
+    let process = Process { group: group.parse().ok()?, began: began.parse().ok()? };
+    (*state != "Z").then_some(process)
 }
 
-/// Ends a program that an earlier daemon has left running. Nothing is run beside one that
-/// does not end.
+/// Ends what an earlier daemon has left running. Nothing is run beside one that does not
+/// end.
 async fn end_left_over(note: &Path) -> Result<(), String> {
-    let Ok(text) = fs::read_to_string(note) else { return Ok(()) };
-    let mut fields = text.split_whitespace().map(|field| field.parse::<u64>().ok());
-    let (Some(Some(pid)), Some(Some(start))) = (fields.next(), fields.next()) else {
+    let Some((pid, group)) = left_over(note) else { return Ok(()) };
+    tracing::warn!(pid, "a program of before the restart is ended");
+    if end_group(group).await {
         return Ok(());
-    };
-    let Ok(pid) = u32::try_from(pid) else { return Ok(()) };
-    let Some(group) = group(pid) else { return Ok(()) };
-    for it in [Signal::TERM, Signal::KILL] {
-        if began(pid) != Some(start) {
-            return Ok(());
-        }
-        tracing::warn!(pid, "a program of before the restart is ended");
-        signal(group, it);
-        let gone = async {
-            while began(pid) == Some(start) {
-                sleep(LOOK).await;
-            }
-        };
-        if timeout(GRACE, gone).await.is_ok() {
-            return Ok(());
-        }
     }
     Err(format!("is not run: process {pid}, of before a restart, does not end"))
+}
+
+/// The group of which a note tells, if there is anybody left of it. No process gets the
+/// number of a group that has any; so one that has it and began at another time is
+/// another's.
+fn left_over(note: &Path) -> Option<(u32, Pid)> {
+    let text = fs::read_to_string(note).ok()?;
+    let mut fields = text.split_whitespace();
+    let pid: u32 = fields.next()?.parse().ok()?;
+    let began: u64 = fields.next()?.parse().ok()?;
+    let is_ours =
+        fields.next()? == boot() && look(pid).is_none_or(|it| it.began == began);
+    let group = group(pid)?;
+    (is_ours && is_left(group)).then_some((pid, group))
 }
 
 /// The last line that a program has said.
@@ -229,8 +265,57 @@ mod tests {
         assert!(!reaped.await.unwrap().success());
         // Somebody else has got its number since.
         let mut other = shell("sleep 0.1").process_group(0).spawn().unwrap();
-        fs::write(&note, format!("{} 1\n", other.id().unwrap())).unwrap();
+        let text = format!("{} 1 {}\n", other.id().unwrap(), boot());
+        fs::write(&note, text).unwrap();
         run(&mut shell("exit 0"), &scratch, LONG, pending()).await.unwrap();
         assert!(other.wait().await.unwrap().success());
+    }
+
+    /// Whether a process runs whose number is in a file.
+    fn runs(file: &Path) -> bool {
+        let number = fs::read_to_string(file).unwrap_or_default();
+        look(number.trim().parse().unwrap()).is_some()
+    }
+
+    #[tokio::test]
+    async fn who_is_left_of_a_group_whose_first_has_gone_is_ended_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let (scratch, number) = (dir.path().join("one"), dir.path().join("number"));
+        let note = scratch.with_extension("pid");
+        // The one that is left hears no SIGTERM.
+        let script = format!(
+            "(trap '' TERM; sleep 1000 & echo $! > {}; wait) &",
+            number.display()
+        );
+        let mut left = shell(&script).process_group(0).spawn().unwrap();
+        write_note(&note, &left).unwrap();
+        left.wait().await.unwrap();
+        while fs::read_to_string(&number).is_ok_and(|text| text.is_empty())
+            || !number.exists()
+        {
+            tokio::task::yield_now().await;
+        }
+        assert!(runs(&number));
+        run(&mut shell("exit 0"), &scratch, LONG, pending()).await.unwrap();
+        assert!(!runs(&number));
+    }
+
+    #[tokio::test]
+    async fn what_a_program_has_started_may_clean_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let (scratch, done) = (dir.path().join("one"), dir.path().join("done"));
+        // The shell ends at once; the other one takes a second.
+        let clean = format!("trap 'sleep 1; touch {}; exit' TERM", done.display());
+        let script = format!("({clean}; sleep 1000 & wait) & echo started >&2; wait");
+        let said = scratch.with_extension("log");
+        let unwanted = async {
+            while fs::read_to_string(&said).is_ok_and(|text| text.is_empty()) {
+                tokio::task::yield_now().await;
+            }
+            // The trap is set a moment after that is said.
+            sleep(Duration::from_millis(300)).await;
+        };
+        run(&mut shell(&script), &scratch, LONG, unwanted).await.unwrap_err();
+        assert!(done.exists());
     }
 }

@@ -24,6 +24,7 @@ impl Daemon {
         let _claim = self.claims.alone(claim_of(name))?;
         let record = self.disk_record(name)?;
         self.check_still(&record)?;
+        self.check_no_vm_uses(&record)?;
         self.take_away(&record, wish)
     }
 
@@ -41,7 +42,8 @@ impl Daemon {
             ImageFate::Delete => false,
         };
         let gone = self.view_disk(record.clone())?;
-        if gone.served {
+        let is_served = self.problem_of(record.id).is_none();
+        if is_served {
             // If the store then fails, the keeper brings the disk up again.
             let going = Err("it was about to be removed".to_owned());
             lock(&self.served).insert(record.id, going);
@@ -56,7 +58,7 @@ impl Daemon {
         lock(&self.served).remove(&record.id);
         lock(&self.sockets).remove(&record.id);
         tracing::info!(disk = name, id = %record.id, keep, "disk removed");
-        let put_away = self.put_image_away(record, keep, gone.served);
+        let put_away = self.put_image_away(record, keep, is_served);
         let image_kept = put_away.map_err(|error| {
             let message = format!("disk {name} is removed, but its image is as it was");
             DaemonError::unavailable(format!("{message}: {error}"))

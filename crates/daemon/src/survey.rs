@@ -22,6 +22,10 @@ const NAMED: usize = 5;
 /// about as much for themselves.
 const FULL: u64 = 100;
 
+/// The state's file system is full if it has less room than this in bytes: what the log of
+/// the state database grows to before it is taken over.
+const STATE_LEAST: u64 = 4 << 20;
+
 impl Daemon {
     /// Everything, counted, with the warnings.
     pub(crate) fn survey(&self) -> Result<(Counts, Vec<Warning>)> {
@@ -29,9 +33,10 @@ impl Daemon {
         let mut warnings = Vec::new();
         let disks = self.store.disks()?;
         self.survey_datastores(&disks, &mut counts, &mut warnings);
-        self.survey_disks(&disks, &mut counts, &mut warnings)?;
+        self.survey_disks(&disks, &mut counts, &mut warnings);
         self.survey_migrations(&mut counts, &mut warnings)?;
-        warnings.extend(self.plan_warnings());
+        warnings.extend(self.plan_warnings()?);
+        warnings.extend(self.state_is_full());
         warnings.extend(Local::unknown().map(|why| Warning {
             about: "local time".into(),
             message: format!("schedules go by UTC: {why}"),
@@ -48,6 +53,25 @@ impl Daemon {
         let classes = book.entries().filter(|entry| !entry.is_built_in());
         counts.classes = classes.count() as u64;
         Ok((counts, warnings))
+    }
+
+    /// There is no room for what is to be recorded.
+    fn state_is_full(&self) -> Option<Warning> {
+        let state = &self.places.state;
+        let found = rustix::fs::statvfs(state).ok()?;
+        let free = found.f_bavail.saturating_mul(found.f_frsize);
+        (free < STATE_LEAST).then(|| Warning {
+            about: "state".into(),
+            message: format!(
+                "no room to record anything in {}: {} are free",
+                state.display(),
+                Bytes(free)
+            ),
+            hint:
+                "make room there: until then nothing can be changed, and what is under \
+                   way stands still at its next step"
+                    .into(),
+        })
     }
 
     fn survey_datastores(
@@ -90,10 +114,10 @@ impl Daemon {
         disks: &[DiskRecord],
         counts: &mut Counts,
         warnings: &mut Vec<Warning>,
-    ) -> Result<()> {
+    ) {
         for disk in disks {
             counts.disks += 1;
-            let Some(message) = self.why_unserved(disk.id)? else {
+            let Some(message) = self.problem_of(disk.id) else {
                 counts.disks_served += 1;
                 continue;
             };
@@ -101,7 +125,6 @@ impl Daemon {
             let hint = format!("see `sterna disk show {}`", disk.name);
             warnings.push(Warning { about, message, hint });
         }
-        Ok(())
     }
 
     fn survey_migrations(

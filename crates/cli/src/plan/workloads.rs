@@ -42,9 +42,14 @@ pub(super) fn report(plan: &Plan, output: Output) -> String {
         ("STOOD STILL", Column::Right),
     ]);
     for one in &plan.workloads {
-        let until = one.started.or((!is_back(one)).then(now));
+        let until = one.started.or((!is_back(one)).then(|| plan.ended.unwrap_or(now())));
         let stood = one.stopped.zip(until).map(|(from, to)| to.saturating_sub(from));
         let stood = stood.map_or("-".into(), |stood| span(stood as f64));
+        let stood = match one.state {
+            // Nobody tells when it was started by hand.
+            WorkloadState::NotStarted => format!("{stood}, or longer"),
+            _ => stood,
+        };
         table.row(vec![one.tile.as_str().into(), state(one), stood.into()]);
     }
     format!("\n{}", output.table(&table))
@@ -140,7 +145,7 @@ mod tests {
         let back = of(WorkloadState::Started, (Some(100), Some(166)));
         assert!(back.contains("1 min 06 s"), "{back}");
         let still = of(WorkloadState::NotStarted, (Some(now() - 60), None));
-        assert!(still.contains("1 min 0"), "{still}");
+        assert!(still.contains("1 min 0") && still.contains("or longer"), "{still}");
         let untouched = of(WorkloadState::Untouched, (None, None));
         assert!(untouched.trim_end().ends_with('-'), "{untouched}");
     }

@@ -100,6 +100,7 @@ impl Daemon {
         match self.advance(&mut state, heard) {
             Ok(mut actions) => {
                 lock(&live.inbox).drain(..count);
+                state.stuck = None;
                 actions.extend(state.late_to_leave());
                 let wait = self.until_wake(&state);
                 drop(state);
@@ -108,6 +109,7 @@ impl Daemon {
             }
             Err(error) => {
                 tracing::error!(plan = live.id, %error, "a plan does not go on");
+                state.stuck = Some(error.to_string());
                 LOOK_AGAIN
             }
         }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use sterna_api::Tile;
 use sterna_core::place::waves::Event;
 use tokio::process::Command;
+use tokio::runtime::Builder;
 
 use super::{Heard, Live};
 use crate::daemon::{Daemon, lock};
@@ -93,7 +94,11 @@ impl Daemon {
         command.env("STERNA_TILE", &tile.name);
         let scratch = self.places.state.join(format!("plan-{id}-{group}-{name}"));
         let mut given_up = live.given_up.subscribe();
-        let outcome = self.vms.runtime().block_on(async {
+        // One of its own: others' end with the daemon while a hook may still run.
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime =
+            runtime.map_err(|error| format!("a hook cannot be run: {error}"))?;
+        let outcome = runtime.block_on(async {
             match hook {
                 // Who gives the plan up need not wait for what hangs.
                 Hook::Stop => {

@@ -31,6 +31,7 @@ mod others;
 mod scene;
 mod tiles;
 mod view;
+mod warnings;
 mod words;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -100,6 +101,8 @@ struct State {
     errands: HashSet<usize>,
     /// When moves were told to be given up.
     told_to_leave: HashMap<usize, Instant>,
+    /// Why what it has heard could not be recorded.
+    stuck: Option<String>,
 }
 
 /// Something that a plan's machine is to hear.
@@ -142,6 +145,7 @@ impl State {
             wake: None,
             errands: HashSet::new(),
             told_to_leave: HashMap::new(),
+            stuck: None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use sterna_api::{
     Deadline, DeadlineState, Plan, PlanState, PlannedDatastore, PlannedMove,
-    PlannedMoveState, PlannedWorkload, Tile, Warning, WorkloadState,
+    PlannedMoveState, PlannedWorkload, Tile, WorkloadState,
 };
 use sterna_core::Nanos;
 use sterna_core::place::waves::{Run, Running, Stage, Task, rehearse};
@@ -10,7 +10,7 @@ use sterna_core::schedule::Schedule;
 
 use super::machine::seconds;
 use crate::clock;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::local::Local;
 use crate::store::{PlanEnd, PlanMove, PlanRecord, WorkloadCourse};
 
@@ -59,36 +59,6 @@ impl Daemon {
             moves,
             refused: design.refused,
         }
-    }
-
-    /// What somebody should look at of plans under way.
-    pub(crate) fn plan_warnings(&self) -> Vec<Warning> {
-        let mut warnings = Vec::new();
-        for live in self.live_plans() {
-            let state = lock(&live.state);
-            let failed = state.run.tasks().iter();
-            let failed = failed.filter(|it| matches!(it.stage, Stage::Failed(_))).count();
-            let (id, record) = (live.id, &state.record);
-            let closed = record.closed.iter().zip(&record.design.ends);
-            let closed = closed.filter_map(|(closed, end)| {
-                let why = &closed.as_ref()?.why;
-                Some(format!("it leaves datastore {} alone: {why}", end.name))
-            });
-            let failed =
-                (failed > 0).then(|| format!("{failed} of its moves have failed"));
-            let down = view_workloads(record).into_iter();
-            let down = down.filter(|it| it.problem.is_some());
-            let down = down.map(|it| {
-                let why = it.problem.unwrap_or_default();
-                format!("what runs on tile {} ({}): {why}", it.tile, it.state)
-            });
-            warnings.extend(closed.chain(failed).chain(down).map(|message| Warning {
-                about: format!("plan {id}"),
-                message,
-                hint: format!("see `sterna plan report {id}`"),
-            }));
-        }
-        warnings
     }
 
     /// The part of a move that is done, while it is under way.
@@ -218,7 +188,7 @@ fn waits_for(record: &PlanRecord, end: usize) -> String {
 }
 
 /// What the plan stops and starts: where a tile has hooks, and moves.
-fn view_workloads(record: &PlanRecord) -> Vec<PlannedWorkload> {
+pub(super) fn view_workloads(record: &PlanRecord) -> Vec<PlannedWorkload> {
     let tiles = record.design.tiles.iter().zip(&record.workloads).enumerate();
     let tiles = tiles.filter(|(at, (tile, _))| {
         let is_hooked = tile.stop.is_some() || tile.start.is_some();

@@ -202,7 +202,7 @@ enum StageText {
     GivenUp,
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<PlanRecord> {
+pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<PlanRecord> {
     Ok(PlanRecord {
         id: from_sql(row.get("id")?),
         state: from_json(row, "state")?,
@@ -231,7 +231,10 @@ fn moves_of(connection: &Connection, plan: u64) -> rusqlite::Result<Vec<PlanMove
 }
 
 /// A plan with its parts.
-fn whole(connection: &Connection, plan: PlanRecord) -> rusqlite::Result<PlanRecord> {
+pub(super) fn whole(
+    connection: &Connection,
+    plan: PlanRecord,
+) -> rusqlite::Result<PlanRecord> {
     let tiles = plan.design.tiles.len();
     Ok(PlanRecord {
         moves: moves_of(connection, plan.id)?,

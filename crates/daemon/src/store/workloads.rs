@@ -4,7 +4,10 @@ use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 use sterna_core::place::waves::Running;
 
-use super::{from_json, from_sql, to_json, to_sql};
+use super::plans::{read, whole};
+use super::{
+    PlanRecord, Store, StoreError, cannot, from_json, from_sql, to_json, to_sql,
+};
 
 /// How far a workload is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -71,4 +74,24 @@ pub(super) fn update_workloads(
         statement.execute(params![to_sql(plan), tile, to_json(course)])?;
     }
     Ok(())
+}
+
+impl Store {
+    /// The plans that have ended since then (seconds since 1970) and could not start what
+    /// they had stopped.
+    pub(crate) fn plans_left_down(
+        &self,
+        since: u64,
+    ) -> Result<Vec<PlanRecord>, StoreError> {
+        self.run(move |connection| {
+            let sql = "SELECT * FROM plans WHERE ended >= ? AND id IN
+                       (SELECT plan FROM plan_workloads
+                        WHERE course ->> 'running' = 'not-started') ORDER BY id";
+            let mut statement = connection.prepare_cached(sql)?;
+            let plans = statement.query_map([to_sql(since)], read)?;
+            let plans = plans.map(|plan| whole(connection, plan?));
+            plans.collect::<rusqlite::Result<_>>()
+        })?
+        .map_err(cannot("list the plans that left something down"))
+    }
 }

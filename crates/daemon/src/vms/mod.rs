@@ -34,6 +34,7 @@ mod pace;
 mod reach;
 mod sights;
 mod usage;
+mod users;
 mod view;
 
 use std::collections::{BTreeMap, HashMap};

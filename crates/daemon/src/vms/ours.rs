@@ -77,17 +77,6 @@ impl Daemon {
         Ok(all.into_iter().find(|one| one.kind.adopts_disk(disk)))
     }
 
-    /// Why nobody else gets a disk of which a machine has not let go.
-    pub(crate) fn still_used(&self, disk: DiskId) -> Result<Option<String>> {
-        let of = |VmMoveRecord { id, vm, device, .. }| {
-            format!(
-                "its adoption ended early, and {vm} may still use it as {device}: \
-                     migration {id}"
-            )
-        };
-        Ok(self.untidy_adoption_of(disk)?.map(of))
-    }
-
     /// Refuses a disk that is being adopted or released, or whose machine has not let go
     /// of it, or moves.
     pub(crate) fn check_settled(&self, disk: &DiskRecord) -> Result<()> {
@@ -116,8 +105,17 @@ impl Daemon {
 
     /// Whether QEMU copies to a disk that is to be adopted, or may still have one that was.
     pub(crate) fn is_adopted(&self, disk: DiskId) -> Result<bool> {
-        let becomes = self.vm_move_of(disk)?.is_some_and(|one| one.kind.adopts());
-        Ok(becomes || self.untidy_adoption_of(disk)?.is_some())
+        self.is_adopted_by(self.vm_move_of(disk)?.as_ref(), disk)
+    }
+
+    /// The same of one of which is known what is under way with it.
+    pub(crate) fn is_adopted_by(
+        &self,
+        under_way: Option<&VmMoveRecord>,
+        disk: DiskId,
+    ) -> Result<bool> {
+        Ok(under_way.is_some_and(|one| one.kind.adopts())
+            || self.untidy_adoption_of(disk)?.is_some())
     }
 
     /// What the image of a disk must call itself.

@@ -45,6 +45,8 @@ pub(super) struct Sight {
     images: BTreeMap<String, String>,
     /// Why it did not answer, though it may be there; and how often in a row.
     silent: Option<(String, u32)>,
+    /// If so, its images when it last did.
+    before: Vec<String>,
 }
 
 impl Sight {
@@ -53,7 +55,8 @@ impl Sight {
         at: u64,
         seen: std::result::Result<(bool, impl Iterator<Item = &'a Drive>), &QemuError>,
     ) -> Sight {
-        let mut sight = Sight { at, images: BTreeMap::new(), silent: None };
+        let mut sight =
+            Sight { at, images: BTreeMap::new(), silent: None, before: Vec::new() };
         match seen {
             Ok((true, drives)) => {
                 let image = |drive: &Drive| (drive.device.clone(), drive.image.clone());
@@ -65,6 +68,14 @@ impl Sight {
             _ => {}
         }
         sight
+    }
+
+    /// Its images, when it last answered.
+    pub(super) fn last_images(&self) -> Vec<String> {
+        match self.silent {
+            None => self.images.values().cloned().collect(),
+            Some(_) => self.before.clone(),
+        }
     }
 
     /// The image of one of its disks, if that was seen after a move of it had ended. (Ends
@@ -151,6 +162,9 @@ impl Daemon {
         if let Some(before) = sights.get(&vm.name) {
             if before.at > sight.at {
                 return;
+            }
+            if sight.silent.is_some() {
+                sight.before = before.last_images();
             }
             if let (Some((_, times)), Some((_, before))) =
                 (&mut sight.silent, &before.silent)

@@ -125,3 +125,23 @@ fn how_far_a_workload_is_is_recorded_and_the_others_were_left_alone() {
         assert_eq!(store.plan(now.id).unwrap(), Some(now.clone()));
     }
 }
+
+#[test]
+fn a_plan_that_has_left_something_down_is_found_for_a_while() {
+    let (_dir, store) = fresh();
+    let id = store.add_plan(plan()).unwrap();
+    let over = PlanRecord { id, ended: Some(1_000), ..plan() };
+    let down = |running| {
+        let course = WorkloadCourse { running, ..WorkloadCourse::default() };
+        PlanChanges { workloads: vec![(0, course)], ..PlanChanges::default() }
+    };
+    let found = || store.plans_left_down(1_000).unwrap().len();
+    store.set_plan(&over, down(Running::Started)).unwrap();
+    assert_eq!(found(), 0);
+    store.set_plan(&over, down(Running::NotStarted)).unwrap();
+    assert_eq!(found(), 1);
+    assert_eq!(store.plans_left_down(1_001).unwrap().len(), 0, "it was long ago");
+    let under_way = PlanRecord { ended: None, ..over };
+    store.set_plan(&under_way, PlanChanges::default()).unwrap();
+    assert_eq!(found(), 0, "it is told of by itself");
+}
