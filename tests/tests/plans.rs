@@ -9,6 +9,7 @@ use std::time::Instant;
 use serde_json::Value;
 use sterna_tests::images::write_image;
 use sterna_tests::plans::in_state;
+use sterna_tests::programs::run;
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, until};
 
@@ -286,6 +287,26 @@ fn tiles_move_one_after_another_and_what_waits_for_a_failed_one_is_skipped() {
         daemon.sterna(&format!("plan evacuate {ask}")).fails_with(&[wrong]);
     }
     daemon.sterna("plan evacuate here --tile /nosuch").fails_with(&["/nosuch"]);
+}
+
+#[test]
+fn a_disk_that_has_grown_since_it_was_planned_for_does_not_fill_its_destination() {
+    let programs = ["losetup", "mkfs.ext4", "qemu-io"];
+    let Some(stage) = Stage::given_root(&programs) else { return };
+    let _tiny = stage.tiny_fs("tiny", 64 * MIB);
+    let daemon = &stage.daemon;
+    daemon.sterna("disk create grows --size 64M --on here").ok();
+    let (id, plan) = daemon.plan_evacuation("here --to tiny --space 80%");
+    assert_eq!(in_state(&plan, "waiting").len(), 1, "it is empty: {plan:#}");
+    let uri = daemon.uri("grows");
+    run("qemu-io", ["-f", "raw", "-c", "write -P 7 0 56M", &uri]);
+    daemon.sterna(&format!("plan apply {id}")).ok();
+    let plan = daemon.wait_for_plan(id, "it is over", seconds(60), |plan| {
+        plan["state"] == "incomplete"
+    });
+    let problem = plan["moves"][0]["problem"].as_str().expect("a reason");
+    assert!(problem.contains("has grown to 56.0 MiB"), "{problem}");
+    assert_eq!(daemon.disk("grows")["datastore"], "here");
 }
 
 #[test]

@@ -7,9 +7,11 @@
 use std::sync::Arc;
 use std::thread;
 
-use sterna_api::{AskGuard, ErrorCode, StartMigration};
+use sterna_api::{AskGuard, ErrorCode, Provision, StartMigration};
+use sterna_core::Bytes;
 use sterna_core::place::waves::{Event, Fault};
 use sterna_engine::DiskId;
+use sterna_engine::datastore::Space;
 
 use super::drive::LOOK_AGAIN;
 use super::{Heard, Live, State};
@@ -22,6 +24,9 @@ struct Begin {
     at: usize,
     disk: DiskId,
     from: String,
+    /// What was planned that it needs, and how full its destination may be.
+    needs: u64,
+    space: f64,
     /// The last migration there was before: its own has a higher number.
     seen: u64,
     request: StartMigration,
@@ -36,6 +41,8 @@ impl State {
             at,
             disk: one.disk,
             from: design.ends[one.design.from].name.clone(),
+            needs: one.design.needs,
+            space: design.space,
             seen: one.course.seen,
             request: StartMigration {
                 disk: one.design.name.clone(),
@@ -83,7 +90,11 @@ impl Daemon {
             let problem = Some(format!("datastore {}: {why}", begin.request.to));
             return Heard { problem, ..Heard::of(Event::Refused(at, Fault::Away)) };
         }
-        let error = match self.start_if(&begin.request, |disk| begin.check(disk)) {
+        let may = |disk: &DiskRecord| {
+            begin.check(disk)?;
+            self.check_fits_still(begin, disk)
+        };
+        let error = match self.start_if(&begin.request, may) {
             Ok(one) => return began(one.id),
             Err(error) => error,
         };
@@ -95,6 +106,30 @@ impl Daemon {
         tracing::warn!(disk, ?fault, %error, "a move did not begin");
         let problem = Some(error.to_string());
         Heard { problem, ..Heard::of(Event::Refused(at, fault)) }
+    }
+
+    /// Refuses a disk that has grown since it was planned for, and would now fill its
+    /// destination more than it may.
+    fn check_fits_still(&self, begin: &Begin, disk: &DiskRecord) -> Result<()> {
+        let there = self.shelf(&begin.request.to)?;
+        let needs = self.to_copy(disk);
+        let grows = disk.provision == Provision::Thin && needs > begin.needs;
+        let Some(Space { capacity, free }) = there.space().filter(|_| grows) else {
+            return Ok(());
+        };
+        let most = (capacity as f64 * begin.space) as u64;
+        let filled = capacity.saturating_sub(free).saturating_add(needs);
+        if filled <= most || !there.is_shared() {
+            return Ok(());
+        }
+        let (name, to) = (&begin.request.disk, &begin.request.to);
+        let message = format!(
+            "disk {name} has grown to {} since it was planned for, and {to} may be filled \
+             to {} only",
+            Bytes(needs),
+            Bytes(most)
+        );
+        Err(DaemonError::new(ErrorCode::NoSpace, message))
     }
 
     /// The migration of a move that is under way though an error was the answer. Asked
@@ -181,6 +216,8 @@ mod tests {
             at: 0,
             disk: disk.id,
             from: "here".into(),
+            needs: 0,
+            space: 0.8,
             seen: 0,
             request: StartMigration {
                 disk: "db".into(),
