@@ -126,7 +126,9 @@ fn a_half_image_is_not_looked_for_below_its_file_system() {
 #[test]
 fn a_source_that_cannot_be_seen_is_left_behind() {
     let Some((stage, fast)) = stage_and_fast() else { return };
-    stage.daemon.sterna("disk create a --size 16M --on fast").ok();
+    stage.disk_with_data("a", 16 * MIB, 16 * MIB);
+    let id = stage.daemon.migrate("a --to fast");
+    stage.daemon.completed(id);
     let id = stage.daemon.migrate("a --to there --rate 1M");
     fast.leave();
     let theirs = fast.dir().join("a.raw");
