@@ -40,7 +40,7 @@ impl Drop for Loop {
 /// A tiny ext4, mounted.
 pub struct TinyFs {
     mount: PathBuf,
-    _device: Loop,
+    device: Loop,
 }
 
 impl TinyFs {
@@ -55,7 +55,22 @@ impl TinyFs {
         std::fs::create_dir_all(mount).expect("make the mount point");
         let at = mount.to_str().expect("a plain path");
         programs::run("mount", [path, at]);
-        TinyFs { mount: mount.into(), _device: device }
+        TinyFs { mount: mount.into(), device }
+    }
+
+    /// Takes it away from its path, where the bare mount point is seen then. What is
+    /// open stays open.
+    #[track_caller]
+    pub fn leave(&self) {
+        let mount = self.mount.as_os_str();
+        programs::run("umount", ["--lazy".as_ref(), mount]);
+    }
+
+    /// Mounts it again.
+    #[track_caller]
+    pub fn come_back(&self) {
+        let device = self.device.device().as_os_str();
+        programs::run("mount", [device, self.mount.as_os_str()]);
     }
 
     /// Where it is mounted.

@@ -7,7 +7,7 @@
 //! value that the call gives is dropped.
 
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::checker::{Checker, Options};
 use crate::daemon::Daemon;
@@ -126,14 +126,10 @@ impl Stage {
         tiny
     }
 
-    /// The names of what disks and moves have left in `there`; the datastore's own begin
-    /// with a dot.
+    /// The names of what disks and moves have left in `there`.
     #[track_caller]
     pub fn files_there(&self) -> Vec<String> {
-        let there = std::fs::read_dir(&self.there).expect("read a directory");
-        let names = there.flatten().map(|entry| entry.file_name());
-        let names = names.map(|name| name.to_string_lossy().into_owned());
-        names.filter(|name| !name.starts_with('.')).collect()
+        files_in(&self.there)
     }
 
     /// Creates a thin disk of `size` bytes on `here`; gives its URI.
@@ -182,4 +178,14 @@ impl Default for Stage {
     fn default() -> Self {
         Stage::new()
     }
+}
+
+/// The names of what disks and moves have left in a datastore's directory; the
+/// datastore's own begin with a dot.
+#[track_caller]
+pub fn files_in(directory: &Path) -> Vec<String> {
+    let found = std::fs::read_dir(directory).expect("read a directory");
+    let names = found.flatten().map(|entry| entry.file_name());
+    let names = names.map(|name| name.to_string_lossy().into_owned());
+    names.filter(|name| !name.starts_with('.')).collect()
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use sterna_tests::clients::Fio;
+use sterna_tests::stage::files_in;
 use sterna_tests::wait::{seconds, until};
 use sterna_tests::{MIB, Stage};
 
@@ -94,11 +95,7 @@ fn a_probe_finds_what_a_datastore_can_do_and_leaves_nothing_behind() {
     let row = rows.iter().find(|row| row["name"] == "slow").expect("it is there");
     assert_eq!(row["device"], probed["device"], "{known:#}");
     assert_eq!(daemon.json("disk list"), Value::from(vec![0; 0]));
-    let files = std::fs::read_dir(&slow).expect("read a directory").flatten();
-    let left: Vec<_> = files
-        .map(|file| file.file_name().to_string_lossy().into_owned())
-        .filter(|name| !name.starts_with('.'))
-        .collect();
+    let left = files_in(&slow);
     assert!(left.is_empty(), "{left:?}");
     // What a killed one leaves is said, and how to remove it.
     daemon.sterna("disk create probe-of-slow --size 16M --on slow").ok();

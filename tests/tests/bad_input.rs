@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use sterna_tests::images::identical_files;
 use sterna_tests::programs::sterna;
+use sterna_tests::stage::files_in;
 use sterna_tests::wait::seconds;
 use sterna_tests::{Answer, CheckerOptions, Daemon, MIB, Stage, checker};
 
@@ -187,7 +188,7 @@ fn a_second_move_of_a_disk_is_refused_and_the_first_goes_on() {
     let id = stage.daemon.migrate("a --to there --rate 20M");
     stage.daemon.sterna("migrate a --to third").fails_with(&["a"]);
     stage.daemon.sterna("disk remove a").fails_with(&["a"]);
-    assert_eq!(fs::read_dir(third).expect("list").count(), 0);
+    assert!(files_in(&third).is_empty());
     stage.daemon.completed(id);
 }
 

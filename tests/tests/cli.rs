@@ -126,7 +126,7 @@ fn migrations_are_listed_shown_paused_resumed_set_and_cancelled() {
     assert_eq!(daemon.migration(id)["rate"], 5 * MIB);
     daemon.cancel(id);
     assert_eq!(daemon.disk("a")["datastore"], "here");
-    let left: Vec<_> = std::fs::read_dir(&stage.there).expect("list").collect();
+    let left = stage.files_there();
     assert!(left.is_empty(), "a cancelled move should leave nothing: {left:?}");
     // And the disk can be moved again, watched to its end.
     let id = daemon.migrate("a --to there");

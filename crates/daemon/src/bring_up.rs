@@ -68,10 +68,11 @@ impl Daemon {
         }
     }
 
-    /// Tries again what could not be brought up.
+    /// Tries again what could not be brought up, and sees whether datastores are still
+    /// what they were.
     pub(crate) fn retry(self: &Arc<Self>) -> Result<()> {
         for shelf in self.all_shelves() {
-            if shelf.problem().is_some() && shelf.open().is_ok() {
+            if shelf.is_back() {
                 tracing::info!(datastore = shelf.name(), "datastore online");
                 self.datastore_is_back(shelf.name())?;
             }

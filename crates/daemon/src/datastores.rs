@@ -87,6 +87,7 @@ impl Daemon {
             shape,
             added: clock::now(),
             maintenance: None,
+            mark: None,
         };
         let shelf = self.new_shelf(record.clone());
         shelf.open().map_err(|error| {
@@ -97,7 +98,7 @@ impl Daemon {
         if let Some(known) = self.all_shelves().into_iter().find(same) {
             return Err(taken(&shelf.record().location, known.name()));
         }
-        self.store.add_datastore(record)?;
+        self.store.add_datastore(DatastoreRecord { mark: shelf.mark(), ..record })?;
         lock(&self.shelves).insert(name.clone(), shelf.clone());
         let location = &shelf.record().location;
         tracing::info!(datastore = name, %location, "datastore added");
@@ -139,6 +140,7 @@ impl Daemon {
         let gone = self.view_datastore(&shelf, &shelf.look())?;
         self.store.remove_datastore(name)?;
         lock(&self.shelves).remove(name);
+        shelf.unmark();
         tracing::info!(datastore = name, "datastore removed");
         Ok(gone)
     }

@@ -35,6 +35,7 @@ mod jobs;
 mod keeper;
 mod local;
 mod lock;
+mod marks;
 mod patience;
 mod plans;
 mod policies;

@@ -74,9 +74,11 @@ fn code(error: &DatastoreError) -> ErrorCode {
         E::Full { .. } => ErrorCode::NoSpace,
         E::Exists(_) => ErrorCode::Exists,
         E::Occupied { .. } | E::Mounted { .. } | E::Held { .. } => ErrorCode::InUse,
-        E::Io { .. } | E::Remote { .. } | E::Mismatch { .. } | E::Sidecar { .. } => {
-            ErrorCode::Unavailable
-        }
+        E::Elsewhere { .. }
+        | E::Io { .. }
+        | E::Remote { .. }
+        | E::Mismatch { .. }
+        | E::Sidecar { .. } => ErrorCode::Unavailable,
         _ => ErrorCode::Invalid,
     }
 }
@@ -91,6 +93,9 @@ fn hint(error: &DatastoreError) -> &'static str {
             "make it a disk with `sterna disk import`, remove it, or choose another name"
         }
         DatastoreError::TooSmall { .. } => "choose a larger one",
+        DatastoreError::Elsewhere { .. } => {
+            "mount it; it is tried again every few seconds"
+        }
         DatastoreError::Remote { .. } => {
             "see that the server runs, and that it takes one more client"
         }

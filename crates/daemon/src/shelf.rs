@@ -1,8 +1,9 @@
 //! A datastore as the daemon has it open, or not.
 //!
 //! A datastore that cannot be reached does not stop the daemon: it is offline,
-//! with the reason, and tried again by the keeper. What asks it for figures has
-//! little patience, since a hung server answers nobody.
+//! with the reason, and tried again by the keeper. So is one at whose path another
+//! file system is found (`marks`). What asks it for figures has little patience, since
+//! a hung server answers nobody.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -11,15 +12,18 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sterna_engine::datastore::{Datastore, DatastoreError, FoundImage, Location, Space};
+use sterna_engine::datastore::{
+    Datastore, DatastoreError, FoundImage, Location, Mark, Space,
+};
 use sterna_engine::sidecar::{Identity, SidecarError};
 use sterna_engine::{Budget, ImageSpec};
 
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
+use crate::marks;
 use crate::patience::{Asked, Patience};
 use crate::refusals::{refusal, unfit};
-use crate::store::DatastoreRecord;
+use crate::store::{DatastoreRecord, Store};
 
 /// How long a figure may take. People wait for it.
 const FIGURE: Duration = Duration::from_secs(2);
@@ -38,16 +42,20 @@ type Question = Result<Asked<Found>, String>;
 pub(crate) type Found = Result<Space, String>;
 
 /// A datastore, open or not.
-#[derive(Debug)]
 pub(crate) struct Shelf {
     record: DatastoreRecord,
     /// Nothing new goes there. (The record has what held when it was opened.)
     maintenance: AtomicBool,
     budget: Arc<Budget>,
     sidecars: PathBuf,
+    store: Store,
+    /// What its directory is known by. (The record has what held when it was made.)
+    mark: Mutex<Option<Mark>>,
     state: Mutex<Result<Arc<Datastore>, String>>,
     /// What it is on that others may be on, too; as it was when it was opened last.
     backing: Mutex<Option<String>>,
+    /// Whether it has been offline since the keeper last saw it online.
+    was_offline: AtomicBool,
     /// Whoever opens it holds this; others wait for the outcome.
     opening: Mutex<()>,
     patience: Patience,
@@ -58,7 +66,7 @@ pub(crate) struct Shelf {
 
 impl Shelf {
     /// A datastore that has not been opened yet.
-    pub(crate) fn closed(record: DatastoreRecord, sidecars: PathBuf) -> Shelf {
+    fn closed(record: DatastoreRecord, sidecars: PathBuf, store: Store) -> Shelf {
         let state = Mutex::new(Err("it has not been opened yet".into()));
         let budget = Budget::new(record.shape.unwrap_or_default());
         let budget = Arc::new(match record.location.model() {
@@ -67,11 +75,14 @@ impl Shelf {
         });
         Shelf {
             maintenance: AtomicBool::new(record.maintenance.is_some()),
+            mark: Mutex::new(record.mark),
             record,
             budget,
             sidecars,
+            store,
             state,
             backing: Mutex::default(),
+            was_offline: AtomicBool::default(),
             opening: Mutex::default(),
             patience: Patience::default(),
             listing: Patience::default(),
@@ -129,35 +140,78 @@ impl Shelf {
         lock(&self.state).as_ref().err().cloned()
     }
 
-    /// Opens it, if it is not open.
+    /// Opens it, if it is not open, or is not what it was.
     pub(crate) fn open(&self) -> Result<Arc<Datastore>> {
-        if let Ok(datastore) = self.get() {
+        if let Some(datastore) = self.still_open() {
             return Ok(datastore);
         }
         let _opening = lock(&self.opening);
-        if let Ok(datastore) = self.get() {
+        if let Some(datastore) = self.still_open() {
             return Ok(datastore);
         }
-        let (record, sidecars) = (self.record.clone(), self.sidecars.clone());
-        let opened = self.patience.ask(OPENING, move || {
-            // One that is made slower stands for another.
-            let is_itself = record.shape.is_none();
-            let backing = is_itself.then(|| record.location.backing()).flatten();
-            Datastore::open(record.name, record.location).map(|datastore| {
-                (Arc::new(datastore.keep_sidecars_in(&sidecars)), backing)
-            })
-        });
-        let opened = match opened.answer() {
-            Some(Ok((datastore, backing))) => {
-                *lock(&self.backing) = backing;
-                Ok(datastore)
+        let record = DatastoreRecord { mark: self.mark(), ..self.record.clone() };
+        let (sidecars, store) = (self.sidecars.clone(), self.store.clone());
+        let open = move || marks::open(&record, &sidecars, &store);
+        let opened = match self.patience.ask(OPENING, open).answer() {
+            Some(Ok(opened)) => {
+                *lock(&self.backing) = opened.backing;
+                if opened.mark.is_some() {
+                    *lock(&self.mark) = opened.mark;
+                }
+                Ok(opened.datastore)
             }
-            Some(Err(error)) => Err(error.to_string()),
+            Some(Err(problem)) => Err(problem),
             None => Err(SILENT.to_owned()),
         };
-        let mut state = lock(&self.state);
-        (*state).clone_from(&opened);
+        if opened.is_err() {
+            self.was_offline.store(true, Relaxed);
+        }
+        (*lock(&self.state)).clone_from(&opened);
         opened.map_err(|problem| self.unavailable(&problem))
+    }
+
+    /// The datastore, if it is open and is what it was. One that could not be marked is
+    /// opened anew, as it may have room for its mark by now. One that does not say it in
+    /// time may be: who does something there finds out.
+    fn still_open(&self) -> Option<Arc<Datastore>> {
+        let datastore = self.get().ok().filter(|datastore| datastore.is_marked())?;
+        let asked = datastore.clone();
+        let checked = self.patience.ask(FIGURE, move || asked.check());
+        if let Some(Err(error)) = checked.answer() {
+            self.note(&error);
+        }
+        self.get().ok()
+    }
+
+    /// One at whose path another file system is found is offline from now on.
+    pub(crate) fn note(&self, error: &DatastoreError) {
+        if !matches!(error, DatastoreError::Elsewhere { .. }) {
+            return;
+        }
+        let (datastore, problem) = (self.name(), error.to_string());
+        tracing::warn!(datastore, problem, "datastore offline");
+        self.was_offline.store(true, Relaxed);
+        *lock(&self.state) = Err(problem);
+    }
+
+    /// Whether it is online again; said once.
+    pub(crate) fn is_back(&self) -> bool {
+        self.open().is_ok() && self.was_offline.swap(false, Relaxed)
+    }
+
+    /// What its directory is known by, if it has a mark.
+    pub(crate) fn mark(&self) -> Option<Mark> {
+        *lock(&self.mark)
+    }
+
+    /// Takes its mark away, as nobody is to know it any more. One that stays does no
+    /// harm.
+    pub(crate) fn unmark(&self) {
+        let Ok(datastore) = self.get() else { return };
+        let unmarked = self.patience.ask(FIGURE, move || datastore.unmark());
+        if let Some(Err(error)) = unmarked.answer() {
+            tracing::warn!(datastore = self.name(), %error, "its mark stays");
+        }
     }
 
     /// The open datastore.
@@ -247,7 +301,10 @@ impl Shelf {
     /// How to open an image that must be the expected one.
     pub(crate) fn expect(&self, file: &str, expected: &Identity) -> Result<ImageSpec> {
         let opened = self.get()?.open_image(file, expected);
-        opened.map_err(|error| unfit(self.name(), &expected.name, file, &error))
+        opened.map_err(|error| {
+            self.note(&error);
+            unfit(self.name(), &expected.name, file, &error)
+        })
     }
 
     /// Makes an image say what it is.
@@ -325,6 +382,7 @@ impl Shelf {
 
     /// The datastore's own error, for the API.
     pub(crate) fn refused(&self, error: &DatastoreError) -> DaemonError {
+        self.note(error);
         refusal(self.name(), error)
     }
 
@@ -370,6 +428,7 @@ impl Daemon {
 
     /// A shelf for a record.
     pub(crate) fn new_shelf(&self, record: DatastoreRecord) -> Arc<Shelf> {
-        Arc::new(Shelf::closed(record, self.places.state.join("sidecars")))
+        let sidecars = self.places.state.join("sidecars");
+        Arc::new(Shelf::closed(record, sidecars, self.store.clone()))
     }
 }

@@ -10,6 +10,7 @@ use sterna_engine::mirror::MigrationEvent;
 use super::Job;
 use super::view::hint;
 use crate::daemon::{Daemon, lock};
+use crate::shelf::Shelf;
 use crate::store::{Blame, Pause, Step};
 
 impl Daemon {
@@ -88,11 +89,16 @@ impl Daemon {
             return Ok(());
         }
         let to = self.shelf(&record.to.datastore);
-        let server = to.is_ok_and(|to| matches!(to.record().location, Location::Nbd(_)));
+        let is_server =
+            |to: &Arc<Shelf>| matches!(to.record().location, Location::Nbd(_));
+        let server = to.as_ref().is_ok_and(is_server);
+        let offline = to.is_ok_and(|to| to.problem().is_some());
         let hint = hint(&record, reason, server);
         let blame = blame(reason);
         // A destination that cannot be sealed looks slow or lost to the mirror.
         let unsealed = lock(&job.state).unsealed.take();
+        // What waits for its datastore goes on when that is back.
+        let unreachable = offline && unsealed.is_some();
         let reason = match (reason, unsealed) {
             (
                 PauseReason::SwitchOverTooLong { .. }
@@ -101,7 +107,7 @@ impl Daemon {
             ) => why,
             (reason, _) => reason.to_string(),
         };
-        let pause = Pause { reason, hint, blame, ..Pause::default() };
+        let pause = Pause { reason, hint, blame, unreachable, ..Pause::default() };
         self.stand_still(job, pause)?;
         self.store.set_application(job.id, &job.application())
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 
 use sterna_api::Provision;
-use sterna_core::mirror::{Notice, PauseReason};
+use sterna_core::mirror::{Control, Notice, PauseReason};
 use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options, Start};
 use sterna_engine::{Budget, ImageSpec, MigrateError};
 
@@ -169,7 +169,12 @@ impl Daemon {
             }
             let Some(job) = self.job(record.id) else { continue };
             let _turn = lock(&job.turn);
-            if !job.running() && self.problem_of(record.disk).is_none() {
+            if job.running() && !record.cancel {
+                // All but its seal was there.
+                self.set_pause(&job, None)?;
+                // One that has ended meanwhile need not be told.
+                let _ = self.tell(&job, Control::Resume);
+            } else if !job.running() && self.problem_of(record.disk).is_none() {
                 // What stands in the way now is recorded by it.
                 let _ = self.relaunch(&job, &record);
             }

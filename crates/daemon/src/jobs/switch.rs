@@ -52,6 +52,7 @@ impl Daemon {
         let took = since.elapsed();
         tracing::debug!(migration = job.id, ?took, "sealed");
         sealed.map_err(|error| {
+            shelf.note(&error);
             lost(&error);
             fault_of(&error)
         })

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row, params};
 use sterna_engine::Shape;
-use sterna_engine::datastore::Location;
+use sterna_engine::datastore::{Location, Mark};
 
 use super::{Store, StoreError, cannot, from_sql, parsed, to_sql};
 
@@ -19,29 +19,34 @@ pub(crate) struct DatastoreRecord {
     pub(crate) added: u64,
     /// When it was put in maintenance (seconds since 1970), if it is.
     pub(crate) maintenance: Option<u64>,
+    /// What its directory is known by, if it is one and has been marked.
+    pub(crate) mark: Option<Mark>,
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<DatastoreRecord> {
     let shape: Option<String> = row.get("shape")?;
+    let mark: Option<String> = row.get("mark")?;
     Ok(DatastoreRecord {
         name: row.get("name")?,
         location: parsed(row, "location")?,
         shape: shape.map(|_| parsed(row, "shape")).transpose()?,
         added: from_sql(row.get("added")?),
         maintenance: row.get::<_, Option<i64>>("maintenance")?.map(from_sql),
+        mark: mark.map(|_| parsed(row, "mark")).transpose()?,
     })
 }
 
 fn insert(connection: &Connection, one: &DatastoreRecord) -> rusqlite::Result<usize> {
     connection.execute(
-        "INSERT INTO datastores (name, location, shape, added, maintenance)
-         VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO datastores (name, location, shape, added, maintenance, mark)
+         VALUES (?, ?, ?, ?, ?, ?)",
         params![
             one.name,
             one.location.to_string(),
             one.shape.as_ref().map(ToString::to_string),
             to_sql(one.added),
             one.maintenance.map(to_sql),
+            one.mark.map(|mark| mark.to_string()),
         ],
     )
 }
@@ -76,6 +81,17 @@ impl Store {
             connection.execute(sql, params![since.map(to_sql), name])
         })?
         .map_err(cannot("change a datastore"))?;
+        Ok(())
+    }
+
+    /// Takes note of what a datastore's directory is known by.
+    pub(crate) fn set_mark(&self, name: &str, mark: Mark) -> Result<(), StoreError> {
+        let name = name.to_owned();
+        self.write(move |connection| {
+            let sql = "UPDATE datastores SET mark = ? WHERE name = ?";
+            connection.execute(sql, params![mark.to_string(), name])
+        })?
+        .map_err(cannot("record a datastore's mark"))?;
         Ok(())
     }
 

@@ -18,12 +18,27 @@ use super::{StoreError, cannot};
 const APPLICATION_ID: i64 = 0x5354_524E;
 
 /// The schema that this Sterna writes: the number of steps to it.
-pub(super) const VERSION: i64 = 16;
+pub(super) const VERSION: i64 = 17;
 
 /// What brings a database from each version to the next.
-pub(super) const STEPS: [&str; 16] = [
-    FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH,
-    TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH, SIXTEENTH,
+pub(super) const STEPS: [&str; 17] = [
+    FIRST,
+    SECOND,
+    THIRD,
+    FOURTH,
+    FIFTH,
+    SIXTH,
+    SEVENTH,
+    EIGHTH,
+    NINTH,
+    TENTH,
+    ELEVENTH,
+    TWELFTH,
+    THIRTEENTH,
+    FOURTEENTH,
+    FIFTEENTH,
+    SIXTEENTH,
+    SEVENTEENTH,
 ];
 
 const _: () = assert!(STEPS.len() as u64 == VERSION.unsigned_abs());
@@ -343,6 +358,11 @@ const SIXTEENTH: &str = "
         course  TEXT NOT NULL,      -- JSON: how far it is
         PRIMARY KEY (plan, tile)
     ) STRICT, WITHOUT ROWID;
+";
+
+const SEVENTEENTH: &str = "
+    -- What a directory is known by: 32 hexadecimal digits.
+    ALTER TABLE datastores ADD COLUMN mark TEXT;
 ";
 
 /// How long to wait for someone who looks inside with the sqlite3 tool.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use sterna_api::{Application, Figures, Provision, Report};
 use sterna_engine::DiskId;
+use sterna_engine::datastore::Mark;
 use tempfile::TempDir;
 
 pub(crate) use self::plans::plan as plan_of_two;
@@ -33,6 +34,7 @@ fn datastore(name: &str) -> DatastoreRecord {
         shape: Some("mbps=300,iops=5000,latency=1ms".parse().unwrap()),
         added: 7,
         maintenance: Some(9),
+        mark: Some(Mark(11)),
     }
 }
 

@@ -126,11 +126,12 @@ impl Site {
         self.dir.path().join("state").join(file)
     }
 
-    /// The files on a datastore.
+    /// The files on a datastore, but for its mark.
     pub(crate) fn files(&self, datastore: &str) -> Vec<String> {
         let entries = std::fs::read_dir(self.dir.path().join(datastore)).unwrap();
         let name = |entry: std::fs::DirEntry| entry.file_name().into_string().unwrap();
         let mut names: Vec<String> = entries.map(|entry| name(entry.unwrap())).collect();
+        names.retain(|name| name != ".sterna-datastore");
         names.sort();
         names
     }

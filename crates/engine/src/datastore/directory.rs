@@ -6,6 +6,9 @@
 //! So an image is there whole or not at all, and no file is ever overwritten.
 //! What a crash may leave is the other name (replaced the next time) or a
 //! sidecar without an image (of no account).
+//!
+//! Whatever is done begins with a look at the directory's mark, if it has one:
+//! another file system may have come, or gone, since the last time (`mark`).
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -16,6 +19,7 @@ use std::path::{Path, PathBuf};
 use sterna_core::Bytes;
 
 use super::error::{failed, sidecar as sidecar_failed};
+use super::mark::{Mark, MarkError};
 use super::{DatastoreError, FoundImage, Provision, Space, system, zeroes};
 use crate::image::ImageSpec;
 use crate::sidecar::{self, Identity, MAX_NAME, SidecarError};
@@ -30,6 +34,8 @@ const UNFINISHED_PREFIX: &str = ".unfinished-";
 #[derive(Clone, Debug)]
 pub(super) struct Directory {
     path: PathBuf,
+    /// What it is known by.
+    pub(super) mark: Option<Mark>,
 }
 
 impl Directory {
@@ -49,10 +55,28 @@ impl Directory {
         File::create(&trial)
             .and_then(|_| fs::remove_file(&trial))
             .map_err(failed("create files in", path))?;
-        Ok(Directory { path: path.into() })
+        Ok(Directory { path: path.into(), mark: None })
+    }
+
+    /// Refuses what is at its path now, if that is another directory.
+    pub(super) fn check(&self) -> Result<(), DatastoreError> {
+        match self.mark {
+            Some(mark) => check_mark(&self.path, mark),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes its mark, unless there are images: others may know them by it.
+    pub(super) fn unmark(&self) -> Result<(), DatastoreError> {
+        self.check()?;
+        if self.mark.is_none() || !self.images()?.is_empty() {
+            return Ok(());
+        }
+        Mark::remove(&self.path).map_err(failed("remove the mark of", &self.path))
     }
 
     pub(super) fn space(&self) -> Result<Space, DatastoreError> {
+        self.check()?;
         system::space(&self.path).map_err(failed("find the space of", &self.path))
     }
 
@@ -84,6 +108,7 @@ impl Directory {
         identity: &Identity,
         provision: Provision,
     ) -> Result<ImageSpec, DatastoreError> {
+        self.check()?;
         let name = &identity.name;
         let ImageSpec::File { path, .. } =
             self.image(&format!("{name}{IMAGE_SUFFIX}"))?
@@ -97,7 +122,10 @@ impl Directory {
             self.check_fits(identity.size)?;
         }
         let unfinished = self.path.join(format!("{UNFINISHED_PREFIX}{name}"));
-        let made = self.make(&unfinished, identity.size, provision).and_then(|()| {
+        let made = self.make(&unfinished, identity.size, provision);
+        // That may have taken minutes. What is there by now is not ours to tidy up.
+        self.check()?;
+        let made = made.and_then(|()| {
             let beside = sidecar_path(&path);
             sidecar::file::write(&beside, identity)
                 .map_err(sidecar_failed(beside.display()))?;
@@ -124,6 +152,7 @@ impl Directory {
         file: &str,
         identity: &Identity,
     ) -> Result<ImageSpec, DatastoreError> {
+        self.check()?;
         let file = Path::new(file)
             .strip_prefix(&self.path)
             .ok()
@@ -154,6 +183,7 @@ impl Directory {
 
     /// Removes the image and its sidecar, durably; that it is not there is fine.
     pub(super) fn remove(&self, path: &Path) -> Result<(), DatastoreError> {
+        self.check()?;
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(failed("remove", path)(error));
@@ -167,6 +197,7 @@ impl Directory {
 
     /// The images of the directory: the files that have a sidecar.
     pub(super) fn images(&self) -> Result<Vec<FoundImage>, DatastoreError> {
+        self.check()?;
         let mut found = Vec::new();
         let entries = fs::read_dir(&self.path).map_err(failed("list", &self.path))?;
         for entry in entries {
@@ -239,6 +270,31 @@ impl Directory {
             .and_then(|directory| directory.sync_all())
             .map_err(failed("write", &self.path))
     }
+}
+
+/// Refuses what is at `path`, if it has not this mark.
+pub(super) fn check_mark(path: &Path, mark: Mark) -> Result<(), DatastoreError> {
+    let what = match Mark::read(path) {
+        Ok(found) if found == mark => return Ok(()),
+        Ok(_) => "the mark there is another datastore's".into(),
+        Err(MarkError::Io(source)) => {
+            return Err(failed("read the mark of", path)(source));
+        }
+        // A path that leads nowhere leads to no other file system.
+        Err(MarkError::Missing) => {
+            path.metadata().map_err(failed("find", path))?;
+            MarkError::Missing.to_string()
+        }
+        Err(error) => error.to_string(),
+    };
+    Err(DatastoreError::Elsewhere { path: path.into(), what })
+}
+
+/// What the image `file` of the directory says of itself, if there is one.
+pub(super) fn says(directory: &Path, file: &str) -> Option<Identity> {
+    let path = directory.join(file);
+    let says = sidecar::file::read(&sidecar_path(&path)).ok()?;
+    path.is_file().then_some(says)
 }
 
 /// The sidecar of the image at `path`.

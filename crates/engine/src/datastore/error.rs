@@ -23,6 +23,14 @@ pub enum DatastoreError {
     /// There is nothing at the location.
     #[error("{} does not exist; create it, or correct the location", .0.display())]
     Missing(PathBuf),
+    /// What is at the location is not the datastore.
+    #[error("another file system is at {}: {what}; mount the right one", path.display())]
+    Elsewhere {
+        /// The location.
+        path: PathBuf,
+        /// How that shows.
+        what: String,
+    },
     /// An emulated array without a directory.
     #[error("the emulated array {0} has no directory; give it one (`&path=/vm/array`)")]
     NoPlace(String),

@@ -12,6 +12,9 @@
 //! device to the end, it is kept in a directory of the daemon, if one was given
 //! ([`Datastore::keep_sidecars_in`]).
 //!
+//! A directory has a mark ([`Mark`]). A datastore that has been told its own
+//! ([`Datastore::marked`]) does nothing in a directory that has not.
+//!
 //! **Failure cases.** Nothing is overwritten: not a file, not a device that is
 //! mounted or held by something, not an image of another disk. A creation that
 //! fails leaves nothing. Errors say what to do.
@@ -23,6 +26,7 @@ mod emulated;
 mod error;
 mod exchange;
 mod location;
+mod mark;
 mod medium;
 mod remote;
 mod system;
@@ -34,6 +38,7 @@ use std::path::{Path, PathBuf};
 pub use emulated::{Emulated, ParseEmulatedError};
 pub use error::DatastoreError;
 pub use location::{Location, ParseLocationError};
+pub use mark::{Mark, MarkError};
 
 use crate::image::ImageSpec;
 use crate::sidecar::{Identity, Role, SidecarError};
@@ -147,6 +152,39 @@ impl Datastore {
             medium.sidecar = Some(directory.join(format!("{}.sterna", self.name)));
         }
         self
+    }
+
+    /// By what its directory is known from now on.
+    #[must_use]
+    pub fn marked(mut self, mark: Mark) -> Datastore {
+        if let Place::Directory(directory) = &mut self.place {
+            directory.mark = Some(mark);
+        }
+        self
+    }
+
+    /// Whether it can be known again, if it is a directory.
+    pub fn is_marked(&self) -> bool {
+        match &self.place {
+            Place::Directory(directory) => directory.mark.is_some(),
+            Place::Medium(_) => true,
+        }
+    }
+
+    /// Refuses what is at its location now, if that is another directory.
+    pub fn check(&self) -> Result<(), DatastoreError> {
+        match &self.place {
+            Place::Directory(directory) => directory.check(),
+            Place::Medium(_) => Ok(()),
+        }
+    }
+
+    /// Removes the mark of a directory without images.
+    pub fn unmark(&self) -> Result<(), DatastoreError> {
+        match &self.place {
+            Place::Directory(directory) => directory.unmark(),
+            Place::Medium(_) => Ok(()),
+        }
     }
 
     /// What people call it.
@@ -297,7 +335,8 @@ impl Datastore {
         size: u64,
     ) -> Result<Identity, DatastoreError> {
         match self.ours(image)? {
-            Ours::File(_, path) => {
+            Ours::File(directory, path) => {
+                directory.check()?;
                 crate::sidecar::file::read(&directory::sidecar_path(path))
                     .map_err(sidecar_failed(path.display()))
             }
@@ -313,7 +352,8 @@ impl Datastore {
         identity: &Identity,
     ) -> Result<(), DatastoreError> {
         match self.ours(image)? {
-            Ours::File(_, path) => {
+            Ours::File(directory, path) => {
+                directory.check()?;
                 crate::sidecar::file::write(&directory::sidecar_path(path), identity)
                     .map_err(sidecar_failed(path.display()))
             }
@@ -349,7 +389,10 @@ impl Datastore {
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<(), DatastoreError> {
         match self.ours(image)? {
-            Ours::File(_, path) => zeroes::fill(path, size, progress),
+            Ours::File(directory, path) => {
+                directory.check()?;
+                zeroes::fill(path, size, progress)
+            }
             Ours::Whole(medium) => medium.fill_zeroes(size, progress),
         }
     }
@@ -369,6 +412,17 @@ impl Datastore {
             datastore: self.name.clone(),
         })
     }
+}
+
+/// What the image `file` of a directory says of itself, if there is one. For a
+/// directory of which nobody knows yet whose it is.
+pub fn says(directory: &Path, file: &str) -> Option<Identity> {
+    directory::says(directory, file)
+}
+
+/// Refuses what is at `path`, if it has not this mark.
+pub fn check_mark(path: &Path, mark: Mark) -> Result<(), DatastoreError> {
+    directory::check_mark(path, mark)
 }
 
 fn check(identity: &Identity) -> Result<(), DatastoreError> {

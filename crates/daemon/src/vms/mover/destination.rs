@@ -18,13 +18,21 @@ impl Mover {
         let record = &self.record;
         let made = match &record.kind {
             Kind::Adopt(disk) => self.daemon.make_adopted(record, disk),
-            _ => self.make_way().and_then(|()| match machine.makes_files() {
-                true => files::is_free(record),
-                false => files::make(record, machine.owner()),
+            _ => self.check_place().and_then(|()| self.make_way()).and_then(|()| {
+                match machine.makes_files() {
+                    true => files::is_free(record),
+                    false => files::make(record, machine.owner()),
+                }
             }),
         };
         self.making = if made.is_ok() { Making::Ours } else { Making::NotOurs };
         made
+    }
+
+    /// Refuses a directory that is not what it was: there may be another file of that
+    /// name.
+    fn check_place(&self) -> Result<(), DaemonError> {
+        self.daemon.shelf(&self.record.to)?.open().map(drop)
     }
 
     /// Whether a file of this move's own name is there with nothing in it: a daemon was
@@ -105,7 +113,10 @@ impl Mover {
                 })
             }
             // libvirt may be about to make one that is not there.
-            _ => files::remove(&self.record),
+            _ => match self.check_place() {
+                Ok(()) => files::remove(&self.record),
+                Err(error) => Err(error.to_string()),
+            },
         };
         match removed {
             Ok(true) => self.making = Making::NotOurs,
