@@ -219,6 +219,7 @@ mod tests {
             migration: None,
             attempts: 0,
             done: None,
+            verifying: false,
             began: None,
             ended: None,
             took_s: None,
@@ -255,12 +256,15 @@ mod tests {
             estimate: PlanEstimate {
                 bytes: 10 << 30,
                 unknown: 0,
+                limited: 0,
+                limited_to: None,
                 likely_s: Some(120.0),
                 least_s: Some(60.0),
                 most_s: Some(240.0),
                 bound_s: Some(100.0),
                 gap: Some(0.2),
             },
+            opens: None,
             ends: None,
             deadline: None,
             datastores: vec![
