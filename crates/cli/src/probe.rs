@@ -380,6 +380,15 @@ fn show(probed: &Probed, output: Output) -> String {
     format!("{}{end}\n{device}\n", output.table(&table))
 }
 
+/// What one request more costs: on fast devices next to nothing in milliseconds.
+fn more(us: f64) -> String {
+    match us {
+        100.0.. => response(Some(us)),
+        10.0.. => format!("{us:.0} us"),
+        _ => format!("{us:.2} us"),
+    }
+}
+
 /// The line, in words.
 fn device(probed: &Probed) -> String {
     let name = &probed.datastore;
@@ -388,7 +397,7 @@ fn device(probed: &Probed) -> String {
             "{name}: {} for a request alone, {} more for each that is there; {} IO/s \
              at most.",
             response(Some(*unloaded_us)),
-            response(Some(*slope_us)),
+            more(*slope_us),
             iops(*peak_iops)
         ),
         Device::Flat { service_us, .. } => {
@@ -437,6 +446,12 @@ mod tests {
             assert!(text.contains(part), "{part} in:\n{text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn what_one_more_costs_is_seen_on_fast_devices() {
+        let said = [720.0, 42.0, 3.456, 0.02].map(more);
+        assert_eq!(said, ["0.72 ms", "42 us", "3.46 us", "0.02 us"]);
     }
 
     #[test]

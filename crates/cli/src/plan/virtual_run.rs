@@ -11,8 +11,8 @@ use sterna_core::place::waves::{
 
 use super::show;
 use crate::format::{moment, moment_ahead, rate, span};
-use crate::output::{Output, WIDTH};
-use crate::table::{Column, Table, wrap};
+use crate::output::{Output, prose};
+use crate::table::{Column, Table};
 
 /// What a copy is taken to do of which nobody knows, in bytes per second.
 const NOMINAL: f64 = (100 << 20) as f64;
@@ -33,7 +33,8 @@ pub(super) fn show(plan: &Plan, output: Output) -> String {
         true => "",
         false => " No hook was run: they are taken to take no time.",
     };
-    format!("{shown}\n{ends}\n{bars}\nNothing has begun.{hooks}")
+    let begun = prose(&format!("Nothing has begun.{hooks}"));
+    format!("{shown}\n{ends}\n{bars}\n{begun}")
 }
 
 /// When it ends: after how long, and by the clock where it waits for its window.
@@ -59,7 +60,7 @@ fn ends(plan: &Plan, seconds: f64) -> String {
             )
         }
     };
-    wrap(&text, WIDTH).join("\n")
+    prose(&text)
 }
 
 /// What a copy is taken to do of which nobody knows, no more than its limit.
