@@ -52,7 +52,7 @@ const LONGEST: Nanos = Nanos::from_secs(366 * 24 * 60 * 60);
 
 /// Bytes of holes that a comparison gets through in a second where nothing is read of them:
 /// two buffers are filled with zeroes, and compared.
-const HOLES: f64 = (1_u64 << 30) as f64;
+const HOLES: f64 = (3_u64 << 30) as f64;
 
 /// What is to be moved, and how.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -27,7 +27,7 @@ impl Daemon {
         let left = when_over(&record, run, &done, now);
         let ends = record.ended.or_else(|| left.map(|left| after(&record, left)));
         let opens = (!record.state.ended()).then(|| opens(&record)).flatten();
-        let deadline = record.design.by.map(|by| deadline(&record, by, ends));
+        let deadline = record.design.by.map(|by| deadline(&record, by, ends, opens));
         let moves = record.moves.iter().zip(&done);
         let waits = |at| run.waits_for(at, now);
         let moves = moves.enumerate().map(|(at, (one, done))| {
@@ -144,8 +144,13 @@ fn after(record: &PlanRecord, left: f64) -> u64 {
     }
 }
 
-/// Whether a plan ends in time.
-fn deadline(record: &PlanRecord, by: u64, ends: Option<u64>) -> Deadline {
+/// Whether a plan ends in time, whose window opens then, if it is closed.
+fn deadline(
+    record: &PlanRecord,
+    by: u64,
+    ends: Option<u64>,
+    opens: Option<u64>,
+) -> Deadline {
     let now = clock::now();
     let estimate = &record.design.estimate;
     let likely = estimate.likely_s.unwrap_or_default().max(1e-3);
@@ -160,7 +165,7 @@ fn deadline(record: &PlanRecord, by: u64, ends: Option<u64>) -> Deadline {
             DeadlineState::Met
         }
         (Some(_), _) => DeadlineState::Missed,
-        (None, None) if now > by => DeadlineState::Missed,
+        (None, None) if now.max(opens.unwrap_or(now)) > by => DeadlineState::Missed,
         (None, None) => DeadlineState::Unknown,
         (None, Some(_)) if is_in_time(estimate.most_s) => DeadlineState::Met,
         (None, Some(_)) if is_in_time(estimate.likely_s) => DeadlineState::Likely,
@@ -314,6 +319,15 @@ mod tests {
         record.moves[1].course.stage = stage;
         let run = run_of(&record).0;
         when_over(&record, &run, &[None, None], Nanos(0))
+    }
+
+    #[test]
+    fn a_plan_whose_window_opens_too_late_misses_its_deadline() {
+        let (record, by) = (plan_of_two(), clock::now() + 3600);
+        let state = |opens| deadline(&record, by, None, opens).state;
+        assert_eq!(state(None), DeadlineState::Unknown);
+        assert_eq!(state(Some(by - 1)), DeadlineState::Unknown);
+        assert_eq!(state(Some(by + 1)), DeadlineState::Missed);
     }
 
     #[test]
