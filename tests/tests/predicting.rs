@@ -22,6 +22,15 @@ fn a_move_is_predicted_by_those_before_it_and_scored_at_its_end() {
     let daemon = &stage.daemon;
     let unknown = ["nothing was ever copied from here or to slow", "move a small disk"];
     daemon.sterna("predict db --to slow").fails_with(&unknown);
+    // Copies with a limit teach nothing; but they were not none.
+    for to in ["slow", "here"] {
+        daemon.sterna(&format!("migrate db --to {to} --rate 200M")).ok();
+    }
+    let limited = "the one copy seen from here or to slow had a limit (--rate), of 200";
+    daemon.sterna("predict db --to slow").fails_with(&[limited, "without a limit"]);
+    let bound = daemon.sterna("predict db --to slow --rate 1M --verify");
+    // 64 MiB are copied and 96 MiB compared.
+    bound.fails_with(&[limited, "at 1.00 MiB/s it takes at least 160 s"]);
     let first = daemon.json("migrate db --to slow");
     assert!(first["predicted"].is_null(), "{first:#}");
     daemon.sterna("migrate db --to here").ok();
@@ -38,7 +47,7 @@ fn a_move_is_predicted_by_those_before_it_and_scored_at_its_end() {
     );
     let limited = daemon.json("predict db --to slow --rate 1M --verify");
     assert_eq!(limited["predicted"]["weakest"], "limit");
-    assert!(limited["predicted"]["likely_s"].as_f64() > Some(120.0), "{limited:#}");
+    assert!(limited["predicted"]["likely_s"].as_f64() > Some(160.0), "{limited:#}");
     let done = daemon.json("migrate db --to slow");
     assert!(done["predicted"]["likely_s"].is_f64(), "{done:#}");
     let scores = daemon.json("status")["predictions"].clone();

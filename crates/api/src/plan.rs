@@ -245,6 +245,8 @@ pub struct PlannedMove {
     pub attempts: u32,
     /// The part of it that is done, from 0 to 1, while it is under way.
     pub done: Option<f64>,
+    /// Whether all is copied and both sides are being compared.
+    pub verifying: bool,
     /// When its last migration began (seconds since 1970).
     pub began: Option<u64>,
     /// When the move was over (seconds since 1970).
@@ -288,8 +290,14 @@ pub struct PlanEstimate {
     /// Bytes to copy.
     pub bytes: u64,
     /// Moves of which nobody can know what they take; if there are any, the rest is
-    /// absent.
+    /// absent, but for a bound by the limit of each copy, if there is one.
     pub unknown: u64,
+    /// How many of those are unknown because each copy that was seen had a limit.
+    #[serde(default)]
+    pub limited: u64,
+    /// The highest of those limits, bytes per second.
+    #[serde(default)]
+    pub limited_to: Option<u64>,
     /// Seconds from the first beginning to the last end, most likely.
     pub likely_s: Option<f64>,
     /// The same if each move takes as little as one of twenty.
@@ -358,6 +366,9 @@ pub struct Plan {
     pub ended: Option<u64>,
     /// What it takes, as predicted when it was made.
     pub estimate: PlanEstimate,
+    /// When the window opens in which moves begin and copy (seconds since 1970); absent
+    /// while it is open, if there is none, and when the plan is over.
+    pub opens: Option<u64>,
     /// When it will be over (seconds since 1970), by what is known now; if it is not
     /// applied yet, if it were applied now. Absent while it stands still or is being given
     /// up, while one of its moves stands still or waits for a datastore that is away, and

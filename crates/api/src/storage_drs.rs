@@ -76,6 +76,8 @@ pub struct JudgedDatastore {
     pub over: Vec<OverBound>,
     /// Disks come and go, or did within the window: its response times are not judged.
     pub settling: bool,
+    /// It is in maintenance: nothing new goes there.
+    pub maintenance: bool,
 }
 
 /// A move that is recommended.

@@ -14,6 +14,11 @@ use crate::table::{Pairs, Style, Table, wrap};
 /// Lines are no longer than this, whatever the terminal.
 pub(crate) const WIDTH: usize = 80;
 
+/// Sentences in lines that fit; what is indented stays so.
+pub(crate) fn prose(text: &str) -> String {
+    wrap(text, WIDTH).join("\n")
+}
+
 /// How to show things.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
@@ -63,6 +68,12 @@ impl Output {
     /// Names and values, in colour if wanted.
     pub(crate) fn pairs(self, pairs: &Pairs) -> String {
         pairs.render(WIDTH, self.colour)
+    }
+
+    /// The same under a sentence, which they belong to.
+    pub(crate) fn pairs_below(self, pairs: &Pairs) -> String {
+        let text = pairs.render(WIDTH - 2, self.colour);
+        text.lines().map(|line| format!("  {line}\n")).collect()
     }
 
     /// Prints a text and a line's end.

@@ -11,7 +11,7 @@ use crate::connect::Link;
 use crate::format::{bytes, iops, moment, moment_ahead, rate, response, span};
 use crate::guard::{self, PromiseArgs, percent};
 use crate::migrate::parse_rate;
-use crate::output::Output;
+use crate::output::{Output, prose};
 use crate::table::Pairs;
 
 /// What would be moved, where to, and how.
@@ -84,10 +84,8 @@ fn show(one: &Prediction, output: Output) -> String {
         let at = moment_ahead(best.at);
         pairs.add("best hour", format!("{at}: {}", span(best.likely_s)));
     }
-    let head = format!("{} from {} to {}:\n", one.disk, one.from, one.to);
-    let body = output.pairs(&pairs);
-    let indented = body.lines().map(|line| format!("  {line}\n"));
-    head + &indented.collect::<String>()
+    let head = format!("{} from {} to {}:", one.disk, one.from, one.to);
+    format!("{}\n{}", prose(&head), output.pairs_below(&pairs))
 }
 
 /// The time, and its range.

@@ -49,6 +49,13 @@ const PATIENCE: f64 = 20.0;
 const BEFORE: Duration = Duration::from_secs(2);
 /// ... once what was written is surely in no window of that.
 const SETTLES: Duration = Duration::from_secs(1);
+/// A window may begin a sample before what it is asked for: so much earlier a load begins.
+const LEAD: Duration = Duration::from_millis(250);
+/// How often it is asked what was done, until both answers are of one moment.
+const ASKS: usize = 5;
+/// Of a disk that others have too, so small a part of a load is no sign of them: the two
+/// are not counted at the same moments.
+const NOISE: f64 = 0.05;
 /// How often it is looked whether enough is written.
 const LOOK: Duration = Duration::from_millis(200);
 /// Where a probe reads is all one to it, as long as it is not twice the same.
@@ -191,7 +198,7 @@ async fn probe(
     let uri = uri.with_context(|| format!("disk {disk} is not served"))?;
     let writing =
         if ours { args.size.0 as f64 / f64::from(WRITTEN) / WRITES } else { 0.0 };
-    let reading = STEP.as_secs_f64() * STEPS_MOST;
+    let reading = (LEAD + STEP.into()).as_secs_f64() * STEPS_MOST;
     let looking = (SETTLES + BEFORE).as_secs_f64();
     let screen = Screen::new(output, writing + looking + reading);
     if ours {
@@ -201,13 +208,14 @@ async fn probe(
     screen.phase(writing, "who else is there");
     sleep(SETTLES + BEFORE).await;
     let others = all(client, &args.name, BEFORE.as_secs_f64()).await?;
+    let made = ours.then_some(disk);
     let mut probe = Probe::new(others);
     let mut at = writing + looking;
     let mut outstanding = probe.first();
     let end = loop {
         screen.phase(at, &format!("{outstanding} at a time"));
-        let step = load(client, args, &uri, outstanding).await?;
-        at += STEP.as_secs_f64();
+        let step = load(client, args, &uri, made, outstanding).await?;
+        at += (LEAD + STEP.into()).as_secs_f64();
         screen.tick(at);
         match probe.next(step) {
             Next::Load(next) => outstanding = next,
@@ -264,11 +272,12 @@ async fn write(uri: &str, size: Bytes, due: f64, screen: &Screen) -> anyhow::Res
     bail!("{} of {size} were written in {:.0} s", Bytes(written), due * PATIENCE)
 }
 
-/// One step.
+/// One step, of a disk that was made for it or of another one.
 async fn load(
     client: &Client,
     args: &ProbeArgs,
     uri: &str,
+    made: Option<&str>,
     outstanding: u32,
 ) -> anyhow::Result<Step> {
     let profile = Profile {
@@ -281,18 +290,56 @@ async fn load(
         span: None,
     };
     let mut reader = Application::start(uri, &profile, SEED + u64::from(outstanding))?;
+    sleep(LEAD).await;
+    reader.take()?;
     sleep(Duration::from(STEP)).await;
     let window = reader.take()?;
-    let all = all(client, &args.name, STEP.as_secs_f64()).await?;
-    reader.stop()?;
     let own = window.iops();
+    let others = match made {
+        Some(disk) => others(client, &args.name, disk).await?,
+        None => {
+            let more = all(client, &args.name, STEP.as_secs_f64()).await? - own;
+            if more > own * NOISE { more } else { 0.0 }
+        }
+    };
+    reader.stop()?;
     let response = window.read.mean(window.read.response).unwrap_or(Nanos(0));
-    Ok(Step { outstanding, iops: own, response, others: (all - own).max(0.0) })
+    Ok(Step { outstanding, iops: own, response, others })
+}
+
+/// What a datastore does for all but one disk during a step, in requests per second. Both
+/// are counted by the daemon: of one moment, they differ by the others' alone.
+async fn others(client: &Client, name: &str, disk: &str) -> anyhow::Result<f64> {
+    let window = STEP.as_secs_f64();
+    let own = async || rate_of(client, TopBy::Disk, disk, window).await;
+    let mut more = 0.0;
+    let mut before = own().await?;
+    for _ in 0..ASKS {
+        let all = all(client, name, window).await?;
+        let after = own().await?;
+        more = (all - after).max(0.0);
+        if before == after {
+            break;
+        }
+        before = after;
+    }
+    // What is left of fractions is nobody.
+    Ok(if more < 0.5 { 0.0 } else { more })
 }
 
 /// What a datastore does for everybody, in requests per second.
 async fn all(client: &Client, name: &str, window_s: f64) -> anyhow::Result<f64> {
-    let top = client.top(TopBy::Datastore, window_s).await?;
+    rate_of(client, TopBy::Datastore, name, window_s).await
+}
+
+/// What one row does, in requests per second.
+async fn rate_of(
+    client: &Client,
+    by: TopBy,
+    name: &str,
+    window_s: f64,
+) -> anyhow::Result<f64> {
+    let top = client.top(by, window_s).await?;
     let row = top.rows.iter().find(|row| row.name == name);
     Ok(row.map_or(0.0, |row| row.load.iops()))
 }
@@ -333,6 +380,15 @@ fn show(probed: &Probed, output: Output) -> String {
     format!("{}{end}\n{device}\n", output.table(&table))
 }
 
+/// What one request more costs: on fast devices next to nothing in milliseconds.
+fn more(us: f64) -> String {
+    match us {
+        100.0.. => response(Some(us)),
+        10.0.. => format!("{us:.0} us"),
+        _ => format!("{us:.2} us"),
+    }
+}
+
 /// The line, in words.
 fn device(probed: &Probed) -> String {
     let name = &probed.datastore;
@@ -341,7 +397,7 @@ fn device(probed: &Probed) -> String {
             "{name}: {} for a request alone, {} more for each that is there; {} IO/s \
              at most.",
             response(Some(*unloaded_us)),
-            response(Some(*slope_us)),
+            more(*slope_us),
             iops(*peak_iops)
         ),
         Device::Flat { service_us, .. } => {
@@ -390,6 +446,12 @@ mod tests {
             assert!(text.contains(part), "{part} in:\n{text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn what_one_more_costs_is_seen_on_fast_devices() {
+        let said = [720.0, 42.0, 3.456, 0.02].map(more);
+        assert_eq!(said, ["0.72 ms", "42 us", "3.46 us", "0.02 us"]);
     }
 
     #[test]

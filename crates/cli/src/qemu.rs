@@ -15,16 +15,18 @@ pub(crate) struct Way {
     arguments: Vec<String>,
 }
 
-/// The ways in to a disk.
-pub(crate) fn ways(disk: &Disk) -> Vec<Way> {
+/// The ways in to a disk, which is this device of a machine, if that is known. The device
+/// keeps its name: by that the machine's disk is known.
+pub(crate) fn ways(disk: &Disk, device: Option<&str>) -> Vec<Way> {
     let (name, id) = (&disk.name, id(&disk.name));
+    let device = device.filter(|device| is_id(device)).unwrap_or(&id);
     let nbd = disk.uris.iter().filter_map(|uri| server(uri)).map(|server| Way {
         way: "nbd",
         arguments: vec![
             "-blockdev".into(),
             blockdev(&id, &server, name),
             "-device".into(),
-            format!("virtio-blk-pci,drive={id},werror=stop,rerror=stop"),
+            format!("virtio-blk-pci,drive={id},id={device},werror=stop,rerror=stop"),
         ],
     });
     let vhost = disk.vhost_user.iter().map(|path| Way {
@@ -37,7 +39,7 @@ pub(crate) fn ways(disk: &Disk) -> Vec<Way> {
             "-chardev".into(),
             chardev(&id, path),
             "-device".into(),
-            format!("vhost-user-blk-pci,chardev={id}"),
+            format!("vhost-user-blk-pci,chardev={id},id={device}"),
         ],
     });
     nbd.chain(vhost).collect()
@@ -66,6 +68,12 @@ fn id(name: &str) -> String {
     let letter = name.starts_with(|first: char| first.is_ascii_alphabetic());
     let whole = if letter { name.to_owned() } else { format!("disk-{name}") };
     whole.chars().take(ID_MAX).collect()
+}
+
+/// Whether QEMU takes it as a device's id.
+fn is_id(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    text.starts_with(|first: char| first.is_ascii_alphabetic()) && text.bytes().all(fits)
 }
 
 /// A URI of ours as QEMU's options have it.
@@ -129,6 +137,12 @@ fn quoted(words: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_has_an_id_that_stays() {
+        assert!(is_id("vda") && is_id("disk0.1_a-b"));
+        assert!(!is_id("#block123") && !is_id("0disk") && !is_id("a,b") && !is_id(""));
+    }
 
     #[test]
     fn a_socket_with_strange_bytes_is_understood() {

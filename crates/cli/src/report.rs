@@ -7,7 +7,7 @@ use sterna_api::{
 use crate::disk::provision;
 use crate::format::{bytes, count, iops, moment, moment_ago, rate, response, span};
 use crate::guard;
-use crate::output::Output;
+use crate::output::{Output, prose};
 use crate::predict;
 use crate::storage_drs::add_balanced;
 use crate::table::{Cell, Pairs, Style};
@@ -138,9 +138,7 @@ pub(crate) fn summary(one: &Migration, output: Output) -> String {
         pairs.maybe("reason", one.reason.as_deref());
     }
     pairs.maybe("what to do", one.hint.as_deref());
-    let body = output.pairs(&pairs);
-    let indented = body.lines().map(|line| format!("  {line}\n"));
-    head + &indented.collect::<String>()
+    format!("{}\n{}", prose(&head), output.pairs_below(&pairs))
 }
 
 fn options(one: &Migration) -> String {

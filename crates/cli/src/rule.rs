@@ -5,7 +5,7 @@ use sterna_api::{AddRule, Rule, RuleKind};
 
 use crate::args::NameArg;
 use crate::connect::Link;
-use crate::output::Output;
+use crate::output::{Output, prose};
 use crate::table::{Cell, Column, Style, Table};
 
 #[derive(Debug, Subcommand)]
@@ -117,7 +117,7 @@ fn told(rule: &Rule) -> String {
         true => "It holds now.",
         false => "It does not hold now: see `sterna drs recommend`.",
     };
-    format!("Rule {} added: {}.\n{now}", rule.name, sentence(rule))
+    prose(&format!("Rule {} added: {}.\n{now}", rule.name, sentence(rule)))
 }
 
 fn list(all: &[Rule], output: Output) -> String {

@@ -78,7 +78,10 @@ impl Column {
     /// A text as it stands in a column of that width.
     fn lines(self, text: &str, width: usize) -> Vec<String> {
         match self {
-            Column::Wrapped => wrap(text, width),
+            Column::Wrapped => {
+                let lines = wrap(text, width).into_iter();
+                lines.flat_map(|line| pieces(&line, width)).collect()
+            }
             Column::Sentence => vec![begin(text, width)],
             Column::Left | Column::Right | Column::Flexible => vec![shorten(text, width)],
         }
@@ -162,6 +165,9 @@ impl Table {
     }
 }
 
+/// How far in it begins what has a line of its own.
+const ALONE: usize = 2;
+
 /// Names and values, one pair a line.
 #[derive(Debug, Default)]
 pub(crate) struct Pairs {
@@ -186,7 +192,8 @@ impl Pairs {
         }
     }
 
-    /// The pairs as text; long values go on in the next line.
+    /// The pairs as text; long values go on in the next line. What is too long beside its
+    /// name and cannot be broken has a line of its own.
     pub(crate) fn render(&self, limit: usize, colour: bool) -> String {
         let width = self.pairs.iter().map(|(name, _)| name.chars().count()).max();
         let width = width.unwrap_or(0) + 2;
@@ -194,6 +201,12 @@ impl Pairs {
         for (name, value) in &self.pairs {
             let mut name = name.as_str();
             for line in wrap(&value.text, limit - width) {
+                let is_long = width + line.chars().count() > limit;
+                if is_long && !name.is_empty() {
+                    let name = Style::Head.paint(std::mem::take(&mut name), colour);
+                    text.push_str(&format!("{name}\n"));
+                }
+                let width = if is_long { ALONE } else { width };
                 let line = value.style.paint(&line, colour);
                 let gap = " ".repeat(width - name.chars().count());
                 let name = Style::Head.paint(std::mem::take(&mut name), colour);
@@ -224,15 +237,20 @@ fn begin(text: &str, width: usize) -> String {
 }
 
 /// The text in lines no longer than `width`, broken at spaces; what is indented
-/// stays so. A word that is longer stays whole: it is a path or a command that
-/// somebody will copy.
+/// stays so. A path or an address that is longer stays whole: somebody will copy it. Any
+/// other word is broken.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.lines() {
         let words = paragraph.trim_start_matches(' ');
         let indent = &paragraph[..paragraph.len() - words.len()];
         let mut line = indent.to_owned();
-        for word in words.split(' ') {
+        let room = width.saturating_sub(indent.len());
+        let parts = words.split(' ').flat_map(|word| match word.contains('/') {
+            true => vec![word.to_owned()],
+            false => pieces(word, room),
+        });
+        for word in parts {
             let full = line.chars().count() + 1 + word.chars().count() > width;
             if full && line.len() > indent.len() {
                 lines.push(std::mem::replace(&mut line, indent.to_owned()));
@@ -240,7 +258,7 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
             if line.len() > indent.len() {
                 line.push(' ');
             }
-            line.push_str(word);
+            line.push_str(&word);
         }
         lines.push(line);
     }
@@ -248,6 +266,15 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
         lines.push(String::new());
     }
     lines
+}
+
+/// A text in parts that are no longer than `width`.
+fn pieces(text: &str, width: usize) -> Vec<String> {
+    if text.chars().count() <= width {
+        return vec![text.to_owned()];
+    }
+    let all: Vec<char> = text.chars().collect();
+    all.chunks(width.max(1)).map(|part| part.iter().collect()).collect()
 }
 
 #[cfg(test)]
@@ -298,6 +325,26 @@ mod tests {
         let mut pairs = Pairs::new();
         pairs.add("reason", "the destination is full");
         assert_eq!(pairs.render(24, false), "reason  the destination\n        is full\n");
+    }
+
+    #[test]
+    fn what_nobody_copies_is_broken_where_it_is_too_long() {
+        let long = "x".repeat(20);
+        assert_eq!(wrap(&format!("a {long} b"), 12), ["a", &long[..12], "xxxxxxxx b"]);
+        let path = format!("/{long}");
+        assert_eq!(wrap(&format!("a {path} b"), 12), ["a", &path, "b"]);
+        let mut table = Table::new(&[("WHY", Column::Wrapped), ("BAR", Column::Left)]);
+        table.row(vec![path.into(), "none".into()]);
+        let text = table.render(20, false);
+        assert!(text.lines().all(|line| line.chars().count() <= 20), "{text}");
+    }
+
+    #[test]
+    fn an_address_that_is_too_long_beside_its_name_has_a_line_of_its_own() {
+        let mut pairs = Pairs::new();
+        pairs.add("image", "nbd+unix:///a/socket");
+        pairs.add("state", "up");
+        assert_eq!(pairs.render(22, false), "image\n  nbd+unix:///a/socket\nstate  up\n");
     }
 
     #[test]

@@ -31,7 +31,7 @@ fn keeping(keep: f64) -> Terms {
 }
 
 fn move_of(bytes: u64, work: Work, terms: Terms) -> Move {
-    Move { bytes, verify: false, work, terms }
+    Move { bytes, compared: 0, work, terms }
 }
 
 fn secs(span: Nanos) -> f64 {
@@ -46,9 +46,33 @@ fn an_idle_disk_moves_as_fast_as_those_before_it() {
     assert!((9.5..=11.0).contains(&secs(one.likely)), "{one:?}");
     assert!(one.least < one.likely && one.likely < one.most, "{one:?}");
     assert_eq!((one.share, one.weakest), (1.0, Weakest::Storage));
-    let verified = Move { verify: true, ..move_of(GIB, work(0.0), Terms::default()) };
+    let verified = Move { compared: GIB, ..move_of(GIB, work(0.0), Terms::default()) };
     let verified = Prediction::of(&verified, &speed);
     assert!(secs(verified.likely) > 1.9 * secs(one.likely), "{verified:?}");
+}
+
+#[test]
+fn a_comparison_reads_the_holes_as_well() {
+    let speed = learned(&[lesson(Ends::Both, 100.0)]);
+    let of = |compared, limit| {
+        let terms = Terms { limit, ..Terms::default() };
+        let one = Move { compared, ..move_of(GIB, work(0.0), terms) };
+        (Prediction::of(&one, &speed), one.least())
+    };
+    // The operator's limit counts them.
+    let mib = Some(1 << 20);
+    let (full, least) = of(GIB, mib);
+    assert_eq!(least, Some(Nanos::from_secs(2048)));
+    assert!((2048.0..2049.0).contains(&secs(full.likely)), "{full:?}");
+    let (thin, least) = of(4 * GIB, mib);
+    assert_eq!(least, Some(Nanos::from_secs(5 * 1024)));
+    assert!((5120.0..5121.0).contains(&secs(thin.likely)), "{thin:?}");
+    // Without one they are read in no time, or like all else.
+    let ((full, least), (thin, _)) = (of(GIB, None), of(4 * GIB, None));
+    assert_eq!(least, None);
+    let longer = secs(thin.likely) - secs(full.likely);
+    assert!((0.9..2.0).contains(&longer), "{longer}");
+    assert!(secs(thin.most) > secs(full.most) + 30.0, "{thin:?}");
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn office() -> Week {
 
 fn kept(bytes: u64) -> Move {
     let terms = Terms { keep: Some(0.97), ..Terms::default() };
-    Move { bytes, verify: false, work: busy(), terms }
+    Move { bytes, compared: 0, work: busy(), terms }
 }
 
 fn secs(one: &Prediction) -> f64 {
@@ -115,7 +115,9 @@ proptest! {
         let work = Work { outstanding, ..busy() };
         let hours = (1..=168).map(|ago| Hour { at: NOW - ago * HOUR, work }).collect();
         let terms = Terms { keep, ..Terms::default() };
-        let one = Move { bytes, verify, work, terms };
+        // With half as many holes.
+        let compared = if verify { bytes + bytes / 2 } else { 0 };
+        let one = Move { bytes, compared, work, terms };
         let now = Prediction::of(&one, &speed());
         let then = Week::new(hours).predict(&one, &speed(), NOW + at).expect("it was seen");
         let ratio = secs(&then) / secs(&now);

@@ -9,11 +9,11 @@ use sterna_api::{
     AskGuard, BestHour, Guard, LearnedFrom, Predict, Predicted, Prediction,
     PredictionScores, StartMigration, Weakest,
 };
-use sterna_core::Nanos;
 use sterna_core::measure::Summary;
 use sterna_core::predict::{
     self, Ends, Lesson, Move, Outcome, Scores, Source, Speed, Terms, Week, Work,
 };
+use sterna_core::{Bytes, Nanos};
 
 use crate::clock;
 use crate::daemon::Daemon;
@@ -85,12 +85,11 @@ impl Daemon {
         let summary = self.samples.of_disk(disk.id, RECENT);
         let work = Work::of(&summary);
         let at = request.at.as_ref().map(|text| moment(text, "begin at")).transpose()?;
-        let Some(speed) = self.learned(&from, &to)? else {
-            return Err(never_copied(&from, &to));
-        };
-        let (bytes, verify) = (self.to_copy(&disk), request.verify);
         let terms = terms(request.rate, &guard);
-        let one = Move { bytes, verify, work, terms };
+        let one = one_move(self.to_copy(&disk), disk.size, request.verify, work, terms);
+        let Some(speed) = self.learned(&from, &to)? else {
+            return Err(not_known(&from, &to, &self.copies_seen(&from, &to)?, &one));
+        };
         let week = Week::new(self.store.hours(disk.id)?);
         let predicted = match at {
             None => told(&one, &speed, &predict::Prediction::of(&one, &speed)),
@@ -148,7 +147,7 @@ impl Daemon {
         terms: Terms,
     ) -> Result<Option<Predicted>> {
         let Some(speed) = self.learned(&disk.datastore, to)? else { return Ok(None) };
-        let one = Move { bytes: self.to_copy(disk), verify, work, terms };
+        let one = one_move(self.to_copy(disk), disk.size, verify, work, terms);
         Ok(Some(told(&one, &speed, &predict::Prediction::of(&one, &speed))))
     }
 
@@ -180,6 +179,47 @@ impl Daemon {
             past.iter().filter_map(|record| lesson(record, from, to)).collect();
         Ok(Speed::learned(&lessons))
     }
+
+    /// Which copies there were that one could have learned from.
+    pub(crate) fn copies_seen(&self, from: &str, to: &str) -> Result<Seen> {
+        Ok(Seen::of(&self.store.lessons(from, to, LESSONS)?))
+    }
+}
+
+/// Copies from or to two datastores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// How many there were.
+    copies: usize,
+    /// How many of them had a limit of their own.
+    limited: usize,
+    /// The highest of those limits, bytes per second.
+    most: Option<u64>,
+}
+
+impl Seen {
+    fn of(past: &[MigrationRecord]) -> Seen {
+        let limits = past.iter().filter_map(|record| record.rate);
+        Seen { copies: past.len(), limited: limits.clone().count(), most: limits.max() }
+    }
+
+    /// The highest limit, if there were copies and each of them had one.
+    pub(crate) fn all_limited_to(&self) -> Option<u64> {
+        self.most.filter(|_| self.limited == self.copies)
+    }
+}
+
+/// A move of a disk, of which so many bytes are to be copied.
+pub(crate) fn one_move(
+    bytes: u64,
+    size: u64,
+    verify: bool,
+    work: Work,
+    terms: Terms,
+) -> Move {
+    // A comparison skips nothing.
+    let compared = if verify { size } else { 0 };
+    Move { bytes, compared, work, terms }
 }
 
 /// What a move that was completed says of one from and to these.
@@ -244,12 +284,45 @@ pub(crate) fn told(one: &Move, speed: &Speed, it: &predict::Prediction) -> Predi
     }
 }
 
-fn never_copied(from: &str, to: &str) -> DaemonError {
-    let message = format!(
-        "nothing was ever copied from {from} or to {to}, so how fast that goes is not known"
-    );
-    DaemonError::unavailable(message)
-        .hint(format!("move a small disk first: `sterna migrate DISK --to {to}`"))
+/// Why nothing is known, and what is known all the same.
+fn not_known(from: &str, to: &str, seen: &Seen, one: &Move) -> DaemonError {
+    let copies = match seen.copies {
+        1 => "the one copy".to_owned(),
+        many => format!("the {many} copies"),
+    };
+    let why = match seen.all_limited_to() {
+        _ if seen.copies == 0 => {
+            format!(
+                "nothing was ever copied from {from} or to {to}, so how fast that goes"
+            )
+        }
+        Some(most) => format!(
+            "{copies} seen from {from} or to {to} had a limit (--rate), of {}/s at most, \
+             so how fast that goes without one",
+            Bytes(most)
+        ),
+        None => format!(
+            "{copies} seen from {from} or to {to} do not tell how fast that goes, as \
+             limits, hours, deadlines or applications held them back, so it"
+        ),
+    };
+    let least = one.least().zip(one.terms.limit).map(|(least, limit)| {
+        format!("; at {}/s it takes at least {}", Bytes(limit), rough(least))
+    });
+    let message = format!("{why} is not known{}", least.unwrap_or_default());
+    let without = if seen.copies == 0 { "" } else { ", without a limit or a promise" };
+    DaemonError::unavailable(message).hint(format!(
+        "move a small disk first{without}: `sterna migrate DISK --to {to}`"
+    ))
+}
+
+/// A span in whole seconds, or minutes: it is a bound.
+fn rough(span: Nanos) -> String {
+    match span.as_secs_f64().ceil() as u64 {
+        seconds @ 0..600 => format!("{seconds} s"),
+        seconds @ 600..36_000 => format!("{} min", seconds / 60),
+        seconds => format!("{} h", seconds / 3600),
+    }
 }
 
 fn never_seen(disk: &str) -> DaemonError {
@@ -258,4 +331,38 @@ fn never_seen(disk: &str) -> DaemonError {
     DaemonError::unavailable(message).hint(
         "leave out --at to go by what it does now; hours are recorded while the daemon runs",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said where so many copies were seen, these of them with limits in MiB/s.
+    fn said(copies: usize, limits: &[u64], rate: Option<u64>) -> String {
+        let most = limits.iter().max().map(|limit| limit << 20);
+        let seen = Seen { copies, limited: limits.len(), most };
+        let terms = Terms { limit: rate, ..Terms::default() };
+        let one = one_move(70 << 20, 200 << 20, false, Work::default(), terms);
+        not_known("old", "new", &seen, &one).to_string()
+    }
+
+    #[test]
+    fn copies_that_were_limited_are_not_said_to_be_none() {
+        assert!(said(0, &[], None).contains("nothing was ever copied"));
+        let limited = said(2, &[5, 40], None);
+        let part =
+            "the 2 copies seen from old or to new had a limit (--rate), of 40.0 MiB/s";
+        assert!(limited.contains(part), "{limited}");
+        let others = said(3, &[5], None);
+        assert!(others.contains("held them back, so it is not known"), "{others}");
+    }
+
+    #[test]
+    fn a_limit_is_a_bound_where_nothing_else_is_known() {
+        for copies in [0, 1] {
+            let text = said(copies, &[5][..copies], Some(5 << 20));
+            assert!(text.ends_with("; at 5.00 MiB/s it takes at least 14 s"), "{text}");
+        }
+        assert!(!said(1, &[5], None).contains("at least"));
+    }
 }

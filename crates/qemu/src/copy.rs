@@ -76,7 +76,10 @@ pub enum CopyState {
         total: u64,
     },
     /// Both sides are the same, and can be switched over.
-    Ready,
+    Ready {
+        /// So many bytes were copied.
+        done: u64,
+    },
     /// QEMU is switching over.
     Switching,
     /// It has ended; why, if it failed. Where the disk is then has to be asked for.

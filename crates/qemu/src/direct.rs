@@ -220,7 +220,9 @@ impl Direct {
             return Ok(CopyState::Unknown);
         };
         Ok(match job.status {
-            JobStatus::Ready | JobStatus::Standby => CopyState::Ready,
+            JobStatus::Ready | JobStatus::Standby => {
+                CopyState::Ready { done: job.current_progress }
+            }
             JobStatus::Waiting | JobStatus::Pending => CopyState::Switching,
             JobStatus::Concluded | JobStatus::Null => CopyState::Ended(job.error),
             _ => CopyState::Copying {

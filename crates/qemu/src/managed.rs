@@ -136,11 +136,13 @@ impl Managed {
         Ok(match &disk.mirror {
             Some(mirror) if mirror.place.as_deref() != to => CopyState::Unknown,
             Some(mirror) if mirror.ends => CopyState::Switching,
-            Some(mirror) if mirror.ready => CopyState::Ready,
-            Some(_) => {
+            Some(mirror) => {
                 let job = self.virsh.job(&self.domain, &copy.device).await?;
                 let (done, total) = job.map_or((0, 0), |job| (job.done, job.total));
-                CopyState::Copying { done, total }
+                match mirror.ready {
+                    true => CopyState::Ready { done },
+                    false => CopyState::Copying { done, total },
+                }
             }
             None if disk.source.as_deref() == to => CopyState::Ended(None),
             None => CopyState::Unknown,

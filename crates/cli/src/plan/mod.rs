@@ -16,7 +16,7 @@ use crate::connect::Link;
 use crate::format::count;
 use crate::guard::{PromiseArgs, parse_part, parse_schedule};
 use crate::migrate::parse_rate;
-use crate::output::Output;
+use crate::output::{Output, WIDTH, prose};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PlanCommand {
@@ -167,18 +167,19 @@ fn made(plan: &Plan, output: Output) -> String {
     if plan.moves.is_empty() {
         return shown;
     }
-    format!(
-        "{shown}\nNothing has begun.\n  sterna plan apply {id}\n  sterna datastore \
-         maintenance {from}    (so that nothing new comes there)"
-    )
+    let keep = format!("sterna datastore maintenance {from}");
+    let why = "(so that nothing new comes there)";
+    let is_wide = keep.len() + why.len() + 6 > WIDTH;
+    let gap = if is_wide { "\n  " } else { "    " };
+    format!("{shown}\nNothing has begun.\n  sterna plan apply {id}\n  {keep}{gap}{why}")
 }
 
 fn said(plan: &Plan, next: &str) -> String {
     let moves = count(plan.moves.len() as u64, "move");
-    format!(
+    prose(&format!(
         "Plan {} to empty {}, {moves}, is {}.\n  {next}",
         plan.id, plan.datastore, plan.state
-    )
+    ))
 }
 
 #[cfg(test)]
@@ -219,6 +220,7 @@ mod tests {
             migration: None,
             attempts: 0,
             done: None,
+            verifying: false,
             began: None,
             ended: None,
             took_s: None,
@@ -255,12 +257,15 @@ mod tests {
             estimate: PlanEstimate {
                 bytes: 10 << 30,
                 unknown: 0,
+                limited: 0,
+                limited_to: None,
                 likely_s: Some(120.0),
                 least_s: Some(60.0),
                 most_s: Some(240.0),
                 bound_s: Some(100.0),
                 gap: Some(0.2),
             },
+            opens: None,
             ends: None,
             deadline: None,
             datastores: vec![

@@ -10,6 +10,9 @@ use crate::format::{count, span};
 use crate::output::{Output, WIDTH};
 use crate::table::{Column, Pairs, Table, wrap};
 
+/// Of what takes less, in seconds, whole ones do not say by how much it was off.
+const LEAST_S: f64 = 2.0;
+
 /// The report.
 pub(super) fn show(plan: &Plan, output: Output) -> String {
     if plan.state == PlanState::Planned {
@@ -46,12 +49,27 @@ fn head(plan: &Plan, output: Output) -> String {
     pairs.add("planned", takes(&plan.estimate));
     if let (Some(started), Some(ended)) = (plan.started, plan.ended) {
         let took = ended.saturating_sub(started) as f64;
-        let off = plan.estimate.likely_s.map(|planned| off(planned, took));
+        let planned = plan.estimate.likely_s.filter(|_| is_comparable(plan));
+        let off = planned.and_then(|planned| off_by_seconds(planned, took));
         let off = off.map_or(String::new(), |off| format!(" ({off})"));
-        pairs.add("took", format!("{}{off}", span(took)));
+        let took = if took > 0.0 { span(took) } else { "less than 1 s".into() };
+        pairs.add("took", format!("{took}{off}"));
     }
     pairs.maybe("deadline", plan.deadline.as_ref().map(deadline));
     output.pairs(&pairs)
+}
+
+/// Whether all was done that was predicted, and nothing else took time: what hooks take is
+/// not predicted, nor is the time in which the window was closed.
+fn is_comparable(plan: &Plan) -> bool {
+    plan.state == PlanState::Completed
+        && plan.workloads.is_empty()
+        && plan.guard.window.is_none()
+}
+
+/// The same of a time that is known to the second.
+fn off_by_seconds(planned: f64, took: f64) -> Option<String> {
+    (planned.max(took) >= LEAST_S).then(|| off(planned, took))
 }
 
 /// By how much it was off: `+12%`.
@@ -86,13 +104,19 @@ fn waves(plan: &Plan, output: Output) -> String {
             moves.iter().filter(|one| one.state == PlannedMoveState::Moved).count();
         let planned = planned_span(&moves);
         let took = achieved_span(&moves);
+        let comparable = planned.zip(took).filter(|_| {
+            moved == moves.len()
+                && plan.workloads.is_empty()
+                && plan.guard.window.is_none()
+        });
+        let off = comparable.and_then(|(it, took)| off_by_seconds(it, took));
         table.row(vec![
             wave.to_string().into(),
             moves.len().to_string().into(),
             moved.to_string().into(),
             planned.map_or("-".into(), span).into(),
             took.map_or("-".into(), span).into(),
-            planned.zip(took).map_or("-".into(), |(it, took)| off(it, took)).into(),
+            off.unwrap_or("-".into()).into(),
         ]);
     }
     output.table(&table)
@@ -166,6 +190,8 @@ fn problems(plan: &Plan) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sterna_api::PlanEstimate;
+
     use super::super::tests::{a_move, narrow, plan};
     use super::*;
 
@@ -179,17 +205,44 @@ mod tests {
         let mut over = plan(PlanState::Incomplete, vec![moved, failed]);
         (over.started, over.ended) = (Some(100), Some(232));
         let text = show(&over, Output::new(false));
+        assert!(!text.contains("2 min 12 s (+10%)"), "{text}");
         for part in [
             "incomplete",
             "1 of 2 disks",
             "failed   1 disk",
-            "2 min 12 s (+10%)",
+            "took     2 min 12 s",
             "1 min 06 s  +10%",
             "web (failed): nowhere else is room",
         ] {
             assert!(text.contains(part), "{part} in:\n{text}");
         }
         narrow(&text);
+    }
+
+    #[test]
+    fn only_what_was_all_done_is_held_against_what_was_planned() {
+        let mut moved = a_move("db", PlannedMoveState::Moved);
+        (moved.began, moved.ended, moved.took_s) = (Some(100), Some(166), Some(66.0));
+        let over = |state| Plan {
+            started: Some(100),
+            ended: Some(232),
+            ..plan(state, vec![moved.clone()])
+        };
+        let said = |plan: &Plan| show(plan, Output::new(false));
+        let off = "2 min 12 s (+10%)";
+        assert!(said(&over(PlanState::Completed)).contains(off));
+        for state in [PlanState::Incomplete, PlanState::Cancelled] {
+            assert!(!said(&over(state)).contains(off), "{state}");
+        }
+        let mut waited = over(PlanState::Completed);
+        waited.guard.window = Some("03:00-04:00".into());
+        assert!(!said(&waited).contains(off), "it may have waited for its window");
+        let quick = Plan { ended: Some(100), ..over(PlanState::Completed) };
+        let quick = Plan {
+            estimate: PlanEstimate { likely_s: Some(0.2), ..quick.estimate },
+            ..quick
+        };
+        assert!(said(&quick).contains("took     less than 1 s\n"), "{}", said(&quick));
     }
 
     #[test]

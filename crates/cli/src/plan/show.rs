@@ -70,9 +70,13 @@ pub(super) fn move_state(one: &PlannedMove) -> Cell {
         | PlannedMoveState::Starting
         | PlannedMoveState::Moving => Style::Plain,
     };
+    let state = match one.state {
+        PlannedMoveState::Moving if one.verifying => "verifying".into(),
+        state => state.to_string(),
+    };
     let text = match one.done {
-        Some(done) => format!("{} {:.0}%", one.state, (done * 100.0).floor()),
-        None => one.state.to_string(),
+        Some(done) => format!("{state} {:.0}%", (done * 100.0).floor()),
+        None => state,
     };
     Cell::styled(text, style)
 }
@@ -121,6 +125,7 @@ fn head(plan: &Plan, output: Output) -> String {
     );
     pairs.add("takes", takes(&plan.estimate));
     pairs.maybe("at least", at_least(&plan.estimate));
+    pairs.maybe("window opens", plan.opens.map(moment_ahead));
     if !plan.guard.is_none() {
         pairs.add("guard", guard::asked(&plan.guard));
     }
@@ -134,7 +139,10 @@ fn head(plan: &Plan, output: Output) -> String {
     }
     pairs.maybe("begun", plan.started.map(moment_ago));
     pairs.maybe("ended", plan.ended.map(moment_ago));
-    if plan.ended.is_none() && plan.state != PlanState::Planned {
+    if plan.state == PlanState::Planned && plan.opens.is_some() {
+        let ends = plan.ends.map(|ends| format!("{}, if applied now", moment(ends)));
+        pairs.maybe("ends", ends);
+    } else if plan.ended.is_none() && plan.state != PlanState::Planned {
         pairs.maybe("ends", plan.ends.map(moment_ahead).or_else(|| not_known(plan)));
     }
     pairs.maybe("deadline", plan.deadline.as_ref().map(deadline));
@@ -165,20 +173,36 @@ pub(super) fn takes(estimate: &PlanEstimate) -> String {
             format!("{likely}; {least} to {most} if all moves are quick, or slow")
         }
         _ if estimate.unknown == 0 => "no time".into(),
-        _ => format!(
-            "not known: how fast {} would be copied was never seen",
-            count(estimate.unknown, "disk")
-        ),
+        _ => {
+            let disks = count(estimate.unknown, "disk");
+            let unless = limited(estimate);
+            format!("not known: how fast {disks} would be copied was never seen{unless}")
+        }
+    }
+}
+
+/// Copies were seen all the same, but only under limits.
+fn limited(estimate: &PlanEstimate) -> String {
+    let most = estimate.limited_to.map(|limit| rate(limit as f64)).unwrap_or_default();
+    match estimate.limited {
+        0 => String::new(),
+        all if all == estimate.unknown => {
+            format!(" without a limit (--rate, of at most {most})")
+        }
+        some => {
+            format!(", of {some} of them but with a limit (--rate, of at most {most})")
+        }
     }
 }
 
 fn at_least(estimate: &PlanEstimate) -> Option<String> {
-    let (bound, gap) = (estimate.bound_s?, estimate.gap?);
-    Some(format!(
-        "{} in any order; the plan is {:.0}% above that",
-        span(bound),
-        gap * 100.0
-    ))
+    let bound = span(estimate.bound_s?);
+    Some(match estimate.gap {
+        Some(gap) => {
+            format!("{bound} in any order; the plan is {:.0}% above that", gap * 100.0)
+        }
+        None => format!("{bound} in any order, as each copy has a limit"),
+    })
 }
 
 pub(super) fn deadline(deadline: &Deadline) -> Cell {
@@ -316,5 +340,49 @@ mod tests {
         let estimate = PlanEstimate { unknown: 4, ..PlanEstimate::default() };
         assert!(takes(&estimate).contains("4 disks"), "{}", takes(&estimate));
         assert_eq!(at_least(&estimate), None);
+    }
+
+    #[test]
+    fn copies_that_were_limited_were_seen_and_a_limit_is_a_bound() {
+        let limited_to = Some(40 << 20);
+        let of = |limited| PlanEstimate {
+            unknown: 4,
+            limited,
+            limited_to,
+            bound_s: Some(14.0),
+            ..PlanEstimate::default()
+        };
+        let all = takes(&of(4));
+        assert!(
+            all.ends_with("without a limit (--rate, of at most 40.0 MiB/s)"),
+            "{all}"
+        );
+        let some = takes(&of(2));
+        assert!(some.contains("never seen, of 2 of them but with a limit"), "{some}");
+        let bound = at_least(&of(4)).unwrap_or_default();
+        assert_eq!(bound, "14 s in any order, as each copy has a limit");
+    }
+
+    #[test]
+    fn a_plan_that_waits_for_its_window_says_when_that_opens_and_when_it_ends() {
+        let mut made = plan(PlanState::Planned, vec![]);
+        made.guard.window = Some("03:00-04:00".into());
+        (made.opens, made.ends) = (Some(4_000_000_000), Some(4_000_000_060));
+        let text = show(&made, Output::new(false));
+        for part in ["window opens", "if applied now"] {
+            assert!(text.contains(part), "{part} in:\n{text}");
+        }
+        narrow(&text);
+    }
+
+    #[test]
+    fn a_move_that_compares_says_so() {
+        let one = PlannedMove {
+            done: Some(0.8),
+            verifying: true,
+            ..a_move("db", PlannedMoveState::Moving)
+        };
+        let text = show(&plan(PlanState::Running, vec![one]), Output::new(false));
+        assert!(text.contains("verifying 80%"), "{text}");
     }
 }

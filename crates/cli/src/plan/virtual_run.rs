@@ -10,8 +10,8 @@ use sterna_core::place::waves::{
 };
 
 use super::show;
-use crate::format::span;
-use crate::output::Output;
+use crate::format::{moment, moment_ahead, rate, span};
+use crate::output::{Output, prose};
 use crate::table::{Column, Table};
 
 /// What a copy is taken to do of which nobody knows, in bytes per second.
@@ -27,20 +27,45 @@ pub(super) fn show(plan: &Plan, output: Output) -> String {
         return shown;
     }
     let run = rehearse(&Run::new(setup(plan)), &[]);
-    let note = match plan.estimate.unknown {
-        0 => String::new(),
-        _ => " (of some, time is not known: they are taken to copy 100 MiB/s)".into(),
-    };
-    let ends = span(run.ends.as_secs_f64());
+    let ends = ends(plan, run.ends.as_secs_f64());
     let bars = bars(plan, &run, output);
     let hooks = match plan.workloads.is_empty() {
         true => "",
         false => " No hook was run: they are taken to take no time.",
     };
-    format!(
-        "{shown}\nIn virtual time it ends after {ends}{note}:\n{bars}\nNothing has \
-         begun.{hooks}"
-    )
+    let begun = prose(&format!("Nothing has begun.{hooks}"));
+    format!("{shown}\n{ends}\n{bars}\n{begun}")
+}
+
+/// When it ends: after how long, and by the clock where it waits for its window.
+fn ends(plan: &Plan, seconds: f64) -> String {
+    let took = span(seconds);
+    let note = match plan.estimate.unknown {
+        0 => String::new(),
+        _ => format!(
+            " (of some, time is not known: they are taken to copy {})",
+            rate(nominal(plan))
+        ),
+    };
+    let text = match plan.opens {
+        None => format!("In virtual time it ends after {took}{note}:"),
+        Some(opens) => {
+            let by = plan.ends.unwrap_or(opens + seconds.ceil() as u64);
+            format!(
+                "In virtual time it begins as soon as its window opens, {}, and ends at \
+                 {}. From the beginning, without hours in which the window is closed, it \
+                 takes {took}{note}:",
+                moment_ahead(opens),
+                moment(by)
+            )
+        }
+    };
+    prose(&text)
+}
+
+/// What a copy is taken to do of which nobody knows, no more than its limit.
+fn nominal(plan: &Plan) -> f64 {
+    plan.rate.map_or(NOMINAL, |limit| NOMINAL.min(limit.max(1) as f64))
 }
 
 /// The machine's orders, from what the daemon says of the plan.
@@ -59,8 +84,8 @@ fn setup(plan: &Plan) -> Setup {
         None => (!tiles.is_empty()).then_some(tiles.len()),
     };
     let as_move = |one: &PlannedMove| {
-        let rate = one.predicted.map_or(NOMINAL, |it| it.rate);
-        let time = one.predicted.map_or(one.bytes as f64 / rate, |it| it.likely_s);
+        let rate = one.predicted.map_or(nominal(plan), |it| it.rate);
+        let time = one.predicted.map_or(one.ends_s - one.begins_s, |it| it.likely_s);
         Move {
             from: number(&one.from),
             to: number(&one.to),
@@ -171,6 +196,12 @@ mod tests {
         assert_eq!(begins, [0.0, 60.0, 120.0]);
         let text = super::show(&made, Output::new(false));
         assert!(text.contains("it ends after 3 min 00 s"), "{text}");
+        narrow(&text);
+        made.opens = Some(4_000_000_000);
+        made.ends = Some(4_000_000_180);
+        let text = super::show(&made, Output::new(false));
+        assert!(text.contains(&moment(4_000_000_180)), "{text}");
+        assert!(!text.contains("it ends after"), "{text}");
         narrow(&text);
     }
 }

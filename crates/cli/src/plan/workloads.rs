@@ -3,32 +3,50 @@
 use sterna_api::{Plan, PlannedWorkload, WorkloadState};
 
 use crate::format::{now, span};
-use crate::output::Output;
+use crate::output::{Output, WIDTH};
 use crate::table::{Cell, Column, Style, Table};
+
+/// A tile's name and its hooks have so much room beside the longest state.
+const BESIDE: usize = WIDTH - "not started".len() - 3 * 2;
 
 /// What stops and starts them, and where they are.
 pub(super) fn show(plan: &Plan, output: Output) -> String {
     if plan.workloads.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&[
-        ("TILE", Column::Flexible),
-        ("WORKLOAD", Column::Left),
-        ("STOPPED BY", Column::Wrapped),
-        ("STARTED BY", Column::Wrapped),
-    ]);
-    for one in &plan.workloads {
-        let tile = plan.tiles.iter().find(|tile| tile.name == one.tile);
-        let (stop, start) = tile
-            .map_or((None, None), |tile| (tile.stop.as_deref(), tile.start.as_deref()));
-        table.row(vec![
-            one.tile.as_str().into(),
-            state(one),
-            hook(stop).into(),
-            hook(start).into(),
-        ]);
+    let hooks: Vec<[String; 2]> =
+        plan.workloads.iter().map(|it| hooks(plan, it)).collect();
+    let all = plan.workloads.iter().zip(&hooks);
+    let is_wide = all.clone().any(|(one, [stop, start])| {
+        let parts = [&one.tile, stop, start].map(|it| it.chars().count());
+        parts.into_iter().sum::<usize>() > BESIDE
+    });
+    let mut columns = vec![("TILE", Column::Flexible), ("WORKLOAD", Column::Left)];
+    if !is_wide {
+        columns
+            .extend([("STOPPED BY", Column::Wrapped), ("STARTED BY", Column::Wrapped)]);
     }
-    format!("\n{}", output.table(&table))
+    let (mut table, mut text) = (Table::new(&columns), String::new());
+    for (one, [stop, start]) in all {
+        let mut row: Vec<Cell> = vec![one.tile.as_str().into(), state(one)];
+        match is_wide {
+            // A command that somebody will copy stays in one piece.
+            true => text.push_str(&format!(
+                "\n{} is stopped by\n  {stop}\nand started by\n  {start}\n",
+                one.tile
+            )),
+            false => row.extend([stop.as_str().into(), start.as_str().into()]),
+        }
+        table.row(row);
+    }
+    format!("\n{}{text}", output.table(&table))
+}
+
+/// What stops and what starts it.
+fn hooks(plan: &Plan, one: &PlannedWorkload) -> [String; 2] {
+    let tile = plan.tiles.iter().find(|tile| tile.name == one.tile);
+    [tile.and_then(|it| it.stop.as_deref()), tile.and_then(|it| it.start.as_deref())]
+        .map(hook)
 }
 
 /// For how long each stood still.
@@ -136,6 +154,19 @@ mod tests {
         let text =
             show(&with(WorkloadState::Untouched, (None, None)), Output::new(false));
         assert!(text.contains("/usr/local/bin/shop stop \"for a while\""), "{text}");
+        narrow(&text);
+    }
+
+    #[test]
+    fn hooks_that_are_too_long_for_a_table_have_lines_of_their_own() {
+        let mut long = with(WorkloadState::NotStarted, (Some(1), None));
+        let command = format!("/usr/local/lib/{}", "shop/".repeat(10));
+        long.tiles[0].stop = Some(vec![command.clone()]);
+        long.tiles[0].start = Some(vec![command.clone()]);
+        let text = show(&long, Output::new(false));
+        let part =
+            format!("shop is stopped by\n  {command}\nand started by\n  {command}\n");
+        assert!(text.ends_with(&part), "{text}");
         narrow(&text);
     }
 

@@ -12,7 +12,6 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use clap::{Args, Subcommand};
 use sterna_api::ErrorCode;
 use sterna_sim::Scenario;
@@ -70,15 +69,18 @@ fn tell(scenario: &Scenario, output: Output) -> (Report, String) {
 
 /// Reads a scenario from its file.
 fn read(path: &Path) -> anyhow::Result<Scenario> {
-    let mut text = String::new();
-    let what = || format!("read {}", path.display());
-    let file = File::open(path).with_context(what)?;
-    file.take(FILE_MAX + 1).read_to_string(&mut text).with_context(what)?;
     let refused = |message: String, hint: &str| Failure {
         code: ErrorCode::Invalid,
         message,
         hint: hint.into(),
     };
+    let mut text = String::new();
+    let file = File::open(path);
+    let read = file.and_then(|it| it.take(FILE_MAX + 1).read_to_string(&mut text));
+    read.map_err(|error| {
+        let message = format!("{}: {error}", path.display());
+        refused(message, "name a file that can be read; scenarios/ has examples")
+    })?;
     if text.len() as u64 > FILE_MAX {
         let message = format!("{} has more than 4 MiB", path.display());
         return Err(refused(message, "use `count` for what is alike").into());

@@ -15,10 +15,7 @@ use crate::table::{Cell, Column, Pairs, Style, Table};
 /// All of it.
 pub(super) fn show(told: &StorageDrs, output: Output) -> String {
     let mut pairs = pairs(&told.settings);
-    match told.next {
-        Some(next) => pairs.add("next", moment_ahead(next)),
-        None => pairs.add("next", "nothing by itself"),
-    }
+    pairs.add("next", next(told));
     let last = told.last.as_ref().map(|last| acted(last, told.settings.automation));
     pairs.add("last", last.unwrap_or_else(|| "not since the daemon's start".into()));
     let broken = match told.broken.is_empty() {
@@ -39,6 +36,18 @@ pub(super) fn show(told: &StorageDrs, output: Output) -> String {
         text.push_str(&ended(&told.ended, output));
     }
     text
+}
+
+/// When it does something by itself, and what.
+fn next(told: &StorageDrs) -> String {
+    match (told.next, told.settings.automation) {
+        (Some(next), Automation::Full) => moment_ahead(next),
+        (Some(next), Automation::Partial) => format!(
+            "moves nothing by itself; looks what it would move {}",
+            moment_ahead(next)
+        ),
+        (_, Automation::Manual) | (None, _) => "nothing by itself".into(),
+    }
 }
 
 /// What it is told to do.

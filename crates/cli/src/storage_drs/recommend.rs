@@ -66,6 +66,13 @@ fn state(one: &JudgedDatastore) -> Cell {
     let over: Vec<&str> = one.over.iter().map(|over| word(*over)).collect();
     match (one.load.taken, over.is_empty()) {
         (None, _) => Cell::styled("offline", Style::Bad),
+        (Some(_), true) if one.maintenance => {
+            Cell::styled("in maintenance", Style::Plain)
+        }
+        (Some(_), false) if one.maintenance => {
+            let over = over.join(", ");
+            Cell::styled(format!("in maintenance, over: {over}"), Style::Warn)
+        }
         (Some(_), false) => {
             Cell::styled(format!("over its bound: {}", over.join(", ")), Style::Warn)
         }
@@ -155,6 +162,7 @@ mod tests {
                 outstanding: 14.08,
                 over: vec![OverBound::Space, OverBound::Latency],
                 settling: false,
+                maintenance: false,
             }],
             moves: vec![RecommendedMove {
                 disk: "db".into(),

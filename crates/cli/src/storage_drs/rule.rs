@@ -5,7 +5,7 @@ use sterna_api::{CreateStorageRule, RuleStrength, RuleWish, StorageRule};
 
 use crate::args::NameArg;
 use crate::connect::Link;
-use crate::output::Output;
+use crate::output::{Output, prose};
 use crate::table::{Cell, Column, Style, Table};
 
 #[derive(Debug, Subcommand)]
@@ -83,7 +83,7 @@ fn wish(rule: &StorageRule) -> String {
 
 fn made_of(rule: &StorageRule) -> String {
     let head = format!("Rule {}: {} {}.", rule.name, rule.disks.join(", "), wish(rule));
-    match (rule.broken, rule.strength) {
+    prose(&match (rule.broken, rule.strength) {
         (false, _) => head,
         (true, RuleStrength::Must) => format!(
             "{head}\nIt does not hold now: `sterna storage-drs recommend` says what \
@@ -92,7 +92,7 @@ fn made_of(rule: &StorageRule) -> String {
         (true, RuleStrength::Should) => {
             format!("{head}\nIt does not hold now; nothing moves for it alone.")
         }
-    }
+    })
 }
 
 fn list(all: &[StorageRule], output: Output) -> String {

@@ -50,13 +50,18 @@ const LEARNING_DOUBT: u64 = 3;
 /// No move is said to take longer: a year. What would is as good as endless.
 const LONGEST: Nanos = Nanos::from_secs(366 * 24 * 60 * 60);
 
+/// Bytes of holes that a comparison gets through in a second where nothing is read of them:
+/// two buffers are filled with zeroes, and compared.
+const HOLES: f64 = (3_u64 << 30) as f64;
+
 /// What is to be moved, and how.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Move {
     /// Bytes to copy.
     pub bytes: u64,
-    /// Whether both images are read and compared in the end.
-    pub verify: bool,
+    /// Bytes of both images that are read and compared in the end: all of the disk, with
+    /// its holes; 0 if it is not verified.
+    pub compared: u64,
     /// What the application does.
     pub work: Work,
     /// What was promised to it.
@@ -64,9 +69,28 @@ pub struct Move {
 }
 
 impl Move {
-    /// How often everything is read.
+    /// How often what is copied is read.
     fn passes(&self) -> u64 {
-        if self.verify { 2 } else { 1 }
+        if self.compared > 0 { 2 } else { 1 }
+    }
+
+    /// Bytes of holes, which are compared and not copied.
+    fn holes(&self) -> u64 {
+        self.compared.saturating_sub(self.bytes)
+    }
+
+    /// What a comparison takes for the holes, at most so many bytes of them a second. The
+    /// operator's limit counts them like all others.
+    fn past_holes(&self, most: f64) -> Nanos {
+        seconds(self.holes() as f64 / self.terms.limited(most.min(HOLES)))
+    }
+
+    /// What it takes at the operator's limit: it cannot take less. Nothing is known
+    /// without one.
+    pub fn least(&self) -> Option<Nanos> {
+        let limit = self.terms.limit?.max(1) as f64;
+        let bytes = self.bytes as f64 * self.passes() as f64;
+        Some(seconds((bytes + self.holes() as f64) / limit))
     }
 }
 
@@ -115,15 +139,18 @@ impl Prediction {
         let copying = |times: f64| seconds(one.bytes as f64 / rate(times));
         let doubt = (speed.doubt.hypot(share.doubt) * NINE_OF_TEN).exp();
         let learning = beside.learning(one, &one.work);
-        let whole = |times: f64, fixed: Nanos| {
+        let whole = |times: f64, holes: Nanos, fixed: Nanos| {
             let copied = Nanos(copying(times).0.saturating_mul(one.passes()));
-            copied.plus(fixed).min(LONGEST)
+            copied.plus(holes).plus(fixed).min(LONGEST)
         };
+        let holes = one.past_holes(HOLES);
         Prediction {
-            likely: whole(1.0, FIXED.plus(learning)),
-            least: whole(doubt, Nanos(learning.0 / LEARNING_DOUBT)),
+            likely: whole(1.0, holes, FIXED.plus(learning)),
+            least: whole(doubt, holes, Nanos(learning.0 / LEARNING_DOUBT)),
             most: whole(
                 1.0 / doubt,
+                // There are datastores that read holes like all else.
+                one.past_holes(free / doubt),
                 FIXED.plus(FIXED_DOUBT).plus(Nanos(learning.0 * LEARNING_DOUBT)),
             ),
             copying: copying(1.0).min(LONGEST),

@@ -7,11 +7,12 @@ use sterna_api::{
     AskGuard, Guard, Plan, PlanEstimate, PlanEvacuation, PlanState, Predicted,
     RefusedDisk,
 };
+use sterna_core::Nanos;
 use sterna_core::place::waves::{
     Assigned, Assignment, Datastore, Move, Rehearsal, Run, Setup, Takes, assign, bound,
     order, rehearse,
 };
-use sterna_core::predict::{self, Speed};
+use sterna_core::predict::{self, Speed, Work};
 
 use super::machine::{run_of, seconds};
 use super::scene::Scene;
@@ -21,7 +22,7 @@ use crate::clock;
 use crate::daemon::Daemon;
 use crate::error::{DaemonError, Result};
 use crate::jobs::{check_rate, moment, wanted};
-use crate::predictions::{terms, told};
+use crate::predictions::{Seen, one_move, terms, told};
 use crate::store::{
     Course, MoveDesign, PlanDesign, PlanEnd, PlanMove, PlanRecord, WorkloadCourse,
 };
@@ -32,6 +33,14 @@ const NOMINAL: f64 = (100 << 20) as f64;
 
 /// The shortest that a move is taken to take: its image is made, flushed and switched to.
 const SHORTEST: f64 = 0.05;
+
+/// By destination: how fast a copy goes there by itself, where that is known, and where it
+/// is not, which copies there were.
+#[derive(Default)]
+struct Speeds {
+    known: HashMap<usize, Speed>,
+    seen: HashMap<usize, Seen>,
+}
 
 /// What was asked for, checked.
 struct Wanted {
@@ -89,6 +98,7 @@ impl Daemon {
         };
         let mut record = record_of(design, drafted, &scene);
         rehearse_record(&mut record);
+        say_limits(&mut record, &speeds);
         if !asked.dry_run {
             record.id = self.store.add_plan(record.clone())?;
             tracing::info!(plan = record.id, datastore = asked.datastore, "plan made");
@@ -129,19 +139,16 @@ impl Daemon {
         Ok(Wanted { guard, by })
     }
 
-    /// By destination: how fast a copy goes there by itself, where that is known.
-    fn speeds(
-        &self,
-        asked: &PlanEvacuation,
-        scene: &Scene,
-    ) -> Result<HashMap<usize, Speed>> {
-        let mut speeds = HashMap::new();
+    fn speeds(&self, asked: &PlanEvacuation, scene: &Scene) -> Result<Speeds> {
+        let mut speeds = Speeds::default();
         for (at, one) in scene.inventory.datastores.iter().enumerate() {
             if one.takes == Takes::Nothing {
                 continue;
             }
-            if let Some(speed) = self.learned(&asked.datastore, &scene.names[at])? {
-                speeds.insert(at, speed);
+            let (from, to) = (&asked.datastore, &scene.names[at]);
+            match self.learned(from, to)? {
+                Some(speed) => drop(speeds.known.insert(at, speed)),
+                None => drop(speeds.seen.insert(at, self.copies_seen(from, to)?)),
             }
         }
         Ok(speeds)
@@ -167,8 +174,8 @@ fn check_scene(asked: &PlanEvacuation, scene: &Scene) -> Result<()> {
 }
 
 /// The datastores as the machine sees them.
-fn ends_of(scene: &Scene, speeds: &HashMap<usize, Speed>, space: f64) -> Vec<PlanEnd> {
-    let fastest = speeds.values().map(|speed| speed.likely).reduce(f64::max);
+fn ends_of(scene: &Scene, speeds: &Speeds, space: f64) -> Vec<PlanEnd> {
+    let fastest = speeds.known.values().map(|speed| speed.likely).reduce(f64::max);
     let from = scene.inventory.disks.first().map(|disk| disk.from);
     let all = scene.inventory.datastores.iter().zip(&scene.names).enumerate();
     let end = |(at, (one, name)): (usize, (&Datastore, &String))| {
@@ -185,7 +192,7 @@ fn ends_of(scene: &Scene, speeds: &HashMap<usize, Speed>, space: f64) -> Vec<Pla
             single: one.takes == Takes::One,
             speed: match Some(at) == from {
                 true => fastest,
-                false => speeds.get(&at).map(|speed| speed.likely),
+                false => speeds.known.get(&at).map(|speed| speed.likely),
             },
         }
     };
@@ -197,17 +204,19 @@ fn draft(
     asked: &PlanEvacuation,
     wanted: &Wanted,
     scene: &Scene,
-    speeds: &HashMap<usize, Speed>,
+    speeds: &Speeds,
     one: &Assigned,
 ) -> Drafted {
     let (disk, bytes) = (&scene.inventory.disks[one.disk], scene.bytes[one.disk]);
-    let verify = asked.verify;
     let (work, terms) = (scene.work[one.disk], terms(asked.rate, &wanted.guard));
-    let one_move = predict::Move { bytes, verify, work, terms };
+    let one_move = one_move(bytes, disk.size, asked.verify, work, terms);
     let predicted: Option<Predicted> = speeds
+        .known
         .get(&one.to)
         .map(|speed| told(&one_move, speed, &predict::Prediction::of(&one_move, speed)));
-    let time_s = predicted.map_or(bytes as f64 / NOMINAL, |it| it.likely_s);
+    let nominal = asked.rate.map_or(NOMINAL, |limit| NOMINAL.min(limit.max(1) as f64));
+    let least = one_move.least().map_or(0.0, Nanos::as_secs_f64);
+    let time_s = predicted.map_or((bytes as f64 / nominal).max(least), |it| it.likely_s);
     let design = MoveDesign {
         name: scene.disks[one.disk].name.clone(),
         from: disk.from,
@@ -220,7 +229,7 @@ fn draft(
         bytes,
         predicted,
         time_s: time_s.max(SHORTEST),
-        rate: predicted.map_or(NOMINAL, |it| it.rate),
+        rate: predicted.map_or(nominal, |it| it.rate),
         begins_s: 0.0,
         ends_s: 0.0,
     };
@@ -285,12 +294,39 @@ fn rehearse_record(record: &mut PlanRecord) {
     record.design.estimate = PlanEstimate {
         bytes: record.moves.iter().map(|one| one.design.bytes).sum(),
         unknown: unknown as u64,
+        limited: 0,
+        limited_to: None,
         likely_s: is_known.then_some(makespan),
         least_s: with(|it| it.least_s),
         most_s: with(|it| it.most_s),
-        bound_s: is_known.then_some(least),
+        bound_s: if is_known { Some(least) } else { bound_by_limit(record) },
         gap: is_known.then(|| (makespan / least.max(1e-9) - 1.0).max(0.0)),
     };
+}
+
+/// Seconds that no order of the moves falls short of, by the limit of each copy alone.
+fn bound_by_limit(record: &PlanRecord) -> Option<f64> {
+    let (limit, verify) = (record.design.rate?, record.design.verify);
+    let mut setup = run_of(record).0.setup().clone();
+    let terms = terms(Some(limit), &Guard::default());
+    for (one, it) in setup.moves.iter_mut().zip(&record.moves) {
+        let MoveDesign { bytes, size, .. } = it.design;
+        let least = one_move(bytes, size, verify, Work::default(), terms).least();
+        one.time = least.unwrap_or_default();
+        one.rate = limit as f64;
+    }
+    (!record.moves.is_empty()).then(|| bound(&setup).as_secs_f64())
+}
+
+/// Says of how many moves nothing is known as each copy had a limit, and which.
+fn say_limits(record: &mut PlanRecord, speeds: &Speeds) {
+    let unknown = record.moves.iter().filter(|one| one.design.predicted.is_none());
+    let limits: Vec<u64> = unknown
+        .filter_map(|one| speeds.seen.get(&one.design.to)?.all_limited_to())
+        .collect();
+    let estimate = &mut record.design.estimate;
+    estimate.limited = limits.len() as u64;
+    estimate.limited_to = limits.into_iter().max();
 }
 
 /// The same plan, if its moves took so long by themselves.

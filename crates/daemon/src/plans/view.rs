@@ -1,8 +1,8 @@
 //! A plan as the API shows it.
 
 use sterna_api::{
-    Deadline, DeadlineState, Plan, PlanState, PlannedDatastore, PlannedMove,
-    PlannedMoveState, PlannedWorkload, Tile, WorkloadState,
+    Deadline, DeadlineState, MigrationState, Plan, PlanState, PlannedDatastore,
+    PlannedMove, PlannedMoveState, PlannedWorkload, Tile, WorkloadState,
 };
 use sterna_core::Nanos;
 use sterna_core::place::waves::{Run, Running, Stage, Task, rehearse};
@@ -21,12 +21,13 @@ const PACE_MOST: f64 = 5.0;
 impl Daemon {
     /// A plan, with how far its moves are.
     pub(super) fn view_plan(&self, record: PlanRecord, run: &Run) -> Plan {
-        let done: Vec<Option<f64>> =
-            record.moves.iter().map(|one| self.done_of(one)).collect();
+        let done: Vec<Option<Done>> =
+            record.moves.iter().map(|one| self.done_of(&record, one)).collect();
         let now = self.plan_clock();
         let left = when_over(&record, run, &done, now);
         let ends = record.ended.or_else(|| left.map(|left| after(&record, left)));
-        let deadline = record.design.by.map(|by| deadline(&record, by, ends));
+        let opens = (!record.state.ended()).then(|| opens(&record)).flatten();
+        let deadline = record.design.by.map(|by| deadline(&record, by, ends, opens));
         let moves = record.moves.iter().zip(&done);
         let waits = |at| run.waits_for(at, now);
         let moves = moves.enumerate().map(|(at, (one, done))| {
@@ -53,6 +54,7 @@ impl Daemon {
             started: record.started,
             ended: record.ended,
             estimate: design.estimate,
+            opens,
             ends,
             deadline,
             datastores,
@@ -61,28 +63,64 @@ impl Daemon {
         }
     }
 
-    /// The part of a move that is done, while it is under way.
-    fn done_of(&self, one: &PlanMove) -> Option<f64> {
+    /// How far a move is, while it is under way.
+    fn done_of(&self, record: &PlanRecord, one: &PlanMove) -> Option<Done> {
         if !one.course.stage.is_under_way() {
             return None;
         }
-        let progress = self.show_migration(one.course.migration?).ok()?.progress?;
-        Some(progress.synced as f64 / progress.total.max(1) as f64)
+        let migration = self.show_migration(one.course.migration?).ok()?;
+        let progress = migration.progress?;
+        let part = |bytes: u64| bytes as f64 / progress.total.max(1) as f64;
+        let (copied, it) = (part(progress.synced), &one.design);
+        let part = match progress.verified.filter(|_| record.design.verify) {
+            None => copied,
+            Some(verified) => {
+                // What is copied is a part of what is compared then.
+                let copying = it.bytes as f64 / (it.bytes + it.size).max(1) as f64;
+                copying * copied + (1.0 - copying) * part(verified)
+            }
+        };
+        Some(Done { part, verifying: migration.state == MigrationState::Verifying })
     }
+}
+
+/// How far a move is.
+#[derive(Clone, Copy, Debug)]
+struct Done {
+    /// The part of it that is done.
+    part: f64,
+    /// Both sides are being compared.
+    verifying: bool,
+}
+
+fn window(record: &PlanRecord) -> Option<Schedule> {
+    record.design.guard.window.as_ref()?.parse().ok()
+}
+
+/// When its window opens, if it is closed.
+fn opens(record: &PlanRecord) -> Option<u64> {
+    let (schedule, now) = (window(record)?, Local::now());
+    let moment = now.moment();
+    let closed = schedule.until_change(moment).filter(|_| !schedule.is_open(moment));
+    closed.map(|seconds| now.ahead(seconds))
 }
 
 /// The moment so many seconds from now in which the plan may copy.
 fn after(record: &PlanRecord, left: f64) -> u64 {
     let seconds = left.max(0.0).ceil() as u64;
-    let window = record.design.guard.window.as_ref();
-    match window.and_then(|window| window.parse::<Schedule>().ok()) {
+    match window(record) {
         Some(schedule) => Local::now().open_for(&schedule, seconds),
         None => clock::now().saturating_add(seconds),
     }
 }
 
-/// Whether a plan ends in time.
-fn deadline(record: &PlanRecord, by: u64, ends: Option<u64>) -> Deadline {
+/// Whether a plan ends in time, whose window opens then, if it is closed.
+fn deadline(
+    record: &PlanRecord,
+    by: u64,
+    ends: Option<u64>,
+    opens: Option<u64>,
+) -> Deadline {
     let now = clock::now();
     let estimate = &record.design.estimate;
     let likely = estimate.likely_s.unwrap_or_default().max(1e-3);
@@ -97,7 +135,7 @@ fn deadline(record: &PlanRecord, by: u64, ends: Option<u64>) -> Deadline {
             DeadlineState::Met
         }
         (Some(_), _) => DeadlineState::Missed,
-        (None, None) if now > by => DeadlineState::Missed,
+        (None, None) if now.max(opens.unwrap_or(now)) > by => DeadlineState::Missed,
         (None, None) => DeadlineState::Unknown,
         (None, Some(_)) if is_in_time(estimate.most_s) => DeadlineState::Met,
         (None, Some(_)) if is_in_time(estimate.likely_s) => DeadlineState::Likely,
@@ -111,7 +149,7 @@ fn deadline(record: &PlanRecord, by: u64, ends: Option<u64>) -> Deadline {
 fn when_over(
     record: &PlanRecord,
     run: &Run,
-    done: &[Option<f64>],
+    done: &[Option<Done>],
     now: Nanos,
 ) -> Option<f64> {
     // What stands still, or is being given up, has no end that could be foreseen.
@@ -125,7 +163,9 @@ fn when_over(
     }
     let moves = record.moves.iter().zip(done);
     let left: Vec<Option<Nanos>> = moves
-        .map(|(one, done)| done.map(|done| seconds(one.design.time_s * (1.0 - done))))
+        .map(|(one, done)| {
+            done.map(|done| seconds(one.design.time_s * (1.0 - done.part)))
+        })
         .collect();
     Some(rehearse(run, &left).ends.as_secs_f64() * pace(record))
 }
@@ -145,7 +185,7 @@ fn pace(record: &PlanRecord) -> f64 {
     }
 }
 
-fn view_move(record: &PlanRecord, one: &PlanMove, done: Option<f64>) -> PlannedMove {
+fn view_move(record: &PlanRecord, one: &PlanMove, done: Option<Done>) -> PlannedMove {
     let (design, it, course) = (&record.design, &one.design, &one.course);
     let name = |end: usize| design.ends[end].name.clone();
     let tile = it.group.and_then(|group| design.tiles.get(group));
@@ -173,7 +213,8 @@ fn view_move(record: &PlanRecord, one: &PlanMove, done: Option<f64>) -> PlannedM
         },
         migration: course.migration,
         attempts: course.attempts,
-        done,
+        done: done.map(|done| done.part),
+        verifying: done.is_some_and(|done| done.verifying),
         began: course.began,
         ended: course.ended,
         took_s: course.took_s,
@@ -248,6 +289,15 @@ mod tests {
         record.moves[1].course.stage = stage;
         let run = run_of(&record).0;
         when_over(&record, &run, &[None, None], Nanos(0))
+    }
+
+    #[test]
+    fn a_plan_whose_window_opens_too_late_misses_its_deadline() {
+        let (record, by) = (plan_of_two(), clock::now() + 3600);
+        let state = |opens| deadline(&record, by, None, opens).state;
+        assert_eq!(state(None), DeadlineState::Unknown);
+        assert_eq!(state(Some(by - 1)), DeadlineState::Unknown);
+        assert_eq!(state(Some(by + 1)), DeadlineState::Missed);
     }
 
     #[test]

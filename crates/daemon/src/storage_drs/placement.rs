@@ -6,6 +6,7 @@ use sterna_core::place::storage::{Because, Chance, NewDisk, Over, choose};
 use super::asked;
 use super::reasons::percent;
 use super::run::seconds;
+use super::scene::AWAY;
 use super::settings::bounds_of;
 use crate::daemon::Daemon;
 use crate::error::{DaemonError, Result};
@@ -24,6 +25,7 @@ impl Daemon {
             let (datastore, is_chosen) = (scene.names[at].clone(), choice.to == Some(at));
             let reason = match &choice.all[at] {
                 Ok(chance) => would_be(chance),
+                Err(Because::Closed) => scene.closed[at].unwrap_or(AWAY).to_owned(),
                 Err(because) => refuses(*because),
             };
             (is_chosen, PassedOver { datastore, reason })
@@ -75,7 +77,7 @@ fn refuses(because: Because) -> String {
         Because::Slow(latency) => {
             format!("over its bound for response times: p95 {latency}")
         }
-        _ => "it takes no more disks, or does not answer".into(),
+        _ => AWAY.into(),
     }
 }
 

@@ -21,20 +21,37 @@ use crate::daemon::Daemon;
 use crate::error::Result;
 use crate::store::DiskRecord;
 
+/// Why a datastore takes no disk of which nothing else is known.
+pub(super) const AWAY: &str = "it does not answer";
+
 /// What `core` is told, and what its numbers stand for.
 pub(super) struct Scene {
     pub(super) inventory: Inventory,
     pub(super) names: Vec<String>,
     pub(super) disks: Vec<DiskRecord>,
+    /// Why a datastore takes no disks, if it does not though it may answer.
+    pub(super) closed: Vec<Option<&'static str>>,
+    /// Which are in maintenance.
+    maintenance: Vec<bool>,
     rules: Vec<String>,
     /// The datastores that disks are leaving now.
     pub(super) left: Vec<usize>,
 }
 
+/// All datastores.
+#[derive(Default)]
+struct Seen {
+    names: Vec<String>,
+    datastores: Vec<Datastore>,
+    closed: Vec<Option<&'static str>>,
+    maintenance: Vec<bool>,
+}
+
 impl Daemon {
     /// Everything that moves are chosen from.
     pub(super) fn scene(&self, window: Nanos) -> Result<Scene> {
-        let (names, mut datastores) = self.seen_datastores(window);
+        let Seen { names, mut datastores, mut closed, maintenance } =
+            self.seen_datastores(window);
         let known: HashMap<&str, usize> =
             names.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
         let mut records = self.store.disks()?;
@@ -75,6 +92,11 @@ impl Daemon {
             }
         }
         self.leave_to_plans(&known, &at, &mut disks, &mut datastores);
+        for (why, one) in closed.iter_mut().zip(&datastores) {
+            // Of those that would take some, only a plan keeps them.
+            let is_left = why.is_none() && !one.takes_disks;
+            *why = if is_left { Some("a plan empties it") } else { *why };
+        }
         for (disk, past) in past {
             let rests = Rest::of(&past).map(Pinned::Moved);
             disks[disk].pinned = disks[disk].pinned.or(rests);
@@ -84,30 +106,39 @@ impl Daemon {
             inventory: Inventory { datastores, disks, rules: rules_of(&rules, &records) },
             names,
             disks: records,
+            closed,
+            maintenance,
             rules: rules.into_iter().map(|rule| rule.name).collect(),
             left,
         })
     }
 
     /// The datastores, as they are and as they fared.
-    fn seen_datastores(&self, window: Nanos) -> (Vec<String>, Vec<Datastore>) {
-        let (mut names, mut datastores) = (Vec::new(), Vec::new());
+    fn seen_datastores(&self, window: Nanos) -> Seen {
+        let mut seen = Seen::default();
         for (shelf, found) in self.look_at_shelves() {
             let name = shelf.name();
             let space = found.ok();
             let did = self.samples.of_datastore(name, window);
-            datastores.push(Datastore {
+            let is_kept = shelf.is_in_maintenance();
+            seen.maintenance.push(is_kept);
+            seen.closed.push(match (is_kept, shelf.is_shared()) {
+                (true, _) => Some("it is in maintenance"),
+                (false, false) => Some("it is all one disk's"),
+                (false, true) => None,
+            });
+            seen.datastores.push(Datastore {
                 capacity: space.map_or(0, |space| space.capacity),
                 free: space.map_or(0, |space| space.free.min(space.capacity)),
                 latency: did.p95,
                 mean: Fared::of(&did).mean,
                 device: self.samples.device(name).unwrap_or(LqFit::TooFew { points: 0 }),
                 settling: false,
-                takes_disks: shelf.is_shared() && !shelf.is_in_maintenance(),
+                takes_disks: shelf.is_shared() && !is_kept,
             });
-            names.push(name.to_owned());
+            seen.names.push(name.to_owned());
         }
-        (names, datastores)
+        seen
     }
 
     /// What plans under way have still to move stays, and counts where it will be; to what
@@ -237,6 +268,7 @@ impl Scene {
                 outstanding: on_it.fold(0.0, |sum, disk| sum + disk.outstanding),
                 over: exceeded(side, bounds).into_iter().map(bound).collect(),
                 settling: one.settling,
+                maintenance: self.maintenance[at],
             }
         };
         self.sides().map(judge).collect()

@@ -309,8 +309,10 @@ impl Mover {
                         watched => watched?,
                     }
                 }
-                CopyState::Ready => {
+                CopyState::Ready { done } => {
                     self.is_seen();
+                    // Of a quick one this is the first that is seen.
+                    self.done = self.done.max(done);
                     self.note_ready();
                     self.at_the_switch(&machine).await?;
                 }

@@ -108,7 +108,7 @@ pub(super) fn foretell(
         let lessons: Vec<Lesson> =
             past.iter().rev().filter_map(lesson).take(LESSONS).collect();
         let (bytes, work) = work(one.vm);
-        let one = Move { bytes, verify: false, work, terms: terms(limit) };
+        let one = Move { bytes, compared: 0, work, terms: terms(limit) };
         let it = Prediction::of(&one, &Speed::learned(&lessons)?);
         moves.push([it.least, it.likely, it.most].map(|it| it.as_secs_f64()));
     }

@@ -113,7 +113,7 @@ impl Tour {
         let work = Work::of(&scene.watched(WATCHED).lately);
         let keep = guarded.then_some(self.keep);
         let terms = Terms { keep, ..Terms::default() };
-        let one = Move { bytes: self.size, verify: false, work, terms };
+        let one = Move { bytes: self.size, compared: 0, work, terms };
         let told = Speed::learned(&self.lessons(to)).map(|it| Prediction::of(&one, &it));
         let fared = match keep {
             None => scene.unguarded(),

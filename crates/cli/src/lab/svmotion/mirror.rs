@@ -63,8 +63,8 @@ impl Mirror {
         let copy = &self.copy;
         match self.machine.look(copy).await.context("cannot look at QEMU's mirror")? {
             CopyState::Copying { .. } | CopyState::Switching => {}
-            CopyState::Ready if self.told => {}
-            CopyState::Ready => {
+            CopyState::Ready { .. } if self.told => {}
+            CopyState::Ready { .. } => {
                 self.machine.complete(copy).await.context("cannot end QEMU's mirror")?;
                 self.told = true;
             }
