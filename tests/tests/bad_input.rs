@@ -233,14 +233,14 @@ fn command_for_second(daemon: &Daemon, socket: &Path) -> std::process::Output {
         .expect("start sterna serve")
 }
 
-/// All files below a directory.
+/// All files below a directory, but for a datastore's own, which begin with a dot.
 fn files_below(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).expect("list a directory").flatten() {
         let path = entry.path();
         if path.is_dir() {
             found.extend(files_below(&path));
-        } else {
+        } else if !entry.file_name().as_encoded_bytes().starts_with(b".") {
             found.push(path);
         }
     }

@@ -29,10 +29,13 @@ impl Mover {
         made
     }
 
-    /// Refuses a directory that is not what it was: there may be another file of that
-    /// name.
+    /// Refuses a datastore's directory that is not what it was: there may be another file
+    /// of that name. A disk may be released to a directory of no datastore as well.
     fn check_place(&self) -> Result<(), DaemonError> {
-        self.daemon.shelf(&self.record.to)?.open().map(drop)
+        match self.daemon.shelf(&self.record.to) {
+            Ok(shelf) => shelf.open().map(drop),
+            Err(_) => Ok(()),
+        }
     }
 
     /// Whether a file of this move's own name is there with nothing in it: a daemon was
