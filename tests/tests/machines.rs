@@ -104,7 +104,7 @@ fn a_disk_has_one_socket_and_a_socket_one_disk() {
     assert_eq!(fs::read(path("file")).expect("it is there"), b"precious");
     stage.daemon.sterna("disk detach b").fails_with(&["attached to no socket"]);
     let ways = stage.daemon.sterna("disk qemu-args a").ok().stdout;
-    for part in ["export=a", "vhost-user-blk-pci", &path("one.sock")] {
+    for part in ["export=a", "vhost-user-blk-pci", "drive=a,id=a", &path("one.sock")] {
         assert!(ways.contains(part), "{part} is not in {ways}");
     }
 }

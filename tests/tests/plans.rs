@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 use sterna_tests::images::write_image;
@@ -119,6 +119,7 @@ fn what_was_learned_says_how_long_a_plan_takes_and_whether_that_is_in_time() {
     let words = daemon.sterna(&format!("plan evacuate {ask} --virtual")).ok().stdout;
     assert!(words.contains("In virtual time it ends after"), "{words}");
     assert!(words.lines().all(|line| line.chars().count() <= 80), "{words}");
+    waits_for_its_window(&stage, ask);
     let (id, _) = daemon.plan_evacuation(&format!("{ask} --keep 90% --by 8h"));
     daemon.sterna(&format!("plan apply {id}")).ok();
     // What stands still has no end.
@@ -138,6 +139,28 @@ fn what_was_learned_says_how_long_a_plan_takes_and_whether_that_is_in_time() {
     assert_eq!(daemon.migration(migration)["guard"]["asked"]["keep"], 0.9);
     let report = daemon.sterna(&format!("plan report {id}")).ok().stdout;
     assert!(report.contains('%') && report.contains("4 of 4 disks"), "{report}");
+}
+
+/// A plan whose window is closed for hours says when that opens, and ends after it.
+#[track_caller]
+fn waits_for_its_window(stage: &Stage, ask: &str) {
+    let now =
+        SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later").as_secs();
+    // By the daemon's clock, whatever zone that is in: of two windows one is closed.
+    let hour = (now / 3600 + 3) % 24;
+    let windows =
+        [hour, (hour + 12) % 24].map(|hour| format!("{hour:02}:00-{hour:02}:30"));
+    let asks =
+        windows.map(|it| format!("plan evacuate {ask} --window {it} --by 1s --virtual"));
+    let told = asks.map(|ask| (stage.daemon.json(&ask), ask));
+    let (told, ask) =
+        told.iter().find(|(it, _)| it["opens"].is_u64()).expect("a closed one");
+    let opens = told["opens"].as_u64().expect("a moment");
+    assert!(opens > now && told["ends"].as_u64() > Some(opens), "{told:#}");
+    assert_eq!(told["deadline"]["state"], "missed", "{told:#}");
+    let words = stage.daemon.sterna(ask).ok().stdout;
+    assert!(words.contains("window opens") && !words.contains("ends after"), "{words}");
+    assert!(words.lines().all(|line| line.chars().count() <= 80), "{words}");
 }
 
 #[test]
@@ -199,6 +222,10 @@ fn a_datastore_in_maintenance_takes_nothing_new() {
     daemon.sterna("migrate d00 --to there").fails_with(refused);
     daemon.sterna("plan evacuate here --to there").fails_with(refused);
     daemon.sterna("plan evacuate here").fails_with(&["no datastore takes the disks"]);
+    let closed = "there: it is in maintenance";
+    daemon.sterna("disk create new --size 1M").fails_with(&[closed]);
+    let words = daemon.sterna("storage-drs recommend").ok().stdout;
+    assert!(words.contains("in maintenance"), "{words}");
     daemon.sterna("datastore maintenance there --off").ok();
     daemon.sterna("migrate d00 --to there").ok();
     daemon.sterna("datastore maintenance nosuch").fails_with(&["no datastore nosuch"]);

@@ -371,6 +371,9 @@ fn a_new_disk_goes_where_there_is_room_and_says_why() {
     daemon
         .sterna("disk create large --size 900T")
         .fails_with(&["no datastore should take the disk", "too full"]);
+    daemon.sterna("storage-drs set --automation partial").ok();
+    let words = daemon.sterna("storage-drs status").ok().stdout;
+    assert!(words.contains("nothing by itself"), "{words}");
     daemon.sterna("storage-drs set --automation manual").ok();
     daemon
         .sterna("disk create fifth --size 64M")

@@ -202,18 +202,23 @@ pub(crate) fn run(
             output.answer(&disk, |disk| format!("Disk {} is detached.", disk.name))
         }
         DiskCommand::QemuArgs(NameArg { name }) => {
-            let (disk, device) = link.ask(async |client| {
-                let disk = client.disk(&name).await?;
-                // What machines there are is good to know, and no more.
-                let vms = client.vms().await.unwrap_or_default();
-                let all = vms.into_iter().flat_map(|vm| vm.disks);
-                let mut ours = all.filter(|it| it.disk.as_deref() == Some(&name));
-                Ok((disk, ours.next().map(|it| it.device)))
-            })?;
+            let (disk, device) = with_device(link, &name)?;
             let ways = qemu::ways(&disk, device.as_deref());
             output.answer(&ways, |ways| qemu::show(ways))
         }
     }
+}
+
+/// A disk, and what a machine calls it that has it.
+fn with_device(link: &Link, name: &str) -> anyhow::Result<(Disk, Option<String>)> {
+    link.ask(async |client| {
+        let disk = client.disk(name).await?;
+        // What machines there are is good to know, and no more.
+        let vms = client.vms().await.unwrap_or_default();
+        let all = vms.into_iter().flat_map(|vm| vm.disks);
+        let mut ours = all.filter(|it| it.disk.as_deref() == Some(name));
+        Ok((disk, ours.next().map(|it| it.device)))
+    })
 }
 
 fn attached(disk: &Disk, socket: &str) -> String {
