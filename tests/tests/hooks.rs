@@ -72,6 +72,14 @@ fn end(stage: &Stage, id: u64) -> Value {
         .wait_for_plan(id, "its end", seconds(60), |plan| plan["ended"].is_number())
 }
 
+/// The tile shop has moved, and its hooks have run once each.
+#[track_caller]
+fn is_moved_and_back(stage: &Stage, plan: &Value, id: u64) {
+    assert_eq!(plan["state"], "completed", "{plan:#}");
+    assert_eq!(state(plan, "shop"), "started", "{plan:#}");
+    assert_eq!(said(stage), [format!("stop shop {id}"), format!("start shop {id}")]);
+}
+
 #[test]
 fn each_tile_stands_still_while_it_moves_and_is_back_before_the_next_one_stops() {
     let stage = stage(40, &["shop", "mail", "rest"]);
@@ -177,11 +185,7 @@ fn a_hook_that_was_cut_off_by_a_kill_is_ended_and_run_once_more() {
     stage.daemon.kill();
     stage.daemon.restart();
     let plan = end(&stage, id);
-    assert_eq!(
-        (&plan["state"], state(&plan, "shop")),
-        (&"completed".into(), &"started".into())
-    );
-    assert_eq!(said(&stage), [format!("stop shop {id}"), format!("start shop {id}")]);
+    is_moved_and_back(&stage, &plan, id);
     assert!(!note.exists(), "nothing is left of it");
 }
 
@@ -198,11 +202,7 @@ fn a_daemon_that_is_stopped_leaves_a_hook_to_the_next_one() {
     assert!(!stage.daemon.log().contains("panicked"), "{}", stage.daemon.log());
     stage.daemon.restart();
     let plan = end(&stage, id);
-    assert_eq!(
-        (&plan["state"], state(&plan, "shop")),
-        (&"completed".into(), &"started".into())
-    );
-    assert_eq!(said(&stage), [format!("stop shop {id}"), format!("start shop {id}")]);
+    is_moved_and_back(&stage, &plan, id);
 }
 
 #[test]

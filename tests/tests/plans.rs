@@ -325,6 +325,9 @@ fn a_disk_that_has_grown_since_it_was_planned_for_does_not_fill_its_destination(
     daemon.sterna("disk create grows --size 64M --on here").ok();
     let (id, plan) = daemon.plan_evacuation("here --to tiny --space 80%");
     assert_eq!(in_state(&plan, "waiting").len(), 1, "it is empty: {plan:#}");
+    let shown = daemon.sterna(&format!("plan show {id}")).ok().stdout;
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(shown.contains("may grow to 64.0 MiB"), "{shown}");
     let uri = daemon.uri("grows");
     run("qemu-io", ["-f", "raw", "-c", "write -P 7 0 56M", &uri]);
     daemon.sterna(&format!("plan apply {id}")).ok();

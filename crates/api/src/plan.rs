@@ -280,6 +280,10 @@ pub struct PlannedDatastore {
     pub moves: u64,
     /// How many bytes that are.
     pub bytes: u64,
+    /// What the disks that go there may grow to, in bytes, if that is more than the plan may
+    /// fill there: they are thin, and nobody keeps room for them.
+    #[serde(default)]
+    pub may_grow_to: Option<u64>,
     /// Why the plan leaves it alone, if it does.
     pub problem: Option<String>,
 }

@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 
-use sterna_api::{Advice, AdviceKind, Advised, ErrorCode, Nature, SeenDisk, Vm, VmDisk};
+use sterna_api::{
+    Advice, AdviceKind, Advised, ErrorCode, Nature, SeenDisk, Vm, VmDisk, VmState,
+};
 use sterna_core::advise::{
     self, About, Datastore, Disk, Facts, Finding, Requests, Way, advise,
 };
@@ -157,6 +159,17 @@ fn has_disk(vm: &Vm, name: &str) -> bool {
 /// not ours.
 fn of_vm(vm: &Vm) -> Vec<Advice> {
     let name = &vm.name;
+    if vm.disks.is_empty() && matches!(vm.state, VmState::Running | VmState::Paused) {
+        return vec![Advice {
+            about: format!("VM {name}"),
+            kind: AdviceKind::Unasked,
+            message:
+                "QEMU serves it no disks; which it has over vhost-user, QEMU does not \
+                      say"
+                .into(),
+            hint: "see `sterna disk list`, and `sterna advise DISK`".into(),
+        }];
+    }
     if vm.disks.is_empty() {
         let why = vm.detail.as_deref().unwrap_or("it has no disks");
         return vec![Advice {

@@ -235,6 +235,7 @@ mod tests {
             speed: Some(200e6),
             moves: 2,
             bytes: 10 << 30,
+            may_grow_to: None,
             problem: None,
         }
     }

@@ -226,7 +226,11 @@ fn datastores(all: &[PlannedDatastore], output: Output) -> String {
         ("NOTE", Column::Wrapped),
     ]);
     for one in all {
-        let note = one.problem.as_ref().map(|why| format!("left alone: {why}"));
+        let alone = one.problem.as_ref().map(|why| format!("left alone: {why}"));
+        let grows = one.may_grow_to.map(|full| {
+            format!("its thin disks may grow to {}, more than may be filled", bytes(full))
+        });
+        let note = alone.or(grows);
         table.row(vec![
             one.datastore.as_str().into(),
             one.moves.to_string().into(),

@@ -261,12 +261,15 @@ fn view_datastores(record: &PlanRecord) -> Vec<PlannedDatastore> {
             moves.filter(move |one| one.design.from == at || one.course.to == at)
         };
         let is_used = end.takes || end.name == design.datastore;
+        let come = record.moves.iter().filter(|one| one.course.to == at);
+        let full: u64 = come.map(|one| one.design.size).sum();
         is_used.then(|| PlannedDatastore {
             datastore: end.name.clone(),
             room: end.takes.then_some(end.room),
             speed: end.speed,
             moves: there().count() as u64,
             bytes: there().map(|one| one.design.bytes).sum(),
+            may_grow_to: (end.takes && full > end.room).then_some(full),
             problem: record.closed[at].as_ref().map(|closed| closed.why.clone()),
         })
     };
