@@ -289,7 +289,7 @@ fn a_full_state_directory_pauses_the_move_and_everybody_is_told() {
     assert!(hint(&paused).contains("has room"), "{paused:#}");
     let about: Vec<Value> =
         warnings(&stage).iter().map(|warning| warning["about"].clone()).collect();
-    assert_eq!(about, [format!("migration {id}")]);
+    assert_eq!(about, [format!("migration {id}"), "state".into()]);
     let watched = stage.daemon.sterna(&format!("migration watch {id}"));
     watched.fails_with(&["paused", "state directory"]);
     // Resumed too early, it says so again.

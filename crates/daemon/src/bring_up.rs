@@ -72,9 +72,8 @@ impl Daemon {
     /// what they were.
     pub(crate) fn retry(self: &Arc<Self>) -> Result<()> {
         for shelf in self.all_shelves() {
-            if shelf.is_back() {
-                tracing::info!(datastore = shelf.name(), "datastore online");
-                self.datastore_is_back(shelf.name())?;
+            if shelf.is_back() && self.datastore_is_back(shelf.name())? {
+                shelf.seen_to();
             }
         }
         for disk in self.store.disks()? {

@@ -124,7 +124,9 @@ impl Daemon {
             }
         }
         let moves = self.store.open_vm_moves()?;
-        let untidy = self.store.untidy_vm_moves()?;
+        // What is left of one where nobody can see it stays there.
+        let mut untidy = self.store.untidy_vm_moves()?;
+        untidy.retain(|_| shelf.problem().is_none());
         if let Some(one) = moves.iter().chain(&untidy).find(|one| one.to == name) {
             let (id, vm) = (one.id, &one.vm);
             let message =
@@ -140,7 +142,6 @@ impl Daemon {
         let gone = self.view_datastore(&shelf, &shelf.look())?;
         self.store.remove_datastore(name)?;
         lock(&self.shelves).remove(name);
-        shelf.unmark();
         tracing::info!(datastore = name, "datastore removed");
         Ok(gone)
     }

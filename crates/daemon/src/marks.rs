@@ -59,8 +59,12 @@ pub(crate) fn open(
     if let Some(mark) = mark {
         datastore = datastore.marked(mark);
     }
-    if let Some(mark) = mark.filter(|_| mark != record.mark) {
-        store.set_mark(&record.name, mark).map_err(|error| error.with_cause())?;
+    if let Some(mark) = mark.filter(|_| mark != record.mark)
+        && let Err(error) = store.set_mark(&record.name, mark)
+    {
+        // The next daemon takes over what it finds; nobody's disk is to wait for that.
+        let datastore = &record.name;
+        tracing::warn!(datastore, %error, "its mark is not recorded");
     }
     Ok(Opened { datastore: Arc::new(datastore), backing, mark })
 }
@@ -73,8 +77,8 @@ fn give_mark(record: &DatastoreRecord, directory: &Path) -> Option<Mark> {
         Some(mark) => mark,
         None => Mark(random::number().ok()?),
     };
-    match mark.write(directory) {
-        Ok(()) => {
+    match mark.give(directory) {
+        Ok(mark) => {
             tracing::info!(datastore, directory = %directory.display(), "marked");
             Some(mark)
         }
@@ -169,6 +173,10 @@ mod tests {
         Expected { file: format!("{name}.raw"), disk, generation: 5 }
     }
 
+    fn give(mark: Mark, directory: &Path) {
+        assert_eq!(mark.give(directory).unwrap(), mark);
+    }
+
     fn is_refused(recognized: &Result<Option<Mark>, DatastoreError>) -> bool {
         matches!(recognized, Err(DatastoreError::Elsewhere { .. }))
     }
@@ -178,7 +186,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path();
         assert!(is_refused(&recognize(path, Some(Mark(7)), &[])));
-        Mark(7).write(path).unwrap();
+        give(Mark(7), path);
         assert_eq!(recognize(path, Some(Mark(7)), &[]).unwrap(), Some(Mark(7)));
         assert!(is_refused(&recognize(path, Some(Mark(8)), &[])));
     }
@@ -204,7 +212,7 @@ mod tests {
         let known = ["a", "b"].map(|name| image(path, name, 5, Role::Active));
         assert_eq!(recognize(path, Some(Mark(7)), &known).unwrap(), None);
         // Another Sterna has marked it.
-        Mark(8).write(path).unwrap();
+        give(Mark(8), path);
         assert_eq!(recognize(path, Some(Mark(7)), &known).unwrap(), Some(Mark(8)));
         std::fs::remove_file(path.join("b.raw")).unwrap();
         assert!(is_refused(&recognize(path, Some(Mark(7)), &known)));

@@ -56,6 +56,8 @@ pub(crate) struct Shelf {
     backing: Mutex<Option<String>>,
     /// Whether it has been offline since the keeper last saw it online.
     was_offline: AtomicBool,
+    /// Whether what waited for it has been seen to.
+    is_seen_to: AtomicBool,
     /// Whoever opens it holds this; others wait for the outcome.
     opening: Mutex<()>,
     patience: Patience,
@@ -83,6 +85,7 @@ impl Shelf {
             state,
             backing: Mutex::default(),
             was_offline: AtomicBool::default(),
+            is_seen_to: AtomicBool::default(),
             opening: Mutex::default(),
             patience: Patience::default(),
             listing: Patience::default(),
@@ -164,7 +167,7 @@ impl Shelf {
             None => Err(SILENT.to_owned()),
         };
         if opened.is_err() {
-            self.was_offline.store(true, Relaxed);
+            self.is_offline();
         }
         (*lock(&self.state)).clone_from(&opened);
         opened.map_err(|problem| self.unavailable(&problem))
@@ -190,28 +193,33 @@ impl Shelf {
         }
         let (datastore, problem) = (self.name(), error.to_string());
         tracing::warn!(datastore, problem, "datastore offline");
-        self.was_offline.store(true, Relaxed);
+        self.is_offline();
         *lock(&self.state) = Err(problem);
     }
 
-    /// Whether it is online again; said once.
+    fn is_offline(&self) {
+        self.was_offline.store(true, Relaxed);
+        self.is_seen_to.store(false, Relaxed);
+    }
+
+    /// Whether it is online, and what waited for it has not been seen to. A daemon that
+    /// starts has seen to nothing.
     pub(crate) fn is_back(&self) -> bool {
-        self.open().is_ok() && self.was_offline.swap(false, Relaxed)
+        let is_online = self.open().is_ok();
+        if is_online && self.was_offline.swap(false, Relaxed) {
+            tracing::info!(datastore = self.name(), "datastore online");
+        }
+        is_online && !self.is_seen_to.load(Relaxed)
+    }
+
+    /// What waited for it has been seen to.
+    pub(crate) fn seen_to(&self) {
+        self.is_seen_to.store(true, Relaxed);
     }
 
     /// What its directory is known by, if it has a mark.
     pub(crate) fn mark(&self) -> Option<Mark> {
         *lock(&self.mark)
-    }
-
-    /// Takes its mark away, as nobody is to know it any more. One that stays does no
-    /// harm.
-    pub(crate) fn unmark(&self) {
-        let Ok(datastore) = self.get() else { return };
-        let unmarked = self.patience.ask(FIGURE, move || datastore.unmark());
-        if let Some(Err(error)) = unmarked.answer() {
-            tracing::warn!(datastore = self.name(), %error, "its mark stays");
-        }
     }
 
     /// The open datastore.

@@ -26,7 +26,11 @@ impl Daemon {
         let job = self.live_job(id)?;
         let _turn = lock(&job.turn);
         let record = self.changeable(&job)?;
-        if record.pause.is_none() {
+        if let Some(pause) = record.pause.clone().filter(|pause| pause.unreachable) {
+            // It does not go on by itself any more.
+            self.set_pause(&job, Some(&Pause { unreachable: false, ..pause }))?;
+            tracing::info!(migration = id, "kept paused by the operator");
+        } else if record.pause.is_none() {
             let reason = "asked for".to_owned();
             let pause = Pause { reason, ..Pause::default() };
             self.set_pause(&job, Some(&pause))?;

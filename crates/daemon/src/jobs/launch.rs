@@ -161,14 +161,25 @@ impl Daemon {
     }
 
     /// A datastore is back: what waited for nothing else goes on by itself.
-    pub(crate) fn datastore_is_back(self: &Arc<Self>, name: &str) -> Result<()> {
+    /// Says whether all of that was seen: some may be taken up only now.
+    pub(crate) fn datastore_is_back(self: &Arc<Self>, name: &str) -> Result<bool> {
+        let mut all = true;
         for record in self.migration_records()? {
             let waits = record.pause.as_ref().is_some_and(|pause| pause.unreachable);
             if !waits || record.step.ended() || record.to.datastore != name {
                 continue;
             }
-            let Some(job) = self.job(record.id) else { continue };
+            let Some(job) = self.job(record.id) else {
+                all = false;
+                continue;
+            };
             let _turn = lock(&job.turn);
+            // Somebody may have wished for something else meanwhile.
+            let record = self.migration_record(record.id)?;
+            let waits = record.pause.as_ref().is_some_and(|pause| pause.unreachable);
+            if !waits || record.step.ended() {
+                continue;
+            }
             if job.running() && !record.cancel {
                 // All but its seal was there.
                 self.set_pause(&job, None)?;
@@ -179,7 +190,7 @@ impl Daemon {
                 let _ = self.relaunch(&job, &record);
             }
         }
-        Ok(())
+        Ok(all)
     }
 
     /// Lets a migration without a mirror go on: the operator says so, or its

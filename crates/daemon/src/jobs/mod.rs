@@ -58,7 +58,7 @@ pub(crate) use self::control::check_rate;
 pub(crate) use self::guard::{moment, wanted};
 pub(crate) use self::guarding::start as start_guards;
 pub(crate) use self::post::{Post, first_allowance};
-pub(crate) use self::room::no_room;
+pub(crate) use self::room::{no_room, old_copy};
 pub(crate) use self::start::check_elsewhere;
 use self::tally::Tally;
 pub(crate) use self::view::{fares, moves};

@@ -64,7 +64,7 @@ fn check_capacity(disk: &DiskRecord, to: &Shelf, space: Space) -> Result<()> {
 }
 
 /// What old copies of the disk take there: one of them can be made the new one.
-fn old_copy(disk: &DiskRecord, to: &Shelf) -> Result<u64> {
+pub(crate) fn old_copy(disk: &DiskRecord, to: &Shelf) -> Result<u64> {
     let mut taken = 0;
     for (found, _) in to.images()? {
         let is_old = found.identity.is_ok_and(|it| {

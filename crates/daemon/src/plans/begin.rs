@@ -17,6 +17,7 @@ use super::drive::LOOK_AGAIN;
 use super::{Heard, Live, State};
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
+use crate::jobs::old_copy;
 use crate::store::{DiskRecord, MigrationRecord, Step};
 
 /// A move that is to begin.
@@ -112,14 +113,22 @@ impl Daemon {
     /// destination more than it may.
     fn check_fits_still(&self, begin: &Begin, disk: &DiskRecord) -> Result<()> {
         let there = self.shelf(&begin.request.to)?;
-        let needs = self.to_copy(disk);
-        let grows = disk.provision == Provision::Thin && needs > begin.needs;
+        let from = self.shelf(&disk.datastore)?;
+        // What nobody says is found out by the copy.
+        let Some(needs) = from.allocated(&disk.image, disk.size) else { return Ok(()) };
+        let needs = needs.min(disk.size);
+        let is_thin = disk.provision == Provision::Thin && !from.is_beside(&there);
+        let grows = is_thin && needs > begin.needs;
         let Some(Space { capacity, free }) = there.space().filter(|_| grows) else {
             return Ok(());
         };
         let most = (capacity as f64 * begin.space) as u64;
         let filled = capacity.saturating_sub(free).saturating_add(needs);
-        if filled <= most || !there.is_shared() {
+        // Whether there is an old copy takes long to find out: not unless it matters.
+        if filled <= most
+            || !there.is_shared()
+            || filled.saturating_sub(old_copy(disk, &there)?) <= most
+        {
             return Ok(());
         }
         let (name, to) = (&begin.request.disk, &begin.request.to);

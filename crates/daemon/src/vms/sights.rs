@@ -45,8 +45,8 @@ pub(super) struct Sight {
     images: BTreeMap<String, String>,
     /// Why it did not answer, though it may be there; and how often in a row.
     silent: Option<(String, u32)>,
-    /// If so, its images when it last did.
-    before: Vec<String>,
+    /// If so, its images when it last did, if it ever did.
+    before: Option<Vec<String>>,
 }
 
 impl Sight {
@@ -55,8 +55,7 @@ impl Sight {
         at: u64,
         seen: std::result::Result<(bool, impl Iterator<Item = &'a Drive>), &QemuError>,
     ) -> Sight {
-        let mut sight =
-            Sight { at, images: BTreeMap::new(), silent: None, before: Vec::new() };
+        let mut sight = Sight { at, images: BTreeMap::new(), silent: None, before: None };
         match seen {
             Ok((true, drives)) => {
                 let image = |drive: &Drive| (drive.device.clone(), drive.image.clone());
@@ -70,10 +69,10 @@ impl Sight {
         sight
     }
 
-    /// Its images, when it last answered.
-    pub(super) fn last_images(&self) -> Vec<String> {
+    /// Its images, when it last answered; none if it never did.
+    pub(super) fn last_images(&self) -> Option<Vec<String>> {
         match self.silent {
-            None => self.images.values().cloned().collect(),
+            None => Some(self.images.values().cloned().collect()),
             Some(_) => self.before.clone(),
         }
     }

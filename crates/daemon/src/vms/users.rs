@@ -12,19 +12,44 @@ use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
 use crate::store::DiskRecord;
 
+/// Who uses a disk.
+enum User {
+    /// No machine that is known.
+    Nobody,
+    /// This machine.
+    Vm(String),
+    /// Nobody knows, as this one cannot be asked, and why.
+    Unknown(String, String),
+}
+
 impl Daemon {
     /// Refuses a disk that a machine has which is known and on.
     pub(crate) fn check_no_vm_uses(&self, disk: &DiskRecord) -> Result<()> {
-        let Some(vm) = self.vm_that_uses(disk.id)? else { return Ok(()) };
         let name = &disk.name;
-        let message = format!(
-            "disk {name} is used by {vm}, which connects again with its next request"
-        );
-        let hint = format!("see `sterna vm show {vm}`, and take the disk from it first");
+        let (message, hint) = match self.user_of(disk.id)? {
+            User::Nobody => return Ok(()),
+            User::Vm(vm) => (
+                format!(
+                    "disk {name} is used by {vm}, which connects again with its next \
+                     request"
+                ),
+                format!(
+                    "see `sterna vm show {vm}`, and take the disk from it first; or forget \
+                     it, if it is gone: `sterna vm remove {vm}`"
+                ),
+            ),
+            User::Unknown(vm, why) => (
+                format!("{vm} may use disk {name}, and does not answer: {why}"),
+                format!(
+                    "see that it answers, or forget it, if it is gone: `sterna vm remove \
+                     {vm}`"
+                ),
+            ),
+        };
         Err(DaemonError::in_use(message).hint(hint))
     }
 
-    fn vm_that_uses(&self, disk: DiskId) -> Result<Option<String>> {
+    fn user_of(&self, disk: DiskId) -> Result<User> {
         let records = self.store.vms()?;
         let asked = self.vms.ask_all(&records, |link| async move {
             let machine = link.machine().await?;
@@ -34,23 +59,31 @@ impl Daemon {
             let drives = machine.drives().await?;
             Ok::<_, QemuError>(drives.into_iter().map(|drive| drive.image).collect())
         });
+        let mut unknown = None;
         for (vm, images) in asked {
-            let images = match images {
-                Err(error) if error.is_silent() => self.last_images_of(&vm.name),
-                images => images.unwrap_or_default(),
+            let images: Vec<String> = match images {
+                Ok(images) => images,
+                // It is off.
+                Err(error) if error.is_gone() => continue,
+                Err(error) => match self.last_images_of(&vm.name) {
+                    Some(images) => images,
+                    None => {
+                        unknown.get_or_insert((vm.name, error.to_string()));
+                        continue;
+                    }
+                },
             };
             for image in images {
                 if self.disk_behind(&image)?.is_some_and(|found| found.id == disk) {
-                    return Ok(Some(vm.name));
+                    return Ok(User::Vm(vm.name));
                 }
             }
         }
-        Ok(None)
+        Ok(unknown.map_or(User::Nobody, |(vm, why)| User::Unknown(vm, why)))
     }
 
-    /// The images of a machine when it last answered.
-    fn last_images_of(&self, vm: &str) -> Vec<String> {
-        let sights = lock(&self.vms.sights);
-        sights.get(vm).map(|sight| sight.last_images()).unwrap_or_default()
+    /// The images of a machine when it last answered, if it has since this daemon began.
+    fn last_images_of(&self, vm: &str) -> Option<Vec<String>> {
+        lock(&self.vms.sights).get(vm)?.last_images()
     }
 }

@@ -66,15 +66,6 @@ impl Directory {
         }
     }
 
-    /// Removes its mark, unless there are images: others may know them by it.
-    pub(super) fn unmark(&self) -> Result<(), DatastoreError> {
-        self.check()?;
-        if self.mark.is_none() || !self.images()?.is_empty() {
-            return Ok(());
-        }
-        Mark::remove(&self.path).map_err(failed("remove the mark of", &self.path))
-    }
-
     pub(super) fn space(&self) -> Result<Space, DatastoreError> {
         self.check()?;
         system::space(&self.path).map_err(failed("find the space of", &self.path))

@@ -17,7 +17,7 @@
 //! ```
 
 use std::fmt;
-use std::fs::{File, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -124,20 +124,27 @@ impl Mark {
         }
     }
 
-    /// Gives a directory this mark: atomic, and durable when it returns.
-    pub fn write(self, directory: &Path) -> io::Result<()> {
+    /// Gives a directory this mark, if it has none that can be read: atomic, and durable
+    /// when it returns. Gives the mark that it has then: of several daemons who do so at the
+    /// same time one comes first.
+    pub fn give(self, directory: &Path) -> io::Result<Mark> {
         let path = directory.join(FILE);
-        file::replace(&path, &self.encode())?;
+        // Its name is nobody else's.
+        let own = directory.join(format!("{FILE}.{self}"));
+        file::replace(&own, &self.encode())?;
         // For another Sterna's user as well. Some file systems know no modes.
-        let _ = std::fs::set_permissions(&path, Permissions::from_mode(MODE));
-        Ok(())
-    }
-
-    /// Removes the mark of a directory, durably.
-    pub(super) fn remove(directory: &Path) -> io::Result<()> {
-        let path = directory.join(FILE);
-        std::fs::remove_file(&path)?;
-        file::sync_directory_of(&path)
+        let _ = fs::set_permissions(&own, Permissions::from_mode(MODE));
+        let given = match fs::hard_link(&own, &path) {
+            Ok(()) => Ok(()),
+            Err(_) if Mark::read(directory).is_ok() => Ok(()),
+            // A damaged one; or a file system without links.
+            Err(_) => fs::rename(&own, &path),
+        };
+        // After the rename it is gone.
+        let _ = fs::remove_file(&own);
+        given?;
+        file::sync_directory_of(&path)?;
+        Mark::read(directory).map_err(io::Error::other)
     }
 }
 
@@ -182,19 +189,19 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_known_by_its_mark_until_that_is_removed() {
+    fn a_directory_has_one_mark_whoever_comes_first() {
         let directory = tempfile::tempdir().unwrap();
         let read = || Mark::read(directory.path());
         assert!(matches!(read(), Err(MarkError::Missing)));
         for number in [1, 2] {
-            Mark(number).write(directory.path()).unwrap();
-            assert_eq!(read().unwrap(), Mark(number));
+            assert_eq!(Mark(number).give(directory.path()).unwrap(), Mark(1));
         }
         // Nothing else is left behind.
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
-        std::fs::write(directory.path().join(FILE), b"STERNADS").unwrap();
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+        fs::write(directory.path().join(FILE), b"STERNADS").unwrap();
         assert!(matches!(read(), Err(MarkError::Damaged(_))));
-        Mark::remove(directory.path()).unwrap();
-        assert!(matches!(read(), Err(MarkError::Missing)));
+        assert_eq!(Mark(3).give(directory.path()).unwrap(), Mark(3));
+        assert_eq!(read().unwrap(), Mark(3));
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 }

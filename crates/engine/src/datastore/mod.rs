@@ -179,14 +179,6 @@ impl Datastore {
         }
     }
 
-    /// Removes the mark of a directory without images.
-    pub fn unmark(&self) -> Result<(), DatastoreError> {
-        match &self.place {
-            Place::Directory(directory) => directory.unmark(),
-            Place::Medium(_) => Ok(()),
-        }
-    }
-
     /// What people call it.
     pub fn name(&self) -> &str {
         &self.name

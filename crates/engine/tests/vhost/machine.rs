@@ -34,6 +34,9 @@ const NEXT: u16 = 1;
 const WRITE: u16 = 2;
 const TABLED: u16 = 4;
 
+/// Requests that can be there at the same time.
+const SLOTS: u16 = 8;
+
 /// No step of a test takes longer, however loaded the machine is.
 const LONG: Duration = Duration::from_secs(30);
 
@@ -203,7 +206,7 @@ impl<'a> Machine<'a> {
     /// Puts a request into the queue without telling anybody; gives its place.
     pub(crate) fn put(&mut self, kind: u32, sector: u64, data: &[Stretch]) -> u16 {
         let slot = self.slot;
-        self.slot = (slot + 1) % 8;
+        self.slot = (slot + 1) % SLOTS;
         let head = HEADS + u64::from(slot) * 64;
         let mut bytes = [0; 17];
         bytes[..4].copy_from_slice(&kind.to_le_bytes());
@@ -272,6 +275,15 @@ impl<'a> Machine<'a> {
     pub(crate) fn is_to_kick(&self, last: u16) -> bool {
         let event = self.memory.get16(USED + 4 + 8 * u64::from(ENTRIES));
         self.sent.wrapping_sub(event).wrapping_sub(1) < last
+    }
+
+    /// Waits until so many more requests have room beside those that are not answered.
+    pub(crate) fn wait_for_room(&self, more: u16) {
+        let until = Instant::now() + LONG;
+        while self.sent.wrapping_sub(self.memory.get16(USED + 2)) + more > SLOTS {
+            assert!(Instant::now() < until, "no answer within {LONG:?}");
+            std::thread::yield_now();
+        }
     }
 
     /// Waits for as many answers as there were requests.

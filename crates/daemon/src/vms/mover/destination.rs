@@ -16,13 +16,15 @@ impl Mover {
         machine: &Machine,
     ) -> Result<(), DaemonError> {
         let record = &self.record;
+        if !record.kind.adopts() {
+            // Of a file that cannot be seen now, nothing is learned.
+            self.check_place()?;
+        }
         let made = match &record.kind {
             Kind::Adopt(disk) => self.daemon.make_adopted(record, disk),
-            _ => self.check_place().and_then(|()| self.make_way()).and_then(|()| {
-                match machine.makes_files() {
-                    true => files::is_free(record),
-                    false => files::make(record, machine.owner()),
-                }
+            _ => self.make_way().and_then(|()| match machine.makes_files() {
+                true => files::is_free(record),
+                false => files::make(record, machine.owner()),
             }),
         };
         self.making = if made.is_ok() { Making::Ours } else { Making::NotOurs };

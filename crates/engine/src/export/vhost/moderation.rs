@@ -13,8 +13,8 @@
 //! **How it is seen that a guest is slow.** Where a look finds several requests, the
 //! guest has made them since the look before: one took it that time by their number, or
 //! less. Fast guests need a few microseconds for each, emulated ones fifty and more. Only
-//! looks that follow close upon another tell something: in between, the guest may have
-//! rested. During a spell requests lie and wait, so then a look can only show that the
+//! a look tells something that follows close upon another after which requests were under
+//! way: else the guest may have rested in between. During a spell requests lie and wait, so then a look can only show that the
 //! guest is fast after all, and ends the spell.
 //!
 //! **Invariants.** Whoever has fewer than [`FEW`] requests under way at a time is never
@@ -54,8 +54,9 @@ const WEIGHT: u64 = 8;
 pub(super) struct Moderation {
     /// What it takes to make a request.
     each: Nanos,
-    /// The last look at its queue.
+    /// The last look at its queue, and whether none of its requests was under way then.
     looked: Nanos,
+    rested: bool,
     /// It is spared until then.
     spared: Nanos,
     /// Answers that it has not been told of, and since when there are any.
@@ -109,7 +110,8 @@ impl Moderation {
     /// Sees how fast the guest is by what a look at its queue has found.
     fn measure(&mut self, now: Nanos, turn: Turn) {
         let apart = now.since(std::mem::replace(&mut self.looked, now));
-        if turn.found < 2 || apart > CLOSE {
+        let rested = std::mem::replace(&mut self.rested, turn.under_way == 0);
+        if turn.found < 2 || apart > CLOSE || rested {
             return;
         }
         let each = Nanos(apart.0 / u64::from(turn.found));
