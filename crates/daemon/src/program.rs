@@ -271,6 +271,11 @@ mod tests {
         assert!(other.wait().await.unwrap().success());
     }
 
+    /// Whether a line was written to a file.
+    fn has_line(file: &Path) -> bool {
+        fs::read_to_string(file).is_ok_and(|text| text.ends_with('\n'))
+    }
+
     /// Whether a process runs whose number is in a file.
     fn runs(file: &Path) -> bool {
         let number = fs::read_to_string(file).unwrap_or_default();
@@ -290,9 +295,7 @@ mod tests {
         let mut left = shell(&script).process_group(0).spawn().unwrap();
         write_note(&note, &left).unwrap();
         left.wait().await.unwrap();
-        while fs::read_to_string(&number).is_ok_and(|text| text.is_empty())
-            || !number.exists()
-        {
+        while !has_line(&number) {
             tokio::task::yield_now().await;
         }
         assert!(runs(&number));
@@ -309,7 +312,7 @@ mod tests {
         let script = format!("({clean}; sleep 1000 & wait) & echo started >&2; wait");
         let said = scratch.with_extension("log");
         let unwanted = async {
-            while fs::read_to_string(&said).is_ok_and(|text| text.is_empty()) {
+            while !has_line(&said) {
                 tokio::task::yield_now().await;
             }
             // The trap is set a moment after that is said.
