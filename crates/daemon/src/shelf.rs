@@ -167,7 +167,7 @@ impl Shelf {
             None => Err(SILENT.to_owned()),
         };
         if opened.is_err() {
-            self.is_offline();
+            self.goes_offline();
         }
         (*lock(&self.state)).clone_from(&opened);
         opened.map_err(|problem| self.unavailable(&problem))
@@ -193,11 +193,11 @@ impl Shelf {
         }
         let (datastore, problem) = (self.name(), error.to_string());
         tracing::warn!(datastore, problem, "datastore offline");
-        self.is_offline();
+        self.goes_offline();
         *lock(&self.state) = Err(problem);
     }
 
-    fn is_offline(&self) {
+    fn goes_offline(&self) {
         self.was_offline.store(true, Relaxed);
         self.is_seen_to.store(false, Relaxed);
     }

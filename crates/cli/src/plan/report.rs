@@ -62,9 +62,12 @@ fn head(plan: &Plan, output: Output) -> String {
 /// Whether all was done that was predicted, and nothing else took time: what hooks take is
 /// not predicted, nor is the time in which the window was closed.
 fn is_comparable(plan: &Plan) -> bool {
-    plan.state == PlanState::Completed
-        && plan.workloads.is_empty()
-        && plan.guard.window.is_none()
+    plan.state == PlanState::Completed && is_all_moves(plan)
+}
+
+/// Whether nothing but its moves took time.
+fn is_all_moves(plan: &Plan) -> bool {
+    plan.workloads.is_empty() && plan.guard.window.is_none()
 }
 
 /// The same of a time that is known to the second.
@@ -104,11 +107,8 @@ fn waves(plan: &Plan, output: Output) -> String {
             moves.iter().filter(|one| one.state == PlannedMoveState::Moved).count();
         let planned = planned_span(&moves);
         let took = achieved_span(&moves);
-        let comparable = planned.zip(took).filter(|_| {
-            moved == moves.len()
-                && plan.workloads.is_empty()
-                && plan.guard.window.is_none()
-        });
+        let comparable =
+            planned.zip(took).filter(|_| moved == moves.len() && is_all_moves(plan));
         let off = comparable.and_then(|(it, took)| off_by_seconds(it, took));
         table.row(vec![
             wave.to_string().into(),

@@ -18,6 +18,22 @@ use crate::shelf::Shelf;
 use crate::store::DiskRecord;
 
 impl Daemon {
+    /// What a disk needs on a datastore, in bytes; nothing if the copy has to find out.
+    pub(crate) fn needs_at(
+        &self,
+        disk: &DiskRecord,
+        provision: Provision,
+        to: &Shelf,
+    ) -> Result<Option<u64>> {
+        let from = self.shelf(&disk.datastore)?;
+        let needs = match provision {
+            Provision::Thin if from.is_beside(to) => None,
+            Provision::Thin => from.allocated(&disk.image, disk.size),
+            Provision::Thick | Provision::ThickZeroed => Some(disk.size),
+        };
+        Ok(needs.map(|needs| needs.min(disk.size)))
+    }
+
     /// Refuses a datastore that is too small.
     pub(super) fn check_room(
         &self,
@@ -30,13 +46,8 @@ impl Daemon {
         if !store.holds_many() {
             return check_capacity(disk, to, space);
         }
-        let from = self.shelf(&disk.datastore)?;
-        let needs = match request.provision.unwrap_or(disk.provision) {
-            Provision::Thin if from.is_beside(to) => return Ok(()),
-            Provision::Thin => from.allocated(&disk.image, disk.size),
-            Provision::Thick | Provision::ThickZeroed => Some(disk.size),
-        };
-        let Some(needs) = needs.map(|needs| needs.min(disk.size)) else { return Ok(()) };
+        let provision = request.provision.unwrap_or(disk.provision);
+        let Some(needs) = self.needs_at(disk, provision, to)? else { return Ok(()) };
         // Whether there is an old copy takes long to find out: not unless it matters.
         if space.free >= needs || space.free >= needs.saturating_sub(old_copy(disk, to)?)
         {

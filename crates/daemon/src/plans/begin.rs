@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::thread;
 
-use sterna_api::{AskGuard, ErrorCode, Provision, StartMigration};
+use sterna_api::{AskGuard, ErrorCode, StartMigration};
 use sterna_core::Bytes;
 use sterna_core::place::waves::{Event, Fault};
 use sterna_engine::DiskId;
@@ -113,15 +113,11 @@ impl Daemon {
     /// destination more than it may.
     fn check_fits_still(&self, begin: &Begin, disk: &DiskRecord) -> Result<()> {
         let there = self.shelf(&begin.request.to)?;
-        let from = self.shelf(&disk.datastore)?;
-        // What nobody says is found out by the copy.
-        let Some(needs) = from.allocated(&disk.image, disk.size) else { return Ok(()) };
-        let needs = needs.min(disk.size);
-        let is_thin = disk.provision == Provision::Thin && !from.is_beside(&there);
-        let grows = is_thin && needs > begin.needs;
-        let Some(Space { capacity, free }) = there.space().filter(|_| grows) else {
+        let needs = self.needs_at(disk, disk.provision, &there)?;
+        let Some(needs) = needs.filter(|needs| *needs > begin.needs) else {
             return Ok(());
         };
+        let Some(Space { capacity, free }) = there.space() else { return Ok(()) };
         let most = (capacity as f64 * begin.space) as u64;
         let filled = capacity.saturating_sub(free).saturating_add(needs);
         // Whether there is an old copy takes long to find out: not unless it matters.

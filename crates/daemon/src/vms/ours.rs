@@ -37,9 +37,20 @@ const GOODBYE: Duration = Duration::from_secs(2);
 /// How often it is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// Whether QEMU calls a disk so.
+pub(super) fn is_called(disk: &DiskRecord, name: &str) -> bool {
+    disk.name == name || disk.id.to_string() == name
+}
+
 impl Daemon {
     /// The disk of ours that an image is, in QEMU's words.
     pub(crate) fn disk_behind(&self, image: &str) -> Result<Option<DiskRecord>> {
+        let Some(name) = self.name_behind(image) else { return Ok(None) };
+        Ok(self.store.disks()?.into_iter().find(|disk| is_called(disk, &name)))
+    }
+
+    /// What that is called: by a disk's name, or its id.
+    pub(super) fn name_behind(&self, image: &str) -> Option<String> {
         let here = |place: &NbdPlace| match place {
             NbdPlace::Unix(path) => {
                 let export = Export::parse(image)?;
@@ -47,9 +58,7 @@ impl Daemon {
             }
             NbdPlace::Tcp(_) => image.strip_prefix(&place.uri("")).map(str::to_owned),
         };
-        let Some(name) = self.places.nbd.iter().find_map(here) else { return Ok(None) };
-        let is_it = |disk: &DiskRecord| disk.name == name || disk.id.to_string() == name;
-        Ok(self.store.disks()?.into_iter().find(is_it))
+        self.places.nbd.iter().find_map(here)
     }
 
     /// Where QEMU finds a disk of ours, also while others do not.

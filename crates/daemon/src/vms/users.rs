@@ -5,9 +5,9 @@
 //! daemon was restarted. So machines are asked, or, if one does not answer, what it said
 //! last counts.
 
-use sterna_engine::DiskId;
 use sterna_qemu::QemuError;
 
+use super::ours::is_called;
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
 use crate::store::DiskRecord;
@@ -26,7 +26,7 @@ impl Daemon {
     /// Refuses a disk that a machine has which is known and on.
     pub(crate) fn check_no_vm_uses(&self, disk: &DiskRecord) -> Result<()> {
         let name = &disk.name;
-        let (message, hint) = match self.user_of(disk.id)? {
+        let (message, hint) = match self.user_of(disk)? {
             User::Nobody => return Ok(()),
             User::Vm(vm) => (
                 format!(
@@ -49,7 +49,7 @@ impl Daemon {
         Err(DaemonError::in_use(message).hint(hint))
     }
 
-    fn user_of(&self, disk: DiskId) -> Result<User> {
+    fn user_of(&self, disk: &DiskRecord) -> Result<User> {
         let records = self.store.vms()?;
         let asked = self.vms.ask_all(&records, |link| async move {
             let machine = link.machine().await?;
@@ -73,10 +73,11 @@ impl Daemon {
                     }
                 },
             };
-            for image in images {
-                if self.disk_behind(&image)?.is_some_and(|found| found.id == disk) {
-                    return Ok(User::Vm(vm.name));
-                }
+            let is_it = |image: &String| {
+                self.name_behind(image).is_some_and(|name| is_called(disk, &name))
+            };
+            if images.iter().any(is_it) {
+                return Ok(User::Vm(vm.name));
             }
         }
         Ok(unknown.map_or(User::Nobody, |(vm, why)| User::Unknown(vm, why)))

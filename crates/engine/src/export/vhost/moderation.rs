@@ -177,37 +177,38 @@ mod tests {
         }
     }
 
+    /// A guest with these turns, over and over, tells and is told of everything at once.
+    #[track_caller]
+    fn never_spared(turns: &[(Nanos, Turn)]) {
+        let mut queue = Queue::default();
+        for _ in 0..10_000 {
+            for (later, turn) in turns {
+                assert_eq!(queue.turn(*later, *turn), (true, true));
+            }
+        }
+        assert_eq!(queue.moderation.next(), None);
+    }
+
     const ANSWER: Turn = Turn { found: 0, answered: 1, under_way: 5 };
     const NOTHING: Turn = Turn { found: 0, answered: 0, under_way: 5 };
 
     #[test]
     fn a_fast_guest_tells_and_is_told_of_everything_at_once() {
-        let mut queue = Queue::default();
-        for _ in 0..10_000 {
-            let turn = Turn { found: 4, answered: 3, under_way: 20 };
-            assert_eq!(queue.turn(micros(30), turn), (true, true));
-        }
-        assert_eq!(queue.moderation.next(), None);
+        let turn = Turn { found: 4, answered: 3, under_way: 20 };
+        never_spared(&[(micros(30), turn)]);
     }
 
     #[test]
     fn three_that_wait_for_an_answer_each_are_never_kept_waiting() {
-        let mut queue = Queue::default();
-        for _ in 0..10_000 {
-            let turn = Turn { found: 2, answered: 1, under_way: 2 };
-            assert_eq!(queue.turn(micros(300), turn), (true, true));
-        }
+        let turn = Turn { found: 2, answered: 1, under_way: 2 };
+        never_spared(&[(micros(300), turn)]);
     }
 
     #[test]
     fn requests_that_come_one_by_one_or_after_a_rest_do_not_make_a_guest_slow() {
-        let mut queue = Queue::default();
-        for _ in 0..10_000 {
-            let one = Turn { found: 1, answered: 1, under_way: 20 };
-            assert_eq!(queue.turn(micros(150), one), (true, true));
-            let after_a_rest = Turn { found: 3, ..one };
-            assert_eq!(queue.turn(micros(800), after_a_rest), (true, true));
-        }
+        let one = Turn { found: 1, answered: 1, under_way: 20 };
+        let after_a_rest = Turn { found: 3, ..one };
+        never_spared(&[(micros(150), one), (micros(800), after_a_rest)]);
     }
 
     #[test]
