@@ -288,6 +288,31 @@ fn moves_begin_a_few_at_once_and_none_where_another_must_leave_first() {
     assert_eq!((advice.at_once(2, &[]).len(), advice.at_once(2, &[0]).len()), (4, 0));
 }
 
+#[test]
+fn what_a_larger_disk_makes_needless_stays() {
+    // 15 GiB have to leave. The small one would be chosen first, as it brings more for each
+    // byte; with the large one gone it need not go.
+    let stores = [datastore(95, NO_TRAFFIC), datastore(30, NO_TRAFFIC)];
+    let advice = ask(&stores, &[idle(0, 1), idle(0, 16)]);
+    assert_eq!(moves(&advice), [(1, 1)], "{advice:#?}");
+    assert_eq!((advice.moves[0].step, advice.refused.len()), (0, 0));
+    assert_eq!(advice.moves[0].before[0].taken, 0.95, "as if the other had never moved");
+    // Where both are needed, both go.
+    let advice = ask(&stores, &[idle(0, 1), idle(0, 14)]);
+    assert_eq!(advice.moves.len(), 2, "{advice:#?}");
+}
+
+#[test]
+fn a_quiet_disk_is_not_sent_where_a_busy_one_follows_it() {
+    // Found by the property below: the quiet one left a full datastore, then the busy one
+    // did, and made the other datastore the slower of the two.
+    let stores = [busy(95, line(2.8, 0.54), 66), busy(48, line(6.4, 0.25), 23)];
+    let quiet = Disk { outstanding: 0.05, iops: 0.0, ..idle(0, 1) };
+    let works = Disk { outstanding: 11.7, iops: 205.0, ..idle(0, 16) };
+    let advice = ask(&stores, &[quiet, works]);
+    assert_eq!(moves(&advice), [(1, 1)], "{advice:#?}");
+}
+
 prop_compose! {
     fn any_device()(kind in 0..6, unloaded in 0.1..8.0, slope in 0.01..2.0) -> LqFit {
         match kind {

@@ -5,6 +5,7 @@ use super::bounds::Bounds;
 use super::inventory::Inventory;
 use super::loaded::Loaded;
 use super::mend::mend;
+use super::needless::{Chosen, Course};
 use super::search::Search;
 use super::world::{Because, World};
 use crate::Nanos;
@@ -111,36 +112,69 @@ pub fn advise_where(
     bounds: &Bounds,
     asked: impl Fn(usize, Over) -> bool,
 ) -> Advice {
-    let mut world = World::of(inventory);
-    let mut advice = mend(&mut world, bounds);
-    let mut steps = advice.moves.last().map_or(0, |last| last.step + 1);
-    let mut searches = [Over::Space, Over::Latency].map(|over| {
-        let asked = (0..world.datastores.len()).map(|at| asked(at, over)).collect();
-        (over, Search::of(&world, over, asked, bounds))
+    let mut mended = World::of(inventory);
+    let mut advice = mend(&mut mended, bounds);
+    let mended_by = advice.moves.len();
+    let asked = [Over::Space, Over::Latency].map(|over| {
+        let all = 0..mended.datastores.len();
+        (over, all.map(|at| asked(at, over)).collect::<Vec<bool>>())
     });
-    while advice.moves.len() < bounds.moves {
+    let mut course = Course::of(mended);
+    let searches = loop {
+        let of = |(over, asked): &(Over, Vec<bool>)| {
+            (*over, Search::of(&course.after, *over, asked.clone(), bounds))
+        };
+        let searches = search(asked.each_ref().map(of), &mut course, mended_by, bounds);
+        if !course.take_back(bounds) {
+            break searches;
+        }
+    };
+    say(&mut advice, &course, bounds);
+    for (over, search) in &searches {
+        advice.refused.extend(refused(&course.after, *over, search, bounds));
+    }
+    advice
+}
+
+/// Makes the best moves in thought, one by one, until there is none left, or there are as
+/// many as may be with those that mend rules. A larger step is made if it is the only one.
+fn search(
+    mut searches: [(Over, Search); 2],
+    course: &mut Course<'_>,
+    mended_by: usize,
+    bounds: &Bounds,
+) -> [(Over, Search); 2] {
+    loop {
         let mut bests =
             searches.iter().filter_map(|(over, it)| Some((*over, it.best()?)));
         let Some((over, best)) = bests.next() else { break };
-        let size = world.units[best.unit].disks.len();
-        if !advice.moves.is_empty() && advice.moves.len() + size > bounds.moves {
+        let size = |unit: usize| course.after.units[unit].disks.len();
+        let chosen: usize = course.chosen.iter().map(|one| size(one.unit)).sum();
+        let moves = mended_by + chosen;
+        let is_larger = moves + size(best.unit) > bounds.moves;
+        if moves >= bounds.moves || (moves > 0 && is_larger) {
             break;
         }
-        let from = world.place(best.unit);
-        let (before, _) = world.sides(best.unit, best.to);
-        let priority = priority(&before[0], over, bounds);
-        let why = Why::Over(over);
-        advice.moves.extend(step(&world, (best.unit, best.to), (steps, why, priority)));
-        steps += 1;
-        world.make(best.unit, best.to);
+        let from = course.after.place(best.unit);
+        course.choose(Chosen { unit: best.unit, to: best.to, over });
         for (_, search) in &mut searches {
-            search.follow(&world, [from, best.to], bounds);
+            search.follow(&course.after, [from, best.to], bounds);
         }
     }
-    for (over, search) in &searches {
-        advice.refused.extend(refused(&world, *over, search, bounds));
+    searches
+}
+
+/// Adds what was chosen, as steps.
+fn say(advice: &mut Advice, course: &Course<'_>, bounds: &Bounds) {
+    let steps = advice.moves.last().map_or(0, |last| last.step + 1);
+    let mut world = course.before.clone();
+    for (at, one) in course.chosen.iter().enumerate() {
+        let source = &world.datastores[world.place(one.unit)];
+        let priority = priority(source, one.over, bounds);
+        let what = (steps + at, Why::Over(one.over), priority);
+        advice.moves.extend(step(&world, (one.unit, one.to), what));
+        world.make(one.unit, one.to);
     }
-    advice
 }
 
 /// The moves of a unit to a datastore, as a step.

@@ -30,6 +30,9 @@
 //! - What the destination's device does with the load is known, or the disk leaves a full
 //!   datastore and asks for nothing.
 //!
+//! Moves are chosen one by one. Those that others have made needless meanwhile are taken
+//! back at the end.
+//!
 //! So a move makes no datastore one that disks should leave, and repeated with the same
 //! loads it comes to rest.
 //!
@@ -61,6 +64,7 @@ mod cycle;
 mod inventory;
 mod loaded;
 mod mend;
+mod needless;
 mod rest;
 mod rule;
 mod search;

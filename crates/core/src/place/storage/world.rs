@@ -184,6 +184,22 @@ impl<'i> World<'i> {
         Ok(Possible { unit, to, bends, worth: 1.0 / bytes, brings: 1.0 })
     }
 
+    /// Whether a unit may go back there, if it need not be where it is: how many rules that
+    /// should hold that makes more broken.
+    pub(super) fn returns(
+        &self,
+        unit: usize,
+        to: usize,
+        bounds: &Bounds,
+    ) -> Result<usize, Because> {
+        let (before, after) = self.fits(unit, to, bounds)?;
+        if !self.units[unit].sum.is_idle() {
+            let slow = after[1].latency().ok_or(Because::DestinationUnknown)?;
+            keeps_bound(slow, before, bounds)?;
+        }
+        self.bends(unit, to, None)
+    }
+
     /// The two sides of a move that there is room for.
     fn fits(
         &self,
