@@ -468,6 +468,9 @@ fn a_datastore_that_hangs_holds_up_nobody_who_asks_about_plans() {
 fn forty_moves_survive_a_kill_a_full_destination_and_a_dead_one_and_tell_the_truth() {
     let programs = ["losetup", "mkfs.ext4", "nbdkit"];
     let Some(mut stage) = Stage::given_root(&programs) else { return };
+    // Slow enough that some are still to move at each of the things that happen below.
+    stage.daemon.sterna("datastore remove here").ok();
+    stage.datastore("here", format!("{} --shape mbps=40", stage.here.display()));
     let were = disks(&stage, &numbered(40));
     let tiny = stage.tiny_fs("tiny", 256 * MIB);
     let slowly = ["--filter=delay", "wdelay=200ms"];
