@@ -465,6 +465,28 @@ fn a_datastore_that_hangs_holds_up_nobody_who_asks_about_plans() {
 }
 
 #[test]
+fn room_that_two_datastores_share_is_planned_with_once() {
+    let Some(stage) = Stage::given_root(&["losetup", "mkfs.ext4"]) else { return };
+    disks(&stage, &numbered(20));
+    let tiny = stage.tiny_fs("tiny", 128 * MIB);
+    let other = tiny.dir().join("other");
+    std::fs::create_dir(&other).expect("a directory");
+    stage.datastore("other", other.display());
+    // Each alone has room for about twelve below the bound, and so have both.
+    let ask = "here --to tiny --to other --space 80%";
+    let (id, plan) = stage.daemon.plan_evacuation(ask);
+    let waiting = in_state(&plan, "waiting").len();
+    let refused = plan["refused"].as_array().expect("refused").len();
+    assert_eq!(waiting + refused, 20, "{plan:#}");
+    assert!((8..=12).contains(&waiting), "{plan:#}");
+    stage.daemon.sterna(&format!("plan apply {id}")).ok();
+    let plan = stage
+        .daemon
+        .wait_for_plan(id, "its end", seconds(60), |plan| plan["ended"].is_number());
+    assert_eq!(in_state(&plan, "moved").len(), waiting, "{plan:#}");
+}
+
+#[test]
 fn forty_moves_survive_a_kill_a_full_destination_and_a_dead_one_and_tell_the_truth() {
     let programs = ["losetup", "mkfs.ext4", "nbdkit"];
     let Some(mut stage) = Stage::given_root(&programs) else { return };

@@ -172,6 +172,7 @@ impl Estate {
         let touched = store.touched.is_some_and(|end| self.now.since(end) < HOUR);
         Datastore {
             capacity: store.capacity,
+            shared_room: None,
             free: store.capacity.saturating_sub(self.used(at)) + left,
             latency: Some(Nanos((mean * 1e6) as u64)),
             mean: None,

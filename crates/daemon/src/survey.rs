@@ -168,7 +168,7 @@ impl Daemon {
 
 /// A datastore is full, and these disks on it have not all of their room yet.
 fn full(name: &str, space: Space, thin: &[String]) -> Option<Warning> {
-    let Space { capacity, free } = space;
+    let Space { capacity, free, .. } = space;
     let disks = on_it(thin).filter(|_| free <= capacity / FULL)?;
     Some(Warning {
         about: format!("datastore {name}"),
@@ -318,7 +318,8 @@ mod tests {
         let full = |free: u64, thin: &[&str]| {
             let thin: Vec<String> = thin.iter().map(ToString::to_string).collect();
             let capacity = 1 << 30;
-            full("slow", Space { capacity, free }, &thin).map(|it| it.message)
+            full("slow", Space { capacity, free, file_system: None }, &thin)
+                .map(|it| it.message)
         };
         let message = "full: 8.00 MiB of 1.00 GiB are free, and writes of disk a fail where \
                        room is needed";

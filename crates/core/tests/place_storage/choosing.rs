@@ -32,11 +32,28 @@ fn thin_disks_that_were_promised_their_size_do_not_all_go_to_one_place() {
         datastores: vec![datastore(10, NO_TRAFFIC), datastore(20, NO_TRAFFIC)],
         ..Inventory::default()
     };
-    for _ in 0..6 {
+    for _ in 0..7 {
         let choice = choose(&inventory, &Bounds::default(), NewDisk { size: 10 * GIB });
         let to = choice.to.expect("a place");
         inventory.disks.push(Disk { promised: 10 * GIB, ..idle(to, 0) });
     }
     let on = |at| inventory.disks.iter().filter(|it| it.datastore == at).count();
-    assert_eq!((on(0), on(1)), (4, 2));
+    assert_eq!((on(0), on(1)), (4, 3));
+}
+
+#[test]
+fn new_disks_spread_over_datastores_of_one_file_system() {
+    let shared = Datastore { shared_room: Some(7), ..datastore(10, NO_TRAFFIC) };
+    let datastores = vec![shared, shared];
+    let mut inventory = Inventory { datastores, ..Inventory::default() };
+    for made in 1..=4 {
+        let choice = choose(&inventory, &Bounds::default(), NewDisk { size: 10 * GIB });
+        let to = choice.to.expect("a place");
+        // What was promised to the one is promised of the other's room, too.
+        let chance = choice.all[1 - to].as_ref().expect("a chance");
+        assert!((chance.used - (0.1 + 0.1 * f64::from(made)) / 0.8).abs() < 1e-9);
+        inventory.disks.push(Disk { promised: 10 * GIB, ..idle(to, 0) });
+    }
+    let on = |at| inventory.disks.iter().filter(|it| it.datastore == at).count();
+    assert_eq!((on(0), on(1)), (2, 2));
 }

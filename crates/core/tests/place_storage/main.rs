@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use sterna_core::Nanos;
 use sterna_core::measure::{Line, LqFit};
 use sterna_core::place::storage::{
-    Advice, Because, Bounds, Datastore, Disk, Inventory, Over, Past, Pinned, Rest, Rule,
-    Strength, Why, Wish, advise, advise_where,
+    Advice, Because, Bounds, Datastore, Disk, Inventory, Over, Past, Pinned, Refused,
+    Rest, Rule, Strength, Why, Wish, advise, advise_where,
 };
 
 const GIB: u64 = 1 << 30;
@@ -31,6 +31,7 @@ fn datastore(taken: u64, device: LqFit) -> Datastore {
     Datastore {
         capacity: 100 * GIB,
         free: (100 - taken) * GIB,
+        shared_room: None,
         latency: None,
         mean: None,
         device,
@@ -303,6 +304,23 @@ fn what_a_larger_disk_makes_needless_stays() {
 }
 
 #[test]
+fn room_that_two_datastores_share_is_freed_and_taken_once() {
+    // Both are the one file system that is too full; 5 GiB have to leave it.
+    let shared = Datastore { shared_room: Some(7), ..datastore(85, NO_TRAFFIC) };
+    let stores = [shared, shared, datastore(30, NO_TRAFFIC)];
+    let advice = ask(&stores, &[idle(0, 5), idle(1, 5)]);
+    assert_eq!(advice.moves.len(), 1, "{advice:#?}");
+    assert_eq!(advice.refused, [], "both are within the bound then");
+    // And the other way round: what goes to the one is gone for the other.
+    let shared = Datastore { shared_room: Some(7), ..datastore(70, NO_TRAFFIC) };
+    let stores = [datastore(100, NO_TRAFFIC), shared, shared];
+    let advice = ask(&stores, &[idle(0, 8), idle(0, 8), idle(0, 8)]);
+    assert_eq!(advice.moves.len(), 1, "{advice:#?}");
+    let full = |it: &Refused| matches!(it.because, Because::Full(taken) if taken > 0.85);
+    assert!(advice.refused.len() == 2 && advice.refused.iter().all(full), "{advice:#?}");
+}
+
+#[test]
 fn a_quiet_disk_is_not_sent_where_a_busy_one_follows_it() {
     // Found by the property below: the quiet one left a full datastore, then the busy one
     // did, and made the other datastore the slower of the two.
@@ -329,9 +347,10 @@ prop_compose! {
         device in any_device(),
         latency in proptest::option::weighted(0.8, 1_u64..80),
         takes_disks in proptest::bool::weighted(0.9),
+        shared_room in proptest::option::weighted(0.2, 0_u64..2),
     ) -> Datastore {
         let latency = latency.map(Nanos::from_millis);
-        Datastore { latency, takes_disks, ..datastore(taken, device) }
+        Datastore { latency, takes_disks, shared_room, ..datastore(taken, device) }
     }
 }
 
@@ -350,13 +369,24 @@ prop_compose! {
     }
 }
 
+/// The datastores that have their room where this one has it.
+fn sharers(datastores: &[Datastore], at: usize) -> Vec<usize> {
+    let room = |at: usize| datastores[at].shared_room;
+    let is_one =
+        |other: &usize| *other == at || (room(at).is_some() && room(*other) == room(at));
+    (0..datastores.len()).filter(is_one).collect()
+}
+
 /// What is on a datastore has its room there.
 fn with_room(mut datastores: Vec<Datastore>, disks: Vec<Disk>) -> Inventory {
-    for (at, datastore) in datastores.iter_mut().enumerate() {
-        let on_it = disks.iter().filter(|disk| disk.datastore == at);
+    for at in 0..datastores.len() {
+        let sharers = sharers(&datastores, at);
+        let on_it = disks.iter().filter(|disk| sharers.contains(&disk.datastore));
         let taken: u64 = on_it.map(|disk| disk.taken).sum();
-        datastore.capacity = datastore.capacity.max(taken);
-        datastore.free = datastore.free.min(datastore.capacity - taken);
+        let first = datastores[sharers[0]];
+        let capacity = first.capacity.max(taken);
+        let free = first.free.min(capacity - taken);
+        datastores[at] = Datastore { capacity, free, ..datastores[at] };
     }
     Inventory { datastores, disks, rules: Vec::new() }
 }
@@ -378,8 +408,13 @@ fn make(inventory: &mut Inventory, advice: &Advice) {
     for one in &advice.moves {
         let disk = &mut inventory.disks[one.disk];
         disk.datastore = one.to;
-        inventory.datastores[one.from].free += disk.taken;
-        inventory.datastores[one.to].free -= disk.needs;
+        let (taken, needs) = (disk.taken, disk.needs);
+        for at in sharers(&inventory.datastores, one.from) {
+            inventory.datastores[at].free += taken;
+        }
+        for at in sharers(&inventory.datastores, one.to) {
+            inventory.datastores[at].free -= needs;
+        }
         for (at, side) in [one.from, one.to].into_iter().zip(one.after) {
             let known = side.latency.or(inventory.datastores[at].latency);
             inventory.datastores[at].latency = known;

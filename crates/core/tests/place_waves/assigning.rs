@@ -27,6 +27,7 @@ fn datastore(taken: u64) -> Datastore {
     Datastore {
         capacity: 100 * GIB,
         free: (100 - taken) * GIB,
+        shared_room: None,
         takes: Takes::Any,
         outstanding: 0.0,
         device: LqFit::TooFew { points: 0 },
@@ -65,6 +66,21 @@ fn only_refusal(assignment: &Assignment) -> Because {
         "{assignment:?}"
     );
     assignment.refused[0].because
+}
+
+#[test]
+fn room_that_two_datastores_share_is_there_once() {
+    // 30 GiB below the bound, for both together.
+    let shared = Datastore { shared_room: Some(7), ..datastore(50) };
+    let stores = vec![source(), shared, shared];
+    let told = ask(stores, vec![disk(20), disk(10), disk(5)], vec![]);
+    assert_eq!(told.assigned.len(), 2, "{told:?}");
+    let because = told.refused[0].because;
+    assert_eq!((told.refused[0].disk, told.refused.len()), (2, 1));
+    assert!(
+        matches!(because, Because::Full { taken, .. } if taken > 0.84),
+        "{because:?}"
+    );
 }
 
 #[test]

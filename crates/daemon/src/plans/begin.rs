@@ -117,7 +117,8 @@ impl Daemon {
         let Some(needs) = needs.filter(|needs| *needs > begin.needs) else {
             return Ok(());
         };
-        let Some(Space { capacity, free }) = there.space() else { return Ok(()) };
+        let Some(space) = there.space() else { return Ok(()) };
+        let Space { capacity, free, .. } = space;
         let most = (capacity as f64 * begin.space) as u64;
         let filled = capacity.saturating_sub(free).saturating_add(needs);
         // Whether there is an old copy takes long to find out: not unless it matters.

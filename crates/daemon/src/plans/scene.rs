@@ -52,17 +52,19 @@ impl Daemon {
         let busy = self.busy()?;
         let all = self.store.disks()?;
         let (mut names, mut datastores) = (Vec::new(), Vec::new());
-        for (shelf, found) in self.look_at_shelves() {
+        let looks = self.look_at_shelves();
+        for (shelf, found) in &looks {
             let name = shelf.name();
-            let space = found.ok();
-            let brought = busy.brought_to(name);
+            let space = found.as_ref().ok();
+            let brought = sum_of_room(&looks, shelf, &busy.planned);
             let free = space.map_or(0, |space| space.free.min(space.capacity));
             let on_it = all.iter().filter(|disk| disk.datastore == name);
             datastores.push(Datastore {
                 capacity: space.map_or(0, |space| space.capacity),
                 free: free.saturating_sub(brought),
+                shared_room: space.and_then(|space| space.file_system),
                 takes: match space {
-                    Some(_) => takes(&shelf, asked, &all, &busy),
+                    Some(_) => takes(shelf, asked, &all, &busy),
                     None => Takes::Nothing,
                 },
                 outstanding: on_it.map(|disk| self.work_of(disk).outstanding).sum(),
@@ -154,14 +156,16 @@ impl Daemon {
         shelves: &[(Arc<Shelf>, Found)],
     ) -> Result<()> {
         let busy = self.busy()?;
-        let mut brings: HashMap<&str, u64> = HashMap::new();
+        let mut brings: HashMap<String, u64> = HashMap::new();
         for one in &record.moves {
-            let to = record.design.ends[one.design.to].name.as_str();
+            let to = record.design.ends[one.design.to].name.clone();
             *brings.entry(to).or_default() += one.design.needs;
         }
         for (shelf, found) in shelves {
             let name = shelf.name();
-            let Some(brought) = brings.get(name) else { continue };
+            if !brings.contains_key(name) {
+                continue;
+            }
             let hint = format!(
                 "make a new one: `sterna plan evacuate {}`",
                 record.design.datastore
@@ -175,9 +179,9 @@ impl Daemon {
             let Some(space) = space else { continue };
             let room = (space.capacity as f64 * record.design.space) as u64;
             let taken = space.capacity.saturating_sub(space.free);
-            let all =
-                taken.saturating_add(busy.brought_to(name)).saturating_add(*brought);
-            if all > room {
+            let come = [&busy.planned, &brings];
+            let come = come.map(|those| sum_of_room(shelves, shelf, those));
+            if come.into_iter().fold(taken, u64::saturating_add) > room {
                 let message = format!(
                     "datastore {name} has not the room any more that the plan was made for"
                 );
@@ -206,11 +210,20 @@ impl Daemon {
     }
 }
 
-impl Busy {
-    /// Bytes that will come to a datastore.
-    fn brought_to(&self, datastore: &str) -> u64 {
-        self.planned.get(datastore).copied().unwrap_or_default()
-    }
+/// What all together will come to, of these bytes by datastore, where a datastore has its
+/// room: its own, and those of others that have theirs from there.
+fn sum_of_room(
+    shelves: &[(Arc<Shelf>, Found)],
+    shelf: &Arc<Shelf>,
+    bytes: &HashMap<String, u64>,
+) -> u64 {
+    let room = |found: &Found| found.as_ref().ok().and_then(|space| space.file_system);
+    let own = shelves.iter().find(|(one, _)| Arc::ptr_eq(one, shelf));
+    let own = own.and_then(|(_, found)| room(found));
+    let those = shelves.iter().filter(|(one, found)| {
+        Arc::ptr_eq(one, shelf) || (own.is_some() && room(found) == own)
+    });
+    those.filter_map(|(one, _)| bytes.get(one.name())).sum()
 }
 
 /// Whether a datastore that answers takes disks of a plan.

@@ -130,6 +130,7 @@ impl Daemon {
             seen.datastores.push(Datastore {
                 capacity: space.map_or(0, |space| space.capacity),
                 free: space.map_or(0, |space| space.free.min(space.capacity)),
+                shared_room: space.and_then(|space| space.file_system),
                 latency: did.p95,
                 mean: Fared::of(&did).mean,
                 device: self.samples.device(name).unwrap_or(LqFit::TooFew { points: 0 }),
@@ -161,8 +162,9 @@ impl Daemon {
             if disk.pinned != Some(Pinned::Moves) {
                 disk.pinned = Some(Pinned::Moves);
                 if let Some(to) = known.get(one.to.as_str()) {
-                    let there = &mut datastores[*to];
-                    there.free = there.free.saturating_sub(one.needs);
+                    with_mates(datastores, *to, |there| {
+                        there.free = there.free.saturating_sub(one.needs);
+                    });
                 }
             }
         }
@@ -221,9 +223,22 @@ fn moves(disk: &mut Disk, ends: [Option<usize>; 2], datastores: &mut [Datastore]
     disk.pinned = Some(Pinned::Moves);
     let [Some(from), Some(to)] = ends else { return };
     disk.datastore = to;
-    let [left, comes] = [from, to].map(|at| datastores[at]);
-    datastores[from].free = left.free.saturating_add(disk.taken).min(left.capacity);
-    datastores[to].free = comes.free.saturating_sub(disk.needs);
+    with_mates(datastores, from, |left| {
+        left.free = left.free.saturating_add(disk.taken).min(left.capacity);
+    });
+    with_mates(datastores, to, |there| {
+        there.free = there.free.saturating_sub(disk.needs);
+    });
+}
+
+/// Changes a datastore, and those that have their room from where it has its own.
+fn with_mates(datastores: &mut [Datastore], at: usize, change: impl Fn(&mut Datastore)) {
+    let room = datastores[at].shared_room;
+    for (other, one) in datastores.iter_mut().enumerate() {
+        if other == at || (room.is_some() && one.shared_room == room) {
+            change(one);
+        }
+    }
 }
 
 impl Scene {

@@ -6,12 +6,14 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::Space;
 
 /// The space of the file system that `path` is on, as an ordinary user sees it.
 pub(super) fn space(path: &Path) -> io::Result<Space> {
+    let file_system = Some(path.metadata()?.dev());
     let path = CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)?;
     let mut stat = MaybeUninit::<libc::statvfs>::zeroed();
     // SAFETY: the path ends with a NUL, and the kernel fills the structure.
@@ -25,6 +27,7 @@ pub(super) fn space(path: &Path) -> io::Result<Space> {
     Ok(Space {
         capacity: stat.f_blocks.saturating_mul(block),
         free: stat.f_bavail.saturating_mul(block),
+        file_system,
     })
 }
 

@@ -266,6 +266,7 @@ impl Estate {
             Datastore {
                 capacity: CAPACITY,
                 free: CAPACITY.saturating_sub(taken(at)),
+                shared_room: None,
                 latency: window.response.quantile(0.95),
                 mean: fared(&window).mean,
                 device: self.lines[at].fit(now),

@@ -53,15 +53,23 @@ pub fn choose(inventory: &Inventory, bounds: &Bounds, new: NewDisk) -> Choice {
         let sum = &mut promised[disk.datastore];
         *sum = sum.saturating_add(disk.promised);
     }
+    let of_room = |at: usize| {
+        let all = inventory.mates(at).chain([at]);
+        all.fold(0_u64, |sum, one| sum.saturating_add(promised[one]))
+    };
     let all: Vec<Result<Chance, Because>> = world
         .datastores
         .iter()
-        .zip(promised)
-        .map(|(one, promised)| chance(one, promised, bounds, new))
+        .enumerate()
+        .map(|(at, one)| chance(one, of_room(at), bounds, new))
         .collect();
     let chances = all.iter().enumerate();
     let chances = chances.filter_map(|(at, one)| Some((at, one.as_ref().ok()?)));
-    let best = chances.min_by(|(_, one), (_, other)| one.used.total_cmp(&other.used));
+    // Those of one room are as near their bounds; so disks spread by what is on each.
+    let best = chances.min_by(|(one, its), (other, others)| {
+        let by = its.used.total_cmp(&others.used);
+        by.then(promised[*one].cmp(&promised[*other]))
+    });
     Choice { to: best.map(|(at, _)| at), all }
 }
 

@@ -23,6 +23,9 @@ pub struct Datastore {
     pub capacity: u64,
     /// What is left.
     pub free: u64,
+    /// Datastores with the same number have their room from one file system: what one takes
+    /// is gone for all. Nothing if its room is its own.
+    pub shared_room: Option<u64>,
     /// Of the response times there, the 95th percentile; nothing where nobody asked for
     /// anything.
     pub latency: Option<Nanos>,
@@ -78,6 +81,15 @@ impl Disk {
     /// Whether it does not matter what it asks for.
     pub(super) fn is_idle(&self) -> bool {
         self.outstanding <= IDLE_OUTSTANDING && self.iops <= IDLE_IOPS
+    }
+}
+
+impl Inventory {
+    /// The other datastores that have their room from where this one has it.
+    pub(super) fn mates(&self, at: usize) -> impl Iterator<Item = usize> {
+        let room = |at: usize| self.datastores[at].shared_room;
+        let same = move |other: &usize| room(at).is_some() && room(*other) == room(at);
+        (0..self.datastores.len()).filter(move |other| *other != at).filter(same)
     }
 }
 

@@ -24,7 +24,7 @@ const EXPONENTIAL: f64 = 3.0;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loaded<'i> {
     pub(super) datastore: &'i Datastore,
-    /// Bytes that came, less those that went.
+    /// Bytes that came, less those that went, there and where the room is the same.
     more: f64,
     outstanding: f64,
     iops: f64,
@@ -100,6 +100,11 @@ impl<'i> Loaded<'i> {
             Some(latency) => Loaded { latency: Some(latency.min(most)), ..it },
             None => Loaded { is_left: true, ..it },
         }
+    }
+
+    /// With so many bytes more, or less, that others have taken of the same room.
+    pub(super) fn take(self, bytes: f64) -> Loaded<'i> {
+        Loaded { more: self.more + bytes, ..self }
     }
 
     fn load(self, disk: &Disk, times: f64) -> Loaded<'i> {

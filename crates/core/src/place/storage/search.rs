@@ -1,8 +1,9 @@
 //! The best move from each datastore that is over a bound, kept up to date while moves are
 //! made.
 //!
-//! A move changes two datastores. So only what leaves one of them, or was to go to one,
-//! is looked for anew; to all others, these two may be better than what they had.
+//! A move changes two datastores, and those that have their room from where these have it.
+//! So only what leaves one of them, or was to go to one, is looked for anew; to all others,
+//! these may be better than what they had.
 
 use super::Over;
 use super::bounds::Bounds;
@@ -44,16 +45,18 @@ impl Search {
 
     /// A move between these two was made.
     pub(super) fn follow(&mut self, world: &World<'_>, two: [usize; 2], bounds: &Bounds) {
+        let mates = two.into_iter().flat_map(|at| world.inventory.mates(at));
+        let changed: Vec<usize> = two.into_iter().chain(mates).collect();
         let all: Vec<usize> = (0..world.datastores.len()).collect();
         for (from, best) in self.best.iter_mut().enumerate() {
             if !self.asked[from] {
                 continue;
             }
-            let was_to = best.as_ref().is_some_and(|best| two.contains(&best.to));
-            *best = if was_to || two.contains(&from) {
+            let was_to = best.as_ref().is_some_and(|best| changed.contains(&best.to));
+            *best = if was_to || changed.contains(&from) {
                 best_of(world, from, &all, self.over, bounds)
             } else {
-                let new = best_of(world, from, &two, self.over, bounds);
+                let new = best_of(world, from, &changed, self.over, bounds);
                 best.iter().chain(&new).copied().reduce(better)
             };
         }

@@ -141,6 +141,12 @@ impl<'i> World<'i> {
         }
         self.datastores[from] = source;
         self.datastores[to] = destination;
+        let one = &self.units[unit].sum;
+        for (at, bytes) in [(from, -(one.taken as f64)), (to, one.needs as f64)] {
+            for mate in self.inventory.mates(at) {
+                self.datastores[mate] = self.datastores[mate].take(bytes);
+            }
+        }
         self.on[from].retain(|other| *other != unit);
     }
 

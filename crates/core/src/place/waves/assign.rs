@@ -172,7 +172,7 @@ fn pieces(inventory: &Inventory) -> Vec<Piece> {
 struct Scene<'i> {
     inventory: &'i Inventory,
     bound: f64,
-    /// Bytes that came.
+    /// Bytes that came, there or to another one with the same room.
     more: Vec<u64>,
     outstanding: Vec<f64>,
     /// Whether it takes no more, being one disk's.
@@ -192,9 +192,18 @@ impl<'i> Scene<'i> {
     }
 
     fn put(&mut self, piece: &Piece, to: usize) {
-        self.more[to] += piece.needs;
+        for at in 0..self.more.len() {
+            if at == to || self.is_one_room(at, to) {
+                self.more[at] += piece.needs;
+            }
+        }
         self.outstanding[to] += piece.outstanding;
         self.occupied[to] = self.inventory.datastores[to].takes == Takes::One;
+    }
+
+    fn is_one_room(&self, one: usize, other: usize) -> bool {
+        let room = |at: usize| self.inventory.datastores[at].shared_room;
+        room(one).is_some() && room(one) == room(other)
     }
 
     /// The best place for a piece, or why there is none.

@@ -32,6 +32,9 @@ pub struct Datastore {
     pub capacity: u64,
     /// What is left.
     pub free: u64,
+    /// Datastores with the same number have their room from one file system: what one takes
+    /// is gone for all. Nothing if its room is its own.
+    pub shared_room: Option<u64>,
     /// Whether it takes disks.
     pub takes: Takes,
     /// Requests under way there, on average, of all disks.
