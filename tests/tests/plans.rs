@@ -64,6 +64,13 @@ fn slow_stage(mbps: u64) -> Stage {
     stage
 }
 
+/// Has `here` give so many MB/s: some of many disks are still to move whenever something
+/// happens.
+fn slow_source(stage: &Stage, mbps: u64) {
+    stage.daemon.sterna("datastore remove here").ok();
+    stage.datastore("here", format!("{} --shape mbps={mbps}", stage.here.display()));
+}
+
 #[test]
 fn a_datastore_is_emptied_though_the_daemon_is_killed() {
     let mut stage = slow_stage(40);
@@ -490,9 +497,7 @@ fn room_that_two_datastores_share_is_planned_with_once() {
 fn forty_moves_survive_a_kill_a_full_destination_and_a_dead_one_and_tell_the_truth() {
     let programs = ["losetup", "mkfs.ext4", "nbdkit"];
     let Some(mut stage) = Stage::given_root(&programs) else { return };
-    // Slow enough that some are still to move at each of the things that happen below.
-    stage.daemon.sterna("datastore remove here").ok();
-    stage.datastore("here", format!("{} --shape mbps=40", stage.here.display()));
+    slow_source(&stage, 40);
     let were = disks(&stage, &numbered(40));
     let tiny = stage.tiny_fs("tiny", 256 * MIB);
     let slowly = ["--filter=delay", "wdelay=200ms"];

@@ -259,7 +259,9 @@ impl<M: RegionMap> Mirror<M> {
     /// The migration in figures.
     pub fn progress(&self) -> Progress {
         let phase = match self.state {
-            State::Running if self.switch.under_way() => Phase::SwitchingOver,
+            State::Running if self.switch.under_way() || self.switch.is_put_off() => {
+                Phase::SwitchingOver
+            }
             State::Running if self.copier.verifying() => Phase::Verifying,
             State::Running => Phase::Copying,
             State::Paused(reason) => Phase::Paused(reason),

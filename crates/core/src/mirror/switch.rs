@@ -27,12 +27,22 @@ use super::{
 };
 use crate::Nanos;
 
-/// Switch-overs undone in a row before the migration pauses.
-const ATTEMPTS_MAX: u32 = 10;
+/// Switch-overs undone in a row before the migration pauses: after a quarter of an hour,
+/// with these waits between them. What keeps a disk busy for minutes must not cost a copy
+/// of hours what is written while it is paused; what takes longer a person should look at.
+const ATTEMPTS_MAX: u32 = 40;
 
-/// The pause after an undone switch-over, doubled each time up to the longest.
+/// The same of those in which writes fell behind: patience is at its end by then.
+const LATE_ATTEMPTS_MAX: u32 = 10;
+
+/// The wait after an undone switch-over, doubled each time up to the longest: a guest is
+/// held for a third of a percent of its time at most.
 const BACKOFF: Nanos = Nanos::from_millis(100);
-const BACKOFF_MAX: Nanos = Nanos::from_secs(5);
+const BACKOFF_MAX: Nanos = Nanos::from_secs(30);
+
+/// The longest while writes are behind: what they lack is copied in no time, and then it is
+/// tried before others are.
+const LATE_BACKOFF_MAX: Nanos = Nanos::from_secs(5);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Step {
@@ -74,6 +84,8 @@ pub(super) struct Switch {
     commit_takes: Nanos,
     requests: Vec<(Nanos, Request)>,
     attempts: u32,
+    /// Those in which writes fell behind.
+    late_attempts: u32,
     undone: u32,
     retry_at: Nanos,
     waits_until: Option<Nanos>,
@@ -89,6 +101,11 @@ impl Switch {
 
     pub(super) fn under_way(&self) -> bool {
         self.step != Step::Idle
+    }
+
+    /// Whether one was undone, and only the time is not yet there to try it again.
+    pub(super) fn is_put_off(&self) -> bool {
+        self.waits_until.is_some()
     }
 
     pub(super) fn committing(&self) -> bool {
@@ -149,6 +166,7 @@ impl Switch {
     pub(super) fn resumed(&mut self, now: Nanos) {
         self.since = now;
         self.attempts = 0;
+        self.late_attempts = 0;
         self.retry_at = Nanos(0);
     }
 
@@ -331,9 +349,11 @@ impl<M: RegionMap> Mirror<M> {
         self.undo_switch(now, out);
         self.switch.attempts += 1;
         if late {
+            self.switch.late_attempts += 1;
             self.raise_patience(out); // Late writes are what patience is for.
         }
-        if self.switch.attempts < ATTEMPTS_MAX {
+        let too_late = late && self.switch.late_attempts >= LATE_ATTEMPTS_MAX;
+        if !too_late && self.switch.attempts < ATTEMPTS_MAX {
             return;
         }
         let reason = if late {
@@ -367,7 +387,8 @@ impl<M: RegionMap> Mirror<M> {
             return;
         }
         debug_assert!(!self.switch.committing(), "a commit cannot be undone");
-        let backoff = Nanos(BACKOFF.0 << self.switch.attempts.min(16)).min(BACKOFF_MAX);
+        let most = if self.regions.behind() > 0 { LATE_BACKOFF_MAX } else { BACKOFF_MAX };
+        let backoff = Nanos(BACKOFF.0 << self.switch.attempts.min(16)).min(most);
         self.switch.step = Step::Idle;
         self.switch.undone += 1;
         self.switch.retry_at = now.plus(backoff);

@@ -190,3 +190,43 @@ fn a_cancel_during_a_commit_that_fails_is_not_forgotten() {
     bench.tell(Event::Committed(Commit::Failed));
     assert!(bench.asked.contains(&Action::Ended(End::Cancelled)));
 }
+
+/// For so many seconds the state store takes one for each answer.
+fn with_a_slow_store(bench: &mut Bench, seconds: u64) {
+    let until = bench.now.plus(Nanos::from_secs(seconds));
+    while bench.now < until {
+        if bench.asked.contains(&Action::FlushDestination) {
+            bench.tell(Event::Flushed(Ok(())));
+            bench.after(Nanos::from_secs(1)).tell(Event::Prepared(true));
+            assert!(!bench.mirror.holding(), "it was not quick enough to hold the guest");
+        }
+        bench.after(Nanos::from_secs(1)).tell(Event::Tick);
+    }
+}
+
+#[test]
+fn a_state_store_that_is_slow_for_minutes_holds_nobody_and_ends_no_mirroring() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    with_a_slow_store(&mut bench, 600);
+    assert_eq!(bench.mirror.progress().phase, Phase::SwitchingOver);
+    assert_eq!(bench.write(1, 0), [source(1), destination(1)]);
+    bench.source_done(1);
+    bench.destination_done(1);
+    // What is quick again at last is enough.
+    while !bench.asked.contains(&Action::FlushDestination) {
+        bench.after(Nanos::from_secs(1)).tell(Event::Tick);
+    }
+    bench.tell(Event::Flushed(Ok(())));
+    bench.tell(Event::Prepared(true));
+    assert!(bench.mirror.holding());
+}
+
+#[test]
+fn a_switch_over_that_never_fits_is_given_to_a_person() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    with_a_slow_store(&mut bench, 3600);
+    let reason = PauseReason::SwitchOverTooLong { budget: HOLD_BUDGET };
+    assert_eq!(bench.mirror.progress().phase, Phase::Paused(reason));
+}
