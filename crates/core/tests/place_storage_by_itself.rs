@@ -233,7 +233,7 @@ impl Estate {
         let moving = self.disks.iter().filter(|disk| disk.goes.is_some());
         let left: Vec<usize> = moving.map(|disk| disk.at).collect();
         let slots = AT_ONCE.saturating_sub(left.len());
-        let begun = advice.at_once(slots, &left);
+        let begun = advice.at_once(&inventory, slots, &left);
         for one in begun {
             let disk = &mut self.disks[one.disk];
             let takes = Nanos::from_secs(disk.bytes / RATE);

@@ -318,8 +318,7 @@ mod tests {
         let full = |free: u64, thin: &[&str]| {
             let thin: Vec<String> = thin.iter().map(ToString::to_string).collect();
             let capacity = 1 << 30;
-            full("slow", Space { capacity, free, file_system: None }, &thin)
-                .map(|it| it.message)
+            full("slow", Space { capacity, free, room: None }, &thin).map(|it| it.message)
         };
         let message = "full: 8.00 MiB of 1.00 GiB are free, and writes of disk a fail where \
                        room is needed";

@@ -415,8 +415,8 @@ fn an_export_whose_server_is_gone_has_nothing_wherever_its_sidecar_is() {
         let server = Nbdkit::start(&["memory", "8M"]);
         let store = open(&server.uri()).unwrap().keep_sidecars_in(sidecars.path());
         store.create_image(&disk("a", size), Provision::Thin).unwrap();
-        let (capacity, file_system) = (8 * MIB, None);
-        assert_eq!(store.space().unwrap(), Space { capacity, free: 0, file_system });
+        let (capacity, room) = (8 * MIB, None);
+        assert_eq!(store.space().unwrap(), Space { capacity, free: 0, room });
         drop(server);
         let space = store.space();
         let gone = matches!(space, Err(DatastoreError::Remote { .. }));

@@ -99,6 +99,8 @@ fn setup(plan: &Plan) -> Setup {
     let ends = plan.datastores.iter().map(|one| End {
         takes: one.room.is_some(),
         room: one.room.unwrap_or_default(),
+        // Nothing goes elsewhere than was planned, which has seen to that.
+        shared_room: None,
         single: false,
         speed: one.speed,
     });

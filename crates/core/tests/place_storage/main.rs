@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use sterna_core::Nanos;
 use sterna_core::measure::{Line, LqFit};
 use sterna_core::place::storage::{
-    Advice, Because, Bounds, Datastore, Disk, Inventory, Over, Past, Pinned, Refused,
-    Rest, Rule, Strength, Why, Wish, advise, advise_where,
+    Advice, Because, Bounds, Datastore, Disk, Inventory, Over, Past, Pinned, Recommended,
+    Refused, Rest, Rule, Strength, Why, Wish, advise, advise_where,
 };
 
 const GIB: u64 = 1 << 30;
@@ -66,6 +66,11 @@ fn at_work(datastore: usize, outstanding: f64, iops: f64) -> Disk {
 
 fn ask(datastores: &[Datastore], disks: &[Disk]) -> Advice {
     with_rules(datastores, disks, &[])
+}
+
+fn inventory(datastores: &[Datastore], disks: &[Disk]) -> Inventory {
+    let (datastores, disks) = (datastores.into(), disks.into());
+    Inventory { datastores, disks, rules: Vec::new() }
 }
 
 fn with_rules(datastores: &[Datastore], disks: &[Disk], rules: &[Rule]) -> Advice {
@@ -280,13 +285,34 @@ fn moves_begin_a_few_at_once_and_none_where_another_must_leave_first() {
     let disks: Vec<Disk> = (0..8).map(|_| idle(0, 4)).collect();
     let advice = ask(&stores, &disks);
     assert_eq!(advice.moves.len(), 4);
-    assert_eq!(advice.at_once(2, &[]).len(), 2);
-    assert_eq!(advice.at_once(2, &[1]).len(), 0, "a disk has to leave it first");
-    assert_eq!(advice.at_once(0, &[]).len(), 0);
+    let there = inventory(&stores, &disks);
+    let at_once = |advice: &Advice, slots, left: &[usize]| {
+        advice.at_once(&there, slots, left).len()
+    };
+    assert_eq!(at_once(&advice, 2, &[]), 2);
+    assert_eq!(at_once(&advice, 2, &[1]), 0, "a disk has to leave it first");
+    assert_eq!(at_once(&advice, 0, &[]), 0);
     // What must be together goes together, alone if it has to.
     let together = rule(Wish::Together, Strength::Must, &[0, 1, 2, 3]);
     let advice = with_rules(&stores, &disks[..4], &[together]);
-    assert_eq!((advice.at_once(2, &[]).len(), advice.at_once(2, &[0]).len()), (4, 0));
+    assert_eq!((at_once(&advice, 2, &[]), at_once(&advice, 2, &[0])), (4, 0));
+}
+
+#[test]
+fn what_shares_a_room_waits_for_what_leaves_it() {
+    let shared = Datastore { shared_room: Some(7), ..datastore(95, NO_TRAFFIC) };
+    let stores = [shared, shared, datastore(99, NO_TRAFFIC), datastore(10, NO_TRAFFIC)];
+    let disks = [idle(0, 30), idle(2, 12)];
+    let advice = ask(&stores, &disks);
+    // As it would be if the second one were to have the room that the first one leaves.
+    let first = advice.moves.iter().find(|it| it.disk == 0).expect("it should go");
+    let first = Recommended { step: 0, ..*first };
+    let second = Recommended { disk: 1, from: 2, to: 1, step: 1, ..first };
+    let advice = Advice { moves: vec![first, second], ..advice };
+    let there = inventory(&stores, &disks);
+    assert_eq!(advice.at_once(&there, 4, &[]).len(), 1);
+    assert_eq!(advice.at_once(&there, 4, &[0]).len(), 1, "the first goes elsewhere");
+    assert_eq!(advice.at_once(&there, 4, &[3]).len(), 0);
 }
 
 #[test]

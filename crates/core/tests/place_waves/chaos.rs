@@ -12,7 +12,7 @@ use sterna_core::place::waves::{
 
 use super::plain;
 use super::random::Random;
-use super::setups::{any, progress};
+use super::setups::{any, is_one_room, progress};
 
 /// Steps of chaos before the world is left in peace.
 const STEPS: u64 = 400;
@@ -361,7 +361,8 @@ impl World {
             };
             let there = self.run.tasks().iter().zip(&setup.moves);
             let there: Vec<u64> = there
-                .filter(|(task, _)| task.to == end && !gone(task.stage))
+                .filter(|(task, _)| !gone(task.stage))
+                .filter(|(task, _)| is_one_room(&setup.ends, task.to, end))
                 .map(|(_, one)| one.needs)
                 .collect();
             let sum: u64 = there.iter().sum();

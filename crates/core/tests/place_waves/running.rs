@@ -170,6 +170,34 @@ fn a_destination_that_is_full_is_left_alone_and_its_moves_go_elsewhere() {
 }
 
 #[test]
+fn a_room_that_two_datastores_share_is_full_for_both() {
+    let mut one = wide(vec![lasting(60, 1)]);
+    (one.ends[1].shared_room, one.ends[2].shared_room) = (Some(7), Some(7));
+    let mut run = begun(one.clone());
+    // It keeps what it has copied, and waits, instead of going to where as little is left.
+    let told = run.step(NOW, Event::Stands(0, Fault::Full));
+    assert!(matches!(told[..], [Action::Wake(_)]), "{told:?}");
+    assert_eq!(stage(&run, 0), Stage::Standing(Fault::Full));
+}
+
+#[test]
+fn what_goes_elsewhere_takes_a_shared_room_once() {
+    let mut one = wide(vec![lasting(60, 3), lasting(50, 3)]);
+    one.at_once = Some(1);
+    one.ends.push(one.ends[1]);
+    for end in &mut one.ends[1..3] {
+        (end.room, end.shared_room) = (one.moves[0].needs, Some(7));
+    }
+    let mut run = begun(one);
+    let told = run.step(NOW, Event::Stuck(0, Fault::Destination));
+    assert_eq!(told, [Action::Cancel(0)]);
+    assert!([1, 2].contains(&run.tasks()[1].to), "{:?}", run.tasks());
+    // The other one has no room left, though nothing was to go to it.
+    run.step(NOW, Event::Ended(0, false));
+    assert_eq!(stage(&run, 0), Stage::Failed(Fault::Destination));
+}
+
+#[test]
 fn what_has_copied_to_a_full_destination_and_finds_no_other_waits_for_room() {
     let mut one = wide(vec![lasting(60, 1), lasting(50, 1), lasting(40, 1)]);
     one.at_once = Some(1);

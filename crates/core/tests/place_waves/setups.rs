@@ -19,7 +19,7 @@ pub(crate) fn progress(run: &Run) -> Progress {
 
 /// A datastore that copies so many bytes per second and has room for 1000 GiB.
 pub(crate) fn end(speed: Option<f64>) -> End {
-    End { takes: true, room: 1000 * GIB, single: false, speed }
+    End { takes: true, room: 1000 * GIB, shared_room: None, single: false, speed }
 }
 
 /// A move from the datastore 0 that takes so many seconds, at 100 bytes per second.
@@ -50,14 +50,16 @@ pub(crate) fn setup(moves: Vec<Move>, speeds: &[Option<f64>]) -> Setup {
 /// Any plan with no more than so many moves.
 pub(crate) fn any(random: &mut Random, most: u64) -> Setup {
     let count = 2 + random.below(4) as usize;
-    let ends: Vec<End> = (0..count)
+    let mut ends: Vec<End> = (0..count)
         .map(|_| End {
             takes: !random.one_in(4),
             room: GIB * (1 + random.below(40)),
+            shared_room: random.one_in(3).then_some(7),
             single: random.one_in(6),
             speed: (!random.one_in(3)).then(|| 50.0 + random.below(400) as f64),
         })
         .collect();
+    share(&mut ends);
     let groups: Vec<Group> = (0..random.below(4) as usize)
         .map(|at| Group {
             after: (0..at).filter(|_| random.one_in(2)).collect(),
@@ -80,6 +82,21 @@ pub(crate) fn any(random: &mut Random, most: u64) -> Setup {
     setup
 }
 
+/// What is all one disk's has a room of its own; the others have as much as each other.
+fn share(ends: &mut [End]) {
+    ends.iter_mut().filter(|end| end.single).for_each(|end| end.shared_room = None);
+    let room = ends.iter().find(|end| end.shared_room.is_some()).map(|end| end.room);
+    for end in ends.iter_mut().filter(|end| end.shared_room.is_some()) {
+        end.room = room.expect("the first one's");
+    }
+}
+
+/// Whether what goes to the one takes room of the other.
+pub(crate) fn is_one_room(ends: &[End], one: usize, other: usize) -> bool {
+    let room = |at: usize| ends[at].shared_room;
+    one == other || (room(one).is_some() && room(one) == room(other))
+}
+
 /// A move for which there is room with those that there are.
 fn any_move(random: &mut Random, setup: &Setup) -> Option<Move> {
     let (from, to) = (
@@ -88,7 +105,7 @@ fn any_move(random: &mut Random, setup: &Setup) -> Option<Move> {
     );
     let size = GIB * (1 + random.below(8));
     let end = &setup.ends[to];
-    let there = setup.moves.iter().filter(|one| one.to == to);
+    let there = setup.moves.iter().filter(|one| is_one_room(&setup.ends, one.to, to));
     let (count, taken) =
         there.fold((0, 0), |(count, taken), one| (count + 1, taken + one.needs));
     let fits = match end.single {

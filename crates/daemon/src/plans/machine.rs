@@ -58,6 +58,7 @@ fn setup_of(record: &PlanRecord) -> Setup {
     let end = |one: &PlanEnd| End {
         takes: one.takes,
         room: one.room,
+        shared_room: one.shared_room,
         single: one.single,
         speed: one.speed,
     };

@@ -189,6 +189,7 @@ fn ends_of(scene: &Scene, speeds: &Speeds, space: f64) -> Vec<PlanEnd> {
                 Takes::One => one.capacity,
                 Takes::Any => bound.saturating_sub(used).min(one.free),
             },
+            shared_room: one.shared_room,
             single: one.takes == Takes::One,
             speed: match Some(at) == from {
                 true => fastest,

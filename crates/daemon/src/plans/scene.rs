@@ -62,7 +62,7 @@ impl Daemon {
             datastores.push(Datastore {
                 capacity: space.map_or(0, |space| space.capacity),
                 free: free.saturating_sub(brought),
-                shared_room: space.and_then(|space| space.file_system),
+                shared_room: space.and_then(|space| space.room),
                 takes: match space {
                     Some(_) => takes(shelf, asked, &all, &busy),
                     None => Takes::Nothing,
@@ -217,7 +217,7 @@ fn sum_of_room(
     shelf: &Arc<Shelf>,
     bytes: &HashMap<String, u64>,
 ) -> u64 {
-    let room = |found: &Found| found.as_ref().ok().and_then(|space| space.file_system);
+    let room = |found: &Found| found.as_ref().ok().and_then(|space| space.room);
     let own = shelves.iter().find(|(one, _)| Arc::ptr_eq(one, shelf));
     let own = own.and_then(|(_, found)| room(found));
     let those = shelves.iter().filter(|(one, found)| {

@@ -141,7 +141,7 @@ impl Daemon {
         }
         if settings.automation == Automation::Full {
             let slots = AT_ONCE.saturating_sub(self.under_way());
-            let begins = advice.at_once(slots, &scene.left);
+            let begins = advice.at_once(&scene.inventory, slots, &scene.left);
             for step in begins.chunk_by(|one, other| one.step == other.step) {
                 // Somebody has just said something else.
                 let is_wanted = self.balancer.settings() == *settings;

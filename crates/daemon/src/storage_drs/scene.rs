@@ -130,7 +130,7 @@ impl Daemon {
             seen.datastores.push(Datastore {
                 capacity: space.map_or(0, |space| space.capacity),
                 free: space.map_or(0, |space| space.free.min(space.capacity)),
-                shared_room: space.and_then(|space| space.file_system),
+                shared_room: space.and_then(|space| space.room),
                 latency: did.p95,
                 mean: Fared::of(&did).mean,
                 device: self.samples.device(name).unwrap_or(LqFit::TooFew { points: 0 }),

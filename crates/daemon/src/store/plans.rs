@@ -83,6 +83,9 @@ pub(crate) struct PlanEnd {
     pub(crate) takes: bool,
     /// What they may fill, in bytes.
     pub(crate) room: u64,
+    /// Those of one plan with the same number have this room together.
+    #[serde(default)]
+    pub(crate) shared_room: Option<u64>,
     /// Whether it is all one disk's.
     pub(crate) single: bool,
     /// What copies from and to it come to together, in bytes per second.

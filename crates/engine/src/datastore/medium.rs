@@ -70,7 +70,7 @@ impl Medium {
             None => self.found().is_ok(),
         };
         let free = if found { 0 } else { capacity };
-        Ok(Space { capacity, free, file_system: None })
+        Ok(Space { capacity, free, room: None })
     }
 
     pub(super) fn create(

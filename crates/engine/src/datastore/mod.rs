@@ -68,9 +68,9 @@ pub struct Space {
     pub capacity: u64,
     /// Free for new images.
     pub free: u64,
-    /// The number of the file system whose room this is: other datastores may have theirs
-    /// from it, too. Nothing of a device or export.
-    pub file_system: Option<u64>,
+    /// Datastores with the same number have this room together: that of a file system, or
+    /// of a quota there. Nothing of a device or export.
+    pub room: Option<u64>,
 }
 
 /// An image that was made.

@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
@@ -13,7 +14,7 @@ use super::Space;
 
 /// The space of the file system that `path` is on, as an ordinary user sees it.
 pub(super) fn space(path: &Path) -> io::Result<Space> {
-    let file_system = Some(path.metadata()?.dev());
+    let device = path.metadata()?.dev();
     let path = CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)?;
     let mut stat = MaybeUninit::<libc::statvfs>::zeroed();
     // SAFETY: the path ends with a NUL, and the kernel fills the structure.
@@ -24,10 +25,13 @@ pub(super) fn space(path: &Path) -> io::Result<Space> {
         stat.assume_init()
     };
     let block = stat.f_frsize;
+    // Directories with quotas of their own are on one file system, and differ in size.
+    let mut room = DefaultHasher::new();
+    (device, stat.f_blocks).hash(&mut room);
     Ok(Space {
         capacity: stat.f_blocks.saturating_mul(block),
         free: stat.f_bavail.saturating_mul(block),
-        file_system,
+        room: Some(room.finish()),
     })
 }
 

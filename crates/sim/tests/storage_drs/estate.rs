@@ -187,14 +187,14 @@ impl Estate {
             if is_over && acts {
                 let held = |at: usize, over| self.cycle.is_held(&at, over);
                 let advice = advise_where(&inventory, &bounds, held);
-                self.begin(&advice);
+                self.begin(&inventory, &advice);
             }
         }
     }
 
-    fn begin(&mut self, advice: &Advice) {
+    fn begin(&mut self, inventory: &Inventory, advice: &Advice) {
         // One that begins now is there before the next look.
-        for one in advice.at_once(AT_ONCE, &[]) {
+        for one in advice.at_once(inventory, AT_ONCE, &[]) {
             let before = self.scene(one.disk, [one.from, one.to]);
             self.at[one.disk] = one.to;
             self.moves.push(Moved {

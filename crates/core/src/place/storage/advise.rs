@@ -78,15 +78,21 @@ impl Advice {
     /// The first moves that may be begun now, if there is room for so many more. Steps go
     /// as a whole; one that is larger than that goes when nothing else moves. None goes
     /// where another one has to leave before it, or where one of those that move already
-    /// does: they leave these datastores.
-    pub fn at_once(&self, slots: usize, left: &[usize]) -> &[Recommended] {
+    /// does: they leave these datastores. What shares the room of one counts as it.
+    pub fn at_once(
+        &self,
+        inventory: &Inventory,
+        slots: usize,
+        left: &[usize],
+    ) -> &[Recommended] {
         let mut until = 0;
         for step in self.moves.chunk_by(|one, other| one.step == other.step) {
             let begun = &self.moves[..until];
             let fits = until + step.len() <= slots;
             let alone = until == 0 && left.is_empty() && slots > 0;
             let waits = |one: &Recommended| {
-                left.contains(&one.to) || begun.iter().any(|it| it.from == one.to)
+                let mut room = inventory.mates(one.to).chain([one.to]);
+                room.any(|at| left.contains(&at) || begun.iter().any(|it| it.from == at))
             };
             if !(fits || alone) || step.iter().any(waits) {
                 break;

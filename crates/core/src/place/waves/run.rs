@@ -288,13 +288,18 @@ impl Run {
     }
 
     /// Of the datastores that are not left alone, the one with the most room left, if one
-    /// has enough for a move.
+    /// has enough for a move. Of a room that is full it is all the same by which way.
     pub(super) fn other_place(&self, at: usize) -> Option<usize> {
         let left: Vec<u64> =
             (0..self.setup.ends.len()).map(|to| self.room_left(at, to)).collect();
         let one = &self.setup.moves[at];
+        let is_full = |to: usize| {
+            let ends = self.closed.iter().enumerate();
+            let mut full = ends.filter(|(_, fault)| **fault == Some(Fault::Full));
+            full.any(|(end, _)| self.setup.is_one_room(end, to))
+        };
         (0..left.len())
-            .filter(|to| *to != one.from && self.closed[*to].is_none())
+            .filter(|to| *to != one.from && self.closed[*to].is_none() && !is_full(*to))
             .filter(|to| self.setup.ends[*to].takes && left[*to] >= self.needs(at, *to))
             .max_by_key(|to| (left[*to], std::cmp::Reverse(*to)))
     }
@@ -312,8 +317,9 @@ impl Run {
         };
         let others = self.tasks().iter().enumerate();
         let mut others = others
-            .filter(|(other, task)| *other != at && task.to == to && !gone(task.stage))
-            .map(|(other, _)| self.needs(other, to))
+            .filter(|(other, task)| *other != at && !gone(task.stage))
+            .filter(|(_, task)| self.setup.is_one_room(task.to, to))
+            .map(|(other, task)| self.needs(other, task.to))
             .peekable();
         match self.setup.ends[to].single && others.peek().is_some() {
             true => 0,

@@ -43,11 +43,21 @@ pub struct End {
     pub takes: bool,
     /// What they may fill, in bytes.
     pub room: u64,
+    /// Datastores with the same number have this room together. Nothing if it is its own.
+    pub shared_room: Option<u64>,
     /// Whether all of it is one disk's.
     pub single: bool,
     /// What the copies from and to it come to together, in bytes per second; nothing if
     /// that is not known.
     pub speed: Option<f64>,
+}
+
+impl Setup {
+    /// Whether what goes to the one takes room of the other.
+    pub(super) fn is_one_room(&self, one: usize, other: usize) -> bool {
+        let room = |at: usize| self.ends[at].shared_room;
+        one == other || (room(one).is_some() && room(one) == room(other))
+    }
 }
 
 /// A set of disks that belong together.

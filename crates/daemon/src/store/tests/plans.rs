@@ -11,6 +11,7 @@ pub(crate) fn plan() -> PlanRecord {
         name: name.into(),
         takes: true,
         room: 1 << 40,
+        shared_room: Some(7),
         single: false,
         speed,
     };
