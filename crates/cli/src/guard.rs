@@ -69,7 +69,8 @@ pub(crate) fn parse_part(text: &str) -> Result<f64, String> {
     let number = bare.strip_suffix('%');
     let percent = number.unwrap_or(bare).trim().parse().ok();
     let percent = percent.filter(|part: &f64| *part > 0.0 && *part <= 100.0);
-    let percent = percent.ok_or("it is no part above 0% and at most 100%: write 97%")?;
+    let percent =
+        percent.ok_or("it is no part above 0% and at most 100%, such as 90%")?;
     if number.is_none() && percent < 1.0 {
         let meant = (percent * 1e6).round() / 1e4;
         return Err(format!("write {meant}%, or {bare}% if less than 1% is meant"));
@@ -81,7 +82,7 @@ pub(crate) fn parse_span(text: &str) -> Result<Nanos, String> {
     if let Ok(number) = text.trim().parse::<f64>()
         && number > 0.0
     {
-        return Err(format!("it has no unit: write {number}ms"));
+        return Err(format!("it has no unit: write {number}ms, or {number}s"));
     }
     let span: Nanos = text.parse().map_err(|error| format!("{error}"))?;
     match span {
@@ -180,8 +181,8 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_a_right_form() {
         let keep = parse_part("abc").unwrap_err();
-        assert_eq!(keep, "it is no part above 0% and at most 100%: write 97%");
-        assert_eq!(parse_span("5").unwrap_err(), "it has no unit: write 5ms");
+        assert_eq!(keep, "it is no part above 0% and at most 100%, such as 90%");
+        assert_eq!(parse_span("5").unwrap_err(), "it has no unit: write 5ms, or 5s");
         let p99 = parse_span("fast").unwrap_err();
         assert!(p99.contains("`fast` is not a duration") && p99.contains("5ms"), "{p99}");
         let window = parse_schedule("3-4").unwrap_err();

@@ -96,6 +96,15 @@ fn moves_with_other_ends_count_where_there_are_no_better_ones() {
 }
 
 #[test]
+fn an_end_that_lets_only_so_much_through_is_no_faster_for_what_others_did() {
+    let quick = learned(&[lesson(Ends::Source, 300.0)]);
+    let shaped = quick.clone().at_most(40.0 * MIB);
+    assert_eq!((shaped.likely, shaped.read), (40.0 * MIB, 40.0 * MIB));
+    assert_eq!((shaped.source, shaped.doubt), (quick.source, quick.doubt));
+    assert_eq!(quick.clone().at_most(400.0 * MIB), quick);
+}
+
+#[test]
 fn moves_that_differ_make_the_range_wider_and_late_ones_count_more() {
     let alike = learned(&[100.0; 8].map(|rate| lesson(Ends::Both, rate)));
     let apart: Vec<Lesson> =

@@ -177,7 +177,13 @@ impl Daemon {
         let past = self.store.lessons(from, to, LESSONS)?;
         let lessons: Vec<Lesson> =
             past.iter().filter_map(|record| lesson(record, from, to)).collect();
-        Ok(Speed::learned(&lessons))
+        let ends = [from, to].into_iter().filter_map(|end| self.shelf(end).ok());
+        let shapes = ends.filter_map(|end| end.record().shape?.bytes_per_second);
+        let speed = Speed::learned(&lessons);
+        Ok(match shapes.min() {
+            Some(most) => speed.map(|speed| speed.at_most(most as f64)),
+            None => speed,
+        })
     }
 
     /// Which copies there were that one could have learned from.
@@ -286,9 +292,9 @@ pub(crate) fn told(one: &Move, speed: &Speed, it: &predict::Prediction) -> Predi
 
 /// Why nothing is known, and what is known all the same.
 fn not_known(from: &str, to: &str, seen: &Seen, one: &Move) -> DaemonError {
-    let copies = match seen.copies {
-        1 => "the one copy".to_owned(),
-        many => format!("the {many} copies"),
+    let (copies, do_not, them) = match seen.copies {
+        1 => ("the one copy".to_owned(), "does not", "it"),
+        many => (format!("the {many} copies"), "do not", "them"),
     };
     let why = match seen.all_limited_to() {
         _ if seen.copies == 0 => {
@@ -302,8 +308,9 @@ fn not_known(from: &str, to: &str, seen: &Seen, one: &Move) -> DaemonError {
             Bytes(most)
         ),
         None => format!(
-            "{copies} seen from {from} or to {to} do not tell how fast that goes, as \
-             limits, hours, deadlines or applications held them back, so it"
+            "{copies} seen from {from} or to {to} {do_not} tell how fast that goes, as \
+             there was nothing to copy, or limits, hours, deadlines, applications or an \
+             old copy held {them} back, so it"
         ),
     };
     let least = one.least().zip(one.terms.limit).map(|(least, limit)| {

@@ -219,6 +219,13 @@ impl Speed {
         Some(Speed { habits: habits.collect(), ..speed })
     }
 
+    /// The same where one of the ends lets no more than so many bytes per second through,
+    /// whatever others did with the other end.
+    pub fn at_most(self, most: f64) -> Speed {
+        let likely = self.likely.min(most);
+        Speed { likely, read: self.read.min(most).max(likely), ..self }
+    }
+
     fn by_itself(lessons: &[Lesson]) -> Option<Speed> {
         let read = readable(lessons);
         let of = |ends: Ends, source: f64| -> Vec<Learned> {

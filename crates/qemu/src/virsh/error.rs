@@ -9,7 +9,7 @@ pub enum VirshError {
     #[error("cannot start virsh: {0} (it is in the package libvirt-clients)")]
     NoVirsh(String),
     /// It does not end.
-    #[error("libvirt does not answer: `virsh {command}` took longer than {after:?}")]
+    #[error("libvirt does not answer: `virsh {command}` took longer than {} s", .after.as_secs_f64().round())]
     Silent {
         /// What was asked.
         command: String,
