@@ -471,6 +471,20 @@ fn what_goes_with_qemu_is_not_moved() {
         .daemon
         .sterna("vm move other vdb --to there")
         .fails_with(&["disk vdb", "snapshot=on"]);
+    // Nor is that advised; of its other disk it is.
+    let said = stage.daemon.json("advise other");
+    let advice = said["advice"].as_array().expect("advice");
+    let hint = |disk: &str| {
+        let about = format!("disk {disk} of other");
+        let found = advice.iter().find(|one| one["about"] == about.as_str());
+        found.expect("it is there")["hint"].as_str().expect("a hint")
+    };
+    let (temporary, plain) = (hint("vdb"), hint("vda"));
+    assert!(
+        temporary.contains("snapshot=on") && !temporary.contains("vm adopt"),
+        "{said}"
+    );
+    assert!(plain.contains("vm adopt other vda"), "{said}");
 }
 
 #[test]
