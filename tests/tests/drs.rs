@@ -200,7 +200,10 @@ fn what_makes_no_sense_is_refused() {
         daemon.sterna(wrong).is_usage_error();
     }
     daemon.sterna("host add a --cpu 0 --memory 1G").fails_with(&["0 processors"]);
-    daemon.sterna("drs set --round 7200s").fails_with(&["7200", "1 to 3600"]);
+    daemon.sterna("drs set --round 2h").fails_with(&["7200", "1 to 3600"]);
+    daemon.sterna("drs set --round 1h --cooldown 1.5h").ok();
+    let set = daemon.json("drs set --hold 2");
+    assert_eq!((&set["round_s"], &set["cooldown_s"]), (&3600.into(), &5400.into()));
     daemon.sterna("pool create p --cpu-reservation 1").fails_with(&["all hosts have 0"]);
     daemon.sterna("pool create p --parent q").fails_with(&["there is no pool q"]);
     daemon.sterna("pool create p --shares 0").fails_with(&["0 shares"]);

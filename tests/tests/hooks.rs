@@ -219,6 +219,11 @@ fn what_does_not_start_is_tried_again_and_a_move_that_fails_does_not_keep_it_dow
     stage.daemon.wait_for_plan(id, "it has not started", seconds(20), |plan| {
         plan["workloads"][0]["problem"].is_string()
     });
+    let words = stage.daemon.sterna(&format!("plan show {id}")).ok().stdout;
+    assert!(
+        words.contains("shop has not started (1 attempt), and is tried again"),
+        "{words}"
+    );
     let plan = end(&stage, id);
     assert_eq!(
         (&plan["state"], state(&plan, "shop")),

@@ -185,11 +185,19 @@ fn a_plan_stands_still_goes_on_and_is_given_up_as_people_want() {
         .collect();
     let (other, _) = stage.daemon.plan_evacuation("here --to there --space 100%");
     stage.daemon.sterna(&format!("plan apply {other}")).fails_with(&["moves nothing"]);
+    // One that has not begun can go; one that is under way cannot.
+    assert_eq!(stage.daemon.json(&format!("plan remove {other}"))["state"], "planned");
+    let gone = format!("there is no plan {other}");
+    stage.daemon.sterna(&format!("plan show {other}")).fails_with(&[&gone]);
+    let remove = format!("plan rm {id}");
+    let refused = ["is running", "sterna plan cancel"];
+    stage.daemon.sterna(&remove).fails_with(&refused);
     stage.daemon.sterna("datastore remove slow").fails_with(&["used by"]);
     stage.daemon.sterna(&format!("plan pause {id}")).ok();
     stage.daemon.kill();
     stage.daemon.restart();
     assert_eq!(stage.daemon.plan(id)["state"], "paused");
+    stage.daemon.sterna(&remove).fails_with(&["is paused", "sterna plan resume"]);
     for one in &ids {
         stage.daemon.wait_for(*one, "paused", seconds(20));
     }
@@ -205,6 +213,11 @@ fn a_plan_stands_still_goes_on_and_is_given_up_as_people_want() {
         .daemon
         .wait_for_plan(id, "its end", seconds(20), |plan| plan["state"] == "cancelled");
     assert_eq!(in_state(&plan, "cancelled").len(), 5, "{plan:#}");
+    let removed = stage.daemon.sterna(&remove).ok().stdout;
+    assert!(removed.contains("which was cancelled, is removed"), "{removed}");
+    assert_eq!(stage.daemon.json("plan list"), Value::from(vec![0; 0]));
+    stage.daemon.sterna(&remove).fails_with(&[&format!("there is no plan {id}")]);
+    assert!(stage.daemon.json("migration list")[0].is_object(), "they are kept");
     for name in were.keys() {
         assert_eq!(stage.daemon.disk(name)["datastore"], "here");
     }

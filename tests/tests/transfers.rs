@@ -193,6 +193,15 @@ fn refuses(setting: &Setting) {
     daemon.sterna("drs cancel 5").fails_with(&["there is no transfer 5"]);
     daemon.sterna("host program c /bin/true").fails_with(&["there is no host c"]);
     daemon.sterna("host program b start").fails_with(&["not an absolute path"]);
+    for (program, why) in [
+        ("/nosuch/program", "cannot be run: No such file"),
+        ("/etc/passwd", "is not executable"),
+        ("/etc", "is no file"),
+    ] {
+        let refused = daemon.sterna(&format!("host program b {program}"));
+        refused.fails_with(&[program, why, "name a program that the daemon may run"]);
+    }
+    assert_eq!(daemon.json("host show b")["program"], Value::Null);
     // One that runs something already.
     let image = setting.stage.scratch.path("other.raw");
     write_guest(&image, MIB * 2, MIB);

@@ -97,6 +97,42 @@ fn a_machine_is_added_listed_shown_and_forgotten() {
 }
 
 #[test]
+fn a_machine_is_not_added_again_by_another_monitor() {
+    let Some(stage) = Stage::given(&["qemu-system-x86_64"]) else { return };
+    let daemon = &stage.daemon;
+    let more = stage.scratch.socket("more.qmp");
+    let monitor = format!("unix:{},server=on,wait=off", more.display());
+    let start = |name: &str, more: &[&str]| {
+        let image = stage.here.join(format!("{name}.raw"));
+        write_guest(&image, 8 * MIB, MIB);
+        Machine::start(&stage.scratch, name, &image, "raw", more)
+    };
+    // None has a UUID, by which they could be told apart.
+    let web = start("web", &["-qmp", &monitor]);
+    let mail = start("mail", &[]);
+    add(&stage, "web", &web);
+    let again = daemon.sterna(&format!("vm add again --qmp {}", more.display()));
+    again.fails_with(&["is the vm web already", "web.qmp", "sterna vm remove web"]);
+    add(&stage, "mail", &mail);
+    let names = |list: &Value| -> Vec<String> {
+        let all = list.as_array().expect("machines").iter();
+        all.map(|vm| vm["name"].as_str().expect("a name").to_owned()).collect()
+    };
+    assert_eq!(names(&daemon.json("vm list")), ["mail", "web"]);
+    daemon.sterna("vm remove web").ok();
+    daemon.sterna(&format!("vm add again --qmp {}", more.display())).ok();
+    // Who stands between two machines and Sterna is neither of them.
+    daemon.sterna("vm remove again").ok();
+    daemon.sterna("vm remove mail").ok();
+    for (name, machine) in [("web", &web), ("mail", &mail)] {
+        let between = Between::start(&stage.scratch, name, machine.socket());
+        daemon
+            .sterna(&format!("vm add {name} --qmp {}", between.socket().display()))
+            .ok();
+    }
+}
+
+#[test]
 fn a_disk_moves_while_its_guest_writes() {
     let Some((stage, machine, old)) = stage() else { return };
     let answer = stage.daemon.sterna("vm move web vda --to there --rate 40M").ok();
@@ -435,6 +471,20 @@ fn what_goes_with_qemu_is_not_moved() {
         .daemon
         .sterna("vm move other vdb --to there")
         .fails_with(&["disk vdb", "snapshot=on"]);
+    // Nor is that advised; of its other disk it is.
+    let said = stage.daemon.json("advise other");
+    let advice = said["advice"].as_array().expect("advice");
+    let hint = |disk: &str| {
+        let about = format!("disk {disk} of other");
+        let found = advice.iter().find(|one| one["about"] == about.as_str());
+        found.expect("it is there")["hint"].as_str().expect("a hint")
+    };
+    let (temporary, plain) = (hint("vdb"), hint("vda"));
+    assert!(
+        temporary.contains("snapshot=on") && !temporary.contains("vm adopt"),
+        "{said}"
+    );
+    assert!(plain.contains("vm adopt other vda"), "{said}");
 }
 
 #[test]

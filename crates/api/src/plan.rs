@@ -125,6 +125,9 @@ pub struct PlannedWorkload {
     pub stopped: Option<u64>,
     /// When it had started again (seconds since 1970).
     pub started: Option<u64>,
+    /// How often it did not start.
+    #[serde(default)]
+    pub tries: u32,
     /// What its hooks failed with last.
     pub problem: Option<String>,
 }

@@ -64,6 +64,9 @@ pub struct VmDisk {
     pub datastore: Option<String>,
     /// Whether the guest may only read.
     pub read_only: bool,
+    /// Why it cannot be moved or adopted as it is, if it cannot.
+    #[serde(default)]
+    pub unmovable: Option<String>,
     /// The migration that moves it, if one does.
     pub migration: Option<u64>,
     /// What it does now, if that can be had.

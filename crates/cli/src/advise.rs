@@ -6,7 +6,7 @@ use sterna_core::Nanos;
 
 use crate::connect::Link;
 use crate::format::{bytes, iops, span};
-use crate::guard::parse_span;
+use crate::guard::parse_long;
 use crate::output::{Output, WIDTH};
 use crate::table::{Column, Table, wrap};
 
@@ -15,16 +15,16 @@ use crate::table::{Column, Table, wrap};
 pub(crate) struct AdviseArgs {
     /// A disk, or a datastore or a VM with its disks [default: everything]
     about: Option<String>,
-    /// Go by what was done in the last 1s to 3600s [default: 600s]
+    /// Go by what was done in the last 1s to 1h [default: 10min]
     #[arg(long, value_name = "SPAN", value_parser = parse_window)]
     window: Option<Nanos>,
 }
 
 /// Of what lies longer ago nothing is kept.
 fn parse_window(text: &str) -> Result<Nanos, String> {
-    let window = parse_span(text)?;
+    let window = parse_long(text)?;
     let kept = Nanos::from_secs(1)..=Nanos::from_secs(3600);
-    let wrong = || "it can be 1s to 3600s".to_owned();
+    let wrong = || "it can be 1s to 1h".to_owned();
     Some(window).filter(|window| kept.contains(window)).ok_or_else(wrong)
 }
 

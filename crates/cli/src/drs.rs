@@ -13,7 +13,7 @@ use sterna_core::{Bytes, Nanos};
 use self::transfers::How;
 use crate::connect::Link;
 use crate::format::{bytes, count, moment_ago, span};
-use crate::guard::parse_span;
+use crate::guard::parse_long;
 use crate::host::{self, load, processors};
 use crate::migrate::parse_rate;
 use crate::output::{Output, WIDTH};
@@ -66,15 +66,15 @@ pub(crate) enum DrsCommand {
         #[arg(long, value_name = "PRIORITY",
             value_parser = clap::value_parser!(u8).range(1..=5))]
         threshold: Option<u8>,
-        /// Look at virtual machines every so often, 1s to 3600s [at first: 60s]
-        #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+        /// Look at virtual machines every so often, 1s to 1h [at first: 60s]
+        #[arg(long, value_name = "SPAN", value_parser = parse_long)]
         round: Option<Nanos>,
         /// For so many rounds in a row something must not be right [at first: 3]
         #[arg(long, value_name = "ROUNDS",
             value_parser = clap::value_parser!(u32).range(1..=60))]
         hold: Option<u32>,
         /// A virtual machine that has moved stays for so long [at first: 600s]
-        #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+        #[arg(long, value_name = "SPAN", value_parser = parse_long)]
         cooldown: Option<Nanos>,
         /// Recommend no more moves than this at once [at first: 10]
         #[arg(long, value_name = "COUNT",

@@ -91,6 +91,18 @@ pub(crate) fn parse_span(text: &str) -> Result<Nanos, String> {
     }
 }
 
+/// A span that may have hours or minutes.
+pub(crate) fn parse_long(text: &str) -> Result<Nanos, String> {
+    let times = |unit: &str, seconds: f64| {
+        let number: f64 = text.trim().strip_suffix(unit)?.trim().parse().ok()?;
+        (number > 0.0).then_some(Nanos((number * seconds * 1e9) as u64))
+    };
+    match times("h", 3600.0).or_else(|| times("min", 60.0)) {
+        Some(span) => Ok(span),
+        None => parse_span(text),
+    }
+}
+
 /// Checked here, so that a mistake is a usage error; said as it was typed.
 pub(crate) fn parse_schedule(text: &str) -> Result<String, String> {
     text.parse::<Schedule>().map(|_| text.to_owned()).map_err(|error| error.to_string())
@@ -175,6 +187,16 @@ mod tests {
         for (typed, meant) in [("0.97", "write 97%, or 0.97%"), (".995", "write 99.5%")] {
             let error = parse_part(typed).unwrap_err();
             assert!(error.contains(meant), "{error}");
+        }
+    }
+
+    #[test]
+    fn spans_may_have_hours_and_minutes() {
+        assert_eq!(parse_long("1h"), Ok(Nanos::from_secs(3600)));
+        assert_eq!(parse_long("1.5 min"), Ok(Nanos::from_secs(90)));
+        assert_eq!(parse_long("600s"), Ok(Nanos::from_secs(600)));
+        for wrong in ["0h", "h", "hourly", "-1min", "600"] {
+            assert!(parse_long(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, Command, CommandFactory};
-use sterna_api::{Client, ClientError};
+use sterna_api::{Client, ClientError, PlanState};
 
 use crate::args::Cli;
 use crate::connect::{Link, block_on};
@@ -46,6 +46,8 @@ enum Kind {
     Plan,
     /// A plan that something can still be done with.
     OpenPlan,
+    /// A plan that can be forgotten: it has ended, or has never begun.
+    IdlePlan,
 }
 
 /// What the last word of a command line is to be.
@@ -133,9 +135,13 @@ async fn ask(
             found.retain(|one| !one.state.ended());
             all(found, |one| one.id.to_string())
         }
-        Kind::Plan | Kind::OpenPlan => {
+        Kind::Plan | Kind::OpenPlan | Kind::IdlePlan => {
             let mut found = client.plans().await?;
-            found.retain(|one| kind == Kind::Plan || !one.state.ended());
+            found.retain(|one| match kind {
+                Kind::OpenPlan => !one.state.ended(),
+                Kind::IdlePlan => one.state.ended() || one.state == PlanState::Planned,
+                _ => true,
+            });
             all(found, |one| one.id.to_string())
         }
     })
@@ -159,6 +165,7 @@ fn kind(path: &[String], arg: &Arg) -> Option<Kind> {
             Some(Kind::Datastore)
         }
         (["plan", "show" | "report"], "id") => Some(Kind::Plan),
+        (["plan", "remove"], "id") => Some(Kind::IdlePlan),
         (["plan", _], "id") => Some(Kind::OpenPlan),
         (["class", _], "name") | (["policy", _], "class") => Some(Kind::Class),
         (["policy", _], "id") => Some(Kind::Policy),
@@ -316,6 +323,7 @@ mod tests {
             ("plan evacuate old --to ", Kind::Datastore),
             ("plan show ", Kind::Plan),
             ("plan apply ", Kind::OpenPlan),
+            ("plan rm ", Kind::IdlePlan),
             ("datastore maintenance ", Kind::Datastore),
             ("vm move ", Kind::Vm),
             ("vm move web ", Kind::Device),

@@ -308,6 +308,7 @@ mod tests {
             allocated: Some(31 << 30),
             datastore: None,
             read_only: false,
+            unmovable: None,
             migration: Some(7),
             now: Some(VmFigures {
                 window_s: 0.25,

@@ -189,11 +189,16 @@ fn of_vm(vm: &Vm) -> Vec<Advice> {
                 "QEMU serves it: no service level holds it, and of its requests only \
                       their number is known"
                     .into(),
-            hint: format!(
-                "`sterna vm adopt {name} {device} --on …` makes it a disk of Sterna's, \
-                 without a reboot; as it is, `sterna vm move {name} {device} --to …` moves \
-                 it under a guard"
-            ),
+            hint: match &disk.unmovable {
+                Some(why) => {
+                    format!("it can neither be adopted nor moved as it is: {why}")
+                }
+                None => format!(
+                    "`sterna vm adopt {name} {device} --on …` makes it a disk of \
+                     Sterna's, without a reboot; as it is, `sterna vm move {name} {device} \
+                     --to …` moves it under a guard"
+                ),
+            },
         }
     };
     others.map(unserved).collect()

@@ -13,6 +13,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -34,6 +35,16 @@ const SAID_MOST: u64 = 1 << 20;
 
 /// So many characters of its last line are shown.
 const SHOWN: usize = 200;
+
+/// What keeps a program from being run, as far as that can be seen before.
+pub(crate) fn check(path: &Path) -> Result<(), String> {
+    let found = path.metadata().map_err(|error| format!("cannot be run: {error}"))?;
+    match (found.is_file(), found.permissions().mode() & 0o111) {
+        (false, _) => Err("is no file".into()),
+        (true, 0) => Err("is not executable".into()),
+        (true, _) => Ok(()),
+    }
+}
 
 /// Runs a program, no longer than `patience` and until it is `unwanted`. Says what went
 /// wrong, if it did not end well. `scratch` names its files: it alone, of all that may run

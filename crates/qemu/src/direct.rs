@@ -27,7 +27,7 @@ use crate::qmp::{
     QueryBlock, QueryBlockStats, QueryJobs, QueryMemory, QueryNodes, QueryProcessors,
     QueryStatus, SetSpeed, Stats, StopJob, UnixServer,
 };
-use crate::{Copy, CopyState, Export, QemuError, RECONNECT, Run, Usage};
+use crate::{Copy, CopyState, Export, Identity, QemuError, RECONNECT, Run, Usage};
 
 /// What QEMU calls the overlays that it makes for `snapshot=on`, wherever those are.
 const OVERLAY: &str = "vl.";
@@ -55,6 +55,12 @@ impl Direct {
     pub(crate) async fn run(&self) -> Result<Run, QmpError> {
         let state = self.monitor.call(&QueryStatus {}).await?;
         Ok(Run { on: true, running: state.running, word: state.status })
+    }
+
+    pub(crate) async fn identity(&self) -> Result<Option<Identity>, QmpError> {
+        let processors = self.monitor.call(&QueryProcessors {}).await?;
+        let threads = processors.into_iter().filter_map(|one| one.thread_id);
+        Ok(Identity::of(self.monitor.process(), threads.collect()))
     }
 
     pub(crate) async fn usage(&self) -> Result<Option<Usage>, QmpError> {

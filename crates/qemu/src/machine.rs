@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::direct::Direct;
 use crate::managed::Managed;
 use crate::qmp::Stats;
-use crate::{Copy, CopyState, Drive, QemuError, Usage};
+use crate::{Copy, CopyState, Drive, Identity, QemuError, Usage};
 
 /// How a machine is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,6 +114,14 @@ impl Machine {
     /// How it goes with it.
     pub async fn run(&self) -> Result<Run, QemuError> {
         either!(self, one => one.run())
+    }
+
+    /// Which QEMU it is; nothing where that cannot be told.
+    pub async fn identity(&self) -> Result<Option<Identity>, QemuError> {
+        match self {
+            Machine::Direct(one) => Ok(one.identity().await?),
+            Machine::Managed(_) => Ok(None),
+        }
     }
 
     /// What it takes of its host; nothing where that cannot be seen.

@@ -382,6 +382,11 @@ impl Client {
         self.act_on_plan(id, "cancel").await
     }
 
+    /// Forgets a plan that has ended, or has never begun. Answers with what it was.
+    pub async fn remove_plan(&self, id: u64) -> Result<Plan, ClientError> {
+        self.call(Method::DELETE, &path("plans", &id.to_string()), &()).await
+    }
+
     async fn act_on_plan(&self, id: u64, what: &str) -> Result<Plan, ClientError> {
         self.call(Method::POST, &format!("/v1/plans/{id}/{what}"), &()).await
     }

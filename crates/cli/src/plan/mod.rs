@@ -9,7 +9,7 @@ mod workloads;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use sterna_api::{Plan, PlanEvacuation};
+use sterna_api::{Plan, PlanEvacuation, PlanState};
 use sterna_core::Bytes;
 
 use crate::connect::Link;
@@ -37,6 +37,9 @@ pub(crate) enum PlanCommand {
     Cancel(PlanArg),
     /// What was planned against what was achieved
     Report(PlanArg),
+    /// Forget a plan that has ended, or has never begun
+    #[command(visible_alias = "rm")]
+    Remove(PlanArg),
 }
 
 /// The number of one plan.
@@ -158,6 +161,10 @@ pub(crate) fn run(
             let plan = client.plan(id).await?;
             output.answer(&plan, |plan| report::show(plan, output))
         }
+        PlanCommand::Remove(PlanArg { id }) => {
+            let gone = client.remove_plan(id).await?;
+            output.answer(&gone, removed)
+        }
     })
 }
 
@@ -179,6 +186,19 @@ fn said(plan: &Plan, next: &str) -> String {
     prose(&format!(
         "Plan {} to empty {}, {moves}, is {}.\n  {next}",
         plan.id, plan.datastore, plan.state
+    ))
+}
+
+/// What it was, and that nothing else has changed.
+fn removed(gone: &Plan) -> String {
+    let (id, datastore) = (gone.id, &gone.datastore);
+    let stays = match gone.state {
+        PlanState::Planned => "",
+        _ => "\n  what has moved stays where it is",
+    };
+    prose(&format!(
+        "Plan {id} to empty {datastore}, which was {}, is removed.{stays}",
+        gone.state
     ))
 }
 

@@ -35,7 +35,8 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Vec<Tile>> {
 fn parse(text: &str) -> Result<Vec<Tile>, String> {
     let file: TileFile = toml::from_str(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
-        let line = text[..at.min(text.len())].lines().count().max(1);
+        let before = &text[..at.min(text.len())];
+        let line = 1 + before.matches('\n').count();
         format!("line {line}: {}", error.message())
     })?;
     Ok(file.tile)
@@ -82,9 +83,18 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_its_line() {
         let wrong = |text| parse(text).unwrap_err();
-        let error = wrong("[[tile]]\nname = \"a\"\ndisk = [\"a\"]\n");
-        assert!(error.contains("line ") && error.contains("disk"), "{error}");
-        let error = wrong("[[tile]]\nname = \n");
-        assert!(error.starts_with("line 2"), "{error}");
+        for (text, line, what) in [
+            ("[[tile]]\nname = \"a\"\ndisk = [\"a\"]\n", 3, "`disk`"),
+            ("[[tile]]\nname = \n", 2, ""),
+            ("# first\n\n[[tile]]\nname = \"a\"\n", 3, "missing field `disks`"),
+            ("[[tile]]\nname = \"a\"\ndisks = []\n[[tile]]\n", 4, "missing field"),
+            ("[[tile]]\n  name = 5\n", 2, "5"),
+            ("[[tiles]]\n", 1, "`tiles`"),
+            ("", 1, "missing field `tile`"),
+        ] {
+            let error = wrong(text);
+            assert!(error.starts_with(&format!("line {line}: ")), "{text:?}: {error}");
+            assert!(error.contains(what), "{text:?}: {error}");
+        }
     }
 }

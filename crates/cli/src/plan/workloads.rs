@@ -2,8 +2,8 @@
 
 use sterna_api::{Plan, PlannedWorkload, WorkloadState};
 
-use crate::format::{now, span};
-use crate::output::{Output, WIDTH};
+use crate::format::{count, now, span};
+use crate::output::{Output, WIDTH, prose};
 use crate::table::{Cell, Column, Style, Table};
 
 /// A tile's name and its hooks have so much room beside the longest state.
@@ -39,7 +39,26 @@ pub(super) fn show(plan: &Plan, output: Output) -> String {
         }
         table.row(row);
     }
-    format!("\n{}{text}", output.table(&table))
+    format!("\n{}{text}{}", output.table(&table), problems(plan))
+}
+
+/// What hooks have failed with, and whether that is tried again.
+fn problems(plan: &Plan) -> String {
+    let line = |one: &PlannedWorkload| {
+        let (tile, problem) = (&one.tile, one.problem.as_ref()?);
+        let is_tried_again = one.tries > 0 && !is_back(one) && !plan.state.ended();
+        let text = match one.state {
+            WorkloadState::NotStarted => format!("{tile} was not started: {problem}"),
+            _ if is_tried_again => format!(
+                "{tile} has not started ({}), and is tried again: {problem}",
+                count(one.tries.into(), "attempt")
+            ),
+            _ => format!("{tile} ({}): {problem}", one.state),
+        };
+        Some(prose(&text) + "\n")
+    };
+    let lines: String = plan.workloads.iter().filter_map(line).collect();
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
 /// What stops and what starts it.
@@ -143,6 +162,7 @@ mod tests {
                 state,
                 stopped: times.0,
                 started: times.1,
+                tries: 0,
                 problem: None,
             }],
             ..plan(PlanState::Running, moves)
@@ -168,6 +188,28 @@ mod tests {
             format!("shop is stopped by\n  {command}\nand started by\n  {command}\n");
         assert!(text.ends_with(&part), "{text}");
         narrow(&text);
+    }
+
+    #[test]
+    fn what_is_tried_again_is_said() {
+        let failed = |state, tries| {
+            let mut plan = with(state, (Some(1), None));
+            plan.workloads[0].tries = tries;
+            plan.workloads[0].problem = Some("its start hook /shop ended with 1".into());
+            let text = show(&plan, Output::new(false));
+            narrow(&text);
+            text.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        for state in [WorkloadState::Stopped, WorkloadState::Starting] {
+            let text = failed(state, 1);
+            let part =
+                "shop has not started (1 attempt), and is tried again: its start hook";
+            assert!(text.contains(part), "{text}");
+        }
+        let given_up = failed(WorkloadState::NotStarted, 3);
+        assert!(given_up.contains("shop was not started: its start hook"), "{given_up}");
+        let other = failed(WorkloadState::Stopped, 0);
+        assert!(other.contains("shop (stopped): its"), "{other}");
     }
 
     #[test]

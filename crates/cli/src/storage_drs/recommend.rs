@@ -2,7 +2,7 @@
 
 use sterna_api::{
     DatastoreLoad, JudgedDatastore, OverBound, Recommendations, RecommendedMove,
-    StorageDrsBounds,
+    StayingDisk, StorageDrsBounds,
 };
 
 use crate::format::{bytes, response, span};
@@ -23,12 +23,37 @@ pub(super) fn show(told: &Recommendations, output: Output) -> String {
         text.push_str("\nWhere a bound is exceeded or a rule is broken, these stay:\n");
         let mut table =
             Table::new(&[("DISK", Column::Flexible), ("WHY", Column::Wrapped)]);
-        for one in &told.staying {
-            table.row(vec![one.disk.as_str().into(), one.reason.as_str().into()]);
+        for (disk, why) in staying(&told.staying) {
+            table.row(vec![disk.into(), why.into()]);
         }
         text.push_str(&output.table(&table));
     }
     text
+}
+
+/// Each disk that stays, once, and why: what matters most comes first, as it was told. Where
+/// there are several reasons, each is said with what it is about.
+fn staying(all: &[StayingDisk]) -> Vec<(&str, String)> {
+    let mut disks: Vec<(&str, Vec<&StayingDisk>)> = Vec::new();
+    for one in all {
+        match disks.iter_mut().find(|(disk, _)| *disk == one.disk) {
+            Some((_, reasons)) => reasons.push(one),
+            None => disks.push((&one.disk, vec![one])),
+        }
+    }
+    let about = |one: &&StayingDisk| {
+        let aim = aim(one.over, one.rule.as_deref());
+        format!("{aim}: {}", one.reason)
+    };
+    let whole = |(disk, reasons): (_, Vec<&StayingDisk>)| {
+        let first = &reasons[0].reason;
+        let why = match reasons.iter().all(|one| one.reason == *first) {
+            true => first.clone(),
+            false => reasons.iter().map(about).collect::<Vec<_>>().join("\n"),
+        };
+        (disk, why)
+    };
+    disks.into_iter().map(whole).collect()
 }
 
 /// What was asked of the datastores.
@@ -177,7 +202,7 @@ mod tests {
                 source: [load(0.88, Some(21_000.0)), load(0.71, None)],
                 destination: [load(0.10, None), load(0.18, None)],
             }],
-            staying: vec![sterna_api::StayingDisk {
+            staying: vec![StayingDisk {
                 disk: "web".into(),
                 datastore: name.into(),
                 over: Some(OverBound::Latency),
@@ -201,5 +226,27 @@ mod tests {
             assert!(text.contains(part), "{part} in:\n{text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn a_disk_that_stays_for_several_reasons_is_there_once() {
+        let stays = |disk: &str, over, reason: &str| StayingDisk {
+            disk: disk.into(),
+            datastore: "slow".into(),
+            over: Some(over),
+            rule: None,
+            to: None,
+            reason: reason.into(),
+        };
+        let all = [
+            stays("db", OverBound::Space, "fast would be too full: 91% taken"),
+            stays("web", OverBound::Space, "it is not served"),
+            stays("db", OverBound::Latency, "fast would not keep up with it"),
+            stays("web", OverBound::Latency, "it is not served"),
+        ];
+        let both = "space: fast would be too full: 91% taken\n\
+                    latency: fast would not keep up with it";
+        let expected = [("db", both.to_owned()), ("web", "it is not served".to_owned())];
+        assert_eq!(staying(&all), expected);
     }
 }

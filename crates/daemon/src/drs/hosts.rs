@@ -1,6 +1,6 @@
 //! Hosts, and which machine is on which, as the API's requests see them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sterna_api::{AddHost, Host, HostProgram, PlaceVm, Placement};
 use sterna_core::place::hosts::{Amounts, Inventory, Resource, admit};
@@ -14,6 +14,7 @@ use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::datastores::check_name;
 use crate::error::{DaemonError, Result};
+use crate::program;
 use crate::store::{Entry, HostRecord, Roll, SeatRecord};
 use crate::vms::claim_of;
 
@@ -79,12 +80,7 @@ impl Daemon {
         request: &HostProgram,
     ) -> Result<Host> {
         let program = request.program.as_ref().map(PathBuf::from);
-        if let Some(program) = program.as_ref().filter(|path| !path.is_absolute()) {
-            let message = format!("{} is not an absolute path", program.display());
-            return Err(
-                DaemonError::invalid(message).hint("give the program's whole path")
-            );
-        }
+        program.as_deref().map_or(Ok(()), check_program)?;
         self.drs.ledger.change(&mut |roll| {
             let known = roll.hosts.iter().find(|host| host.name == name);
             let known = known.ok_or_else(|| DaemonError::not_found("host", name))?;
@@ -174,6 +170,18 @@ impl Daemon {
         let host = request.host.clone();
         Ok(Placement { vm: vm.to_owned(), host, recommended })
     }
+}
+
+/// Refuses a program that could not be run.
+fn check_program(path: &Path) -> Result<()> {
+    if !path.is_absolute() {
+        let message = format!("{} is not an absolute path", path.display());
+        return Err(DaemonError::invalid(message).hint("give the program's whole path"));
+    }
+    program::check(path).map_err(|why| {
+        let message = format!("the program {} {why}", path.display());
+        DaemonError::invalid(message).hint("name a program that the daemon may run")
+    })
 }
 
 /// Hosts with their loads.

@@ -88,7 +88,7 @@ fn routes() -> OpenApiRouter<Arc<Daemon>> {
         .routes(routes!(migrations::resume))
         .routes(routes!(migrations::cancel))
         .routes(routes!(plans::list, plans::evacuate))
-        .routes(routes!(plans::show))
+        .routes(routes!(plans::show, plans::remove))
         .routes(routes!(plans::apply))
         .routes(routes!(plans::pause))
         .routes(routes!(plans::resume))

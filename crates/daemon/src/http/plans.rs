@@ -44,6 +44,19 @@ pub(super) async fn show(
     blocking(daemon, move |daemon| daemon.show_plan(id)).await
 }
 
+/// Forgets a plan that has ended, or has never begun. What it has moved stays where it is.
+#[utoipa::path(
+    delete, path = "/v1/plans/{id}", tag = "plans", operation_id = "remove_plan",
+    params(("id" = u64, Path, description = "The plan's number")),
+    responses((status = 200, body = Plan), (status = "default", body = ErrorBody)),
+)]
+pub(super) async fn remove(
+    State(daemon): State<Arc<Daemon>>,
+    Which(id): Which<u64>,
+) -> Answer<Plan> {
+    blocking(daemon, move |daemon| daemon.remove_plan(id)).await
+}
+
 /// Begins a plan.
 #[utoipa::path(
     post, path = "/v1/plans/{id}/apply", tag = "plans", operation_id = "apply_plan",

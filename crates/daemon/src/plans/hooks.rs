@@ -142,7 +142,7 @@ pub(super) fn check_hooks(tile: &Tile) -> Result<()> {
                         argument by itself";
             return Err(DaemonError::invalid(message).hint(hint));
         }
-        if let Err(why) = check_program(Path::new(path)) {
+        if let Err(why) = program::check(Path::new(path)) {
             let message = format!("the {name} hook of tile {tile}: {path} {why}");
             let hint = "name a program that the daemon may run";
             return Err(DaemonError::invalid(message).hint(hint));
@@ -154,15 +154,4 @@ pub(super) fn check_hooks(tile: &Tile) -> Result<()> {
 /// Refuses a plan whose hooks could not be run any more: it may be a week old.
 pub(super) fn check_hooks_still(record: &PlanRecord) -> Result<()> {
     record.design.tiles.iter().try_for_each(check_hooks)
-}
-
-/// What keeps a program from being run, as far as that can be seen.
-fn check_program(path: &Path) -> std::result::Result<(), String> {
-    use std::os::unix::fs::PermissionsExt;
-    let found = path.metadata().map_err(|error| format!("cannot be run: {error}"))?;
-    match (found.is_file(), found.permissions().mode() & 0o111) {
-        (false, _) => Err("is no file".into()),
-        (true, 0) => Err("is not executable".into()),
-        (true, _) => Ok(()),
-    }
 }

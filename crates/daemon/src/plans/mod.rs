@@ -28,6 +28,7 @@ mod hooks;
 mod machine;
 mod make;
 mod others;
+mod remove;
 mod scene;
 mod tiles;
 mod view;

@@ -248,6 +248,7 @@ pub(super) fn view_workloads(record: &PlanRecord) -> Vec<PlannedWorkload> {
         },
         stopped: course.stopped,
         started: course.started,
+        tries: course.tries,
         problem: course.problem.clone(),
     };
     tiles.map(view).collect()

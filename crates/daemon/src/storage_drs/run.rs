@@ -8,6 +8,7 @@
 //! a daemon that is killed in between takes it for somebody else's, and leaves the disk
 //! alone just as long.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
@@ -126,13 +127,15 @@ impl Daemon {
         let advice = advise_where(&scene.inventory, bounds, |at, over| {
             held(&scene.names[at], over)
         });
+        // Some stay for several reasons.
+        let staying: HashSet<usize> = advice.refused.iter().map(|one| one.disk).collect();
         let mut run = StorageDrsRun {
             at: clock::now(),
             held: Vec::new(),
             recommended: advice.moves.len() as u64,
             begun: Vec::new(),
             failed: Vec::new(),
-            staying: advice.refused.len() as u64,
+            staying: staying.len() as u64,
         };
         for name in &scene.names {
             if [Over::Space, Over::Latency].into_iter().any(|over| held(name, over)) {

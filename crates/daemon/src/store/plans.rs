@@ -314,6 +314,15 @@ impl Store {
         })
     }
 
+    /// Removes a plan with all of its parts.
+    pub(crate) fn remove_plan(&self, id: u64) -> Result<(), StoreError> {
+        self.write(move |connection| {
+            connection.execute("DELETE FROM plans WHERE id = ?", [to_sql(id)])
+        })?
+        .map_err(cannot("remove a plan"))?;
+        Ok(())
+    }
+
     /// Records how far a plan is: it as a whole, and these of its parts.
     pub(crate) fn set_plan(
         &self,

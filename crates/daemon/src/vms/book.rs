@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use sterna_api::{AddVm, Vm};
+use sterna_qemu::Identity;
 
 use super::Reach;
 use super::look::{Look, look};
 use crate::clock;
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, lock};
 use crate::datastores::check_name;
 use crate::error::{DaemonError, Result};
 use crate::store::{Step, VmRecord};
@@ -64,10 +65,48 @@ impl Daemon {
             DaemonError::unavailable(error).hint(hint)
         })?;
         let record = VmRecord { name: name.clone(), reach, added: clock::now() };
-        self.store.add_vm(record.clone())?;
+        {
+            // Whoever adds the same QEMU at the same time finds this one.
+            let _turn = lock(&self.vms.adding);
+            self.check_is_new_qemu(&record)?;
+            self.store.add_vm(record.clone())?;
+        }
         tracing::info!(vm = name, reach = %record.reach, "virtual machine added");
         self.note_sights([(&record, sight)]);
         Ok(self.view_vm(record, Ok(seen), &self.store.datastores()?))
+    }
+
+    /// Refuses a QEMU that is a machine already, at another monitor of its: two would plan
+    /// for it, each without the other. Where it cannot be told, nothing is refused.
+    fn check_is_new_qemu(&self, new: &VmRecord) -> Result<()> {
+        let all = self.store.vms()?.into_iter().chain([new.clone()]);
+        let direct: Vec<VmRecord> =
+            all.filter(|vm| matches!(vm.reach, Reach::Qmp(_))).collect();
+        if direct.len() < 2 || direct.last() != Some(new) {
+            return Ok(());
+        }
+        let asked = self.vms.ask_all(&direct, |link| async move {
+            link.machine().await.ok()?.identity().await.ok()?
+        });
+        let which = |(vm, which): (VmRecord, Option<Identity>)| Some((vm, which?));
+        let mut known: Vec<(VmRecord, Identity)> =
+            asked.into_iter().filter_map(which).collect();
+        let Some((_, this)) = known.pop_if(|(vm, _)| *vm == *new) else {
+            return Ok(());
+        };
+        let Some((vm, _)) = known.into_iter().find(|(_, other)| *other == this) else {
+            return Ok(());
+        };
+        if vm.reach != new.reach {
+            self.vms.unlink(&new.reach);
+        }
+        let (name, other) = (&vm.name, &new.reach);
+        let message =
+            format!("the QEMU at {other} is the vm {name} already, by {}", vm.reach);
+        Err(DaemonError::in_use(message).hint(format!(
+            "use {name}; or to reach it at this monitor: `sterna vm remove {name}`, and add \
+             it again"
+        )))
     }
 
     /// Forgets a machine, which goes on as it is.

@@ -150,6 +150,7 @@ impl Daemon {
                 size: drive.size,
                 allocated: drive.allocated,
                 read_only: drive.read_only,
+                unmovable: drive.unmovable.map(|why| why.to_string()),
                 now,
             }
         };

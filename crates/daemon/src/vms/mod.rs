@@ -59,6 +59,8 @@ pub(crate) struct Vms {
     runtime: Handle,
     links: Mutex<BTreeMap<String, Arc<Link>>>,
     moves: Mutex<HashMap<u64, Arc<Move>>>,
+    /// Whoever adds a machine holds this.
+    adding: Mutex<()>,
     /// How each machine was when it was last looked at.
     sights: Mutex<BTreeMap<String, Sight>>,
     /// The daemon is to stop: moves are left to the next one.
@@ -72,6 +74,7 @@ impl Vms {
             runtime: Handle::current(),
             links: Mutex::default(),
             moves: Mutex::default(),
+            adding: Mutex::default(),
             sights: Mutex::default(),
             stopping: AtomicBool::new(false),
         }

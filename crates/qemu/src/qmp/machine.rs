@@ -31,7 +31,15 @@ command!(QueryName, "query-name", Named);
 /// Its processors.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct QueryProcessors {}
-command!(QueryProcessors, "query-cpus-fast", Vec<Nothing>);
+command!(QueryProcessors, "query-cpus-fast", Vec<Processor>);
+
+/// A processor of a machine's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Processor {
+    /// The thread of QEMU's that runs it, as its host numbers threads.
+    pub thread_id: Option<i64>,
+}
 
 /// Its memory.
 #[derive(Clone, Copy, Debug, Serialize)]

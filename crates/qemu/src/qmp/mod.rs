@@ -32,7 +32,7 @@ pub use job::{
 };
 pub use lines::{LINE_MAX, Lines, TooLong};
 pub use machine::{
-    Capabilities, MemorySize, Named, QueryMemory, QueryName, QueryProcessors,
+    Capabilities, MemorySize, Named, Processor, QueryMemory, QueryName, QueryProcessors,
     QueryStatus, RunState,
 };
 pub use message::{Message, NotAMessage, Version};

@@ -103,6 +103,13 @@ impl Monitor {
         self.shared.version
     }
 
+    /// The process that listens at the monitor: QEMU itself, unless somebody is between.
+    /// Not known of one that cannot be seen from here.
+    pub fn process(&self) -> Option<i32> {
+        // The kernel says 0 of a process in a namespace of others.
+        self.shared.process.filter(|process| *process > 0)
+    }
+
     /// The directory that QEMU was started in: relative file names begin there. Known
     /// where QEMU listens itself, as a process that we may look at.
     pub fn directory(&self) -> Option<PathBuf> {

@@ -75,6 +75,16 @@ fn a_plan_is_kept_with_all_of_its_moves() {
 }
 
 #[test]
+fn a_plan_is_removed_with_all_of_its_parts_and_its_number_is_not_given_again() {
+    let (_dir, store) = fresh();
+    let [first, last] = [(); 2].map(|()| store.add_plan(plan()).unwrap());
+    store.remove_plan(last).unwrap();
+    assert_eq!(store.plan(last).unwrap(), None);
+    assert_eq!(store.plans().unwrap(), [PlanRecord { id: first, ..plan() }]);
+    assert!(store.add_plan(plan()).unwrap() > last);
+}
+
+#[test]
 fn what_a_step_changes_is_recorded_and_the_rest_stays() {
     let (_dir, store) = fresh();
     let id = store.add_plan(plan()).unwrap();
