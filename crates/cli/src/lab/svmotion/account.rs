@@ -13,15 +13,37 @@ use super::run::KEEP;
 use super::stage::Ground;
 use super::verdicts::verdicts;
 use super::watch::{Flow, Tick, together};
-use crate::format::{bytes, moment, span};
+use crate::format::{bytes, count, moment, span};
 use crate::lab::machine;
 use crate::lab::report::{Chart, Event, Facts, Line, Report, Sheet, UNKNOWN};
+use crate::output::WIDTH;
+use crate::table::wrap;
 
 const ABOUT: &str = "The disks of a guest with a database move between emulated arrays, \
                      under a guard, while customers shop in its store or nobody does; \
                      and to compare, QEMU's own mirror moves them, unguarded. \
                      Published figures are those of the study that this is made after: \
                      another database, on real arrays, hundreds of times as large.";
+
+/// The title of what kernel and database complain of.
+const WRONG: &str = "What is wrong";
+
+/// The most lines of that which are shown on a terminal.
+const WRONG_MOST: usize = 12;
+
+/// What kernel and database complain of, for a terminal: nothing, or lines.
+pub(super) fn what_is_wrong(report: &Report) -> String {
+    let facts = report.facts.iter().filter(|facts| facts.title == WRONG);
+    let said = facts.flat_map(|facts| &facts.pairs).map(|(_, said)| said.as_str());
+    let lines: Vec<String> = said.flat_map(|said| wrap(said, WIDTH)).collect();
+    let more = lines.len().saturating_sub(WRONG_MOST);
+    let mut text: String =
+        lines.iter().take(WRONG_MOST).map(|line| format!("{line}\n")).collect();
+    if more > 0 {
+        text += &format!("({} more in the report)\n", count(more as u64, "line"));
+    }
+    text
+}
 
 /// Tells the experiment.
 pub(super) fn report(
@@ -45,7 +67,7 @@ pub(super) fn report(
     ];
     if let Some(complaints) = &outcome.complaints {
         let pairs = vec![("the guest says".to_owned(), complaints.clone())];
-        facts.push(Facts { title: "What is wrong".into(), pairs });
+        facts.push(Facts { title: WRONG.into(), pairs });
     }
     Report {
         title: "Live storage migration under a database".into(),

@@ -148,5 +148,5 @@ pub(crate) fn run(args: &SvmotionArgs, output: Output) -> anyhow::Result<()> {
     })?;
     drop(screen);
     files.write(&report)?;
-    files.tell(&report, "", false, output)
+    files.tell(&report, &account::what_is_wrong(&report), false, output)
 }
