@@ -343,6 +343,37 @@ fn a_daemon_that_is_killed_finds_the_guest_and_has_it_run_where_it_has_come() {
     setting.watched.went_on();
 }
 
+#[test]
+fn a_connection_that_breaks_is_no_qemu_that_has_ended() {
+    let Some((mut setting, source)) = Setting::new(true) else { return };
+    let source = source.expect("it is there");
+    // That of the QEMU that sends.
+    let mut there = setting.waiting("first");
+    let id = setting.slowly(there.socket());
+    source.stop_at("\"query-migrate\"", Stop::Cut);
+    source.reached();
+    source.let_in();
+    std::thread::sleep(seconds(3));
+    let one = setting.transfer(id);
+    assert_eq!((&one["state"], &one["stuck"]), (&"copying".into(), &false.into()));
+    setting.stage.daemon.sterna(&format!("drs cancel {id}")).ok();
+    let ended = setting.reaches(id, "cancelled", REPORTED);
+    assert_eq!(ended["reason"], Value::Null, "{ended:#}");
+    setting.runs_on("a", source.socket());
+    until("the QEMU that waited to end", REPORTED, || there.has_ended().then_some(()));
+    // And that of the one that was told to run the guest.
+    setting.recommended();
+    let there = setting.waiting("second");
+    let other = Between::start(&setting.stage.scratch, "second", there.socket());
+    other.stop_at("\"cont\"", Stop::Cut);
+    let id = setting.begin(other.socket(), "--detach");
+    other.reached();
+    other.let_in();
+    setting.reaches(id, "completed", seconds(20));
+    setting.runs_on("b", other.socket());
+    setting.watched.went_on();
+}
+
 /// Somebody who has a file locked until he is let go, so that no QEMU may begin to write
 /// to it.
 fn locked(image: &Path) -> Child {

@@ -40,11 +40,7 @@ impl Mover {
     pub(super) async fn left(&mut self) -> Result<Left, QemuError> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let ran = match self.source.machine().await {
-                Ok(source) => source.run().await,
-                Err(error) => Err(error),
-            };
-            match ran {
+            match self.source.run().await {
                 // QEMU says a little earlier that all is sent.
                 Ok(run) if run.word == HANDS_OVER => {
                     if Instant::now() >= deadline {
@@ -180,11 +176,13 @@ impl Mover {
             return Err(Trouble(format!("the QEMU that it has gone to: {error}")));
         }
         // A commit that seemed to fail may have come up after all.
-        if let Ok(source) = self.source.machine().await
-            && source.run().await?.running
-        {
-            self.uncommit()?;
-            return Ok(Outcome::Stayed(Some(error.to_string())));
+        match self.source.run().await {
+            Ok(run) if run.running => {
+                self.uncommit()?;
+                return Ok(Outcome::Stayed(Some(error.to_string())));
+            }
+            Err(other) if !other.is_gone() => return Err(other.into()),
+            _ => {}
         }
         let socket = self.record.design.source.display();
         Ok(Outcome::Lost(format!(

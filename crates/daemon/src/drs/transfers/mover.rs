@@ -24,6 +24,7 @@
 //! - After the commit only the other QEMU may run the guest. If it refuses, all is undone
 //!   (`ends`); if it hangs, it is waited for; if it has ended, nobody knows whether the
 //!   guest ran there, so it is not run from its older memory: that is for a person.
+//! - *A connection breaks*: it is connected to anew (`qemu`).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::RATE;
 use super::ends::Left;
 use super::fit::stream_of;
-use super::qemu::{Qemu, direct};
+use super::qemu::{Qemu, direct, is_broken};
 use super::way::Way;
 use crate::clock;
 use crate::daemon::Daemon;
@@ -58,6 +59,9 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// How long a QEMU may take to listen after the program that starts it has ended.
 const START: Duration = Duration::from_secs(10);
+
+/// How long a QEMU may take to take in what has come when the one that sent it has ended.
+const LAST: Duration = Duration::from_secs(1);
 
 /// A guest's memory is gone through so often at most. One that writes faster than it is
 /// copied is not slowed down, and would be copied for ever.
@@ -262,8 +266,11 @@ impl Mover {
         let (source, way) = (direct(&machine), self.way.clone());
         let mut events = source.monitor().events();
         loop {
-            match source.sent().await.map_err(QemuError::from) {
-                Err(error) => return self.without_source(error).await,
+            match source.sent().await {
+                Err(error) => {
+                    let error = self.source.meaning(error.into()).await;
+                    return self.without_source(error).await;
+                }
                 Ok(Sent::UnderWay(bytes)) => self.watch(bytes).await,
                 Ok(Sent::All(bytes, downtime)) => {
                     self.bytes = bytes;
@@ -326,7 +333,7 @@ impl Mover {
 
     /// What is wrong with the other QEMU, if something is.
     async fn missing_receiver(&mut self) -> Option<String> {
-        let error = self.has_come().await.err()?;
+        let error = self.has_come().await.err().filter(|error| !is_broken(error))?;
         self.deaf = error.is_silent();
         Some(format!("the QEMU that it goes to does not take it: {error}"))
     }
@@ -335,18 +342,37 @@ impl Mover {
         self.receiver.ask(async |qemu| qemu.has_come().await).await
     }
 
+    /// The guest's QEMU has ended. If all has come, it was all sent, and the guest stood
+    /// still by then.
+    async fn orphaned(&mut self, error: QemuError) -> Result<Outcome, Trouble> {
+        let deadline = Instant::now() + LAST;
+        loop {
+            match self.has_come().await {
+                Ok(true) => return self.arrive().await,
+                Ok(false) if Instant::now() < deadline => sleep(SHORT).await,
+                Err(other) if !other.is_gone() => {
+                    return Err(Trouble(format!(
+                        "the QEMU that it ran in has ended ({error}), and whether all of \
+                         it has come is not known: the one that it goes to: {other}"
+                    )));
+                }
+                Ok(false) | Err(_) => break,
+            }
+        }
+        self.dismiss().await;
+        Ok(Outcome::Lost(format!(
+            "the QEMU that it ran in has ended while it was copied ({error}): it runs \
+             nowhere; start it anew"
+        )))
+    }
+
     /// The guest's QEMU does not answer.
     async fn without_source(&mut self, error: QemuError) -> Result<Outcome, Trouble> {
+        if is_broken(&error) {
+            return Err(Trouble(error.to_string()));
+        }
         if error.is_gone() {
-            // If all has come, it was all sent, and the guest stood still by then.
-            if self.has_come().await.unwrap_or(false) {
-                return self.arrive().await;
-            }
-            self.dismiss().await;
-            return Ok(Outcome::Lost(format!(
-                "the QEMU that it ran in has ended while it was copied ({error}): it runs \
-                 nowhere; start it anew"
-            )));
+            return self.orphaned(error).await;
         }
         let other = match self.dismiss().await {
             true => "was ended",
@@ -418,7 +444,7 @@ impl Mover {
     /// Whether the other QEMU runs the guest. One that waits for a guest after the commit
     /// is another one: ours has ended.
     async fn receiver_runs(&mut self) -> Result<bool, QemuError> {
-        let run = self.receiver.machine().await?.run().await?;
+        let run = self.receiver.run().await?;
         if !self.has_come().await? {
             return Err(QmpError::Gone.into());
         }
@@ -441,6 +467,7 @@ impl Mover {
                 Ok(true) => return Ok(()),
                 Ok(false) if Instant::now() < deadline => sleep(SHORT).await,
                 Ok(false) => return Err("the QEMU that it goes to takes too long".into()),
+                Err(error) if is_broken(&error) && Instant::now() < deadline => {}
                 Err(error) => {
                     self.deaf = error.is_silent();
                     return Err(format!(
