@@ -374,6 +374,31 @@ fn a_connection_that_breaks_is_no_qemu_that_has_ended() {
     setting.watched.went_on();
 }
 
+#[test]
+fn a_qemu_that_was_started_where_the_other_one_waited_is_left_alone() {
+    let Some((mut setting, _)) = Setting::new(false) else { return };
+    let old = setting.source.socket().to_owned();
+    let mut there = setting.waiting("web-b");
+    let other = Between::start(&setting.stage.scratch, "web-b", there.socket());
+    other.stop_at("\"stop\"", Stop::Before);
+    let id = setting.begin(other.socket(), "--detach");
+    other.reached();
+    setting.stage.daemon.kill();
+    there.kill();
+    std::fs::remove_file(there.socket()).expect("remove a socket");
+    let scratch = &setting.stage.scratch;
+    let image = scratch.path("other.raw");
+    write_guest(&image, 2 * MIB, MIB);
+    let mut somebodys = Machine::start(scratch, "web-b", &image, "raw", &["-S"]);
+    setting.stage.daemon.restart();
+    let ended = setting.reaches(id, "cancelled", seconds(20));
+    let why = ended["reason"].as_str().expect("why");
+    assert!(why.contains("before anything was sent") && why.contains("is left"), "{why}");
+    assert!(!somebodys.has_ended(), "it is nobody's to end");
+    setting.runs_on("a", &old);
+    setting.watched.went_on();
+}
+
 /// Somebody who has a file locked until he is let go, so that no QEMU may begin to write
 /// to it.
 fn locked(image: &Path) -> Child {

@@ -32,5 +32,5 @@ pub use error::QemuError;
 pub use export::{Export, RECONNECT};
 pub use machine::{Machine, Reach, Run};
 pub use qmp::Stats;
-pub use transfer::{Sent, SentBytes};
+pub use transfer::{Sent, SentBytes, Stand};
 pub use usage::Usage;

@@ -105,11 +105,13 @@ pub(super) struct Mover {
     /// Whether it is being given up, and why, unless that was asked for.
     pub(super) giving_up: Option<Option<String>>,
     /// Whether an earlier daemon has begun.
-    resumed: bool,
+    pub(super) resumed: bool,
     /// Whether the receiver was told that a guest comes.
     pub(super) told: bool,
     /// Whether it does not answer: what it is told then takes long, and is not heard.
     pub(super) deaf: bool,
+    /// Whether it was left alone because it may be somebody else's.
+    pub(super) spared: bool,
     /// What was known of the machine's moves before the commit.
     pub(super) before: Option<Trail>,
     /// When all had been sent, and how long the guest had stood still by then.
@@ -140,6 +142,7 @@ impl Daemon {
             resumed,
             told: resumed,
             deaf: false,
+            spared: false,
             before: None,
             sent_at: None,
             held_ms: None,
