@@ -135,8 +135,9 @@ impl Mover {
         Ok(Outcome::Stayed(why))
     }
 
-    /// The other QEMU has said that it does not run the guest. That the machine is where it
-    /// was is recorded first: what ends the other one may be the last that is done.
+    /// The other QEMU has said that it does not run the guest, and has not run it. That the
+    /// machine is where it was is recorded first: what ends the other one may be the last
+    /// that is done.
     pub(super) async fn undo(&mut self, error: QemuError) -> Result<Outcome, Trouble> {
         self.uncommit()?;
         if !self.dismiss().await {
@@ -252,7 +253,7 @@ impl Mover {
             }),
         };
         let what = match outcome {
-            Outcome::There => None,
+            Outcome::There => self.befallen.take(),
             Outcome::Stayed(why) => why.clone(),
             Outcome::Lost(why) => Some(why.clone()),
         };
