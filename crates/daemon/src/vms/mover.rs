@@ -132,6 +132,8 @@ struct Mover {
     total: u64,
     told_to_switch: Told,
     making: Making,
+    /// Why the switch-over was called off, if not because it took too long.
+    called_off: Option<String>,
     /// Whether response times are counted for this move alone.
     counts_times: bool,
     /// Whether something may have been asked for since the record was read.
@@ -200,6 +202,7 @@ impl Mover {
             total: 0,
             told_to_switch: Told::Nothing,
             making,
+            called_off: None,
             counts_times: false,
             is_asked: true,
             is_deaf: false,
