@@ -17,13 +17,13 @@
 //! **Failures.** Before `switching`, a machine that has died or does not answer ends the
 //! move: the source is the truth, and the destination goes, if this process has made it,
 //! or has seen QEMU copy to it ([`Making`]); what the record alone calls a copy may be the
-//! disk by now. What such a machine still has of the copy is given up as soon as it answers
-//! again (`end`); until then a disk of ours that it copies to is served, also by a later
-//! daemon: QEMU flushes what it forgets, and its guest would wait. From `switching` on a
-//! machine that does not answer is waited for. One that has died by then, or knows
-//! nothing of the copy, may have had its last writes on either side: both images are kept,
-//! and it is said. The destination goes only where QEMU itself says that the copy ended
-//! before it switched over.
+//! disk by now, and another file of that name is somebody's. What such a machine still has
+//! of the copy is given up as soon as it answers again (`end`); until then a disk of ours
+//! that it copies to is served, also by a later daemon: QEMU flushes what it forgets, and
+//! its guest would wait. From `switching` on a machine that does not answer is waited for.
+//! One that has died by then, or knows nothing of the copy, may have had its last writes on
+//! either side: both images are kept, and it is said. The destination goes only where QEMU
+//! itself says that the copy ended before it switched over.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,6 +35,7 @@ use tokio::time::{Instant, timeout};
 
 pub(super) use self::destination::both;
 use self::end::Closing;
+use self::files::Known;
 use self::switching::Told;
 use super::link::Link;
 use super::moves::Move;
@@ -132,6 +133,8 @@ struct Mover {
     total: u64,
     told_to_switch: Told,
     making: Making,
+    /// What the destination's file is known by, once it is known to be ours.
+    file: Option<Known>,
     /// Why the switch-over was called off, if not because it took too long.
     called_off: Option<String>,
     /// Whether response times are counted for this move alone.
@@ -202,6 +205,7 @@ impl Mover {
             total: 0,
             told_to_switch: Told::Nothing,
             making,
+            file: None,
             called_off: None,
             counts_times: false,
             is_asked: true,

@@ -2,6 +2,7 @@
 
 use sterna_qemu::Machine;
 
+use super::files::Removed;
 use super::{Making, Mover, files};
 use crate::daemon::Daemon;
 use crate::error::DaemonError;
@@ -21,14 +22,15 @@ impl Mover {
             self.check_place()?;
         }
         let made = match &record.kind {
-            Kind::Adopt(disk) => self.daemon.make_adopted(record, disk),
+            Kind::Adopt(disk) => self.daemon.make_adopted(record, disk).map(|()| None),
             _ => self.make_way().and_then(|()| match machine.makes_files() {
-                true => files::is_free(record),
+                true => files::is_free(record).map(|()| None),
                 false => files::make(record, machine.owner()),
             }),
         };
         self.making = if made.is_ok() { Making::Ours } else { Making::NotOurs };
-        made
+        self.file = made?;
+        Ok(())
     }
 
     /// Refuses a datastore's directory that is not what it was: there may be another file
@@ -51,15 +53,19 @@ impl Mover {
         if self.making == Making::Unknown {
             self.making = Making::Ours;
         }
+        let is_file = !self.record.kind.adopts();
+        if is_file && self.making == Making::Ours && self.file.is_none() {
+            self.file = files::known(&self.record);
+        }
     }
 
     /// Removes what a daemon has made that was killed before it could record that the copy
     /// had begun.
     fn make_way(&self) -> Result<(), DaemonError> {
         match self.making {
-            Making::Ours => {
-                files::remove(&self.record).map(drop).map_err(DaemonError::unavailable)
-            }
+            Making::Ours => files::remove(&self.record, self.file)
+                .map(drop)
+                .map_err(DaemonError::unavailable),
             Making::Unknown | Making::NotOurs => Ok(()),
         }
     }
@@ -110,22 +116,25 @@ impl Mover {
             Kind::Adopt(disk) => {
                 self.daemon.await_goodbye(disk).await;
                 let name = &disk.name;
-                self.daemon.remove_adopted(disk).map_err(|error| {
-                    format!(
-                        "disk {name}, which holds a part of a copy, could not be removed: \
-                         {error}; it is tried again"
-                    )
-                })
+                let removed = self.daemon.remove_adopted(disk);
+                removed
+                    .map(|gone| if gone { Removed::Gone } else { Removed::Kept })
+                    .map_err(|error| {
+                        format!(
+                            "disk {name}, which holds a part of a copy, could not be \
+                             removed: {error}; it is tried again"
+                        )
+                    })
             }
-            // libvirt may be about to make one that is not there.
             _ => match self.check_place() {
-                Ok(()) => files::remove(&self.record),
+                Ok(()) => files::remove(&self.record, self.file),
                 Err(error) => Err(error.to_string()),
             },
         };
         match removed {
-            Ok(true) => self.making = Making::NotOurs,
-            Ok(false) => {
+            Ok(Removed::Gone | Removed::Another) => self.making = Making::NotOurs,
+            // libvirt may be about to make one that is not there.
+            Ok(Removed::Kept) => {
                 self.making = Making::Unknown;
                 return self.kept();
             }
