@@ -25,7 +25,7 @@ mod transfer;
 mod usage;
 pub mod virsh;
 
-pub use copy::{Copy, CopyState, Place};
+pub use copy::{Copy, CopyState, GivenUp, Place};
 pub use direct::Direct;
 pub use drive::{Drive, Unmovable, file_of};
 pub use error::QemuError;

@@ -251,7 +251,7 @@ impl Mover {
             let message = format!("the disk is at {image} now, and not at {source}");
             return Err(DaemonError::in_use(message).into());
         }
-        if had_begun || self.is_blank() {
+        if had_begun.is_something() || self.is_blank() {
             self.is_seen();
         }
         self.count_times(&machine, &drive).await?;
