@@ -271,7 +271,12 @@ impl Mover {
         self.watch = Watch::new(sterna_api::Application { before, ..Default::default() });
         self.make_destination(&machine)?;
         let speed = self.speed(first_allowance(&self.record.guard));
-        machine.begin(&self.copy, &drive, speed).await?;
+        if let Err(error) = machine.begin(&self.copy, &drive, speed).await {
+            self.has_not_begun(&error);
+            return Err(error.into());
+        }
+        // Whoever has made the file, it is nothing but the copy.
+        self.is_seen();
         self.told = Some(speed);
         self.pace.begin();
         self.advance(Step::Copying)?;

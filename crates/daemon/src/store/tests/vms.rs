@@ -61,6 +61,25 @@ fn machines_are_kept_as_they_are_reached() {
 }
 
 #[test]
+fn where_one_move_goes_no_other_goes_until_that_is_put_away() {
+    let (_dir, store, _) = moving();
+    let add = |device| store.add_vm_move(a_move(device), |_| "/mnt/x.raw".into());
+    let one = add("vda").unwrap();
+    let taken = |result: Result<u64, StoreError>| {
+        assert!(matches!(result, Err(StoreError::Taken { id, .. }) if id == one));
+    };
+    taken(add("vdb"));
+    assert_eq!(store.vm_moves().unwrap().len(), 1, "nothing of it is kept");
+    let leaves = Leaves { untidy: true, ..Leaves::default() };
+    let ending =
+        Ending { at: 11, note: None, application: Application::default(), report: None };
+    store.vm_move_ends(one, Step::Cancelled, ending, leaves).unwrap();
+    taken(add("vdb"));
+    store.vm_move_is_tidy(one).unwrap();
+    add("vdb").unwrap();
+}
+
+#[test]
 fn a_number_means_one_move_of_whatever_kind() {
     let (_dir, store, migration) = moving();
     let first = add(&store, "vda").unwrap();

@@ -1,6 +1,6 @@
 //! The destination of a move: a file, or a disk of ours that is made for it.
 
-use sterna_qemu::Machine;
+use sterna_qemu::{Machine, QemuError};
 
 use super::files::Removed;
 use super::{Making, Mover, files};
@@ -21,16 +21,30 @@ impl Mover {
             // Of a file that cannot be seen now, nothing is learned.
             self.check_place()?;
         }
+        // What others make is not there yet, and may be somebody else's until they say
+        // that they have made it.
+        let mut made_by = Making::Ours;
         let made = match &record.kind {
             Kind::Adopt(disk) => self.daemon.make_adopted(record, disk).map(|()| None),
             _ => self.make_way().and_then(|()| match machine.makes_files() {
-                true => files::is_free(record).map(|()| None),
+                true => {
+                    made_by = Making::Unknown;
+                    files::is_free(record).map(|()| None)
+                }
                 false => files::make(record, machine.owner()),
             }),
         };
-        self.making = if made.is_ok() { Making::Ours } else { Making::NotOurs };
+        self.making = if made.is_ok() { made_by } else { Making::NotOurs };
         self.file = made?;
         Ok(())
+    }
+
+    /// QEMU or libvirt does not begin. What it was to make itself it has not made, if it
+    /// says so.
+    pub(super) fn has_not_begun(&mut self, error: &QemuError) {
+        if self.making == Making::Unknown && error.is_refusal() {
+            self.making = Making::NotOurs;
+        }
     }
 
     /// Refuses a datastore's directory that is not what it was: there may be another file
