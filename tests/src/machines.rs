@@ -5,7 +5,9 @@
 //! last write tells which image is the truth.
 
 use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
@@ -76,6 +78,19 @@ pub fn same_but_the_number(a: &Path, b: &Path) {
     let (before, after) = (NUMBER_AT.to_string(), (NUMBER_AT + 512).to_string());
     programs::run("cmp", ["-n", &before, &a, &b]);
     programs::run("cmp", ["-i", &after, &a, &b]);
+}
+
+/// Has QEMU carry out a command, past whoever else speaks with it.
+#[track_caller]
+pub fn tell(monitor: &Path, command: &str) {
+    let mut qemu = UnixStream::connect(monitor).expect("connect to QEMU");
+    let answers = BufReader::new(qemu.try_clone().expect("clone a socket"));
+    for command in ["qmp_capabilities", command] {
+        let line = format!("{{\"execute\":\"{command}\"}}\n");
+        qemu.write_all(line.as_bytes()).expect("tell QEMU");
+    }
+    let done = answers.lines().map_while(Result::ok);
+    assert_eq!(done.filter(|line| line.contains("\"return\"")).take(2).count(), 2);
 }
 
 /// What all machines are.

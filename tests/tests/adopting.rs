@@ -298,6 +298,23 @@ fn a_copy_whose_switch_over_was_called_off_is_partial_again_and_goes_in_the_end(
 }
 
 #[test]
+fn what_is_not_the_copy_any_more_is_not_switched_over_to() {
+    let Some((stage, _machine, old)) = stage() else { return };
+    let id = slow_adoption(&stage);
+    // Somebody has put another image in its place.
+    stage.disk("other", 64 * MIB);
+    let other = stage.here.join("other.raw.sterna");
+    let sidecar = stage.there.join("web-vda.raw.sterna");
+    std::fs::copy(other, sidecar).expect("copy a sidecar");
+    stage.daemon.hurry(id);
+    let ended = stage.daemon.wait_for(id, "cancelled", seconds(30));
+    let why = ended["reason"].as_str().expect("why");
+    assert!(why.contains("not what was made for the copy"), "{why}");
+    assert_eq!(image(&stage), old);
+    is_written(&old);
+}
+
+#[test]
 fn a_machine_that_dies_or_hangs_ends_its_adoption() {
     let Some((stage, mut machine, old)) = stage() else { return };
     let id = slow_adoption(&stage);

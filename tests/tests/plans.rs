@@ -56,6 +56,13 @@ fn is_truthful(stage: &Stage, plan: &Value, were: &BTreeMap<String, Vec<u8>>) {
     }
 }
 
+/// Whether a plan says of a datastore that it is left alone.
+fn is_left_alone(plan: &Value, datastore: &str) -> bool {
+    let all = plan["datastores"].as_array().expect("datastores");
+    let one = all.iter().find(|one| one["datastore"] == datastore);
+    one.is_some_and(|one| one["problem"].is_string())
+}
+
 /// A stage with another datastore, `slow`, which takes so many MB/s.
 fn slow_stage(mbps: u64) -> Stage {
     let stage = Stage::new();
@@ -538,11 +545,8 @@ fn forty_moves_survive_a_kill_a_full_destination_and_a_dead_one_and_tell_the_tru
         goes(plan, "tiny", "moved")
     });
     tiny.fill_up();
-    stage.daemon.wait_for_plan(id, "tiny is left alone", seconds(60), |plan| {
-        let all = plan["datastores"].as_array().expect("datastores");
-        let tiny = all.iter().find(|one| one["datastore"] == "tiny");
-        tiny.is_some_and(|one| one["problem"].is_string())
-    });
+    let is_told = |plan: &Value| is_left_alone(plan, "tiny");
+    stage.daemon.wait_for_plan(id, "tiny is left alone", seconds(60), is_told);
     stage.daemon.kill();
     stage.daemon.restart();
     // Somebody cancels one by hand.

@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use sterna_tests::between::{Between, Stop};
-use sterna_tests::machines::{Machine, is_written, number_on, starter, write_guest};
+use sterna_tests::machines::{
+    Machine, is_written, number_on, starter, tell, write_guest,
+};
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, programs, until};
 
@@ -349,6 +351,98 @@ fn a_daemon_that_is_killed_finds_the_guest_and_has_it_run_where_it_has_come() {
         assert!(setting.source.has_ended(), "{command}");
         (setting.source, source) = (there, other);
     }
+    setting.watched.went_on();
+}
+
+#[test]
+fn a_guest_that_has_run_at_the_other_qemu_never_goes_on_with_its_older_memory() {
+    // It writes also while no daemon is there.
+    let Some(mut setting) = Setting::on_a_file() else { return };
+    // One whose machine stands still, shut down, when it is reset.
+    let scratch = &setting.stage.scratch;
+    let monitor = scratch.socket("second.qmp");
+    let second = format!("unix:{},server=on,wait=off", monitor.display());
+    let more = ["-incoming", "defer", "-qmp", &second, "-no-reboot", "-no-shutdown"];
+    let there = Machine::start(scratch, "web-b", &setting.image, "raw", &more);
+    let other = Between::start(scratch, "web-b", there.socket());
+    other.stop_at("\"cont\"", Stop::After);
+    let id = setting.begin(other.socket(), "--detach");
+    other.reached();
+    setting.stage.daemon.kill();
+    is_written(&setting.image);
+    tell(&monitor, "system_reset");
+    let still = until("the machine to be shut down", seconds(20), || {
+        let before = number_on(&setting.image);
+        std::thread::sleep(seconds(1));
+        (number_on(&setting.image) == before).then_some(before)
+    });
+    setting.stage.daemon.restart();
+    let ended = setting.reaches(id, "completed", seconds(20));
+    let why = ended["reason"].as_str().expect("why");
+    assert!(why.contains("does not run there: QEMU says shutdown"), "{why}");
+    fits(&setting.stage.daemon.sterna("drs moves").ok().stdout);
+    let shown = setting.stage.daemon.json("vm show web");
+    assert_eq!(shown["qmp"], other.socket().display().to_string(), "{shown:#}");
+    until("the QEMU that it has left to end", REPORTED, || {
+        setting.source.has_ended().then_some(())
+    });
+    assert_eq!(number_on(&setting.image), still, "nobody runs it");
+    setting.watched.went_on();
+}
+
+#[test]
+fn a_connection_that_breaks_is_no_qemu_that_has_ended() {
+    let Some((mut setting, source)) = Setting::new(true) else { return };
+    let source = source.expect("it is there");
+    // That of the QEMU that sends.
+    let mut there = setting.waiting("first");
+    let id = setting.slowly(there.socket());
+    source.stop_at("\"query-migrate\"", Stop::Cut);
+    source.reached();
+    source.let_in();
+    std::thread::sleep(seconds(3));
+    let one = setting.transfer(id);
+    assert_eq!((&one["state"], &one["stuck"]), (&"copying".into(), &false.into()));
+    setting.stage.daemon.sterna(&format!("drs cancel {id}")).ok();
+    let ended = setting.reaches(id, "cancelled", REPORTED);
+    assert_eq!(ended["reason"], Value::Null, "{ended:#}");
+    setting.runs_on("a", source.socket());
+    until("the QEMU that waited to end", REPORTED, || there.has_ended().then_some(()));
+    // And that of the one that was told to run the guest.
+    setting.recommended();
+    let there = setting.waiting("second");
+    let other = Between::start(&setting.stage.scratch, "second", there.socket());
+    other.stop_at("\"cont\"", Stop::Cut);
+    let id = setting.begin(other.socket(), "--detach");
+    other.reached();
+    other.let_in();
+    setting.reaches(id, "completed", seconds(20));
+    setting.runs_on("b", other.socket());
+    setting.watched.went_on();
+}
+
+#[test]
+fn a_qemu_that_was_started_where_the_other_one_waited_is_left_alone() {
+    let Some((mut setting, _)) = Setting::new(false) else { return };
+    let old = setting.source.socket().to_owned();
+    let mut there = setting.waiting("web-b");
+    let other = Between::start(&setting.stage.scratch, "web-b", there.socket());
+    other.stop_at("\"stop\"", Stop::Before);
+    let id = setting.begin(other.socket(), "--detach");
+    other.reached();
+    setting.stage.daemon.kill();
+    there.kill();
+    std::fs::remove_file(there.socket()).expect("remove a socket");
+    let scratch = &setting.stage.scratch;
+    let image = scratch.path("other.raw");
+    write_guest(&image, 2 * MIB, MIB);
+    let mut somebodys = Machine::start(scratch, "web-b", &image, "raw", &["-S"]);
+    setting.stage.daemon.restart();
+    let ended = setting.reaches(id, "cancelled", seconds(20));
+    let why = ended["reason"].as_str().expect("why");
+    assert!(why.contains("before anything was sent") && why.contains("is left"), "{why}");
+    assert!(!somebodys.has_ended(), "it is nobody's to end");
+    setting.runs_on("a", &old);
     setting.watched.went_on();
 }
 

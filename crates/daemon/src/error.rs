@@ -96,7 +96,11 @@ impl DaemonError {
 
 impl From<StoreError> for DaemonError {
     fn from(error: StoreError) -> Self {
-        DaemonError::internal(error.with_cause()).hint(error.hint())
+        let (message, hint) = (error.with_cause(), error.hint());
+        match error {
+            StoreError::Taken { .. } => DaemonError::in_use(message).hint(hint),
+            _ => DaemonError::internal(message).hint(hint),
+        }
     }
 }
 

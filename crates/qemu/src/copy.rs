@@ -65,6 +65,24 @@ impl Place {
     }
 }
 
+/// What there was of a copy that is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GivenUp {
+    /// Nothing.
+    Nothing,
+    /// Something; how it had ended is not said.
+    Something,
+    /// A job that ended before it switched over: the disk is where it was.
+    Undone,
+}
+
+impl GivenUp {
+    /// Whether there was anything.
+    pub fn is_something(self) -> bool {
+        self != GivenUp::Nothing
+    }
+}
+
 /// Where a copy is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CopyState {

@@ -27,7 +27,9 @@ use crate::qmp::{
     QueryBlock, QueryBlockStats, QueryJobs, QueryMemory, QueryNodes, QueryProcessors,
     QueryStatus, SetSpeed, Stats, StopJob, UnixServer,
 };
-use crate::{Copy, CopyState, Export, Identity, QemuError, RECONNECT, Run, Usage};
+use crate::{
+    Copy, CopyState, Export, GivenUp, Identity, QemuError, RECONNECT, Run, Usage,
+};
 
 /// What QEMU calls the overlays that it makes for `snapshot=on`, wherever those are.
 const OVERLAY: &str = "vl.";
@@ -261,18 +263,25 @@ impl Direct {
         &self,
         copy: &Copy,
         served: bool,
-    ) -> Result<bool, QemuError> {
-        let mut found = self.job(&copy.name).await?.is_some();
-        if found {
+    ) -> Result<GivenUp, QemuError> {
+        let mut found = GivenUp::Nothing;
+        if self.job(&copy.name).await?.is_some() {
             self.call_off(copy).await?;
-            self.ended(&copy.name).await?;
+            let ended = self.ended(&copy.name).await?;
             self.dismiss(&copy.name).await?;
+            // One that has switched over has no error.
+            found = match ended.and_then(|job| job.error) {
+                Some(_) => GivenUp::Undone,
+                None => GivenUp::Something,
+            };
         }
         if !served && self.has_node(&copy.name).await? {
             return Err(QemuError::Unserved { what: copy.name.clone() });
         }
         for node in [copy.name.clone(), copy.file_node()] {
-            found |= self.delete(node).await?;
+            if self.delete(node).await? && found == GivenUp::Nothing {
+                found = GivenUp::Something;
+            }
         }
         Ok(found)
     }

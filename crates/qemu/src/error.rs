@@ -70,6 +70,7 @@ impl QemuError {
         match self {
             QemuError::Qmp(
                 QmpError::Silent { .. }
+                | QmpError::Broken
                 | QmpError::NoGreeting { .. }
                 | QmpError::Connect { nobody: false, .. },
             ) => true,

@@ -26,7 +26,7 @@ mod transfer;
 mod usage;
 pub mod virsh;
 
-pub use copy::{Copy, CopyState, Place};
+pub use copy::{Copy, CopyState, GivenUp, Place};
 pub use direct::Direct;
 pub use drive::{Drive, Unmovable, file_of};
 pub use error::QemuError;
@@ -34,5 +34,5 @@ pub use export::{Export, RECONNECT};
 pub use identity::Identity;
 pub use machine::{Machine, Reach, Run};
 pub use qmp::Stats;
-pub use transfer::{Sent, SentBytes};
+pub use transfer::{Sent, SentBytes, Stand};
 pub use usage::Usage;

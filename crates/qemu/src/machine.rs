@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::direct::Direct;
 use crate::managed::Managed;
 use crate::qmp::Stats;
-use crate::{Copy, CopyState, Drive, Identity, QemuError, Usage};
+use crate::{Copy, CopyState, Drive, GivenUp, Identity, QemuError, Usage};
 
 /// How a machine is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -197,11 +197,11 @@ impl Machine {
     }
 
     /// Gives a copy up, and has QEMU forget all of it but the source. One that is not
-    /// there is given up already. Says whether there was anything of it.
+    /// there is given up already. Says what there was of it.
     ///
     /// QEMU flushes what it forgets, and its guest stands still until that is answered: an
     /// export that is not `served` is not forgotten ([`QemuError::Unserved`]).
-    pub async fn give_up(&self, copy: &Copy, served: bool) -> Result<bool, QemuError> {
+    pub async fn give_up(&self, copy: &Copy, served: bool) -> Result<GivenUp, QemuError> {
         either!(self, one => one.give_up(copy, served))
     }
 

@@ -15,7 +15,7 @@ use crate::drive::{Drive, Unmovable, is_known};
 use crate::qmp::{PATIENCE, Stats};
 use crate::usage::of_domain;
 use crate::virsh::{DomainDisk, Virsh, VirshError, nbd_disk, probe};
-use crate::{Copy, CopyState, QemuError, Run, Usage};
+use crate::{Copy, CopyState, GivenUp, QemuError, Run, Usage};
 
 /// How long libvirt may take to say what it would tell QEMU: it looks at QEMU anew if that
 /// has changed, which on a busy machine is a minute.
@@ -171,14 +171,15 @@ impl Managed {
         &self,
         copy: &Copy,
         served: bool,
-    ) -> Result<bool, QemuError> {
+    ) -> Result<GivenUp, QemuError> {
         // What it was told before, and has not answered in time, it may be at still: a copy
         // that begins is not in the XML yet. One thing comes after the other, figures too.
         self.virsh.figures(&self.domain).await?;
         match self.look(copy).await? {
-            CopyState::Unknown | CopyState::Ended(_) => Ok(false),
+            CopyState::Unknown | CopyState::Ended(_) => Ok(GivenUp::Nothing),
             _ if !served => Err(QemuError::Unserved { what: copy.device.clone() }),
-            _ => Ok(self.call_off(copy).await.map(|()| true)?),
+            // How it ends libvirt does not say: where the disk is has to be asked for.
+            _ => Ok(self.call_off(copy).await.map(|()| GivenUp::Something)?),
         }
     }
 

@@ -16,6 +16,7 @@
 //! stop before the rest is sent (`pause-before-switchover`) either: what would be decided
 //! there is decided when all has come, and the guest stands still once only.
 
+use crate::Run;
 use crate::direct::{Direct, optional};
 use crate::qmp::{
     CancelSend, Capability, Continue, QmpError, QueryCapabilities, QuerySend, Quit,
@@ -49,6 +50,20 @@ pub enum Sent {
     Stayed(Option<String>),
 }
 
+/// How it goes with a guest at the QEMU that it was to come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stand {
+    /// It has not come, or not all of it.
+    Awaited,
+    /// It stands still, as one does that has come; or somebody has it stand still.
+    Still,
+    /// It runs.
+    Runs,
+    /// In QEMU's word: it has run here, and something has befallen it since; or that had
+    /// befallen it before it came.
+    Otherwise(String),
+}
+
 /// How much has been sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SentBytes {
@@ -73,6 +88,14 @@ impl Direct {
         let run = self.run().await?;
         let info = self.monitor().call(&QuerySend {}).await?;
         Ok(run.word == WAITS && info.status.is_none_or(|it| it == "none"))
+    }
+
+    /// Whether it waits for a guest of which nothing has come, be it told where or not.
+    pub async fn expects(&self) -> Result<bool, QmpError> {
+        let run = self.run().await?;
+        let info = self.monitor().call(&QuerySend {}).await?;
+        let nothing = |status: &String| status == "none" || status == "setup";
+        Ok(run.word == WAITS && info.status.as_ref().is_none_or(nothing))
     }
 
     /// Has it wait for a guest at a socket, and hold that still when it has come.
@@ -126,7 +149,12 @@ impl Direct {
 
     /// Whether a guest that was to come has come: it runs, or stands still.
     pub async fn has_come(&self) -> Result<bool, QmpError> {
-        Ok(self.run().await?.word != WAITS)
+        Ok(self.stand().await? != Stand::Awaited)
+    }
+
+    /// How it goes with a guest that was to come here.
+    pub async fn stand(&self) -> Result<Stand, QmpError> {
+        Ok(stand(self.run().await?))
     }
 
     /// Has the guest run here.
@@ -145,6 +173,18 @@ impl Direct {
 
 /// QEMU's word for one that waits for a guest, also while that comes.
 const WAITS: &str = "inmigrate";
+
+/// And for one whose guest was told to stand still: so does one that has just come.
+const STANDS: &str = "paused";
+
+fn stand(run: Run) -> Stand {
+    match run.word.as_str() {
+        _ if run.running => Stand::Runs,
+        WAITS => Stand::Awaited,
+        STANDS => Stand::Still,
+        _ => Stand::Otherwise(run.word),
+    }
+}
 
 fn read(info: SendInfo) -> Sent {
     let ram = info.ram.unwrap_or_default();
@@ -174,6 +214,19 @@ mod tests {
 
     fn of(value: serde_json::Value) -> Sent {
         read(serde_json::from_value(value).expect("an answer"))
+    }
+
+    #[test]
+    fn one_that_stands_still_is_told_from_one_that_has_run() {
+        let of = |word: &str| {
+            stand(Run { on: true, running: word == "running", word: word.into() })
+        };
+        assert_eq!(of("inmigrate"), Stand::Awaited);
+        assert_eq!(of("paused"), Stand::Still);
+        assert_eq!(of("running"), Stand::Runs);
+        for word in ["shutdown", "internal-error", "io-error", "save-vm", "a newer one"] {
+            assert_eq!(of(word), Stand::Otherwise(word.into()));
+        }
     }
 
     #[test]

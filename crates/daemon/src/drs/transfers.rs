@@ -2,7 +2,8 @@
 //! recommended for them.
 //!
 //! `fit` says whether a machine can go to a QEMU, `program` starts one, `mover` has the
-//! guest go there, `ends` is how that ends, `way` what is known of it meanwhile.
+//! guest go there, `arrival` has it run there, `ends` is how that ends, `way` what is known
+//! of it meanwhile.
 //!
 //! **Never two.** A transfer is entered in the roll before anything is done, and a machine
 //! has one at most: so is said to all who would move the machine or its disks. From the
@@ -10,6 +11,7 @@
 //! run it, and after that, only the new one. QEMU itself starts nothing
 //! ([`sterna_qemu::Direct::receive`]).
 
+mod arrival;
 mod ends;
 mod fit;
 mod mover;

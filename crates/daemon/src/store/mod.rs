@@ -95,6 +95,14 @@ pub(crate) enum StoreError {
         /// The step that was wanted.
         wanted: Step,
     },
+    /// Another move goes there.
+    #[error("migration {id} goes to {place}, or has not put away what it has made there")]
+    Taken {
+        /// Where.
+        place: String,
+        /// The other one.
+        id: u64,
+    },
     /// The store's thread is gone.
     #[error("the state database is closed")]
     Closed,
@@ -116,6 +124,7 @@ impl StoreError {
                 "use the newer Sterna that wrote it, or restore the backup of before"
             }
             StoreError::Step { .. } => "see `sterna migration list`",
+            StoreError::Taken { .. } => "choose another name, or wait for it",
             StoreError::Closed => "the daemon is stopping; ask again when it is back",
         }
     }

@@ -186,6 +186,28 @@ impl Store {
         )
     }
 
+    /// The last move by which a machine's disk has left an image, if none has brought it
+    /// back since.
+    pub(crate) fn left_by_vm_move(
+        &self,
+        vm: &str,
+        device: &str,
+        image: &str,
+    ) -> Result<Option<VmMoveRecord>, StoreError> {
+        let asked = [vm, device, image].map(str::to_owned);
+        self.run(move |connection| {
+            let sql = "SELECT * FROM vm_moves AS one
+                 WHERE step = 'completed' AND vm = ?1 AND device = ?2 AND source = ?3
+                 AND NOT EXISTS (SELECT 1 FROM vm_moves AS later
+                     WHERE later.step = 'completed' AND later.vm = ?1
+                     AND later.device = ?2 AND later.destination = ?3
+                     AND later.id > one.id)
+                 ORDER BY id DESC LIMIT 1";
+            connection.query_row(sql, asked, read).optional()
+        })?
+        .map_err(cannot("look up a move"))
+    }
+
     /// Those of which nobody has seen in which image the last writes are.
     pub(crate) fn unclear_vm_moves(&self) -> Result<Vec<VmMoveRecord>, StoreError> {
         self.list_vm_moves("SELECT * FROM vm_moves WHERE unclear ORDER BY id")
@@ -221,20 +243,29 @@ impl Store {
         .map_err(cannot("look up a move"))
     }
 
-    /// Adds a move, and names its destination by its number; gives that.
+    /// Adds a move, and names its destination by its number; gives that. What another one
+    /// copies to, or may not have put away, is that one's.
     pub(crate) fn add_vm_move(
         &self,
         one: VmMoveRecord,
         name: impl FnOnce(u64) -> String + Send + 'static,
     ) -> Result<u64, StoreError> {
         self.transact(move |transaction| {
-            let add = || -> rusqlite::Result<u64> {
-                let id = insert(transaction, &one)?;
-                let sql = "UPDATE vm_moves SET to_image = ? WHERE id = ?";
-                transaction.execute(sql, params![name(id), to_sql(id)])?;
-                Ok(id)
-            };
-            add().map_err(cannot("add a move"))
+            let id = insert(transaction, &one).map_err(cannot("add a move"))?;
+            let place = name(id);
+            let sql = "SELECT id FROM vm_moves WHERE to_image = ?
+                       AND (untidy OR step NOT IN ('completed', 'cancelled'))";
+            let other: Option<i64> = transaction
+                .query_row(sql, [&place], |row| row.get(0))
+                .optional()
+                .map_err(cannot("look up where moves go"))?;
+            if let Some(other) = other {
+                return Err(StoreError::Taken { place, id: from_sql(other) });
+            }
+            let sql = "UPDATE vm_moves SET to_image = ? WHERE id = ?";
+            let named = transaction.execute(sql, params![place, to_sql(id)]);
+            named.map_err(cannot("add a move"))?;
+            Ok(id)
         })
     }
 

@@ -3,7 +3,7 @@
 //! Both are moves like those from file to file (`moves`, `mover`), with an export of ours
 //! at one end. What can be refused is refused here, before anything is made.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sterna_api::{AdoptVmDisk, Migration, ReleaseVmDisk};
@@ -17,11 +17,11 @@ use super::look::datastore_of;
 use super::moves::new_move;
 use crate::daemon::Daemon;
 use crate::datastores::check_name;
-use crate::disks::{check_size, claim_of as disk_claim};
+use crate::disks::{check_size, claim_of as disk_claim, place_of as image_place};
 use crate::error::{DaemonError, Result};
 use crate::jobs::{check_rate, wanted};
 use crate::random;
-use crate::store::{VmMoveRecord, VmRecord};
+use crate::store::{DiskRecord, VmMoveRecord, VmRecord};
 
 /// How a file is to be kept, by the end of its name.
 const FORMATS: [(&str, &str); 3] = [("raw", "raw"), ("img", "raw"), ("qcow2", "qcow2")];
@@ -89,7 +89,8 @@ impl Daemon {
             shelf.check_takes_new()?;
             check_room(&shelf, &drive)?;
         }
-        let file = request.to.clone();
+        let file = plain_path(&request.to);
+        self.check_no_image(&file)?;
         let record = VmMoveRecord {
             kind: Kind::Release(OurDisk { name: disk.name, id: disk.id }),
             format: format.into(),
@@ -98,6 +99,23 @@ impl Daemon {
             ..new_move(vm, drive, request.rate, guard)
         };
         self.begin_vm_move(&known, record, |_| file)
+    }
+
+    /// Refuses a file that is a disk's image, also where that cannot be seen now.
+    fn check_no_image(&self, file: &str) -> Result<()> {
+        let datastores = self.store.datastores()?;
+        let is_there = |disk: &DiskRecord| {
+            let mut known = datastores.iter();
+            let place = known.find(|one| one.name == disk.datastore);
+            place.is_some_and(|one| image_place(&one.location, &disk.image) == file)
+        };
+        match self.store.disks()?.iter().find(|disk| is_there(disk)) {
+            Some(disk) => {
+                let message = format!("{file} is the image of disk {}", disk.name);
+                Err(DaemonError::in_use(message).hint("choose another name"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// A machine that would not look for this daemon again would get errors whenever it
@@ -140,6 +158,11 @@ fn format_of(file: &str) -> Result<&'static str> {
         DaemonError::invalid(message)
             .hint("let it end in .raw (or .img), or in .qcow2 for a qcow2 image")
     })
+}
+
+/// A path in one spelling: moves that go to one file are told by it.
+fn plain_path(file: &str) -> String {
+    Path::new(file).components().collect::<PathBuf>().display().to_string()
 }
 
 /// Refuses a file that is there already, or that has no directory.

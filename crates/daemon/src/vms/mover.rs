@@ -17,13 +17,13 @@
 //! **Failures.** Before `switching`, a machine that has died or does not answer ends the
 //! move: the source is the truth, and the destination goes, if this process has made it,
 //! or has seen QEMU copy to it ([`Making`]); what the record alone calls a copy may be the
-//! disk by now. What such a machine still has of the copy is given up as soon as it answers
-//! again (`end`); until then a disk of ours that it copies to is served, also by a later
-//! daemon: QEMU flushes what it forgets, and its guest would wait. From `switching` on a
-//! machine that does not answer is waited for. One that has died by then, or knows
-//! nothing of the copy, may have had its last writes on either side: both images are kept,
-//! and it is said. The destination goes only where QEMU itself says that the copy ended
-//! before it switched over.
+//! disk by now, and another file of that name is somebody's. What such a machine still has
+//! of the copy is given up as soon as it answers again (`end`); until then a disk of ours
+//! that it copies to is served, also by a later daemon: QEMU flushes what it forgets, and
+//! its guest would wait. From `switching` on a machine that does not answer is waited for.
+//! One that has died by then, or knows nothing of the copy, may have had its last writes on
+//! either side: both images are kept, and it is said. The destination goes only where QEMU
+//! itself says that the copy ended before it switched over.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,6 +35,7 @@ use tokio::time::{Instant, timeout};
 
 pub(super) use self::destination::both;
 use self::end::Closing;
+use self::files::Known;
 use self::switching::Told;
 use super::link::Link;
 use super::moves::Move;
@@ -132,6 +133,10 @@ struct Mover {
     total: u64,
     told_to_switch: Told,
     making: Making,
+    /// What the destination's file is known by, once it is known to be ours.
+    file: Option<Known>,
+    /// Why the switch-over was called off, if not because it took too long.
+    called_off: Option<String>,
     /// Whether response times are counted for this move alone.
     counts_times: bool,
     /// Whether something may have been asked for since the record was read.
@@ -200,6 +205,8 @@ impl Mover {
             total: 0,
             told_to_switch: Told::Nothing,
             making,
+            file: None,
+            called_off: None,
             counts_times: false,
             is_asked: true,
             is_deaf: false,
@@ -244,7 +251,7 @@ impl Mover {
             let message = format!("the disk is at {image} now, and not at {source}");
             return Err(DaemonError::in_use(message).into());
         }
-        if had_begun || self.is_blank() {
+        if had_begun.is_something() || self.is_blank() {
             self.is_seen();
         }
         self.count_times(&machine, &drive).await?;
@@ -264,7 +271,12 @@ impl Mover {
         self.watch = Watch::new(sterna_api::Application { before, ..Default::default() });
         self.make_destination(&machine)?;
         let speed = self.speed(first_allowance(&self.record.guard));
-        machine.begin(&self.copy, &drive, speed).await?;
+        if let Err(error) = machine.begin(&self.copy, &drive, speed).await {
+            self.has_not_begun(&error);
+            return Err(error.into());
+        }
+        // Whoever has made the file, it is nothing but the copy.
+        self.is_seen();
         self.told = Some(speed);
         self.pace.begin();
         self.advance(Step::Copying)?;

@@ -176,6 +176,7 @@ impl Daemon {
             let message = format!("disk {device} of {name} cannot be moved: {why}");
             return Err(DaemonError::invalid(message));
         }
+        self.check_latest(known, &drive)?;
         Ok(drive)
     }
 

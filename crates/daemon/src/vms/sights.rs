@@ -25,7 +25,7 @@ use super::mover::both;
 use super::view::decide;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
-use crate::error::Result;
+use crate::error::{DaemonError, Result};
 use crate::store::{VmMoveRecord, VmRecord};
 
 /// How often machines are looked at: somebody who has started one with the wrong image is
@@ -201,14 +201,46 @@ impl Daemon {
                 continue;
             }
             let image = sights.get(&last.vm).and_then(|sight| sight.image_since(&last));
-            let runs_with_source = image == Some(&last.source);
             if last.unclear {
-                warnings.push(unclear(&last, runs_with_source));
-            } else if runs_with_source {
-                warnings.push(went_back(&last));
+                warnings.push(unclear(&last, image == Some(&last.source)));
+            } else if let Some(image) = image {
+                warnings.extend(self.went_back_to(&last, image)?);
             }
         }
         Ok(warnings)
+    }
+
+    /// What is to be said of a machine that runs with this image after its last move.
+    fn went_back_to(&self, last: &VmMoveRecord, image: &str) -> Result<Option<Warning>> {
+        if image == last.destination {
+            return Ok(None);
+        }
+        let left = self.store.left_by_vm_move(&last.vm, &last.device, image)?;
+        Ok(left.map(|left| went_back(&left, last)))
+    }
+
+    /// Refuses to go on with an image that a disk of this machine has left: that would
+    /// make it look like the latest.
+    pub(super) fn check_latest(&self, vm: &VmRecord, drive: &Drive) -> Result<()> {
+        let of_disk = |last: &VmMoveRecord| {
+            last.vm == vm.name
+                && last.device == drive.device
+                && last.ended.is_some_and(|ended| vm.added <= ended)
+        };
+        let Some(last) = self.store.last_vm_moves()?.into_iter().find(of_disk) else {
+            return Ok(());
+        };
+        let warning = match last.unclear {
+            true if drive.image == last.source => Some(unclear(&last, true)),
+            true => None,
+            false => self.went_back_to(&last, &drive.image)?,
+        };
+        match warning {
+            None => Ok(()),
+            Some(Warning { about, message, hint }) => {
+                Err(DaemonError::in_use(format!("{about}: {message}")).hint(hint))
+            }
+        }
     }
 }
 
@@ -250,9 +282,10 @@ fn settled(vm: &str) -> String {
     format!("if it is as it should be: `sterna vm remove {vm}`, and add it again")
 }
 
-fn went_back(last: &VmMoveRecord) -> Warning {
-    let (source, destination) = both(last);
-    let VmMoveRecord { vm, device, id, .. } = last;
+/// It runs with what it has left by a move that is not the last, maybe.
+fn went_back(left: &VmMoveRecord, last: &VmMoveRecord) -> Warning {
+    let ((source, _), (_, destination)) = (both(left), both(last));
+    let VmMoveRecord { vm, device, id, .. } = left;
     Warning {
         about: format!("vm {vm}"),
         message: format!(

@@ -43,6 +43,9 @@ pub enum QmpError {
     /// The connection has ended.
     #[error("QEMU has closed its monitor: it has ended, or was told to")]
     Gone,
+    /// The connection has ended, and QEMU takes another one: it is there.
+    #[error("the connection to QEMU's monitor broke: whether it has heard is not known")]
+    Broken,
     /// What came is not QMP.
     #[error("this is no QEMU monitor: {0}")]
     Garbage(String),

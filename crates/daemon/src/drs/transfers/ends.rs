@@ -4,8 +4,8 @@
 //! on the other host. Where that QEMU refuses to run it, the opposite is recorded before the
 //! guest runs where it was: at no moment may both.
 
-use sterna_qemu::QemuError;
 use sterna_qemu::qmp::{PATIENCE, QmpError};
+use sterna_qemu::{QemuError, Stand};
 use tokio::time::{Instant, sleep};
 
 use super::fit::stream_of;
@@ -40,11 +40,7 @@ impl Mover {
     pub(super) async fn left(&mut self) -> Result<Left, QemuError> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let ran = match self.source.machine().await {
-                Ok(source) => source.run().await,
-                Err(error) => Err(error),
-            };
-            match ran {
+            match self.source.run().await {
                 // QEMU says a little earlier that all is sent.
                 Ok(run) if run.word == HANDS_OVER => {
                     if Instant::now() >= deadline {
@@ -139,8 +135,9 @@ impl Mover {
         Ok(Outcome::Stayed(why))
     }
 
-    /// The other QEMU has said that it does not run the guest. That the machine is where it
-    /// was is recorded first: what ends the other one may be the last that is done.
+    /// The other QEMU has said that it does not run the guest, and has not run it. That the
+    /// machine is where it was is recorded first: what ends the other one may be the last
+    /// that is done.
     pub(super) async fn undo(&mut self, error: QemuError) -> Result<Outcome, Trouble> {
         self.uncommit()?;
         if !self.dismiss().await {
@@ -180,11 +177,13 @@ impl Mover {
             return Err(Trouble(format!("the QEMU that it has gone to: {error}")));
         }
         // A commit that seemed to fail may have come up after all.
-        if let Ok(source) = self.source.machine().await
-            && source.run().await?.running
-        {
-            self.uncommit()?;
-            return Ok(Outcome::Stayed(Some(error.to_string())));
+        match self.source.run().await {
+            Ok(run) if run.running => {
+                self.uncommit()?;
+                return Ok(Outcome::Stayed(Some(error.to_string())));
+            }
+            Err(other) if !other.is_gone() => return Err(other.into()),
+            _ => {}
         }
         let socket = self.record.design.source.display();
         Ok(Outcome::Lost(format!(
@@ -196,36 +195,84 @@ impl Mover {
 
     /// Ends the QEMU that waits, if it was started for this, or told of it; says whether it
     /// has ended, or nothing is to end. One that hangs ends by itself when it goes on: what
-    /// was to come does not. One that runs a guest is somebody's by now.
+    /// was to come does not. One that may be somebody else's is left.
     pub(super) async fn dismiss(&mut self) -> bool {
         if !self.told || self.deaf {
             return !self.told;
         }
-        let runs = match self.receiver.machine().await {
-            Ok(receiver) => receiver.run().await.is_ok_and(|run| run.running),
-            Err(_) => false,
-        };
-        !runs && self.receiver.quit().await
+        self.spared = false;
+        match self.is_ours().await {
+            Ok(true) => self.receiver.quit().await,
+            Ok(false) => {
+                self.spared = true;
+                false
+            }
+            Err(error) if error.is_gone() => true,
+            Err(_) if self.is_unsure() => {
+                self.spared = true;
+                false
+            }
+            Err(_) => self.receiver.quit().await,
+        }
+    }
+
+    /// Whether an earlier daemon may not have got to telling the other QEMU that a guest
+    /// comes, and it was not started for this.
+    fn is_unsure(&self) -> bool {
+        let is_new = self.record.step == TransferStep::Created;
+        self.resumed && is_new && self.record.design.program.is_none()
+    }
+
+    /// Whether the QEMU at the other socket is the one that waits, or has the guest as it
+    /// has come: another one may have been started there since. Where we have made up the
+    /// socket's name, nobody else's is there; but one that runs a guest is somebody's by
+    /// now.
+    async fn is_ours(&mut self) -> Result<bool, QemuError> {
+        let is_named_here = self.record.design.program.is_some();
+        Ok(match self.receiver.ask(async |qemu| qemu.stand().await).await? {
+            Stand::Runs => false,
+            _ if is_named_here => true,
+            Stand::Awaited if self.is_unsure() => {
+                self.receiver.ask(async |qemu| qemu.expects().await).await?
+            }
+            Stand::Awaited => true,
+            Stand::Still => !self.is_unsure(),
+            Stand::Otherwise(_) => false,
+        })
     }
 
     /// Puts away what is left; gives what there is to be said of the end.
     pub(super) async fn put_away(&mut self, outcome: &Outcome) -> Option<String> {
         // It may be gone already.
         let _ = std::fs::remove_file(stream_of(&self.record.design.destination));
-        let socket = self.record.design.source.display().to_string();
-        match outcome {
-            Outcome::There => match self.left().await {
-                Ok(Left::Gone) => None,
-                Ok(Left::Stands) if self.source.quit().await => None,
-                Ok(Left::GoesOn) => Some(format!(
-                    "the QEMU at {socket}, which it has left, does something else by now"
-                )),
-                _ => Some(format!(
-                    "the QEMU that it has left, at {socket}, does not end: end it by hand"
-                )),
-            },
+        let left = match outcome {
+            Outcome::There => self.put_away_source().await,
+            Outcome::Stayed(_) | Outcome::Lost(_) => self.spared.then(|| {
+                let socket = self.record.design.destination.display();
+                format!("the QEMU at {socket} is left: it may be somebody else's by now")
+            }),
+        };
+        let what = match outcome {
+            Outcome::There => self.befallen.take(),
             Outcome::Stayed(why) => why.clone(),
             Outcome::Lost(why) => Some(why.clone()),
+        };
+        let parts: Vec<String> = [what, left].into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
+    /// Ends the QEMU that it has left; says what is in the way.
+    async fn put_away_source(&mut self) -> Option<String> {
+        let socket = self.record.design.source.display().to_string();
+        match self.left().await {
+            Ok(Left::Gone) => None,
+            Ok(Left::Stands) if self.source.quit().await => None,
+            Ok(Left::GoesOn) => Some(format!(
+                "the QEMU at {socket}, which it has left, does something else by now"
+            )),
+            _ => Some(format!(
+                "the QEMU that it has left, at {socket}, does not end: end it by hand"
+            )),
         }
     }
 

@@ -21,9 +21,11 @@
 //!   that: it runs at the other one.
 //! - *The one that sends hangs*: the guest is in it. The other QEMU is ended, and the
 //!   transfer with it, as soon as the guest's QEMU answers again, or has ended.
-//! - After the commit only the other QEMU may run the guest. If it refuses, all is undone
-//!   (`ends`); if it hangs, it is waited for; if it has ended, nobody knows whether the
-//!   guest ran there, so it is not run from its older memory: that is for a person.
+//! - After the commit only the other QEMU may run the guest (`arrival`). If it refuses the
+//!   first time that it is told to, all is undone (`ends`); if it hangs, it is waited for;
+//!   if it has ended, nobody knows whether the guest ran there, so it is not run from its
+//!   older memory: that is for a person.
+//! - *A connection breaks*: it is connected to anew (`qemu`).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,14 +34,12 @@ use std::thread;
 use std::time::Duration;
 
 use sterna_api::{TransferProgress, TransferReport};
-use sterna_qemu::qmp::{PATIENCE, QmpError};
 use sterna_qemu::{QemuError, Sent, SentBytes};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::RATE;
-use super::ends::Left;
 use super::fit::stream_of;
-use super::qemu::{Qemu, direct};
+use super::qemu::{Qemu, direct, is_broken};
 use super::way::Way;
 use crate::clock;
 use crate::daemon::Daemon;
@@ -58,6 +58,9 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// How long a QEMU may take to listen after the program that starts it has ended.
 const START: Duration = Duration::from_secs(10);
+
+/// How long a QEMU may take to take in what has come when the one that sent it has ended.
+const LAST: Duration = Duration::from_secs(1);
 
 /// A guest's memory is gone through so often at most. One that writes faster than it is
 /// copied is not slowed down, and would be copied for ever.
@@ -101,17 +104,23 @@ pub(super) struct Mover {
     /// Whether it is being given up, and why, unless that was asked for.
     pub(super) giving_up: Option<Option<String>>,
     /// Whether an earlier daemon has begun.
-    resumed: bool,
+    pub(super) resumed: bool,
     /// Whether the receiver was told that a guest comes.
     pub(super) told: bool,
     /// Whether it does not answer: what it is told then takes long, and is not heard.
     pub(super) deaf: bool,
+    /// Whether it was left alone because it may be somebody else's.
+    pub(super) spared: bool,
+    /// Whether it may have been told to run the guest, and have done so.
+    pub(super) may_have_run: bool,
+    /// What has befallen the guest at it, if it does not run there.
+    pub(super) befallen: Option<String>,
     /// What was known of the machine's moves before the commit.
     pub(super) before: Option<Trail>,
     /// When all had been sent, and how long the guest had stood still by then.
-    sent_at: Option<(Instant, f64)>,
+    pub(super) sent_at: Option<(Instant, f64)>,
     /// How long the guest has stood still, in milliseconds.
-    held_ms: Option<f64>,
+    pub(super) held_ms: Option<f64>,
 }
 
 impl Daemon {
@@ -136,6 +145,10 @@ impl Daemon {
             resumed,
             told: resumed,
             deaf: false,
+            spared: false,
+            // A daemon that was killed may have told it.
+            may_have_run: record.step == TransferStep::Committed,
+            befallen: None,
             before: None,
             sent_at: None,
             held_ms: None,
@@ -262,8 +275,11 @@ impl Mover {
         let (source, way) = (direct(&machine), self.way.clone());
         let mut events = source.monitor().events();
         loop {
-            match source.sent().await.map_err(QemuError::from) {
-                Err(error) => return self.without_source(error).await,
+            match source.sent().await {
+                Err(error) => {
+                    let error = self.source.meaning(error.into()).await;
+                    return self.without_source(error).await;
+                }
                 Ok(Sent::UnderWay(bytes)) => self.watch(bytes).await,
                 Ok(Sent::All(bytes, downtime)) => {
                     self.bytes = bytes;
@@ -326,27 +342,46 @@ impl Mover {
 
     /// What is wrong with the other QEMU, if something is.
     async fn missing_receiver(&mut self) -> Option<String> {
-        let error = self.has_come().await.err()?;
+        let error = self.has_come().await.err().filter(|error| !is_broken(error))?;
         self.deaf = error.is_silent();
         Some(format!("the QEMU that it goes to does not take it: {error}"))
     }
 
-    async fn has_come(&mut self) -> Result<bool, QemuError> {
+    pub(super) async fn has_come(&mut self) -> Result<bool, QemuError> {
         self.receiver.ask(async |qemu| qemu.has_come().await).await
+    }
+
+    /// The guest's QEMU has ended. If all has come, it was all sent, and the guest stood
+    /// still by then.
+    async fn orphaned(&mut self, error: QemuError) -> Result<Outcome, Trouble> {
+        let deadline = Instant::now() + LAST;
+        loop {
+            match self.has_come().await {
+                Ok(true) => return self.arrive().await,
+                Ok(false) if Instant::now() < deadline => sleep(SHORT).await,
+                Err(other) if !other.is_gone() => {
+                    return Err(Trouble(format!(
+                        "the QEMU that it ran in has ended ({error}), and whether all of \
+                         it has come is not known: the one that it goes to: {other}"
+                    )));
+                }
+                Ok(false) | Err(_) => break,
+            }
+        }
+        self.dismiss().await;
+        Ok(Outcome::Lost(format!(
+            "the QEMU that it ran in has ended while it was copied ({error}): it runs \
+             nowhere; start it anew"
+        )))
     }
 
     /// The guest's QEMU does not answer.
     async fn without_source(&mut self, error: QemuError) -> Result<Outcome, Trouble> {
+        if is_broken(&error) {
+            return Err(Trouble(error.to_string()));
+        }
         if error.is_gone() {
-            // If all has come, it was all sent, and the guest stood still by then.
-            if self.has_come().await.unwrap_or(false) {
-                return self.arrive().await;
-            }
-            self.dismiss().await;
-            return Ok(Outcome::Lost(format!(
-                "the QEMU that it ran in has ended while it was copied ({error}): it runs \
-                 nowhere; start it anew"
-            )));
+            return self.orphaned(error).await;
         }
         let other = match self.dismiss().await {
             true => "was ended",
@@ -357,98 +392,6 @@ impl Mover {
             "the QEMU that it runs in does not answer ({error}): it stays there, and the \
              one that waited for it {other}"
         )))
-    }
-
-    /// All has been sent: has the guest run at the other QEMU. What an earlier round, or an
-    /// earlier daemon, has had run where it was does not run there as well.
-    async fn arrive(&mut self) -> Result<Outcome, Trouble> {
-        let is_committed = self.record.step == TransferStep::Committed;
-        if is_committed {
-            match self.receiver_runs().await {
-                Ok(true) => return Ok(self.there()),
-                Ok(false) => {}
-                Err(error) => return self.without_receiver(error).await,
-            }
-        }
-        let left = self.left().await?;
-        if left == Left::GoesOn {
-            if is_committed {
-                self.uncommit()?;
-            }
-            return self.take_back(Some("it goes on where it was".into())).await;
-        }
-        if !is_committed {
-            if let Err(why) = self.wait_until_come().await {
-                return self.take_back(Some(why)).await;
-            }
-            // Where its own QEMU has gone, all of it that there is has come.
-            let heeds = left == Left::Stands;
-            match self.commit(heeds) {
-                Ok(true) => {}
-                Ok(false) => return self.take_back(None).await,
-                Err(error) if !heeds => {
-                    return Err(Trouble(format!("it cannot be recorded: {error}")));
-                }
-                Err(error) => {
-                    // It may be recorded all the same.
-                    self.uncommit()?;
-                    let why = format!("it cannot be recorded: {error}");
-                    return self.take_back(Some(why)).await;
-                }
-            }
-        }
-        match self.receiver.ask(async |qemu| qemu.go_on().await).await {
-            Ok(()) => {}
-            Err(error) if error.is_refusal() => {
-                if !self.receiver_runs().await? {
-                    return self.undo(error).await;
-                }
-            }
-            Err(error) => return self.without_receiver(error).await,
-        }
-        match self.receiver_runs().await {
-            Ok(true) => Ok(self.there()),
-            Ok(false) => {
-                Err(Trouble("the QEMU that it has gone to does not run it".into()))
-            }
-            Err(error) => self.without_receiver(error).await,
-        }
-    }
-
-    /// Whether the other QEMU runs the guest. One that waits for a guest after the commit
-    /// is another one: ours has ended.
-    async fn receiver_runs(&mut self) -> Result<bool, QemuError> {
-        let run = self.receiver.machine().await?.run().await?;
-        if !self.has_come().await? {
-            return Err(QmpError::Gone.into());
-        }
-        Ok(run.running)
-    }
-
-    fn there(&mut self) -> Outcome {
-        // Where a daemon was killed, nobody has seen for how long.
-        if let Some((at, before)) = self.sent_at.filter(|_| !self.resumed) {
-            self.held_ms = Some(before + at.elapsed().as_secs_f64() * 1e3);
-        }
-        Outcome::There
-    }
-
-    /// Waits until the other QEMU has taken in all that was sent.
-    async fn wait_until_come(&mut self) -> Result<(), String> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            match self.has_come().await {
-                Ok(true) => return Ok(()),
-                Ok(false) if Instant::now() < deadline => sleep(SHORT).await,
-                Ok(false) => return Err("the QEMU that it goes to takes too long".into()),
-                Err(error) => {
-                    self.deaf = error.is_silent();
-                    return Err(format!(
-                        "the QEMU that it was sent to does not take it: {error}"
-                    ));
-                }
-            }
-        }
     }
 
     /// How it went.

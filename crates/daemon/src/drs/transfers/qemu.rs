@@ -1,10 +1,14 @@
 //! One of the two QEMUs of a transfer.
+//!
+//! A connection that ends is no sign that QEMU has: it is connected to anew, and has ended
+//! only if nobody listens, or nobody has greeted for a while ([`BACK`]). What it was told
+//! right before is then in doubt ([`QmpError::Broken`]).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use sterna_qemu::qmp::QmpError;
-use sterna_qemu::{Direct, Machine, QemuError};
+use sterna_qemu::{Direct, Machine, QemuError, Run};
 use tokio::time::{Instant, sleep};
 
 use crate::vms::Link;
@@ -12,7 +16,11 @@ use crate::vms::Link;
 /// How long it may take to end if it was told to.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether it has.
+/// For how long it is connected to anew while each connection ends at once: a QEMU that is
+/// about to end does so, and somebody between it and us may.
+const BACK: Duration = Duration::from_secs(1);
+
+/// How often it is looked whether it has ended, or is back.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// QEMU itself, behind a machine at a QMP socket.
@@ -34,7 +42,15 @@ impl Qemu {
 
     /// It, connected.
     pub(super) async fn machine(&mut self) -> Result<Arc<Machine>, QemuError> {
-        let machine = self.link.machine().await?;
+        let deadline = Instant::now() + BACK;
+        let machine = loop {
+            match self.link.machine().await {
+                Err(error) if is_cut(&error) && Instant::now() < deadline => {
+                    sleep(LOOK).await;
+                }
+                found => break found?,
+            }
+        };
         self.open = Some(machine.clone());
         Ok(machine)
     }
@@ -45,7 +61,32 @@ impl Qemu {
         question: impl AsyncFnOnce(&Direct) -> Result<T, QmpError>,
     ) -> Result<T, QemuError> {
         let machine = self.machine().await?;
-        Ok(question(direct(&machine)).await?)
+        match question(direct(&machine)).await {
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(self.meaning(error.into()).await),
+        }
+    }
+
+    /// How it goes with it.
+    pub(super) async fn run(&mut self) -> Result<Run, QemuError> {
+        let machine = self.machine().await?;
+        match machine.run().await {
+            Ok(run) => Ok(run),
+            Err(error) => Err(self.meaning(error).await),
+        }
+    }
+
+    /// What it means that a question came to nothing: the end of a connection alone is not
+    /// QEMU's.
+    pub(super) async fn meaning(&mut self, error: QemuError) -> QemuError {
+        if !is_cut(&error) {
+            return error;
+        }
+        match self.machine().await {
+            Ok(_) => QmpError::Broken.into(),
+            Err(now) if now.is_gone() => error,
+            Err(now) => now,
+        }
     }
 
     /// Has it end, and waits for that; says whether it has.
@@ -64,4 +105,14 @@ impl Qemu {
         }
         false
     }
+}
+
+/// Whether a connection has ended, which is all that this says.
+fn is_cut(error: &QemuError) -> bool {
+    matches!(error, QemuError::Qmp(QmpError::Gone))
+}
+
+/// Whether the connection alone has ended: QEMU is there.
+pub(super) fn is_broken(error: &QemuError) -> bool {
+    matches!(error, QemuError::Qmp(QmpError::Broken))
 }

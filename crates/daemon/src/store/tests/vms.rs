@@ -61,6 +61,25 @@ fn machines_are_kept_as_they_are_reached() {
 }
 
 #[test]
+fn where_one_move_goes_no_other_goes_until_that_is_put_away() {
+    let (_dir, store, _) = moving();
+    let add = |device| store.add_vm_move(a_move(device), |_| "/mnt/x.raw".into());
+    let one = add("vda").unwrap();
+    let taken = |result: Result<u64, StoreError>| {
+        assert!(matches!(result, Err(StoreError::Taken { id, .. }) if id == one));
+    };
+    taken(add("vdb"));
+    assert_eq!(store.vm_moves().unwrap().len(), 1, "nothing of it is kept");
+    let leaves = Leaves { untidy: true, ..Leaves::default() };
+    let ending =
+        Ending { at: 11, note: None, application: Application::default(), report: None };
+    store.vm_move_ends(one, Step::Cancelled, ending, leaves).unwrap();
+    taken(add("vdb"));
+    store.vm_move_is_tidy(one).unwrap();
+    add("vdb").unwrap();
+}
+
+#[test]
 fn a_number_means_one_move_of_whatever_kind() {
     let (_dir, store, migration) = moving();
     let first = add(&store, "vda").unwrap();
@@ -156,6 +175,31 @@ fn where_the_last_writes_are_is_unclear_until_somebody_has_decided() {
     store.vm_move_is_clear(id).unwrap();
     assert!(!store.vm_move(id).unwrap().unwrap().unclear);
     assert_eq!(store.last_vm_moves().unwrap(), [], "it was given up");
+}
+
+#[test]
+fn an_image_that_was_left_long_ago_is_still_left() {
+    let (_dir, store) = fresh();
+    let mut ids = Vec::new();
+    for at in 11..13 {
+        let id = add(&store, "vda").unwrap();
+        store.vm_move_advances(id, Step::Copying).unwrap();
+        assert!(store.vm_move_switches(id).unwrap());
+        store.vm_move_advances(id, Step::Committed).unwrap();
+        let ending =
+            Ending { at, note: None, application: Application::default(), report: None };
+        store.vm_move_ends(id, Step::Completed, ending, Leaves::default()).unwrap();
+        ids.push(store.vm_move(id).unwrap().unwrap());
+    }
+    let [first, second] = &ids[..] else { panic!("two") };
+    let left = |image: &str| {
+        let found = store.left_by_vm_move(&first.vm, "vda", image).unwrap();
+        found.map(|one| one.id)
+    };
+    assert_eq!(left(&first.source), Some(second.id), "the later one has left it, too");
+    assert_eq!(left(&second.destination), None);
+    assert_eq!(left("/elsewhere"), None);
+    assert_eq!(store.left_by_vm_move(&first.vm, "vdb", &first.source).unwrap(), None);
 }
 
 #[test]

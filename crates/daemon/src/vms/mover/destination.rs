@@ -1,7 +1,8 @@
 //! The destination of a move: a file, or a disk of ours that is made for it.
 
-use sterna_qemu::Machine;
+use sterna_qemu::{Machine, QemuError};
 
+use super::files::Removed;
 use super::{Making, Mover, files};
 use crate::daemon::Daemon;
 use crate::error::DaemonError;
@@ -20,15 +21,30 @@ impl Mover {
             // Of a file that cannot be seen now, nothing is learned.
             self.check_place()?;
         }
+        // What others make is not there yet, and may be somebody else's until they say
+        // that they have made it.
+        let mut made_by = Making::Ours;
         let made = match &record.kind {
-            Kind::Adopt(disk) => self.daemon.make_adopted(record, disk),
+            Kind::Adopt(disk) => self.daemon.make_adopted(record, disk).map(|()| None),
             _ => self.make_way().and_then(|()| match machine.makes_files() {
-                true => files::is_free(record),
+                true => {
+                    made_by = Making::Unknown;
+                    files::is_free(record).map(|()| None)
+                }
                 false => files::make(record, machine.owner()),
             }),
         };
-        self.making = if made.is_ok() { Making::Ours } else { Making::NotOurs };
-        made
+        self.making = if made.is_ok() { made_by } else { Making::NotOurs };
+        self.file = made?;
+        Ok(())
+    }
+
+    /// QEMU or libvirt does not begin. What it was to make itself it has not made, if it
+    /// says so.
+    pub(super) fn has_not_begun(&mut self, error: &QemuError) {
+        if self.making == Making::Unknown && error.is_refusal() {
+            self.making = Making::NotOurs;
+        }
     }
 
     /// Refuses a datastore's directory that is not what it was: there may be another file
@@ -51,15 +67,19 @@ impl Mover {
         if self.making == Making::Unknown {
             self.making = Making::Ours;
         }
+        let is_file = !self.record.kind.adopts();
+        if is_file && self.making == Making::Ours && self.file.is_none() {
+            self.file = files::known(&self.record);
+        }
     }
 
     /// Removes what a daemon has made that was killed before it could record that the copy
     /// had begun.
     fn make_way(&self) -> Result<(), DaemonError> {
         match self.making {
-            Making::Ours => {
-                files::remove(&self.record).map(drop).map_err(DaemonError::unavailable)
-            }
+            Making::Ours => files::remove(&self.record, self.file)
+                .map(drop)
+                .map_err(DaemonError::unavailable),
             Making::Unknown | Making::NotOurs => Ok(()),
         }
     }
@@ -110,22 +130,25 @@ impl Mover {
             Kind::Adopt(disk) => {
                 self.daemon.await_goodbye(disk).await;
                 let name = &disk.name;
-                self.daemon.remove_adopted(disk).map_err(|error| {
-                    format!(
-                        "disk {name}, which holds a part of a copy, could not be removed: \
-                         {error}; it is tried again"
-                    )
-                })
+                let removed = self.daemon.remove_adopted(disk);
+                removed
+                    .map(|gone| if gone { Removed::Gone } else { Removed::Kept })
+                    .map_err(|error| {
+                        format!(
+                            "disk {name}, which holds a part of a copy, could not be \
+                             removed: {error}; it is tried again"
+                        )
+                    })
             }
-            // libvirt may be about to make one that is not there.
             _ => match self.check_place() {
-                Ok(()) => files::remove(&self.record),
+                Ok(()) => files::remove(&self.record, self.file),
                 Err(error) => Err(error.to_string()),
             },
         };
         match removed {
-            Ok(true) => self.making = Making::NotOurs,
-            Ok(false) => {
+            Ok(Removed::Gone | Removed::Another) => self.making = Making::NotOurs,
+            // libvirt may be about to make one that is not there.
+            Ok(Removed::Kept) => {
                 self.making = Making::Unknown;
                 return self.kept();
             }

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use sterna_api::Report;
-use sterna_qemu::{CopyState, QemuError};
+use sterna_qemu::{CopyState, GivenUp, QemuError};
 use tokio::time::sleep;
 
 use super::destination::{allocated, both, left_behind};
@@ -160,11 +160,12 @@ impl Mover {
             }
             Err(error) => Err(error),
         };
-        if given_up.as_ref().is_ok_and(|found| *found) {
+        if given_up.as_ref().is_ok_and(|found| found.is_something()) {
             self.is_seen();
         }
+        let is_undone = matches!(given_up, Ok(GivenUp::Undone));
         // Somebody else may have had QEMU switch over, at the last moment.
-        if self.is_there_after_all().await && self.record.step == Step::Copying {
+        if self.is_there_after_all(is_undone).await && self.record.step == Step::Copying {
             return self.moved().await;
         }
         Ok(Some(self.cancelled(why, given_up.err()).await))
@@ -182,12 +183,15 @@ impl Mover {
     }
 
     /// The same; and a destination is no copy unless the machine says that its disk is
-    /// where it was.
-    async fn is_there_after_all(&mut self) -> bool {
+    /// where it was, or that the copy was `undone` before it switched over.
+    async fn is_there_after_all(&mut self, undone: bool) -> bool {
         let image = self.image().await;
-        if image.as_ref().is_ok_and(|image| *image != self.record.source)
-            || matches!(image, Err(QemuError::NoDrive { .. }))
-        {
+        let is_copy = match &image {
+            Ok(image) => *image == self.record.source,
+            Err(QemuError::NoDrive { .. }) => false,
+            Err(_) => undone,
+        };
+        if !is_copy && self.making == Making::Ours {
             self.making = Making::Unknown;
         }
         image.is_ok_and(|image| image == self.record.destination)
@@ -361,13 +365,22 @@ impl Mover {
         }
     }
 
-    /// Has a machine give up what it has of the copy.
+    /// Has a machine give up what it has of the copy. That it is gone may be said of a
+    /// connection alone, so it is asked twice.
     async fn give_up(&mut self) -> Result<(), QemuError> {
-        let machine = self.link.machine().await?;
-        if machine.give_up(&self.copy, self.destination_is_served()).await? {
+        let served = self.destination_is_served();
+        let found = match self.rest_of_copy(served).await {
+            Err(error) if error.is_gone() => self.rest_of_copy(served).await?,
+            found => found?,
+        };
+        if found.is_something() {
             self.is_seen();
         }
-        self.is_there_after_all().await;
+        self.is_there_after_all(found == GivenUp::Undone).await;
         Ok(())
+    }
+
+    async fn rest_of_copy(&self, served: bool) -> Result<GivenUp, QemuError> {
+        self.link.machine().await?.give_up(&self.copy, served).await
     }
 }

@@ -1,18 +1,56 @@
 //! The destination's file, where we make it: as the source's, to the one who opens it.
 //! Where there is no file to go by, it is whose QEMU is.
+//!
+//! Only that very file is removed, however long it takes until it can be: meanwhile
+//! somebody may have put another one in its place ([`Known`]).
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, Metadata, OpenOptions, Permissions};
+use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+use std::time::SystemTime;
 
 use crate::error::DaemonError;
 use crate::store::VmMoveRecord;
 
+/// What a file is known by. Its number is given to another one once it is removed; the
+/// moment at which it was made is not. Some file systems do not say when that was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    device: u64,
+    number: u64,
+    made: Option<SystemTime>,
+}
+
+impl Known {
+    fn of(found: &Metadata) -> Known {
+        let (device, number) = (found.dev(), found.ino());
+        Known { device, number, made: found.created().ok() }
+    }
+}
+
+/// What has become of what was to be removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Removed {
+    /// It is gone.
+    Gone,
+    /// It was not there, or it is not known whether that is it.
+    Kept,
+    /// Another one has its name.
+    Another,
+}
+
+/// What the file that is there is known by.
+pub(super) fn known(record: &VmMoveRecord) -> Option<Known> {
+    let found = std::fs::symlink_metadata(&record.destination).ok()?;
+    Some(Known::of(&found))
+}
+
 /// Makes the file, which must not be there: raw images have their size, others are to
-/// be filled.
+/// be filled. Gives what it is known by.
 pub(super) fn make(
     record: &VmMoveRecord,
     qemu: Option<(u32, u32)>,
-) -> Result<(), DaemonError> {
+) -> Result<Option<Known>, DaemonError> {
     let path = &record.destination;
     let failed = |error: std::io::Error| {
         DaemonError::unavailable(format!("cannot make {path}: {error}"))
@@ -36,7 +74,7 @@ pub(super) fn make(
         // Without the right to do so, QEMU must be able to open it as it is.
         let _ = chown(path, Some(user), Some(group));
     }
-    Ok(())
+    Ok(file.metadata().ok().map(|made| Known::of(&made)))
 }
 
 /// Whether there is no such file yet.
@@ -62,14 +100,21 @@ pub(super) fn is_there(record: &VmMoveRecord) -> bool {
     std::fs::exists(&record.destination).unwrap_or(true)
 }
 
-/// Removes it; that it is not there is fine. Says whether it was, or what is in the way.
-pub(super) fn remove(record: &VmMoveRecord) -> Result<bool, String> {
-    match std::fs::remove_file(&record.destination) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) => {
-            Err(format!("{} could not be removed: {error}", record.destination))
-        }
+/// Removes it, if that is what is there; that it is not there is fine. Says what has become
+/// of it, or what is in the way.
+pub(super) fn remove(
+    record: &VmMoveRecord,
+    known: Option<Known>,
+) -> Result<Removed, String> {
+    let path = &record.destination;
+    let removed = std::fs::symlink_metadata(path).and_then(|found| match known {
+        None => Ok(Removed::Kept),
+        Some(known) if known != Known::of(&found) => Ok(Removed::Another),
+        Some(_) => std::fs::remove_file(path).map(|()| Removed::Gone),
+    });
+    match removed {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Removed::Kept),
+        removed => removed.map_err(|why| format!("{path} could not be removed: {why}")),
     }
 }
 
@@ -122,11 +167,25 @@ mod tests {
             std::fs::write(&record.source, "bytes").unwrap();
             std::fs::set_permissions(&record.source, Permissions::from_mode(mode))
                 .unwrap();
-            make(&record, None).unwrap();
+            let known = make(&record, None).unwrap();
             let made = std::fs::metadata(&record.destination).unwrap();
             assert_eq!((made.mode() & 0o777, made.len()), (mode, 1 << 20));
-            assert!(remove(&record).unwrap() && !remove(&record).unwrap());
+            assert_eq!(remove(&record, known), Ok(Removed::Gone));
+            assert_eq!(remove(&record, known), Ok(Removed::Kept));
         }
+    }
+
+    #[test]
+    fn another_file_of_that_name_is_not_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let record = record(directory.path());
+        let made = make(&record, None).unwrap();
+        assert_eq!(known(&record), made);
+        assert_eq!(remove(&record, None), Ok(Removed::Kept), "nobody knows what it is");
+        std::fs::rename(&record.destination, directory.path().join("aside")).unwrap();
+        std::fs::write(&record.destination, "somebody's").unwrap();
+        assert_eq!(remove(&record, made), Ok(Removed::Another));
+        assert_eq!(std::fs::read(&record.destination).unwrap(), b"somebody's");
     }
 
     #[test]

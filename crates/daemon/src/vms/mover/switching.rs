@@ -11,7 +11,7 @@ use sterna_core::mirror::Allowance;
 use sterna_qemu::{Machine, QemuError};
 use tokio::time::Instant;
 
-use super::{AGAIN, Halt, Mover, Outcome};
+use super::{AGAIN, Halt, Mover, Outcome, both};
 use crate::error::DaemonError;
 use crate::store::Step;
 
@@ -62,9 +62,12 @@ impl Mover {
         }
         self.record.step = Step::Switching;
         if !self.seal()? {
-            let message =
-                format!("{} is not the copy's any more", self.record.destination);
-            return Err(DaemonError::in_use(message).into());
+            // QEMU was not told, and is not to be: what it copies to is no copy of ours.
+            let (_, destination) = both(&self.record);
+            self.called_off = Some(format!(
+                "{destination} is not what was made for the copy: it was not switched over"
+            ));
+            return self.call_off(machine).await;
         }
         // What is written meanwhile is all that is left, and it is not to take long.
         machine.set_speed(&self.copy, 0).await?;
@@ -115,6 +118,7 @@ impl Mover {
             Some(reason) if !reason.contains("canceled") => {
                 Some(format!("QEMU's copy failed: {reason}"))
             }
+            _ if self.called_off.is_some() => self.called_off.clone(),
             _ if self.record.cancel => None,
             _ if matches!(self.told_to_switch, Told::CallOff(_)) => Some(format!(
                 "{} did not catch up with what the guest writes in {} s: it was not \

@@ -3,7 +3,8 @@
 //! It is gathered here, and told to the device on its reactor when a queue starts
 //! (`SET_VRING_KICK`) or stops (`GET_VRING_BASE`, which is answered when the last request
 //! is: none of them waits for its turn any more then). A message that makes no sense is
-//! an error, which ends the connection.
+//! an error, which ends the connection; so is the end of a queue whose last request is not
+//! answered before the server ends.
 
 use std::fs::File;
 use std::io;
@@ -248,8 +249,14 @@ impl VhostUserBackendReqHandlerMut for Control {
         })?;
         let base = self.wait(&stopped);
         let queue = self.queue(index)?;
-        // One that does not run says nothing, and is where it was to begin.
-        queue.base = base.unwrap_or(queue.base);
+        queue.base = match base {
+            Some(base) => base,
+            // Where it would go on is not known: with the base that it began with, all
+            // that has been answered since would be carried out once more.
+            None if queue.runs => return Err(Error::BackendInternalError),
+            // It is where it was to begin.
+            None => queue.base,
+        };
         (queue.runs, queue.call) = (false, None);
         Ok(VhostUserVringState::new(index, u32::from(queue.base)))
     }
