@@ -197,10 +197,10 @@ impl Store {
         let asked = [vm, device, image].map(str::to_owned);
         self.run(move |connection| {
             let sql = "SELECT * FROM vm_moves AS one
-                 WHERE step = 'completed' AND vm = ?1 AND device = ?2 AND source = ?3
+                 WHERE step = 'completed' AND vm = ?1 AND device = ?2 AND from_image = ?3
                  AND NOT EXISTS (SELECT 1 FROM vm_moves AS later
                      WHERE later.step = 'completed' AND later.vm = ?1
-                     AND later.device = ?2 AND later.destination = ?3
+                     AND later.device = ?2 AND later.to_image = ?3
                      AND later.id > one.id)
                  ORDER BY id DESC LIMIT 1";
             connection.query_row(sql, asked, read).optional()
