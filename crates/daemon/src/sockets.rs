@@ -25,7 +25,7 @@ use crate::error::{DaemonError, Result};
 /// that it waited on until then.
 const LINGER: Duration = Duration::from_secs(2);
 /// What to do where a path cannot be had.
-const ANOTHER_PATH: &str = "choose another path: --socket PATH, --nbd-socket PATH";
+const ANOTHER_PATH: &str = "choose another path (--socket, --nbd-socket, --vhost-user)";
 /// How often such a socket is looked at.
 const AGAIN: Duration = Duration::from_millis(50);
 

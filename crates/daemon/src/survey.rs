@@ -189,8 +189,8 @@ fn offline(name: &str, problem: &str, disks: &[String]) -> Warning {
         None => format!("offline: {problem}"),
     };
     let hint = format!(
-        "put that right: it is tried again every few seconds, and what waits for it \
-         goes on by itself (`sterna datastore show {name}`)"
+        "put that right: it is tried again every few seconds, and its disks and plans \
+         go on by themselves then (`sterna datastore show {name}`)"
     );
     Warning { about, message, hint }
 }

@@ -23,7 +23,11 @@ impl Mover {
         let copied = self.pace.note(done, window.span);
         self.done = self.done.max(done);
         self.total = self.total.max(total);
-        let left = total.saturating_sub(done);
+        let left = match total {
+            // QEMU has not counted yet what there is to copy.
+            0 => self.record.size,
+            total => total.saturating_sub(done),
+        };
         let seen = Observation {
             guest: &window,
             copied,
