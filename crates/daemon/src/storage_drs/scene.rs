@@ -233,9 +233,9 @@ fn moves(disk: &mut Disk, ends: [Option<usize>; 2], datastores: &mut [Datastore]
 
 /// Changes a datastore, and those that have their room from where it has its own.
 fn with_mates(datastores: &mut [Datastore], at: usize, change: impl Fn(&mut Datastore)) {
-    let room = datastores[at].shared_room;
+    let its = datastores[at];
     for (other, one) in datastores.iter_mut().enumerate() {
-        if other == at || (room.is_some() && one.shared_room == room) {
+        if other == at || one.shares_room(&its) {
             change(one);
         }
     }
