@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use sterna_api::{ErrorCode, PlanEvacuation, Provision};
 use sterna_core::measure::LqFit;
+use sterna_core::place::share_room;
 use sterna_core::place::waves::{Datastore, Disk, Inventory, Pinned, Takes};
 use sterna_core::predict::Work;
 use sterna_engine::DiskId;
@@ -56,7 +57,7 @@ impl Daemon {
         for (shelf, found) in &looks {
             let name = shelf.name();
             let space = found.as_ref().ok();
-            let brought = sum_of_room(&looks, shelf, &busy.planned);
+            let brought = sum_of_room(&looks, (shelf, found), &busy.planned);
             let free = space.map_or(0, |space| space.free.min(space.capacity));
             let on_it = all.iter().filter(|disk| disk.datastore == name);
             datastores.push(Datastore {
@@ -180,7 +181,7 @@ impl Daemon {
             let room = (space.capacity as f64 * record.design.space) as u64;
             let taken = space.capacity.saturating_sub(space.free);
             let come = [&busy.planned, &brings];
-            let come = come.map(|those| sum_of_room(shelves, shelf, those));
+            let come = come.map(|those| sum_of_room(shelves, (shelf, found), those));
             if come.into_iter().fold(taken, u64::saturating_add) > room {
                 let message = format!(
                     "datastore {name} has not the room any more that the plan was made for"
@@ -214,14 +215,12 @@ impl Daemon {
 /// room: its own, and those of others that have theirs from there.
 fn sum_of_room(
     shelves: &[(Arc<Shelf>, Found)],
-    shelf: &Arc<Shelf>,
+    (shelf, found): (&Arc<Shelf>, &Found),
     bytes: &HashMap<String, u64>,
 ) -> u64 {
     let room = |found: &Found| found.as_ref().ok().and_then(|space| space.room);
-    let own = shelves.iter().find(|(one, _)| Arc::ptr_eq(one, shelf));
-    let own = own.and_then(|(_, found)| room(found));
-    let those = shelves.iter().filter(|(one, found)| {
-        Arc::ptr_eq(one, shelf) || (own.is_some() && room(found) == own)
+    let those = shelves.iter().filter(|(one, its)| {
+        Arc::ptr_eq(one, shelf) || share_room(room(found), room(its))
     });
     those.filter_map(|(one, _)| bytes.get(one.name())).sum()
 }

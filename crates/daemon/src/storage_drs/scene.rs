@@ -7,6 +7,7 @@ use sterna_api::{
 };
 use sterna_core::Nanos;
 use sterna_core::measure::LqFit;
+use sterna_core::place::share_room;
 use sterna_core::place::storage::{
     Bounds, Datastore, Disk, Fared, Inventory, Over, Past, Pinned, Recommended, Refused,
     Rest, Side, Strength, Why,
@@ -233,9 +234,9 @@ fn moves(disk: &mut Disk, ends: [Option<usize>; 2], datastores: &mut [Datastore]
 
 /// Changes a datastore, and those that have their room from where it has its own.
 fn with_mates(datastores: &mut [Datastore], at: usize, change: impl Fn(&mut Datastore)) {
-    let its = datastores[at];
+    let room = datastores[at].shared_room;
     for (other, one) in datastores.iter_mut().enumerate() {
-        if other == at || one.shares_room(&its) {
+        if other == at || share_room(room, one.shared_room) {
             change(one);
         }
     }

@@ -193,11 +193,7 @@ impl Daemon {
             });
         }
         for last in last {
-            // One by that name that was added since is another.
-            let is_it = |vm: &VmRecord| {
-                vm.name == last.vm && last.ended.is_some_and(|ended| vm.added <= ended)
-            };
-            if !known.iter().any(is_it) {
+            if !known.iter().any(|vm| is_of(&last, vm)) {
                 continue;
             }
             let image = sights.get(&last.vm).and_then(|sight| sight.image_since(&last));
@@ -222,11 +218,8 @@ impl Daemon {
     /// Refuses to go on with an image that a disk of this machine has left: that would
     /// make it look like the latest.
     pub(super) fn check_latest(&self, vm: &VmRecord, drive: &Drive) -> Result<()> {
-        let of_disk = |last: &VmMoveRecord| {
-            last.vm == vm.name
-                && last.device == drive.device
-                && last.ended.is_some_and(|ended| vm.added <= ended)
-        };
+        let of_disk =
+            |last: &VmMoveRecord| last.device == drive.device && is_of(last, vm);
         let Some(last) = self.store.last_vm_moves()?.into_iter().find(of_disk) else {
             return Ok(());
         };
@@ -242,6 +235,11 @@ impl Daemon {
             }
         }
     }
+}
+
+/// Whether a move was of this machine. One by its name that was added since is another.
+fn is_of(last: &VmMoveRecord, vm: &VmRecord) -> bool {
+    vm.name == last.vm && last.ended.is_some_and(|ended| vm.added <= ended)
 }
 
 /// Its machine has not let go of a move that has ended.

@@ -83,9 +83,9 @@ fn failed(outcome: &Outcome) -> Verdict {
 
 fn complaints(outcome: &Outcome) -> Verdict {
     // Each kind has a heading.
-    let lines = outcome.complaints.iter().flat_map(|said| said.lines());
-    let lines = lines.filter(|line| !line.ends_with(':')).count().max(1);
-    let lines = if outcome.complaints.is_none() { 0 } else { lines };
+    let count_of =
+        |said: &String| said.lines().filter(|line| !line.ends_with(':')).count().max(1);
+    let lines = outcome.complaints.as_ref().map_or(0, count_of);
     Verdict {
         what: "what kernel, file systems and PostgreSQL complain of".into(),
         measured: match lines {

@@ -4,6 +4,7 @@ use super::rest::Rest;
 use super::rule::Rule;
 use crate::Nanos;
 use crate::measure::LqFit;
+use crate::place::share_room;
 
 /// Everything that moves are chosen from.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -87,19 +88,13 @@ impl Disk {
 impl Inventory {
     /// The other datastores that have their room from where this one has it.
     pub(super) fn mates(&self, at: usize) -> impl Iterator<Item = usize> {
-        let one = self.datastores[at];
-        let all = self.datastores.iter().enumerate();
-        let mates = all.filter(move |(other, it)| *other != at && it.shares_room(&one));
-        mates.map(|(other, _)| other)
+        let room = |at: usize| self.datastores[at].shared_room;
+        let others = (0..self.datastores.len()).filter(move |other| *other != at);
+        others.filter(move |other| share_room(room(at), room(*other)))
     }
 }
 
 impl Datastore {
-    /// Whether both have their room from one file system.
-    pub fn shares_room(&self, other: &Datastore) -> bool {
-        self.shared_room.is_some() && self.shared_room == other.shared_room
-    }
-
     /// The part of its room that is taken if so many bytes more are.
     pub(super) fn taken(&self, more: f64) -> f64 {
         let capacity = self.capacity as f64;

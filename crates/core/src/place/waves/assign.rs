@@ -12,6 +12,7 @@ use std::cmp::Reverse;
 use super::inventory::{Disk, Inventory, Pinned, Takes};
 use crate::Nanos;
 use crate::measure::LqFit;
+use crate::place::share_room;
 
 /// A disk with fewer requests under way, on average, does not care where it is.
 const IDLE: f64 = 0.01;
@@ -192,18 +193,14 @@ impl<'i> Scene<'i> {
     }
 
     fn put(&mut self, piece: &Piece, to: usize) {
-        for at in 0..self.more.len() {
-            if at == to || self.is_one_room(at, to) {
-                self.more[at] += piece.needs;
+        let room = |at: usize| self.inventory.datastores[at].shared_room;
+        for (at, more) in self.more.iter_mut().enumerate() {
+            if at == to || share_room(room(at), room(to)) {
+                *more += piece.needs;
             }
         }
         self.outstanding[to] += piece.outstanding;
         self.occupied[to] = self.inventory.datastores[to].takes == Takes::One;
-    }
-
-    fn is_one_room(&self, one: usize, other: usize) -> bool {
-        let room = |at: usize| self.inventory.datastores[at].shared_room;
-        room(one).is_some() && room(one) == room(other)
     }
 
     /// The best place for a piece, or why there is none.

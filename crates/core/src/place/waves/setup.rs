@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use crate::Nanos;
+use crate::place::share_room;
 
 /// The moves of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -56,7 +57,7 @@ impl Setup {
     /// Whether what goes to the one takes room of the other.
     pub(super) fn is_one_room(&self, one: usize, other: usize) -> bool {
         let room = |at: usize| self.ends[at].shared_room;
-        one == other || (room(one).is_some() && room(one) == room(other))
+        one == other || share_room(room(one), room(other))
     }
 }
 
