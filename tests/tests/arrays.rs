@@ -57,7 +57,7 @@ fn a_disk_moves_from_one_array_to_another_under_load() {
     stage.daemon.sterna("disk create a --size 64M --on old").ok();
     let mut checker = stage.checker("a", &CheckerOptions::gentle(200).flag("--fill"));
     checker.wait_for_intervals(3);
-    let id = stage.daemon.migrate("a --to new --verify");
+    let id = stage.daemon.migrate("a --to new");
     let done = stage.daemon.completed(id);
     checker.wait_for_intervals(3);
     checker.finish_and_verify();

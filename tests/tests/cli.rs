@@ -100,7 +100,7 @@ fn a_raw_file_is_adopted_in_place() {
 fn a_migration_waits_and_reports_unless_detached() {
     let stage = Stage::new();
     stage.disk_with_data("a", 64 * MIB, 32 * MIB);
-    let done = stage.daemon.json("migrate a --to there --verify");
+    let done = stage.daemon.json("migrate a --to there");
     assert_eq!(done["state"], "completed", "{done:#}");
     assert!(done["report"]["switch_over_ms"].is_number(), "{done:#}");
     assert_eq!(stage.daemon.disk("a")["datastore"], "there");

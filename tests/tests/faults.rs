@@ -83,7 +83,7 @@ impl Scene {
     #[track_caller]
     fn move_begins(&mut self, to: &str) -> u64 {
         self.checker.wait_for_intervals(10);
-        let line = format!("a --to {to} --rate 40M --verify --keep-source");
+        let line = format!("a --to {to} --rate 40M --keep-source");
         let id = self.stage.daemon.migrate(&line);
         self.stage.daemon.wait_for_bytes(id, SIZE / 3);
         id

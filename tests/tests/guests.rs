@@ -194,7 +194,7 @@ fn a_database_under_load_survives_moves_of_its_disks() {
 fn a_database_under_load_survives_a_daemon_that_is_killed_in_the_middle_of_a_move() {
     for way in [Way::VhostUser, Way::Nbd] {
         let Some(mut shop) = Shop::open(way) else { return };
-        let slow = |disk: &&str| format!("{disk} --to there --rate 20M --verify");
+        let slow = |disk: &&str| format!("{disk} --to there --rate 20M");
         let begin = |disk| shop.stage.daemon.migrate(&slow(disk));
         let moves: Vec<u64> = DISKS.iter().map(begin).collect();
         shop.stage.daemon.wait_for_bytes(moves[0], 8 * MIB);

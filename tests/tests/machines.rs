@@ -79,7 +79,7 @@ fn the_socket_is_there_again_after_a_restart_and_a_move() {
     stage.daemon.kill();
     stage.daemon.restart();
     assert_eq!(stage.daemon.disk("a")["vhost_user"], socket.display().to_string());
-    let id = stage.daemon.migrate("a --to there --verify");
+    let id = stage.daemon.migrate("a --to there");
     stage.daemon.completed(id);
     assert_eq!(boot(&socket), Some(WELL));
     stage.daemon.sterna("disk detach a").ok();

@@ -43,7 +43,7 @@ fn moves_under(options: &CheckerOptions, stage: &Stage, line: &str) -> (Value, V
 /// promised.
 #[track_caller]
 fn moves_unnoticed(stage: &Stage, to: &str) {
-    let line = format!("a --to {to} --verify");
+    let line = format!("a --to {to}");
     let (done, summary) = moves_under(&load(), stage, &line);
     assert_eq!(done["report"]["verified"].as_u64(), Some(SIZE), "{done:#}");
     let held = done["report"]["switch_over_ms"].as_f64().expect("a length");
@@ -118,7 +118,7 @@ fn under_fio_with_verification() {
         (written > Some(500)).then_some(())
     });
     for to in ["there", "here"] {
-        let id = stage.daemon.migrate(&format!("a --to {to} --verify"));
+        let id = stage.daemon.migrate(&format!("a --to {to}"));
         stage.daemon.completed(id);
     }
     fio.finish();
@@ -129,7 +129,7 @@ fn a_disk_with_an_odd_end_moves_whole() {
     let stage = Stage::new();
     stage.disk("a", 40 * MIB + 3 * 512);
     let options = CheckerOptions::gentle(1000).with("--block", 512).flag("--fill");
-    moves_under(&options, &stage, "a --to there --verify");
+    moves_under(&options, &stage, "a --to there");
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn paused_resumed_and_verified_both_images_are_identical() {
     stage.disk("a", SIZE);
     let mut checker = stage.checker("a", &load());
     let source = stage.daemon.image("a");
-    let id = stage.daemon.migrate("a --to there --rate 40M --verify --keep-source");
+    let id = stage.daemon.migrate("a --to there --rate 40M --keep-source");
     stage.daemon.wait_for_bytes(id, 32 * MIB);
     stage.daemon.pause(id);
     stands_still(&stage, id, &mut checker);

@@ -28,9 +28,9 @@ fn a_move_is_predicted_by_those_before_it_and_scored_at_its_end() {
     }
     let limited = "the one copy seen from here or to slow had a limit (--rate), of 200";
     daemon.sterna("predict db --to slow").fails_with(&[limited, "without a limit"]);
-    let bound = daemon.sterna("predict db --to slow --rate 1M --verify");
-    // 64 MiB are copied and 96 MiB compared: 160 s, and what more the image takes.
-    bound.fails_with(&[limited, "at 1.00 MiB/s it takes at least 16"]);
+    let bound = daemon.sterna("predict db --to slow --rate 1M");
+    // 64 MiB are copied, and read once more: 128 s, and what more the image takes.
+    bound.fails_with(&[limited, "at 1.00 MiB/s it takes at least 12"]);
     let first = daemon.json("migrate db --to slow");
     assert!(first["predicted"].is_null(), "{first:#}");
     daemon.sterna("migrate db --to here").ok();
@@ -40,14 +40,14 @@ fn a_move_is_predicted_by_those_before_it_and_scored_at_its_end() {
     assert_eq!((&it["learned_from"], &it["moves"]), (&"moves".into(), &1.into()));
     assert_eq!((&it["weakest"], number("share")), (&"storage".into(), 1.0));
     assert!((64..72).contains(&(it["bytes"].as_u64().expect("bytes") / MIB)), "{it:#}");
-    // 64 MiB at 40 MB/s.
-    assert!((1.2..3.0).contains(&number("likely_s")), "{it:#}");
+    // 64 MiB at 40 MB/s, twice.
+    assert!((2.4..6.0).contains(&number("likely_s")), "{it:#}");
     assert!(
         number("least_s") < number("likely_s") && number("likely_s") < number("most_s")
     );
-    let limited = daemon.json("predict db --to slow --rate 1M --verify");
+    let limited = daemon.json("predict db --to slow --rate 1M");
     assert_eq!(limited["predicted"]["weakest"], "limit");
-    assert!(limited["predicted"]["likely_s"].as_f64() > Some(160.0), "{limited:#}");
+    assert!(limited["predicted"]["likely_s"].as_f64() > Some(128.0), "{limited:#}");
     let done = daemon.json("migrate db --to slow");
     assert!(done["predicted"]["likely_s"].is_f64(), "{done:#}");
     let scores = daemon.json("status")["predictions"].clone();

@@ -36,6 +36,11 @@ mod top;
 mod transfer;
 mod vm;
 
+/// What holds unless a request says otherwise.
+fn yes() -> bool {
+    true
+}
+
 pub use advice::{Advice, AdviceKind, Advised, Nature, SeenDisk};
 pub use class::{
     Attainment, ChangeClass, Class, CreateClass, Explanation, HeldFor, MIGRATION_CLASS,

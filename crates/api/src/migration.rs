@@ -171,8 +171,8 @@ pub struct StartMigration {
     /// The copier's limit in bytes per second.
     #[serde(default)]
     pub rate: Option<u64>,
-    /// Compare both sides before the switch-over.
-    #[serde(default)]
+    /// Compare both sides before the switch-over: yes, if left out.
+    #[serde(default = "crate::yes")]
     pub verify: bool,
     /// Keep the source image (as a retired one).
     #[serde(default)]

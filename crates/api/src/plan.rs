@@ -41,8 +41,8 @@ pub struct PlanEvacuation {
     /// The limit of each copy in bytes per second.
     #[serde(default)]
     pub rate: Option<u64>,
-    /// Compare both sides of each move before the switch-over.
-    #[serde(default)]
+    /// Compare both sides of each move before the switch-over: yes, if left out.
+    #[serde(default = "crate::yes")]
     pub verify: bool,
     /// No more than so many moves at once.
     #[serde(default)]

@@ -16,8 +16,8 @@ pub struct Predict {
     /// The copier's limit in bytes per second.
     #[serde(default)]
     pub rate: Option<u64>,
-    /// Compare both sides before the switch-over.
-    #[serde(default)]
+    /// Compare both sides before the switch-over: yes, if left out.
+    #[serde(default = "crate::yes")]
     pub verify: bool,
     /// The part of its IO/s that the application keeps at least, above 0 and at most 1.
     #[serde(default)]

@@ -39,7 +39,7 @@ Examples:
   sterna disk create db --size 10G --on fast
   sterna disk uri db
   sterna predict db --to slow
-  sterna migrate db --to slow --verify
+  sterna migrate db --to slow
   sterna migrate db --to fast --keep 97%
   sterna class create oltp db --shares 2000
   sterna policy limit migration 50M --schedule \"Mon-Fri 08:00-18:00\"
@@ -199,7 +199,7 @@ mod tests {
             "sterna disk remove a --delete-image",
             "sterna disk uri a",
             "sterna disk stats a --histogram --json",
-            "sterna migrate a --to slow --provision thin --rate 200M --verify",
+            "sterna migrate a --to slow --provision thin --rate 200M --no-verify",
             "sterna migrate a --to slow --keep-source --detach --json",
             "sterna migration list",
             "sterna migration show 3",
@@ -286,7 +286,7 @@ mod tests {
             "sterna plan evacuate old --to a --to b --by 8h --keep 97% --space 90%",
             "sterna plan evacuate old --at-once 4 --window 22:00-06:00 --virtual",
             "sterna plan evacuate old --tile /tmp/tiles.toml",
-            "sterna plan evacuate old --p99 5ms --rate 200M --verify --json",
+            "sterna plan evacuate old --p99 5ms --rate 200M --no-verify --json",
             "sterna plan list",
             "sterna plan show 3",
             "sterna plan apply 3",
@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn predictions_are_understood() {
         for line in [
-            "sterna predict a --to slow --rate 200M --verify",
+            "sterna predict a --to slow --rate 200M --no-verify",
             "sterna predict a --to slow --keep 97% --p99 5ms --json",
             "sterna predict a --to slow --idle-only",
             "sterna predict a --to slow --keep 97% --at 22:00",

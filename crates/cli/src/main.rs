@@ -46,6 +46,7 @@ mod storage_drs;
 mod table;
 mod terms;
 mod top;
+mod verification;
 mod vm;
 mod watch;
 

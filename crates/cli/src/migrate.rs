@@ -8,6 +8,7 @@ use crate::connect::Link;
 use crate::disk::ProvisionArg;
 use crate::guard::GuardArgs;
 use crate::output::Output;
+use crate::verification::VerifyArgs;
 use crate::watch;
 
 /// What to move, where to, and how.
@@ -24,9 +25,8 @@ pub(crate) struct MigrateArgs {
     /// Copy no more than so many bytes per second (200M)
     #[arg(long, value_name = "BYTES", value_parser = parse_rate)]
     rate: Option<Bytes>,
-    /// Read and compare both images before the switch-over
-    #[arg(long)]
-    verify: bool,
+    #[command(flatten)]
+    verification: VerifyArgs,
     /// Keep the old image (as a retired one)
     #[arg(long)]
     keep_source: bool,
@@ -55,7 +55,7 @@ pub(crate) fn run(args: MigrateArgs, link: &Link, output: Output) -> anyhow::Res
         to: args.to,
         provision: args.provision.map(Into::into),
         rate: args.rate.map(|rate| rate.0),
-        verify: args.verify,
+        verify: args.verification.verify(),
         keep_source: args.keep_source,
         guard: args.guard.request(),
     };

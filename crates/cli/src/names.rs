@@ -306,7 +306,7 @@ mod tests {
             ("predict ", Kind::Disk),
             ("advise ", Kind::Advised),
             ("predict db --to ", Kind::Datastore),
-            ("--json migrate --rate 5M --verify ", Kind::Disk),
+            ("--json migrate --rate 5M --no-verify ", Kind::Disk),
             ("class create oltp a b ", Kind::Disk),
             ("class add oltp ", Kind::Disk),
             ("disk create new --size 1G --on ", Kind::Datastore),

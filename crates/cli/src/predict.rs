@@ -13,6 +13,7 @@ use crate::guard::{self, PromiseArgs, percent};
 use crate::migrate::parse_rate;
 use crate::output::{Output, prose};
 use crate::table::Pairs;
+use crate::verification::VerifyArgs;
 
 /// What would be moved, where to, and how.
 #[derive(Debug, Args)]
@@ -25,9 +26,8 @@ pub(crate) struct PredictArgs {
     /// Copy no more than so many bytes per second (200M)
     #[arg(long, value_name = "BYTES", value_parser = parse_rate)]
     rate: Option<Bytes>,
-    /// Read and compare both images before the switch-over
-    #[arg(long)]
-    verify: bool,
+    #[command(flatten)]
+    verification: VerifyArgs,
     #[command(flatten)]
     promise: PromiseArgs,
     /// Say what it would take if it began then (22:00, "2027-01-31 22:00", 8h), by what
@@ -43,7 +43,7 @@ pub(crate) fn run(args: PredictArgs, link: &Link, output: Output) -> anyhow::Res
         disk: args.disk,
         to: args.to,
         rate: args.rate.map(|rate| rate.0),
-        verify: args.verify,
+        verify: args.verification.verify(),
         keep,
         p99_us,
         idle_only,

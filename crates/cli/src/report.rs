@@ -146,8 +146,8 @@ fn options(one: &Migration) -> String {
     if let Some(limit) = one.rate {
         options.push(format!("rate {}", rate(limit as f64)));
     }
-    if one.verify {
-        options.push("verify".into());
+    if !one.verify {
+        options.push("do not verify".into());
     }
     if one.keep_source {
         options.push("keep the source".into());

@@ -223,7 +223,6 @@ pub(crate) fn one_move(
     work: Work,
     terms: Terms,
 ) -> Move {
-    // A comparison skips nothing.
     let compared = if verify { size } else { 0 };
     Move { bytes, compared, work, terms }
 }

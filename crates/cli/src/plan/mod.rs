@@ -17,6 +17,7 @@ use crate::format::count;
 use crate::guard::{PromiseArgs, parse_part, parse_schedule};
 use crate::migrate::parse_rate;
 use crate::output::{Output, WIDTH, prose};
+use crate::verification::VerifyArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PlanCommand {
@@ -79,9 +80,8 @@ pub(crate) struct EvacuateArgs {
     /// Let each copy take no more than so many bytes per second (200M)
     #[arg(long, value_name = "BYTES", value_parser = parse_rate)]
     rate: Option<Bytes>,
-    /// Read and compare both images of each disk before its switch-over
-    #[arg(long)]
-    verify: bool,
+    #[command(flatten)]
+    verification: VerifyArgs,
     /// Make no more than so many moves at once
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     at_once: Option<u64>,
@@ -108,7 +108,7 @@ impl EvacuateArgs {
             idle_only: promise.idle_only,
             window: self.window.clone(),
             rate: self.rate.map(|rate| rate.0),
-            verify: self.verify,
+            verify: self.verification.verify(),
             at_once: self.at_once,
             tiles: tiles.unwrap_or_default(),
             dry_run: self.rehearse,

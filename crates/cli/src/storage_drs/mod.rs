@@ -219,7 +219,7 @@ fn request(one: &RecommendedMove, promise: &PromiseArgs) -> StartMigration {
         to: one.to.clone(),
         provision: None,
         rate: None,
-        verify: false,
+        verify: true,
         keep_source: false,
         guard: promise.request(),
     }

@@ -93,6 +93,8 @@ pub enum Outcome {
     Compared {
         /// Parts that differ, in order.
         differing: Vec<ByteRange>,
+        /// Bytes of each side that were read: what is empty on both needs no reading.
+        read: u64,
     },
     /// The source could not be read (its errno).
     SourceFailed(i32),

@@ -37,9 +37,9 @@ impl<M: RegionMap> Mirror<M> {
                 self.pace.done(now, job.job.range.len, *written, was_read);
                 self.copied(&job);
             }
-            Outcome::Compared { differing } => {
+            Outcome::Compared { differing, read } => {
                 self.copier.source_errors = 0;
-                self.pace.done(now, job.job.range.len, job.job.range.len, true);
+                self.pace.done(now, job.job.range.len, *read, false);
                 self.compared(now, &job, differing, out);
             }
             Outcome::SourceFailed(errno) => {

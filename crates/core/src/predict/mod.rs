@@ -50,17 +50,17 @@ const LEARNING_DOUBT: u64 = 3;
 /// No move is said to take longer: a year. What would is as good as endless.
 const LONGEST: Nanos = Nanos::from_secs(366 * 24 * 60 * 60);
 
-/// Bytes of holes that a comparison gets through in a second where nothing is read of them:
-/// two buffers are filled with zeroes, and compared.
-const HOLES: f64 = (3_u64 << 30) as f64;
+/// Bytes of holes that a comparison gets through in a second: both images are asked what
+/// they hold, once for each chunk, and what is empty on both sides is not read.
+const HOLES: f64 = (8_u64 << 30) as f64;
 
 /// What is to be moved, and how.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Move {
     /// Bytes to copy.
     pub bytes: u64,
-    /// Bytes of both images that are read and compared in the end: all of the disk, with
-    /// its holes; 0 if it is not verified.
+    /// Bytes of the disk that are compared in the end: all of it. Its holes are not read.
+    /// 0 if it is not verified.
     pub compared: u64,
     /// What the application does.
     pub work: Work,
@@ -79,9 +79,15 @@ impl Move {
         self.compared.saturating_sub(self.bytes)
     }
 
-    /// What a comparison takes for the holes, at most so many bytes of them a second. The
-    /// operator's limit counts them like all others.
-    fn past_holes(&self, most: f64) -> Nanos {
+    /// What a comparison takes for holes that are not read. The operator's limit does not
+    /// count them.
+    fn past_holes(&self) -> Nanos {
+        seconds(self.holes() as f64 / HOLES)
+    }
+
+    /// The same where one of the images cannot say what it holds, so that both are read:
+    /// at most so many bytes a second, and the limit counts them.
+    fn through_holes(&self, most: f64) -> Nanos {
         seconds(self.holes() as f64 / self.terms.limited(most.min(HOLES)))
     }
 
@@ -90,7 +96,7 @@ impl Move {
     pub fn least(&self) -> Option<Nanos> {
         let limit = self.terms.limit?.max(1) as f64;
         let bytes = self.bytes as f64 * self.passes() as f64;
-        Some(seconds((bytes + self.holes() as f64) / limit))
+        Some(seconds(bytes / limit))
     }
 }
 
@@ -143,14 +149,13 @@ impl Prediction {
             let copied = Nanos(copying(times).0.saturating_mul(one.passes()));
             copied.plus(holes).plus(fixed).min(LONGEST)
         };
-        let holes = one.past_holes(HOLES);
+        let holes = one.past_holes();
         Prediction {
             likely: whole(1.0, holes, FIXED.plus(learning)),
             least: whole(doubt, holes, Nanos(learning.0 / LEARNING_DOUBT)),
             most: whole(
                 1.0 / doubt,
-                // There are datastores that read holes like all else.
-                one.past_holes(free / doubt),
+                one.through_holes(free / doubt),
                 FIXED.plus(FIXED_DOUBT).plus(Nanos(learning.0 * LEARNING_DOUBT)),
             ),
             copying: copying(1.0).min(LONGEST),

@@ -15,9 +15,7 @@ use std::collections::BTreeMap;
 
 use super::share::Work;
 use super::speed::Speed;
-use super::{
-    FIXED, FIXED_DOUBT, HOLES, LEARNING_DOUBT, LONGEST, Move, NINE_OF_TEN, Prediction,
-};
+use super::{FIXED, FIXED_DOUBT, LEARNING_DOUBT, LONGEST, Move, NINE_OF_TEN, Prediction};
 use crate::Nanos;
 
 /// Seconds of an hour, of a day and of a week.
@@ -82,18 +80,19 @@ impl Week {
         let beside = speed.beside(&begins, &one.terms);
         let (share, learning) = (beside.share, beside.learning(one, &begins));
         let took = |luck: f64| self.copying(one, speed, at, begins, luck);
-        let whole = |luck: f64, holes: f64, fixed: Nanos| {
-            took(luck).plus(one.past_holes(holes)).plus(fixed).min(LONGEST)
+        let whole = |luck: f64, holes: Nanos, fixed: Nanos| {
+            took(luck).plus(holes).plus(fixed).min(LONGEST)
         };
+        let holes = one.past_holes();
         let doubt = (speed.doubt.hypot(share.doubt) * NINE_OF_TEN).exp();
         let copying = Nanos(took(LIKELY).0 / one.passes());
         let rate = one.bytes as f64 / copying.as_secs_f64().max(1e-9);
         Some(Prediction {
-            likely: whole(LIKELY, HOLES, FIXED.plus(learning)),
-            least: whole(NINE_OF_TEN, HOLES, Nanos(learning.0 / LEARNING_DOUBT)),
+            likely: whole(LIKELY, holes, FIXED.plus(learning)),
+            least: whole(NINE_OF_TEN, holes, Nanos(learning.0 / LEARNING_DOUBT)),
             most: whole(
                 -NINE_OF_TEN,
-                beside.free() / doubt,
+                one.through_holes(beside.free() / doubt),
                 FIXED.plus(FIXED_DOUBT).plus(Nanos(learning.0 * LEARNING_DOUBT)),
             ),
             copying,

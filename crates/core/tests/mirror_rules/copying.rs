@@ -67,7 +67,7 @@ fn after_a_power_loss_regions_are_compared_and_only_what_differs_is_copied() {
     let differing = vec![ByteRange::new(jobs[0].range.offset, 512)];
     bench.tell(Event::JobDone {
         job: jobs[0].id,
-        outcome: Outcome::Compared { differing },
+        outcome: Outcome::Compared { differing, read: REGION },
     });
     let [copy] = bench.jobs()[..] else { panic!("one region differs") };
     assert_eq!(copy.range, ByteRange::new(0, REGION));
@@ -79,12 +79,12 @@ fn verification_copies_what_differs_and_compares_it_again() {
     let mut bench = Bench::with(Stored::Synced, config);
     bench.tell(Event::Tick);
     let [compare, other] = bench.jobs()[..] else { panic!("all is compared") };
-    let equal = Outcome::Compared { differing: vec![] };
+    let equal = Outcome::Compared { differing: vec![], read: REGION };
     bench.tell(Event::JobDone { job: other.id, outcome: equal });
     let differing = vec![ByteRange::new(REGION, 512)];
     bench.tell(Event::JobDone {
         job: compare.id,
-        outcome: Outcome::Compared { differing },
+        outcome: Outcome::Compared { differing, read: REGION },
     });
     assert!(bench.asked.contains(&Action::Notice(Notice::Differing { regions: 1 })));
     let [copy] = bench.jobs()[..] else { panic!("what differs is copied") };
@@ -94,7 +94,7 @@ fn verification_copies_what_differs_and_compares_it_again() {
     assert_eq!((again.kind, again.range), (JobKind::Compare, copy.range));
     bench.tell(Event::JobDone {
         job: again.id,
-        outcome: Outcome::Compared { differing: vec![] },
+        outcome: Outcome::Compared { differing: vec![], read: REGION },
     });
     assert_eq!(bench.asked, [Action::FlushDestination]);
 }

@@ -126,7 +126,7 @@ impl Daemon {
             to: to.clone(),
             provision: None,
             rate: None,
-            verify: false,
+            verify: true,
             keep_source: false,
             guard: settings.guard.clone(),
         };

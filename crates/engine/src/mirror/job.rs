@@ -11,14 +11,11 @@ use std::sync::Arc;
 use sterna_core::ByteRange;
 use sterna_core::mirror::{Fault, Job, JobKind, Outcome};
 
+use super::comparison::{self, Comparison};
 use super::runs;
 use crate::buffer::{Pool, Slice};
 use crate::image::{Done, Extent, ImageOp, ImageResult, no_clone};
 use crate::io::Errno;
-
-/// A comparison reads so much at a time from both sides: with two buffers for
-/// each job it stays within the memory that copying has.
-const COMPARE_PIECE: u64 = 512 << 10;
 
 /// Zeroes that are written out go in pieces of this size.
 const ZERO_PIECE: u64 = 1 << 20;
@@ -75,16 +72,20 @@ pub(super) struct Run {
     on_source: usize,
     written: u64,
     holes: Vec<ByteRange>,
-    differing: Vec<ByteRange>,
+    comparison: Option<Comparison>,
+    /// Bytes of the piece that is being compared.
+    piece: usize,
     failed: Option<Outcome>,
 }
 
 impl Run {
-    /// Starts `job` with memory from `pool`; `None` if there is not enough now.
+    /// Starts `job` with memory from `pool`; `None` if there is not enough now. A
+    /// comparison `asks` first which parts are empty on both sides.
     pub(super) fn start(
         job: Job,
         style: Style,
         clone: Option<Arc<OwnedFd>>,
+        asks: bool,
         pool: &Pool,
         needs: &mut Vec<Need>,
     ) -> Option<Run> {
@@ -92,7 +93,7 @@ impl Run {
         let (count, bytes) = match job.kind {
             JobKind::Copy { .. } if clone.is_some() => (0, 0),
             JobKind::Copy { .. } => (1, len),
-            JobKind::Compare => (2, len.min(COMPARE_PIECE)),
+            JobKind::Compare => (2, len.min(comparison::PIECE)),
             JobKind::Zero if style.write_zeroes => (1, len.min(ZERO_PIECE)),
             JobKind::Zero | JobKind::Scan => (0, 0),
         };
@@ -100,6 +101,9 @@ impl Run {
         let buffers: Vec<Slice> = (0..count)
             .map(|_| pool.get(bytes).map(|buf| buf.slice(0, bytes)))
             .collect::<Option<_>>()?;
+        let compares = job.kind == JobKind::Compare;
+        let comparison =
+            compares.then(|| Comparison::new(job.range, style.region as u64, asks));
         let mut run = Run {
             job,
             style,
@@ -111,7 +115,8 @@ impl Run {
             on_source: 0,
             written: 0,
             holes: Vec::new(),
-            differing: Vec::new(),
+            comparison,
+            piece: 0,
             failed: None,
         };
         if job.kind == JobKind::Zero
@@ -126,6 +131,11 @@ impl Run {
     /// The job, taken back from a run that is over.
     pub(super) fn into_job(self) -> Job {
         self.job
+    }
+
+    /// Whether a comparison that asked found something empty on both sides.
+    pub(super) fn found_empty(&self) -> Option<bool> {
+        self.comparison.as_ref().and_then(Comparison::found_empty)
     }
 
     /// Whether the source works on it.
@@ -171,15 +181,26 @@ impl Run {
                 let op = self.zero(offset, left);
                 self.need(needs, Side::Destination, op);
             }
-            JobKind::Compare => {
-                let len = left.min(COMPARE_PIECE) as usize;
-                for (at, side) in
-                    [Side::Source, Side::Destination].into_iter().enumerate()
-                {
-                    let buf = self.buffers[at].part(0, len);
-                    self.need(needs, side, ImageOp::Read { offset, buf });
-                }
+            JobKind::Compare => self.go_on_comparing(needs),
+        }
+    }
+
+    /// Asks both sides what is empty, or reads the next piece of both, if one is left.
+    fn go_on_comparing(&mut self, needs: &mut Vec<Need>) {
+        let sides = [Side::Source, Side::Destination];
+        let ByteRange { offset, len } = self.job.range;
+        if self.asking() {
+            for side in sides {
+                self.need(needs, side, ImageOp::Extents { offset, len, limit: EXTENTS });
             }
+            return;
+        }
+        let piece = self.comparison.as_mut().and_then(Comparison::piece);
+        let Some(ByteRange { offset, len }) = piece else { return };
+        self.piece = len as usize;
+        for (at, side) in sides.into_iter().enumerate() {
+            let buf = self.buffers[at].part(0, self.piece);
+            self.need(needs, side, ImageOp::Read { offset, buf });
         }
     }
 
@@ -200,6 +221,8 @@ impl Run {
             Err(errno) if self.clone.is_some() && no_clone(errno) => {
                 return Step::CannotClone(errno);
             }
+            // Who cannot say what is empty has data there, and is read.
+            Err(_) if self.asking() => {}
             Err(errno) => self.fail(side, errno),
             Ok(Done::Extents(extents)) => self.found(&extents),
             Ok(Done::Ok) => {}
@@ -215,15 +238,15 @@ impl Run {
                 self.reading = false;
                 self.write(fresh, needs);
             }
-            JobKind::Compare => self.compare(),
+            JobKind::Copy { .. } => {}
+            JobKind::Compare => {
+                self.compare();
+                self.go_on_comparing(needs);
+            }
+            _ if self.at < self.job.range.end() => self.go_on(needs),
             _ => {}
         }
         if self.in_flight > 0 {
-            return Step::Going;
-        }
-        let over = matches!(self.job.kind, JobKind::Copy { .. });
-        if !over && self.at < self.job.range.end() {
-            self.go_on(needs);
             return Step::Going;
         }
         Step::Over(self.outcome())
@@ -236,7 +259,9 @@ impl Run {
                 Outcome::Copied { written: self.written }
             }
             JobKind::Compare => {
-                Outcome::Compared { differing: std::mem::take(&mut self.differing) }
+                let over = self.comparison.as_mut().map(Comparison::end);
+                let (differing, read) = over.unwrap_or_default();
+                Outcome::Compared { differing, read }
             }
         }
     }
@@ -251,6 +276,9 @@ impl Run {
     }
 
     fn found(&mut self, extents: &[Extent]) {
+        if let Some(comparison) = &mut self.comparison {
+            return comparison.told(extents);
+        }
         for extent in extents {
             if extent.zero {
                 self.holes.push(extent.range);
@@ -287,18 +315,22 @@ impl Run {
         }
     }
 
-    /// Both sides of a piece were read.
+    /// Whether a comparison asks what is empty.
+    fn asking(&self) -> bool {
+        self.reading && self.comparison.as_ref().is_some_and(|one| one.asks)
+    }
+
+    /// Both sides have said what is empty, or a piece of both was read.
     fn compare(&mut self) {
-        let len = (self.job.range.end() - self.at).min(COMPARE_PIECE) as usize;
-        let (source, destination) =
-            (self.buffers[0].part(0, len), self.buffers[1].part(0, len));
-        let parts =
-            runs::differing(&source.bytes(), &destination.bytes(), self.style.region);
-        for part in parts {
-            let range = ByteRange::new(self.at + part.start as u64, part.len() as u64);
-            self.differing.push(range);
+        if self.asking() {
+            self.reading = false;
+            return;
         }
-        self.at += len as u64;
+        let Some(comparison) = &mut self.comparison else { return };
+        let [source, destination] = &self.buffers[..] else { return };
+        let len = self.piece;
+        comparison
+            .was_read(&source.part(0, len).bytes(), &destination.part(0, len).bytes());
     }
 }
 
@@ -328,8 +360,8 @@ mod tests {
         let pool = Pool::new(8 << 20).unwrap();
         let job = Job { id: JobId(1), kind, range: ByteRange::new(1 << 20, len) };
         let mut needs = Vec::new();
-        let run =
-            Run::start(job, STYLE, None, &pool, &mut needs).expect("there is memory");
+        let run = Run::start(job, STYLE, None, false, &pool, &mut needs)
+            .expect("there is memory");
         (run, needs)
     }
 
@@ -381,6 +413,35 @@ mod tests {
             }
         }
         let first = ByteRange::new((1 << 20) + (512 << 10), 64 << 10);
-        assert_eq!(step, Step::Over(Outcome::Compared { differing: vec![first] }));
+        assert_eq!(
+            step,
+            Step::Over(Outcome::Compared { differing: vec![first], read: 768 << 10 })
+        );
+    }
+
+    #[test]
+    fn a_comparison_reads_nothing_where_both_sides_are_empty() {
+        let pool = Pool::new(8 << 20).unwrap();
+        let range = ByteRange::new(1 << 20, 512 << 10);
+        let job = Job { id: JobId(1), kind: JobKind::Compare, range };
+        let mut needs = Vec::new();
+        let mut run = Run::start(job, STYLE, None, true, &pool, &mut needs).unwrap();
+        let empty = || vec![Extent { range, hole: true, zero: true }];
+        for (side, said, over) in [
+            (Side::Source, Ok(Done::Extents(empty())), false),
+            (Side::Destination, Ok(Done::Extents(empty())), true),
+        ] {
+            let step = run.done(side, said, &mut needs);
+            assert_eq!(step != Step::Going, over);
+        }
+        assert!(needs.drain(..).all(|(_, op)| matches!(op, ImageOp::Extents { .. })));
+
+        let mut run = Run::start(job, STYLE, None, true, &pool, &mut needs).unwrap();
+        needs.clear();
+        run.done(Side::Source, Ok(Done::Extents(empty())), &mut needs);
+        let step = run.done(Side::Destination, Err(Errno(libc::EIO)), &mut needs);
+        assert_eq!(step, Step::Going, "who cannot say is read");
+        assert!(needs.iter().all(|(_, op)| matches!(op, ImageOp::Read { .. })));
+        assert_eq!(needs.len(), 2);
     }
 }

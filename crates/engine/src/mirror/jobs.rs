@@ -12,8 +12,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use sterna_core::mirror::{Job, JobId, Outcome};
+use sterna_core::mirror::{Job, JobId, JobKind, Outcome};
 
+use super::comparison::Look;
 use super::job::{Need, Run, Side, Step, Style};
 use crate::buffer::Pool;
 use crate::image::{ImageOp, ImageResult};
@@ -36,6 +37,8 @@ pub(super) struct Jobs {
     clone: Option<Arc<OwnedFd>>,
     pool: Pool,
     runs: HashMap<JobId, Run>,
+    /// Whether comparisons ask for what is empty.
+    look: Look,
     /// Jobs that found no memory.
     waiting: VecDeque<Job>,
     /// What the run at hand needs; kept for its memory.
@@ -49,6 +52,7 @@ impl Jobs {
             clone,
             pool: Pool::new(POOL)?,
             runs: HashMap::new(),
+            look: Look::default(),
             waiting: VecDeque::new(),
             needs: Vec::new(),
         })
@@ -77,7 +81,8 @@ impl Jobs {
         on_source: bool,
         asked: &mut Vec<Asked>,
     ) {
-        match Run::start(job, self.style, clone, &self.pool, &mut self.needs) {
+        let asks = job.kind == JobKind::Compare && self.look.next(job.range.len);
+        match Run::start(job, self.style, clone, asks, &self.pool, &mut self.needs) {
             Some(run) => {
                 self.runs.insert(job.id, run);
                 self.ask(job.id, on_source, asked);
@@ -111,7 +116,10 @@ impl Jobs {
                 None
             }
             Step::Over(outcome) => {
-                self.runs.remove(&id);
+                let found = self.runs.remove(&id).and_then(|run| run.found_empty());
+                if let Some(any) = found {
+                    self.look.found(any);
+                }
                 if let Some(job) = self.waiting.pop_front() {
                     self.start(job, asked);
                 }

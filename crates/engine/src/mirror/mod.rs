@@ -1,5 +1,6 @@
 //! The mirror on a reactor: its driver, its jobs, and the region map in its file.
 
+mod comparison;
 mod driver;
 mod job;
 mod jobs;

@@ -210,9 +210,10 @@ impl World {
                 self.job_done(job, Outcome::Scanned(ranges(holes)));
             }
             Effect::Compare { job, mut seen } => {
+                let read = seen.len() as u64 * BLOCK;
                 seen.retain(|_, sides| sides[0] != sides[1]);
                 let differing = ranges(seen.into_keys());
-                self.job_done(job, Outcome::Compared { differing });
+                self.job_done(job, Outcome::Compared { differing, read });
             }
             Effect::FlushDestination => self.flush_done(result),
             Effect::Prepare => self.tell(Event::Prepared(!fails)),
