@@ -405,12 +405,14 @@ proptest! {
 #[test]
 fn a_goal_that_nobody_can_mean_is_refused_with_what_was_meant() {
     for (wrong, meant) in [
+        ("20", "256 KiB/s are the least (was 20M, 20iops or 20ms meant?)"),
         (
-            "20",
-            "20 B/s stop a guest: 64.0 KiB/s are the least (was 20M, 20iops or 20ms meant?)",
+            "20K",
+            "20.0 KiB/s stop a guest: one request of 1.00 MiB takes 51.2 s; 256 KiB/s are \
+             the least (was 20M, 20iops",
         ),
-        ("20K", "20.0 KiB/s stop a guest: 64.0 KiB/s are the least (was 20M, 20iops"),
-        ("1", "1 B/s stop a guest: 64.0 KiB/s are the least (was 1M or 1ms meant?)"),
+        ("64K", "takes 16.0 s; 256 KiB/s are the least"),
+        ("1", "256 KiB/s are the least (was 1M or 1ms meant?)"),
         (
             "1iops",
             "1 IO/s stop a guest: the last of 32 requests at once takes 32 / 1 = 32.0 s, \
@@ -431,7 +433,7 @@ fn a_goal_that_nobody_can_mean_is_refused_with_what_was_meant() {
     let boundless = Aim::Limit(Goal::Response(Nanos(u64::MAX)));
     let said = boundless.check().unwrap_err().to_string();
     assert!(said.ends_with("are the longest"), "{said}");
-    for fine in ["64K", "4iops", "10s"] {
+    for fine in ["256K", "4iops", "10s"] {
         assert_eq!(Aim::Limit(goal(fine)).check(), Ok(()), "{fine}");
     }
 }

@@ -7,6 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use super::askers::Askers;
 use super::bucket::Bucket;
 use super::depth::Depth;
 use super::terms::{Rate, Terms};
@@ -59,6 +60,7 @@ pub struct Class {
     reserved_bytes: Bucket,
     reserved_requests: Bucket,
     shares: AtomicU32,
+    askers: Askers,
     pub(super) depth: Depth,
 }
 
@@ -79,6 +81,7 @@ impl Class {
             reserved_bytes: Bucket::open(BEHIND_MAX),
             reserved_requests: Bucket::open(BEHIND_MAX),
             shares: AtomicU32::new(1),
+            askers: Askers::default(),
             depth: Depth::default(),
         };
         class.set_terms(Nanos(0), terms);
@@ -123,6 +126,21 @@ impl Class {
     pub(super) fn give_limits(&self, cost: Cost) {
         self.bytes.give(cost.bytes);
         self.requests.give(1);
+    }
+
+    /// A flow that was last counted in the second `counted` asks for a request: how long
+    /// its own part of a limit in bytes takes to bring what that costs. Nothing where
+    /// there is no such limit, or nobody else asks.
+    pub(super) fn part(
+        &self,
+        now: Nanos,
+        counted: &mut u32,
+        cost: Cost,
+    ) -> Option<Nanos> {
+        self.bytes.rate()?;
+        let askers = self.askers.count(now, counted);
+        let Nanos(whole) = self.longest_turn(cost);
+        (askers > 1).then(|| Nanos(whole.saturating_mul(askers)))
     }
 
     /// How long a request waits at most that has its turn, if no other takes: what a

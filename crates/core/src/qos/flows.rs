@@ -7,6 +7,14 @@
 //! once, and keeps its turn until its request starts, or is taken out: then what it has
 //! taken goes back, for the next one. A request that has not taken as long as the class's
 //! requests must has no turn yet: those of other flows that have go before it.
+//!
+//! Turns share a limit by requests. A limit in bytes is shared by bytes: of as many flows
+//! as ask for something (`askers`), on whichever schedulers they are, each has an equal
+//! part of it, and a request also starts when its flow's part has brought what it costs
+//! since it waits, or since the flow's request before it was paid for. So a disk that asks
+//! for 4 KiB at a time, one after the other, does not wait each time for a mebibyte of
+//! its neighbour's. What started by its part is owed by all, and turns wait for it: so
+//! over time no more than the limit flows.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -67,6 +75,16 @@ struct Flow<T> {
     shares: u32,
     finish: u64,
     queue: VecDeque<Waiting<T>>,
+    part: Part,
+}
+
+/// A flow's own part of its class's limit in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Part {
+    /// When its last request was paid for.
+    paid: Nanos,
+    /// When it was last counted among those that ask.
+    counted: u32,
 }
 
 /// The flows of a scheduler.
@@ -116,7 +134,8 @@ impl<T> Flows<T> {
     /// A new flow of the class with this stake.
     pub(super) fn add(&mut self, stake: &Arc<Stake>, shares: u32) -> u32 {
         let class = self.member(stake);
-        place(&mut self.flows, Flow { class, shares, finish: 0, queue: VecDeque::new() })
+        let (queue, part) = (VecDeque::new(), Part::default());
+        place(&mut self.flows, Flow { class, shares, finish: 0, queue, part })
     }
 
     /// Moves a flow to another class.
@@ -175,11 +194,18 @@ impl<T> Flows<T> {
     }
 
     /// The request at the head of a flow starts, which is where the flow's turn ends.
-    pub(super) fn pop(&mut self, id: u32) -> Option<Waiting<T>> {
+    pub(super) fn pop(&mut self, now: Nanos, id: u32) -> Option<Waiting<T>> {
         let flow = self.flows.get_mut(id as usize)?.as_mut()?;
         let member = self.classes.get_mut(flow.class as usize)?.as_mut()?;
         let request = flow.queue.pop_front()?;
-        member.turn = None;
+        let class = &member.stake.class;
+        if member.turn.take_if(|turn| turn.flow == id).is_none() {
+            // It starts by its own part; what it takes is owed by all.
+            class.take_limits(now, request.cost);
+        }
+        if let Some(price) = class.part(now, &mut flow.part.counted, request.cost) {
+            flow.part.paid = flow.part.paid.max(request.arrived).plus(price).min(now);
+        }
         let tag = member.stake.member_tag(flow.finish);
         flow.finish = member.stake.charge_member(tag, request.cost, flow.shares);
         if flow.queue.is_empty() {
@@ -225,7 +251,37 @@ impl<T> Flows<T> {
         };
         member.turn = Some(turn);
         let arrived = head_of(turn.flow)?.arrived;
-        Some((turn.flow, turn.at.max(arrived.plus(held)), arrived))
+        let by_turn = (turn.flow, turn.at.max(arrived.plus(held)), arrived);
+        if by_turn.1 <= now {
+            return Some(by_turn);
+        }
+        let by_part = self.by_part(now, number, held);
+        Some(by_part.filter(|part| part.1 < by_turn.1).unwrap_or(by_turn))
+    }
+
+    /// The flow of a class whose own part of the class's limit in bytes brings what its
+    /// request costs first, when that is, and when the request came.
+    fn by_part(
+        &mut self,
+        now: Nanos,
+        number: u32,
+        held: Nanos,
+    ) -> Option<(u32, Nanos, Nanos)> {
+        let member = self.classes.get(number as usize)?.as_ref()?;
+        let mut first: Option<(u32, Nanos, Nanos)> = None;
+        for id in &member.waiting {
+            let Some(Flow { queue, part, .. }) = self.flows[*id as usize].as_mut() else {
+                continue;
+            };
+            let Some(Waiting { arrived, cost, .. }) = queue.front() else { continue };
+            let (arrived, class) = (*arrived, &member.stake.class);
+            let Some(price) = class.part(now, &mut part.counted, *cost) else { continue };
+            let at = part.paid.max(arrived).plus(price).max(arrived.plus(held));
+            if first.is_none_or(|(_, sooner, _)| at < sooner) {
+                first = Some((*id, at, arrived));
+            }
+        }
+        first
     }
 
     /// Where a flow's next request begins among those of its class.

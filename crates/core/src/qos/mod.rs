@@ -1,11 +1,13 @@
 //! Service levels: who may start when.
 //!
 //! `goal` and `terms` are the words; a `class` has terms in force; the `scheduler` of a
-//! datastore chooses who starts next of its `flows`, by a `bucket` for each limit and
+//! datastore chooses who starts next of its `flows`, by a `bucket` for each limit (which in
+//! bytes is split among as many `askers` as there are) and
 //! the tags and places of its `pool`; the `window` says how many places there are, fewer
 //! where there is a `shortage`; how far what is reserved is `attained`. What people ask
 //! for a class, and what that comes to in each second of the week, is `policy`.
 
+mod askers;
 mod attained;
 mod bucket;
 mod class;

@@ -15,7 +15,8 @@
 //! 1. No class has more requests at the device than its depth, the datastore no more
 //!    than its window, save those that were there before the number was set.
 //! 2. A class's limits hold over all its flows, on all datastores and schedulers:
-//!    never more than the rate, 10 ms of it at once, and one request.
+//!    never more than the rate, 10 ms of it at once, and one request. (Of a limit in
+//!    bytes, a request of each flow.)
 //! 3. While a request could start, something starts: nothing is kept free, save a place
 //!    of a class for its next request, which waits for one of the datastore.
 //! 4. A flow's requests start in the order of their coming.
@@ -28,7 +29,8 @@
 //! # Special cases
 //!
 //! - A limit's turn is taken by the request at the head of its class, once, before
-//!   the request starts: so a class that is on several schedulers takes turns.
+//!   the request starts: so a class that is on several schedulers takes turns. A limit in
+//!   bytes is shared by bytes: no flow waits for more than the others' parts (`flows`).
 //! - A response time is a limit too: a request is held back from its coming for as
 //!   long as it must take, less what the device has taken of late.
 //! - A reservation counts only what was started for its sake. What a class gets by
@@ -321,7 +323,7 @@ impl<T> Scheduler<T> {
         let member = self.flows.class_mut(best.class)?;
         let of_class = member.start();
         let permit = Permit { member: best.class, of_pool, of_class };
-        let Waiting { item, cost, .. } = self.flows.pop(best.flow)?;
+        let Waiting { item, cost, .. } = self.flows.pop(now, best.flow)?;
         let member = self.flows.class_mut(best.class)?;
         let reserved = best.due.is_some();
         if reserved {

@@ -70,6 +70,43 @@ fn a_limit_in_bytes_counts_bytes() {
 }
 
 #[test]
+fn a_limit_in_bytes_is_shared_by_bytes() {
+    // One asks for 1 MiB sixteen times at once, the other for 4 KiB, one after the other:
+    // it has half if it asks for so much, which is a request in 2 ms and one in 1 ms.
+    let rate = 4 << 20;
+    let classes = [(1, limited(Goal::Bytes(rate)))];
+    for scheduler in [0, 1] {
+        let large = Client { outstanding: 16, bytes: 1 << 20, ..busy(1) };
+        let small = Client { outstanding: 1, scheduler, ..busy(1) };
+        let mut world = World::new(None, MS, 2, &classes, &[large, small]);
+        world.run(Nanos::from_secs(4));
+        let rates = world.run(Nanos::from_secs(60));
+        let (large, small) = (rates[0].0 * 1048576.0, rates[1].0 * 4096.0);
+        assert!(rates[1].0 > 250.0, "thread {scheduler}: {rates:?}");
+        assert!(large > 2.0 * 1048576.0, "it has what the other leaves: {rates:?}");
+        let sum = (large + small) / rate as f64;
+        assert!((0.97..1.03).contains(&sum), "thread {scheduler}: {sum}, {rates:?}");
+    }
+}
+
+#[test]
+fn a_disk_that_comes_and_goes_leaves_the_others_their_limit_in_bytes() {
+    let rate = 4 << 20;
+    let classes = [(1, limited(Goal::Bytes(rate)))];
+    let large = Client { outstanding: 16, bytes: 1 << 20, ..busy(1) };
+    let small = Client { outstanding: 1, bytes: 64 << 10, scheduler: 1, ..busy(1) };
+    let mut world = World::new(None, MS, 2, &classes, &[large, small]);
+    let mut sum = 0.0;
+    for second in 0..60 {
+        world.set_outstanding(1, usize::from(second % 3 == 0));
+        let rates = world.run(Nanos::from_secs(1));
+        sum += rates[0].0 * 1048576.0 + rates[1].0 * 65536.0;
+    }
+    let part = sum / 60.0 / rate as f64;
+    assert!((0.95..1.04).contains(&part), "{part}");
+}
+
+#[test]
 fn a_response_time_is_held_at_the_mean() {
     let mut world = alone(limited(Goal::Response(Nanos::from_millis(20))));
     world.run(Nanos::from_secs(1));

@@ -9,13 +9,15 @@ use std::sync::Arc;
 use sterna_api::{AskGuard, Migration};
 use sterna_core::Bytes;
 use sterna_core::mirror::Control;
-use sterna_core::qos::policy::BYTES_MIN;
 
 use super::Job;
 use super::guard::wanted;
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
 use crate::store::{MigrationRecord, Pause, Step};
+
+/// The least that a migration may be held to, in bytes per second: a region a second.
+const RATE_MIN: u64 = 64 << 10;
 
 impl Daemon {
     /// Makes a migration stand still.
@@ -169,11 +171,11 @@ pub(crate) fn check_rate(rate: Option<u64>) -> Result<()> {
     match rate {
         Some(0) => Err(DaemonError::invalid("a rate of 0 never ends")
             .hint("`sterna migration pause` makes a migration stand still")),
-        Some(rate) if rate < BYTES_MIN => {
+        Some(rate) if rate < RATE_MIN => {
             let message = format!(
                 "at a rate of {}/s a migration takes for ever: {}/s are the least",
                 Bytes(rate),
-                Bytes(BYTES_MIN)
+                Bytes(RATE_MIN)
             );
             Err(DaemonError::invalid(message).hint(format!("was {rate}M meant?")))
         }

@@ -51,6 +51,7 @@ use sterna_core::qos::Cost;
 use self::copies::Copying;
 use self::images::Held;
 use self::private::Private;
+pub(crate) use self::waiting::Entry;
 use self::waiting::Waiting;
 use crate::image::{Cx, Done, ImageOp, ImageResult, Ticket};
 use crate::io::Errno;
@@ -158,6 +159,8 @@ pub(crate) struct Core {
     pub(crate) ahead: usize,
     /// Connections that wait until those hold less memory, in order of their coming.
     pub(crate) behind: VecDeque<u32>,
+    /// Whether one of those is at its turn.
+    pub(crate) entry: Entry,
     answers: Vec<Answer>,
     images: Vec<Held>,
     current: u16,
@@ -183,6 +186,7 @@ impl Disk {
             waiting: Waiting::default(),
             ahead: 0,
             behind: VecDeque::new(),
+            entry: Entry::default(),
             answers: Vec::new(),
             images: Vec::new(),
             current: 0,
@@ -353,6 +357,19 @@ impl Core {
     /// Requests in the table.
     pub(crate) fn in_flight(&self) -> usize {
         self.requests.len()
+    }
+
+    /// Whether a connection that takes memory may begin a command: the others that stand
+    /// behind are not overtaken, however little it needs.
+    pub(crate) fn may_begin(&self) -> bool {
+        self.entry == Entry::One || self.behind.is_empty()
+    }
+
+    /// A command that takes memory has begun.
+    pub(crate) fn begun(&mut self) {
+        if self.entry == Entry::One {
+            self.entry = Entry::Used;
+        }
     }
 
     /// What waits for its turn holds so much of the reactor's memory.

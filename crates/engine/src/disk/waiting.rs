@@ -3,6 +3,20 @@
 
 use crate::image::ImageOp;
 
+/// Connections that stand behind what waits begin one command each, in turn: so each has
+/// the same part of the requests that its class lets through, whether it asks for 8 KiB at
+/// a time or for 256.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// Nobody is at its turn.
+    #[default]
+    Nobody,
+    /// Who works now may begin one command.
+    One,
+    /// It has.
+    Used,
+}
+
 #[derive(Default)]
 pub(super) struct Waiting {
     requests: usize,

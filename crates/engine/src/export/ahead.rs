@@ -39,9 +39,9 @@ impl Ahead {
         self.commands.is_empty()
     }
 
-    /// The first of them, by its cookie, and why it could not start.
-    pub(super) fn starved(&self) -> Option<(u64, Refusal)> {
-        Some((self.commands.front()?.cookie, self.refusal?))
+    /// Why the first of them could not start.
+    pub(super) fn starved(&self) -> Option<Refusal> {
+        self.refusal.filter(|_| !self.is_empty())
     }
 
     /// Whether another head may come next.

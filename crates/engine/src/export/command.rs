@@ -146,7 +146,7 @@ impl Connection {
         df: bool,
     ) -> Result<(), Refusal> {
         let length = len as usize;
-        match self.account.take(&cx.buffers, length, disk.core.waiting())? {
+        match self.take_buffers(cx, disk, length)? {
             ([Some(first), Some(second)], cost) => {
                 let chunked = self.session.structured && !df;
                 let stream = Stream::new(offset, len, chunked, [first, second]);
@@ -167,18 +167,32 @@ impl Connection {
     fn start_write(
         &mut self,
         cx: &Cx,
-        disk: &Disk,
+        disk: &mut Disk,
         pending: &Pending,
         offset: u64,
         len: usize,
         fua: bool,
     ) -> Result<(), Refusal> {
-        let waiting = disk.core.waiting();
-        let (lanes, cost) = self.account.take(&cx.buffers, len, waiting)?;
+        let (lanes, cost) = self.take_buffers(cx, disk, len)?;
         let write = Write { fua, next: offset, left: len, filling: None, lanes };
         let key = self.add(pending, Kind::Write(write), cost);
         self.phase = super::receive::Phase::Payload(key);
         Ok(())
+    }
+
+    /// The buffers of a command, unless it has to wait for them or for its disk.
+    fn take_buffers(
+        &mut self,
+        cx: &Cx,
+        disk: &mut Disk,
+        len: usize,
+    ) -> Result<(Lanes, usize), Refusal> {
+        if !disk.core.may_begin() {
+            return Err(Refusal::Turns);
+        }
+        let taken = self.account.take(&cx.buffers, len, disk.core.waiting())?;
+        disk.core.begun();
+        Ok(taken)
     }
 
     /// Payload of a write has come into its target.

@@ -187,12 +187,12 @@ impl Connection {
             self.answered(cx, disk, answer);
         }
         while self.exclusive.is_none() && self.step(cx, disk) {}
-        self.starved().map(|(_, refusal)| refusal)
+        self.starved()
     }
 
-    /// The command that cannot start now, and why. While a long read owns the output, all
-    /// wait for that alone.
-    pub(crate) fn starved(&self) -> Option<(u64, Refusal)> {
+    /// Why its next command cannot start now. While a long read owns the output, all wait
+    /// for that alone.
+    pub(crate) fn starved(&self) -> Option<Refusal> {
         let waits = !self.is_closed() && self.exclusive.is_none();
         waits.then(|| self.ahead.starved()).flatten()
     }

@@ -18,7 +18,9 @@
 //! rate. So what waits on one disk, over all its connections, is held to a smaller
 //! part of what is free (`WAITING_PART`): one such disk leaves eight ninths of the
 //! budget to the others, and each further one takes less. A command past that does
-//! not stand in the line for memory; it goes on when one that waits has started.
+//! not stand in the line for memory; it goes on when one that waits has started. Then
+//! the connections of the disk begin one command each, in turn (`disk::Entry`): one with
+//! small commands would else fill each gap before one with large ones fits in.
 
 use super::PIECE;
 use crate::buffer::{Buf, Pool};

@@ -4,6 +4,7 @@
 use sterna_core::Nanos;
 
 use super::{LOOK_TIMER, Reactor};
+use crate::disk::Entry;
 use crate::export::connection::Connection;
 use crate::export::memory::Refusal;
 use crate::io::{Owner, Token};
@@ -55,8 +56,8 @@ impl Reactor {
         }
     }
 
-    /// Less waits on a disk: those behind it go on, in turn, as far as there is room.
-    /// While somebody is left something waits, and will start.
+    /// Less waits on a disk: those behind it go on with a command each, in turn, as far as
+    /// there is room. While somebody is left something waits, and will start.
     pub(super) fn follow(&mut self, disk: u32) {
         while let Some(core) = self.disks.get_mut(disk).map(|disk| &mut disk.core)
             && let Some(key) = core.behind.pop_front()
@@ -67,10 +68,14 @@ impl Reactor {
                 // It does not read its socket, and so has not noticed.
                 connection.close();
             }
-            let before = connection.starved();
+            if let Some(disk) = self.disks.get_mut(disk) {
+                disk.core.entry = Entry::One;
+            }
             self.work(key);
-            let after = self.connections.get(key).and_then(Connection::starved);
-            if after == before && after.is_some_and(|(_, why)| why == Refusal::Turns) {
+            let Some(at) = self.disks.get_mut(disk) else { return };
+            let entry = std::mem::take(&mut at.core.entry);
+            let starved = self.connections.get(key).and_then(Connection::starved);
+            if entry == Entry::One && starved == Some(Refusal::Turns) {
                 self.stay_first(disk, key);
                 return;
             }

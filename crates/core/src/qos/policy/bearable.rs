@@ -8,9 +8,18 @@ use super::{Aim, Cruise, Fallback};
 use crate::qos::goal::Goal;
 use crate::{Bytes, Nanos};
 
-/// The least in bytes per second: a guest that may have less does not come to its
-/// login within minutes.
-pub const BYTES_MIN: u64 = 64 << 10;
+/// What guests ask for at once: Linux cuts what programs read and write into requests of
+/// no more.
+const REQUEST: u64 = 1 << 20;
+
+/// The longest that such a request may take by a limit alone: guests have a few of them
+/// under way, each waits for those before it, and a disk that answers nothing for 30
+/// seconds is a dead one.
+const REQUEST_TAKES_MAX: u64 = 5;
+
+/// The least in bytes per second: it lets a guest's largest request through in time. (The
+/// next number that people write.)
+pub const BYTES_MIN: u64 = REQUEST.div_ceil(REQUEST_TAKES_MAX).next_power_of_two();
 
 /// The longest response time: guests take a disk for dead after 30 seconds, and the
 /// mean of what is held for 10 has some that are.
@@ -42,9 +51,12 @@ impl fmt::Display for Unbearable {
             Unbearable::Few(rate) => {
                 let number = if rate < 1 << 10 { rate } else { rate >> 10 };
                 let (few, least) = (Bytes(rate), Bytes(BYTES_MIN));
+                let takes = Nanos(Nanos::from_secs(REQUEST).0 / rate.max(1));
                 write!(
                     f,
-                    "{few}/s stop a guest: {least}/s are the least (was {number}M"
+                    "{few}/s stop a guest: one request of {} takes {takes}; {least}/s are \
+                     the least (was {number}M",
+                    Bytes(REQUEST)
                 )?;
                 match number {
                     ..REQUESTS_MIN => write!(f, " or {number}ms meant?)"),
