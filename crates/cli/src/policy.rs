@@ -179,6 +179,16 @@ fn state(one: &Policy) -> Cell {
     }
 }
 
+/// What becomes of the class itself for its target.
+fn itself(one: &Policy) -> String {
+    match one.aim {
+        Aim::Cruise { goal: sterna_api::Goal::ResponseMs(_), .. } => {
+            format!("{} is never delayed", one.class)
+        }
+        _ => format!("{} is held to about that while others yield", one.class),
+    }
+}
+
 /// When it holds.
 fn when(one: &Policy) -> String {
     let schedule = one.schedule.clone();
@@ -224,6 +234,7 @@ fn show(one: &Policy, output: Output) -> String {
     if let Aim::Cruise { floor, fallback: then, .. } = one.aim {
         pairs.add("floor", floor.map_or(NOTHING.into(), rate));
         pairs.add("fallback", fallback(then));
+        pairs.add("itself", itself(one));
     }
     pairs.add("when", when(one));
     pairs.add("state", state(one));

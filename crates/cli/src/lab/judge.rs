@@ -35,8 +35,12 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// A response time is an upper bound.
     pub(crate) fn low(self) -> f64 {
-        self.value * (1.0 - self.tolerance)
+        match self.metric {
+            Metric::Response | Metric::Slowest => 0.0,
+            Metric::Bytes | Metric::Requests => self.value * (1.0 - self.tolerance),
+        }
     }
 
     pub(crate) fn high(self) -> f64 {

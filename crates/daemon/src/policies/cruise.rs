@@ -109,8 +109,8 @@ impl Loops {
             let resolved = resolve(&plan, now);
             let Some((policy, cruise)) = resolved.cruise else { continue };
             open.insert(policy);
-            let limit = resolved.terms.limit;
-            let hold = self.cruise(&book, period, entry, (policy, cruise, limit), now);
+            let target = (policy, cruise, resolved.terms);
+            let hold = self.cruise(&book, period, entry, target, now);
             let own = Some((entry.record.id, hold.own)).filter(|(_, own)| !own.is_none());
             for (class, limit) in hold.others.into_iter().chain(own) {
                 let this = HeldTo { limit, policy };
@@ -131,9 +131,10 @@ impl Loops {
         book: &Book,
         period: &Period,
         entry: &Entry,
-        (policy, cruise, limit): (PolicyId, Cruise, Limit),
+        (policy, cruise, terms): (PolicyId, Cruise, Terms),
         now: Moment,
     ) -> Hold {
+        let Terms { limit, depth, .. } = terms;
         let (class, name) = (entry.record.id, &entry.record.name);
         let begin = || Control {
             cruise,
@@ -151,7 +152,7 @@ impl Loops {
             one.datastores = datastores;
         }
         let others = period.others(book, class, &one.datastores, &one.held, now);
-        one.control.limit_own(limit);
+        one.control.limit_own(limit, depth);
         let hold = one.control.step(&own, &others);
         one.held = hold.others.keys().copied().collect();
         let (phase, reason) = match one.control.outcome() {

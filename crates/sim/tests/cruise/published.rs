@@ -6,8 +6,8 @@ use sterna_core::guard::cruise::Outcome;
 use sterna_core::qos::Goal;
 use sterna_sim::{Access, Client, Controller, Cruising, Load, Orders, Plan, Seen, World};
 
-use crate::cruise;
 use crate::speeds::{Speeds, speed};
+use crate::{cruise, is_time};
 
 const BESIDE: Nanos = Nanos::from_secs(5);
 const WISH: Nanos = Nanos::from_secs(15);
@@ -51,7 +51,9 @@ fn is_held(goal: Goal) {
     let (speeds, outcome) = run(goal, plan());
     let settled = speeds.settled().expect("it settles");
     assert!(settled <= 10, "settled after {settled} s");
-    assert!(speeds.peak() < 1.1, "peak {}", speeds.peak());
+    if !is_time(goal) {
+        assert!(speeds.peak() < 1.1, "peak {}", speeds.peak());
+    }
     let kept = speeds.kept(settled);
     assert!(kept >= 0.95, "kept {kept}: {:.2?}", speeds.0);
     assert_eq!(outcome, Outcome::Holding);

@@ -23,6 +23,11 @@ const OVERSHOOT: f64 = 0.1;
 /// The part of the time that a target is kept, once it was reached: a dent now and then
 /// is chance.
 const KEPT: f64 = 0.95;
+/// A response time this many times below its target is more than was asked for.
+const ENOUGH: f64 = 1.5;
+/// What the others may lose while the database has more than was asked for: a loop looks
+/// for some seconds before it lets go.
+const NEEDLESS: f64 = 0.1;
 /// Seconds until a limit is in force.
 const FORCE: f64 = 1.0;
 /// How far above its limit a window may be: a quarter of a second holds few requests,
@@ -131,12 +136,25 @@ impl Judge<'_> {
         let mut verdicts = vec![in_time(what("until within tolerance"), settled, SETTLE)];
         // Of what never came near there is nothing more to say.
         let (Some(found), Some(settled)) = (found, settled) else { return verdicts };
-        verdicts.push(Verdict {
-            what: what("overshoot"),
-            measured: format!("{:.1} %", found.overshoot * 100.0),
-            bar: format!("below {:.0} %", OVERSHOOT * 100.0),
-            value: Some(found.overshoot * 100.0),
-            passed: found.overshoot < OVERSHOOT,
+        verdicts.push(match metric {
+            // To be quicker than that is no fault; that others pay for it is.
+            Metric::Response | Metric::Slowest => {
+                let lost = self.needless(stretch, wish);
+                Verdict {
+                    what: what("what the others lose without need"),
+                    measured: format!("{:.1} %", lost * 100.0),
+                    bar: format!("at most {:.0} %", NEEDLESS * 100.0),
+                    value: Some(lost * 100.0),
+                    passed: lost <= NEEDLESS,
+                }
+            }
+            Metric::Bytes | Metric::Requests => Verdict {
+                what: what("overshoot"),
+                measured: format!("{:.1} %", found.overshoot * 100.0),
+                bar: format!("below {:.0} %", OVERSHOOT * 100.0),
+                value: Some(found.overshoot * 100.0),
+                passed: found.overshoot < OVERSHOOT,
+            },
         });
         let rest = stretch.until - stretch.from - settled;
         verdicts.push(Verdict {
@@ -154,6 +172,31 @@ impl Judge<'_> {
             passed: found.kept >= KEPT,
         });
         verdicts
+    }
+
+    /// The part of their throughput that the others lose while the database has more than
+    /// was asked for.
+    fn needless(&self, stretch: &Stretch, wish: Wish) -> f64 {
+        let others = self.outcome.record.tracks.get(1..).unwrap_or_default();
+        let did = |from: f64, until: f64| -> f64 {
+            let each = |track: &crate::lab::record::Track| {
+                figure(track.between(from, until), Metric::Bytes)
+            };
+            others.iter().filter_map(each).sum()
+        };
+        let mut all = self.outcome.stretches.iter();
+        let Some(beside) = all.find(|it| it.step == Step::Contention) else { return 0.0 };
+        let before = did(beside.from, beside.until);
+        let samples = self.during(stretch);
+        if samples.is_empty() || before <= 0.0 {
+            return 0.0;
+        }
+        let lost = |sample: &Sample| {
+            let has = sample.figure(wish.metric)?;
+            let now = did(sample.at - sample.span, sample.at);
+            (has * ENOUGH < wish.value).then(|| (1.0 - now / before).clamp(0.0, 1.0))
+        };
+        samples.iter().filter_map(lost).sum::<f64>() / samples.len() as f64
     }
 
     fn limit(&self, stretch: &Stretch) -> Option<[Verdict; 2]> {
@@ -290,6 +333,32 @@ mod tests {
         let never = track(80.0, |at| if at < 10.0 { 2000.0 } else { 300.0 });
         let found = told(&outcome(never, &steps));
         assert_eq!((found[1].1.as_str(), found[1].2), ("never", false));
+    }
+
+    #[test]
+    fn what_the_others_lose_for_more_than_was_asked_for_is_a_fault() {
+        let steps = [
+            (Step::Alone, 10.0),
+            (Step::Contention, 10.0),
+            (Step::Cruise(Metric::Response), 60.0),
+        ];
+        // 8 ms alone, 12 are asked for. The neighbour has a tenth, from 20 s on.
+        let with = |has: f64| {
+            let oltp = track(80.0, |at| match at {
+                ..10.0 => 2000.0,
+                ..20.0 => 300.0,
+                _ => 16.0 / has * 1000.0,
+            });
+            let other = track(80.0, |at| if at < 20.0 { 1000.0 } else { 100.0 });
+            let mut outcome = outcome(oltp, &steps);
+            outcome.record.tracks.push(other);
+            let found = told(&outcome);
+            let (_, measured, passed) =
+                found.iter().find(|it| it.0.contains("without need")).expect("a verdict");
+            (measured.clone(), *passed)
+        };
+        assert_eq!(with(11.0), ("0.0 %".into(), true));
+        assert_eq!(with(7.5), ("90.0 %".into(), false));
     }
 
     #[test]

@@ -23,6 +23,15 @@
 //! once to where it was well. What was too much once need not be for ever: the edge
 //! moves up, the quicker the longer it was not met. Each time that it is met again
 //! where it was, it becomes twice as sure, and moves half as quickly.
+//!
+//! A device that stood still for a second looks like one that is full, at whatever the
+//! others got in it, and a device that fills up shows that before it is full, or not at
+//! all. So an edge is *doubted* if the class has far more than it needs right at it: then
+//! it is forgotten, and they go on. If it was one, they are a second beyond it, and the
+//! next doubt takes four times as long: a device that is full all at once is found full in
+//! a second of a minute at most. And while the class has far more than it needs, nobody
+//! waits for twentieths: what the others have grows by up to the root of that, as neither
+//! law makes the class slower by more than the factor by which the others grow.
 
 /// The first cut, of which nothing is known.
 const CUT_FIRST: f64 = 0.7;
@@ -40,6 +49,24 @@ const CUT_GROWS: f64 = 2.0;
 
 /// The most that they are let go by.
 pub(super) const RAISE_MAX: f64 = 1.05;
+
+/// An ease with which nobody need yield: the class has so many times what it needs.
+const FAR: f64 = 2.0;
+
+/// The most that the others are let go by while it is there: from a percent to all that
+/// there is in five periods.
+const RAISE_FAR: f64 = 3.0;
+
+/// What is given back of the way to the edge at once while it is there.
+const PART_FAR: f64 = 0.3;
+
+/// Within this factor of the edge, what is seen speaks of the edge itself.
+const NEAR: f64 = 1.25;
+
+/// Periods with so much to spare near the edge after which it counts as a moment's; each
+/// time that it is met all the same, it takes so many times as long.
+const DOUBT: u32 = 3;
+const DOUBT_GROWS: u32 = 4;
 
 /// Two points of the line tell something if the others differ by this factor.
 const APART: f64 = 1.1;
@@ -107,6 +134,10 @@ pub(super) struct Law {
     /// The most that was not.
     good: Option<f64>,
     idle_cuts: u32,
+    /// For how many periods the class had far more than it needs, near the edge.
+    far: u32,
+    /// How often the edge was doubted, and met all the same.
+    doubts: u32,
     /// The least that is cut next.
     step: f64,
 }
@@ -142,12 +173,24 @@ impl Law {
             edge.age += 1;
             edge.got *= 1.0 + FADES * f64::from(edge.age) * 0.5_f64.powi(edge.sure);
         }
+        self.doubt(here);
         if here.ease < least {
             self.meet(here.got);
             self.good = self.good.filter(|good| *good < here.got);
         } else if here.ease >= 1.0 {
             self.edge = self.edge.filter(|edge| edge.got > here.got);
             self.good = Some(self.good.map_or(here.got, |good| good.max(here.got)));
+        }
+    }
+
+    /// Forgets an edge of which nothing is to be seen.
+    fn doubt(&mut self, here: Point) {
+        let near = self.edge.is_some_and(|edge| here.got * NEAR >= edge.got);
+        self.far = if near && here.ease >= FAR { self.far + 1 } else { 0 };
+        let wait = DOUBT.saturating_mul(DOUBT_GROWS.saturating_pow(self.doubts));
+        if self.far >= wait {
+            (self.edge, self.far) = (None, 0);
+            self.doubts += 1;
         }
     }
 
@@ -196,20 +239,29 @@ impl Law {
 
     /// The same, where `aim` is less.
     pub(super) fn raise(&self, got: f64, ease: f64, aim: f64) -> f64 {
-        let by_line = self.line.map_or(RAISE_MAX, |line| {
+        let (most, part) = match ease >= FAR {
+            true => ((ease / aim).sqrt().min(RAISE_FAR), PART_FAR),
+            false => (RAISE_MAX, PART),
+        };
+        let by_line = self.line.map_or(most, |line| {
             let (shared, queued) = line.factors(got, ease, aim);
             shared.min(queued).sqrt()
         });
-        let to_edge = self.edge.map_or(RAISE_MAX, |edge| {
+        let to_edge = self.edge.map_or(most, |edge| {
             let way = edge.got / CLOSE / got.max(1.0);
-            way.max(1.0).powf(PART)
+            way.max(1.0).powf(part)
         });
-        by_line.min(to_edge).clamp(1.0, RAISE_MAX)
+        by_line.min(to_edge).clamp(1.0, most)
     }
 
     /// What was cut was enough.
     pub(super) fn enough(&mut self) {
         self.step = CUT_MIN;
+    }
+
+    /// The others do all that they would, and the class is well: to doubt was right.
+    pub(super) fn nobody_is_held(&mut self) {
+        self.doubts = 0;
     }
 
     /// Nothing is true any more but where it was well.

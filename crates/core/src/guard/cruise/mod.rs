@@ -6,7 +6,7 @@
 //! got, learns from it what the others may have (`law`), and splits that among them
 //! (`share`). While anybody is held back for its sake, the class itself is held to its
 //! target: a speed is held, and not only a least one. A class that nobody yields to is
-//! not held.
+//! not held, and one with a response time never is.
 //!
 //! # Invariants
 //!
@@ -14,7 +14,8 @@
 //!    for less than that.
 //! 2. While the class has its target, and not much more to spare, nothing is changed.
 //! 3. The others are never let go by more than a twentieth in a period, so that giving back
-//!    does not undo what was gained.
+//!    does not undo what was gained; unless the class has had at least twice what it needs
+//!    since the last cut: then nobody need yield, and they grow until it is felt (`law`).
 //!
 //! # Special cases
 //!
@@ -125,6 +126,7 @@ pub struct CruiseControl {
     cruise: Cruise,
     /// What the class is held to by its own policies.
     limit: Limit,
+    depth: Option<u32>,
     /// Bytes per second for all others together; nothing holds them back without it.
     allowed: Option<f64>,
     law: Law,
@@ -151,6 +153,7 @@ impl CruiseControl {
         CruiseControl {
             cruise,
             limit: Limit::default(),
+            depth: None,
             allowed: None,
             law: Law::default(),
             shares: Shares::default(),
@@ -167,8 +170,8 @@ impl CruiseControl {
     }
 
     /// The class's own policies hold it to this from now on.
-    pub fn limit_own(&mut self, limit: Limit) {
-        self.limit = limit;
+    pub fn limit_own(&mut self, limit: Limit, depth: Option<u32>) {
+        (self.limit, self.depth) = (limit, depth);
     }
 
     /// What has become of the target.
@@ -192,7 +195,8 @@ impl CruiseControl {
         let got: f64 = others.iter().map(Other::did).sum();
         self.note = None;
         let held = !self.shares.limits().is_empty();
-        match Reach::of(&self.cruise, own, held) {
+        let limited = !self.limit.is_none() || self.depth.is_some();
+        match Reach::of(&self.cruise, own, held, limited) {
             None => self.nothing_asked(),
             Some(reach) if self.is_limited(reach, own) => self.leaves_no_more(),
             Some(reach) => self.look(reach, got, others),
@@ -392,9 +396,11 @@ impl CruiseControl {
         let is_felt = self.outcome != Outcome::Holding && (got > 0.0 || self.resting > 0);
         let unused = !is_felt && got < USES * allowed;
         self.unused = if unused { self.unused + 1 } else { 0 };
-        match self.unused > UNUSED {
-            true => self.let_go(),
-            false => self.shares.split(allowed, others),
+        if self.unused > UNUSED {
+            self.law.nobody_is_held();
+            self.let_go();
+        } else {
+            self.shares.split(allowed, others);
         }
     }
 }

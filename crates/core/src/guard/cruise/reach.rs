@@ -11,9 +11,15 @@
 //! steers by, because it goes on telling one allowance of the others from another when
 //! the speed is at the target already.
 //!
+//! A response time is judged by what the class has of its device. What it waits for a
+//! limit or a depth of its own is no doing of the others, and if it has one, only what its
+//! requests take from their turn on counts.
+//!
 //! # Why it is held at all
 //!
-//! What the others give up is for the target. What the class would get beyond it, they
+//! A speed is held, a response time is not: it is an upper bound, and a class that is
+//! delayed to it would pay for a promise that was made to it. Of a speed, what the others
+//! give up is for the target. What the class would get beyond it, they
 //! would lose for nothing; and on a device that is full all at once, a class that is
 //! let go jumps to twice its target with the first byte that the others give up, so its
 //! speed alone says nothing of how much is right.
@@ -47,9 +53,14 @@ pub(super) struct Reach {
 }
 
 impl Reach {
-    /// What a class had that was held to its target or not. Nothing if it asked for
-    /// nothing.
-    pub(super) fn of(cruise: &Cruise, own: &Window, held: bool) -> Option<Reach> {
+    /// What a class had that was held to its target or not, and that has a limit or a depth
+    /// of its own or not. Nothing if it asked for nothing.
+    pub(super) fn of(
+        cruise: &Cruise,
+        own: &Window,
+        held: bool,
+        limited: bool,
+    ) -> Option<Reach> {
         let total = own.total();
         let outstanding = own.outstanding();
         if total.operations == 0 {
@@ -61,11 +72,14 @@ impl Reach {
             Goal::Bytes(rate) => own.bytes_per_second() / rate as f64,
             Goal::Requests(rate) => own.iops() / rate as f64,
             Goal::Response(span) => {
-                let mean = total.mean(total.response).unwrap_or_default();
+                let took = if limited { total.service } else { total.response };
+                let mean = total.mean(took).unwrap_or_default();
                 span.0 as f64 / mean.0.max(1) as f64
             }
         };
-        let waits = held && speed >= AT_LIMIT * most(cruise) && total.service.0 > 0;
+        let is_time = matches!(cruise.target, Goal::Response(_));
+        let waits =
+            held && !is_time && speed >= AT_LIMIT * most(cruise) && total.service.0 > 0;
         let spare = total.response.0 as f64 / total.service.0.max(1) as f64;
         let ease = if waits { speed * spare.max(1.0) } else { speed };
         let cut_off = f64::from(own.in_flight + 1) / total.operations as f64;
@@ -106,7 +120,7 @@ pub(super) fn uses_up(limit: &Limit, own: &Window) -> bool {
         || limit.response.is_some_and(waits)
 }
 
-/// What the class is held to while others yield to it.
+/// What the class is held to while others yield to it: nothing for a response time.
 pub(super) fn hold(cruise: &Cruise) -> Limit {
     let most = most(cruise);
     let rate = |rate: u64| Some((rate as f64 * most).ceil() as u64);
@@ -115,9 +129,6 @@ pub(super) fn hold(cruise: &Cruise) -> Limit {
         Goal::Requests(requests) => {
             Limit { requests: rate(requests), ..Limit::default() }
         }
-        Goal::Response(span) => {
-            let response = Some(Nanos((span.0 as f64 / most) as u64));
-            Limit { response, ..Limit::default() }
-        }
+        Goal::Response(_) => Limit::default(),
     }
 }
