@@ -54,6 +54,9 @@ pub struct Load {
     pub read: SideLoad,
     /// Writes.
     pub write: SideLoad,
+    /// Flushes per second. They wait for no turn, and count under no limit.
+    #[serde(default)]
+    pub flushes: f64,
     /// The mean time for which a request waited for its turn, in microseconds.
     pub queue_us: Option<f64>,
     /// The mean time from its turn to its answer, in microseconds.

@@ -3,8 +3,10 @@
 //! Two kinds of requests pass here before they reach an image: those of guests, as
 //! they come in (so what waits is not yet in flight for a mirror), and the copier's
 //! operations on either image. The destination's part of a mirrored write does not: its
-//! guest has had its turn, and waits. Nor do flushes and questions, which cost a
-//! datastore little and may be what others wait for. Zeroes that are written out and
+//! guest has had its turn, and waits. Nor do questions, which cost a datastore little, and
+//! flushes: a database that commits holds everything up for one, and a limit is to slow a
+//! guest, not to stop it. They are counted, so who makes nothing else is seen
+//! (`measure::Window::flushes`). Zeroes that are written out and
 //! what is read ahead cost what a write and a read of as much do.
 //!
 //! What may start and did not at once goes to `ready`; the loop gives it to its disk.

@@ -99,7 +99,10 @@ impl Counters {
         let (requests, traffic, length) = match op {
             ImageOp::Read { buf, .. } => (&mut self.read, &mut window.read, buf.len()),
             ImageOp::Write { buf, .. } => (&mut self.write, &mut window.write, buf.len()),
-            ImageOp::Flush => return self.flushes += 1,
+            ImageOp::Flush => {
+                window.flushes += 1;
+                return self.flushes += 1;
+            }
             ImageOp::Zero { .. } => return self.zeroes += 1,
             ImageOp::Extents { .. } | ImageOp::Cache { .. } | ImageOp::Clone { .. } => {
                 return;
@@ -118,7 +121,8 @@ impl Counters {
     /// The window since the last one: if there was something in this one or the last,
     /// or something is under way.
     pub(crate) fn take_window(&mut self, span: Nanos, in_flight: u32) -> Option<Window> {
-        let busy = in_flight > 0 || self.window.total().operations > 0;
+        let did = self.window.total().operations + self.window.flushes;
+        let busy = in_flight > 0 || did > 0;
         let was_busy = std::mem::replace(&mut self.was_busy, busy);
         (busy || was_busy).then(|| {
             let window = std::mem::take(&mut self.window);

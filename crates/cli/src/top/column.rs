@@ -33,7 +33,7 @@ impl Column {
 }
 
 /// All columns, those that are given up first at the end.
-pub(super) const COLUMNS: [Column; 14] = [
+pub(super) const COLUMNS: [Column; 15] = [
     Column { head: "IO/S", width: 7, value: |it| Some(it.load.iops()), show: rate },
     Column {
         head: "MIB/S",
@@ -57,6 +57,7 @@ pub(super) const COLUMNS: [Column; 14] = [
     Column { head: "QUEUE", width: 6, value: |it| ms(it.load.queue_us), show: time },
     Column { head: "SERVICE", width: 7, value: |it| ms(it.load.service_us), show: time },
     Column { head: "OUT", width: 5, value: |it| Some(outstanding(it)), show: rate },
+    Column { head: "FLUSH/S", width: 7, value: |it| Some(it.load.flushes), show: rate },
     Column { head: "READ/S", width: 7, value: |it| Some(it.load.read.iops), show: rate },
     Column {
         head: "WRITE/S",

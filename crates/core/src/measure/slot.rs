@@ -1,7 +1,8 @@
 //! A window of a timeline, when only scalars are left of it: 64 bytes.
 //!
 //! Means and quantiles are kept as floats of 24 bits, which is far more than was
-//! measured. The counts are exact.
+//! measured. The counts of reads and writes are exact; that of flushes is right to a
+//! two-hundredth.
 
 use super::{Spread, Window};
 use crate::Nanos;
@@ -14,7 +15,10 @@ const QUANTILES: [f64; 3] = [0.50, 0.95, 0.99];
 pub(super) struct Slot {
     start: u64,
     span_us: u32,
-    in_flight: u32,
+    /// No more than that is ever under way on a disk.
+    in_flight: u16,
+    /// The upper half of a float.
+    flushes: u16,
     reads: u32,
     writes: u32,
     /// Bytes of one, on average.
@@ -40,7 +44,8 @@ impl Slot {
         Slot {
             start: start.0,
             span_us: narrow(span_us),
-            in_flight: window.in_flight,
+            in_flight: u16::try_from(window.in_flight).unwrap_or(u16::MAX),
+            flushes: short(window.flushes),
             reads: narrow(read.operations),
             writes: narrow(write.operations),
             read_size: per(read.bytes, read.operations),
@@ -88,6 +93,17 @@ impl Slot {
     }
 }
 
+/// The upper half of a count as a float, rounded up half of what is cut off.
+fn short(count: u64) -> u16 {
+    let bits = (count as f32).to_bits();
+    (bits.saturating_add(1 << 15) >> 16) as u16
+}
+
+/// A count of which the upper half was kept.
+fn long(short: u16) -> f64 {
+    f64::from(f32::from_bits(u32::from(short) << 16))
+}
+
 fn narrow(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
@@ -129,6 +145,8 @@ pub struct Summary {
     pub p99: Option<Nanos>,
     /// The longest response time.
     pub max: Option<Nanos>,
+    /// Flushes that were answered, to a two-hundredth.
+    pub flushes: f64,
     /// Requests under way at the end of the last window that had something in it.
     pub in_flight: u32,
     /// The part of the time that is in windows with something in them, from 0 to 1.
@@ -166,7 +184,9 @@ impl Summary {
             p95,
             p99,
             max: (operations > 0).then_some(Nanos(max as u64)),
-            in_flight: slots.last().map_or(0, |slot| slot.in_flight),
+            // The sum of no floats is -0.0.
+            flushes: slots.iter().fold(0.0, |sum, slot| sum + long(slot.flushes)),
+            in_flight: slots.last().map_or(0, |slot| slot.in_flight.into()),
             there: part_there(span, slots),
         }
     }
@@ -243,6 +263,17 @@ mod tests {
         let none = Summary::of(Nanos::from_secs(1), &[]);
         assert!(none.bytes_per_second().is_sign_positive());
         assert!(none.iops().is_sign_positive() && none.outstanding().is_sign_positive());
+    }
+
+    #[test]
+    fn flushes_are_kept_to_a_two_hundredth() {
+        for count in [0, 1, 2, 3, 99, 100, 257, 54_321, 9_876_543] {
+            let kept = long(short(count));
+            assert!(
+                (kept - count as f64).abs() <= count as f64 / 200.0,
+                "{count}: {kept}"
+            );
+        }
     }
 
     #[test]

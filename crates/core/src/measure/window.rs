@@ -59,6 +59,8 @@ pub struct Window {
     pub write: Traffic,
     /// Their response times.
     pub response: Spread,
+    /// Flushes that were answered.
+    pub flushes: u64,
     /// Requests under way at its end: with no answers in it, they hang.
     pub in_flight: u32,
 }
@@ -120,6 +122,7 @@ impl Window {
         self.read.merge(&other.read);
         self.write.merge(&other.write);
         self.response.merge(&other.response);
+        self.flushes += other.flushes;
     }
 
     fn per_second(&self, count: u64) -> f64 {

@@ -86,6 +86,7 @@ pub(crate) fn load(summary: &Summary) -> Load {
         window_s: summary.span.as_secs_f64(),
         read: side(&summary.read),
         write: side(&summary.write),
+        flushes: summary.per_second(summary.flushes),
         queue_us: micros(summary.queue),
         service_us: micros(summary.service),
         p50_us: micros(summary.p50),
