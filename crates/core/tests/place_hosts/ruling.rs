@@ -92,8 +92,20 @@ fn what_cannot_hold_together_is_found() {
     assert!(matches!(found(&nowhere), Some(Clash::Nowhere { .. })));
     let denied = [rule(Kind::NotOn(vec![0, 1, 2]), &[3], true)];
     assert_eq!(found(&denied), Some(Clash::Nowhere { vm: 3 }));
-    // What should hold may be whatever it likes.
-    let wishes: Vec<Rule> =
-        chain.iter().cloned().map(|it| Rule { must: false, ..it }).collect();
+    // Of those that should hold, one gives way to another ...
+    let should = |it: &Rule| Rule { must: false, ..it.clone() };
+    let wishes: Vec<Rule> = chain.iter().map(should).collect();
     assert_eq!(found(&wishes), None);
+    assert_eq!(found(&[should(&many[0])]), None, "as far apart as they go");
+    // ... and one that never can hold beside those that must is refused, whichever it is.
+    for at in 0..3 {
+        let mut one = chain.clone();
+        one[at] = should(&one[at]);
+        assert_eq!(found(&one), Some(Clash::Apart { rule: 2, vms: [0, 2] }), "{at}");
+    }
+    let here = [on(0, 0), rule(Kind::NotOn(vec![0]), &[0], false)];
+    assert_eq!(found(&here), Some(Clash::Nowhere { vm: 0 }));
+    let both = rule(Kind::On(vec![0, 1]), &[0, 1, 2], true);
+    let three = rule(Kind::AntiAffinity, &[0, 1, 2], false);
+    assert_eq!(found(&[both, three]), Some(Clash::TooMany { rule: 1, hosts: 2 }));
 }

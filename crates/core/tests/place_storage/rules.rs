@@ -74,8 +74,15 @@ fn rules_that_cannot_both_hold_are_found() {
     let found = found.expect("they cannot");
     assert_eq!((found.apart, found.disks), (1, [0, 2]));
     assert!([0, 2].contains(&found.together));
-    let should = rule(Wish::Apart, Strength::Should, &[0, 2]);
-    assert_eq!(conflict(&[one, should, other]), None, "it gives way");
+    // One that should hold, and never can beside those that must, is refused as well,
+    // whichever it is. Of two that should, one gives way.
+    let should = |rule: &Rule| Rule { strength: Strength::Should, ..rule.clone() };
+    let apart = must(Wish::Apart, &[0, 2]);
+    assert!(conflict(&[one.clone(), should(&apart), other.clone()]).is_some());
+    assert!(conflict(&[should(&one), apart.clone(), other.clone()]).is_some());
+    assert_eq!(conflict(&[should(&one), apart, should(&other)]), None);
+    let beside = must(Wish::Apart, &[0, 3]);
+    assert_eq!(conflict(&[one, should(&beside), other]), None);
 }
 
 prop_compose! {

@@ -17,6 +17,8 @@ pub(super) struct Seen {
     uses: Uses,
     /// Why it could not be asked the last time.
     problem: Option<String>,
+    /// Why it could not be sent anywhere then.
+    unsendable: Option<String>,
 }
 
 impl Seen {
@@ -34,6 +36,16 @@ impl Seen {
             }
         }
         self.last = Some((at, usage));
+    }
+
+    /// It could not be sent then, if there is a reason.
+    pub(super) fn keep(&mut self, unsendable: Option<String>) {
+        self.unsendable = unsendable;
+    }
+
+    /// Why it could not be sent anywhere when it was looked at last.
+    pub(super) fn unsendable(&self) -> Option<&String> {
+        self.unsendable.as_ref()
     }
 
     /// It could not be.

@@ -103,12 +103,21 @@ impl Daemon {
         records.retain(|vm| on_a_host(&vm.name));
         let usages = self.vms.usages(&records);
         let at = Instant::now();
+        let judged = usages.into_iter().map(|(vm, looked)| {
+            let judge = |(usage, stands)| (usage, self.unsendable(&vm, &stands));
+            let looked = looked.map(judge);
+            (vm, looked)
+        });
+        let judged: Vec<_> = judged.collect();
         let mut state = lock(&self.drs.state);
         state.settle(&roll);
-        for (vm, usage) in usages {
+        for (vm, looked) in judged {
             let seen = state.seen.entry(vm).or_default();
-            match usage {
-                Ok(usage) => seen.look(at, usage),
+            match looked {
+                Ok((usage, unsendable)) => {
+                    seen.look(at, usage);
+                    seen.keep(unsendable);
+                }
                 Err(problem) => seen.fail(problem),
             }
         }

@@ -118,7 +118,7 @@ pub(super) fn check_rules(roll: &Roll, vms: &[String]) -> Result<()> {
     let Some(clash) = clash(&told, vms.len(), names.len()) else { return Ok(()) };
     let message = match clash {
         Clash::Apart { rule, vms: [one, other] } => format!(
-            "{} and {} must be together by other rules, and apart by {}",
+            "{} and {} cannot be together by other rules, and apart by {}",
             vms[one], vms[other], roll.rules[rule].name
         ),
         Clash::TooMany { rule, hosts } => format!(
@@ -127,12 +127,12 @@ pub(super) fn check_rules(roll: &Roll, vms: &[String]) -> Result<()> {
             told[rule].vms.len()
         ),
         Clash::Nowhere { vm } => format!(
-            "there would be no host on which {} may be, with all that must be with it",
+            "there would be no host on which {} may be, with all that is to be with it",
             vms[vm]
         ),
     };
     Err(DaemonError::invalid(message)
-        .hint("see `sterna rule list`, and `sterna host list`; or leave out `--must`"))
+        .hint("see `sterna rule list`, and `sterna host list`; remove the rule in its way first"))
 }
 
 fn numbered(rule: &RuleRecord, vms: &[String], hosts: &[String]) -> hosts::Rule {

@@ -87,6 +87,7 @@ impl Seated<'_> {
             None => Some("it was not looked at yet".into()),
         };
         let calm = self.state.calm.pinned(self.now, name, &hold(&self.roll.settings));
+        let stuck = seen.and_then(|seen| seen.unsendable());
         let nothing = Demand {
             mean: Amounts::default(),
             deviation: Amounts::default(),
@@ -99,15 +100,16 @@ impl Seated<'_> {
             cpu: Terms::default(),
             memory: Terms::default(),
             demand: seen.map_or(nothing, |it| it.demand()),
-            pinned: match (going, &problem, calm) {
+            pinned: match (going, &problem, stuck) {
                 (Some(_), ..) => Some(Pinned::Moving),
                 (None, Some(_), _) => Some(Pinned::NotSeen),
-                (None, None, calm) => calm.map(|(pinned, _)| pinned),
+                (None, None, Some(_)) => Some(Pinned::Unsendable),
+                (None, None, None) => calm.map(|(pinned, _)| pinned),
             },
         };
         let moves = going.map(|one| format!("it moves already, by transfer {}", one.id));
         let rests = || calm.map(|(why, until)| self.rests(why, until));
-        Some((vm, moves.or(problem).or_else(rests)))
+        Some((vm, moves.or(problem).or_else(|| stuck.cloned()).or_else(rests)))
     }
 
     /// Until when it stays, in words, and because of what.
@@ -127,6 +129,7 @@ fn waits(why: Pinned, left: f64) -> String {
     match why {
         Pinned::NotSeen => "it was not looked at yet".into(),
         Pinned::Moving => "it moves already".into(),
+        Pinned::Unsendable => "it cannot be sent as it is".into(),
         Pinned::Failed => format!(
             "a move of it has failed not long ago, so it stays for {minutes} min more"
         ),

@@ -50,6 +50,7 @@ use self::moves::Move;
 pub(crate) use self::reach::Reach;
 use self::sights::Sight;
 pub(crate) use self::sights::start as start_looking;
+pub(crate) use self::usage::Standing;
 use crate::daemon::lock;
 
 /// What this process has of machines.

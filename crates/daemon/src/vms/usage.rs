@@ -1,21 +1,49 @@
-//! What machines take of their hosts.
+//! What machines take of their hosts, and what would keep QEMU from sending them.
 
-use sterna_qemu::Usage;
+use sterna_qemu::{Drive, Machine, QemuError, Run, Usage};
 
 use super::Vms;
 use crate::store::VmRecord;
 
+/// What decides whether a machine can be sent from QEMU to QEMU.
+#[derive(Clone, Debug)]
+pub(crate) struct Standing {
+    pub(crate) run: Run,
+    pub(crate) drives: Vec<Drive>,
+    /// Why QEMU cannot send it, in its words. libvirt is not asked: it moves its machines
+    /// itself.
+    pub(crate) blocked: Vec<String>,
+}
+
+impl Standing {
+    /// Asks a machine.
+    pub(crate) async fn of(machine: &Machine) -> Result<Standing, QemuError> {
+        let blocked = match machine.direct() {
+            Some(qemu) => qemu.unsendable().await?,
+            None => Vec::new(),
+        };
+        let (run, drives) = (machine.run().await?, machine.drives().await?);
+        Ok(Standing { run, drives, blocked })
+    }
+}
+
 impl Vms {
-    /// What each of these machines takes, or why it cannot be asked.
+    /// What each of these machines takes and how it stands, or why it cannot be asked.
     pub(crate) fn usages(
         &self,
         records: &[VmRecord],
-    ) -> Vec<(String, Result<Usage, String>)> {
+    ) -> Vec<(String, Result<(Usage, Standing), String>)> {
         let asked = self.ask_all(records, |link| async move {
-            let asked = async { link.machine().await?.usage().await };
+            let asked = async {
+                let machine = link.machine().await?;
+                Ok::<_, QemuError>((
+                    machine.usage().await?,
+                    Standing::of(&machine).await?,
+                ))
+            };
             let unseen = || "QEMU's process cannot be seen from here".to_owned();
             match asked.await {
-                Ok(usage) => usage.ok_or_else(unseen),
+                Ok((usage, stands)) => Ok((usage.ok_or_else(unseen)?, stands)),
                 Err(error) => Err(error.to_string()),
             }
         });

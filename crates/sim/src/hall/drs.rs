@@ -237,6 +237,7 @@ fn why(because: Because) -> &'static str {
     match because {
         Because::Pinned(Pinned::NotSeen) => "it was not looked at often enough yet",
         Because::Pinned(Pinned::Moving) => "it moves already",
+        Because::Pinned(Pinned::Unsendable) => "it cannot be sent as it is",
         Because::Pinned(Pinned::Cooling) => "it has moved not long ago",
         Because::Pinned(Pinned::Foreign) => "somebody else has moved it not long ago",
         Because::Pinned(Pinned::Failed) => "a move of it has failed not long ago",

@@ -117,6 +117,8 @@ pub enum Pinned {
     NotSeen,
     /// It is on its way to the host that it counts for.
     Moving,
+    /// It could not be sent as it is: it stands still, or has a disk that keeps it there.
+    Unsendable,
     /// It has moved not long ago.
     Cooling,
     /// Somebody else has moved it not long ago.

@@ -27,7 +27,7 @@ pub enum Kind {
 /// Rules that cannot all hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clash {
-    /// These two machines must be together by one rule, or several, and apart by this one.
+    /// These two machines are to be together by one rule, or several, and apart by this one.
     Apart {
         /// The rule that keeps them apart.
         rule: usize,
@@ -41,7 +41,7 @@ pub enum Clash {
         /// The hosts that there are.
         hosts: usize,
     },
-    /// There is no host on which this machine, and those that must be with it, may be.
+    /// There is no host on which this machine, and those that are to be with it, may be.
     Nowhere {
         /// The machine.
         vm: usize,
@@ -68,53 +68,78 @@ impl Rule {
     }
 }
 
-/// What of these rules cannot be kept together by so many machines on so many hosts; of
-/// those that must hold.
+/// What of these rules can never be kept by so many machines on so many hosts: by those that
+/// must hold, and by each one that should, beside all that must. Too few hosts alone are no
+/// reason to refuse one that should: it spreads machines as far as they go.
 pub fn clash(rules: &[Rule], vms: usize, hosts: usize) -> Option<Clash> {
-    let group = groups(rules, vms);
-    let musts = || rules.iter().enumerate().filter(|(_, rule)| rule.must);
-    // On which hosts each group may be.
-    let mut allowed = vec![vec![true; hosts]; vms];
-    for (_, rule) in musts() {
-        let may = |host: usize| match &rule.kind {
-            Kind::On(on) => on.contains(&host),
-            Kind::NotOn(not) => !not.contains(&host),
-            Kind::Affinity | Kind::AntiAffinity => true,
-        };
-        for vm in &rule.vms {
-            let those = allowed[group[*vm]].iter_mut().enumerate();
-            those.for_each(|(host, allowed)| *allowed &= may(host));
-        }
-    }
-    let concerned = || musts().flat_map(|(_, rule)| &rule.vms);
-    if let Some(vm) = concerned().find(|vm| !allowed[group[**vm]].contains(&true)) {
-        return Some(Clash::Nowhere { vm: *vm });
-    }
-    for (at, rule) in musts().filter(|(_, rule)| rule.kind == Kind::AntiAffinity) {
-        for (from, one) in rule.vms.iter().enumerate() {
-            let mut others = rule.vms[from + 1..].iter();
-            if let Some(other) = others.find(|other| group[**other] == group[*one]) {
-                return Some(Clash::Apart { rule: at, vms: [*one, *other] });
-            }
-        }
-        let any = |host: &usize| rule.vms.iter().any(|vm| allowed[group[*vm]][*host]);
-        let hosts = (0..hosts).filter(any).count();
-        if rule.vms.len() > hosts {
-            return Some(Clash::TooMany { rule: at, hosts });
-        }
-    }
-    None
+    let shoulds = (0..rules.len()).filter(|at| !rules[*at].must).map(Some);
+    let clash = |also| Counted { rules, also, vms, hosts }.clash();
+    std::iter::once(None).chain(shoulds).find_map(clash)
 }
 
-/// Machines that must be together have the same number.
-fn groups(rules: &[Rule], vms: usize) -> Vec<usize> {
-    let mut group: Vec<usize> = (0..vms).collect();
-    for rule in rules.iter().filter(|rule| rule.must && rule.kind == Kind::Affinity) {
-        let Some(first) = rule.vms.first() else { continue };
-        for vm in &rule.vms {
-            let (from, to) = (group[*vm], group[*first]);
-            group.iter_mut().filter(|it| **it == from).for_each(|it| *it = to);
-        }
+/// The rules that must hold, and one more.
+#[derive(Clone, Copy)]
+struct Counted<'r> {
+    rules: &'r [Rule],
+    also: Option<usize>,
+    vms: usize,
+    hosts: usize,
+}
+
+impl<'r> Counted<'r> {
+    fn those(self) -> impl Iterator<Item = (usize, &'r Rule)> {
+        let all = self.rules.iter().enumerate();
+        all.filter(move |(at, rule)| rule.must || self.also == Some(*at))
     }
-    group
+
+    fn clash(self) -> Option<Clash> {
+        let Counted { vms, hosts, .. } = self;
+        let group = self.groups();
+        // On which hosts each group may be.
+        let mut allowed = vec![vec![true; hosts]; vms];
+        for (_, rule) in self.those() {
+            let may = |host: usize| match &rule.kind {
+                Kind::On(on) => on.contains(&host),
+                Kind::NotOn(not) => !not.contains(&host),
+                Kind::Affinity | Kind::AntiAffinity => true,
+            };
+            for vm in &rule.vms {
+                let those = allowed[group[*vm]].iter_mut().enumerate();
+                those.for_each(|(host, allowed)| *allowed &= may(host));
+            }
+        }
+        let mut concerned = self.those().flat_map(|(_, rule)| &rule.vms);
+        if let Some(vm) = concerned.find(|vm| !allowed[group[**vm]].contains(&true)) {
+            return Some(Clash::Nowhere { vm: *vm });
+        }
+        let apart = |(_, rule): &(usize, &Rule)| rule.kind == Kind::AntiAffinity;
+        for (at, rule) in self.those().filter(apart) {
+            for (from, one) in rule.vms.iter().enumerate() {
+                let mut others = rule.vms[from + 1..].iter();
+                if let Some(other) = others.find(|other| group[**other] == group[*one]) {
+                    return Some(Clash::Apart { rule: at, vms: [*one, *other] });
+                }
+            }
+            let any = |host: &usize| rule.vms.iter().any(|vm| allowed[group[*vm]][*host]);
+            let those = (0..hosts).filter(any).count();
+            if rule.vms.len() > those && (rule.must || those < hosts) {
+                return Some(Clash::TooMany { rule: at, hosts: those });
+            }
+        }
+        None
+    }
+
+    /// Machines that are together have the same number.
+    fn groups(self) -> Vec<usize> {
+        let mut group: Vec<usize> = (0..self.vms).collect();
+        let together = |(_, rule): &(usize, &Rule)| rule.kind == Kind::Affinity;
+        for (_, rule) in self.those().filter(together) {
+            let Some(first) = rule.vms.first() else { continue };
+            for vm in &rule.vms {
+                let (from, to) = (group[*vm], group[*first]);
+                group.iter_mut().filter(|it| **it == from).for_each(|it| *it = to);
+            }
+        }
+        group
+    }
 }

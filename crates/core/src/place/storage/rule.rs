@@ -80,29 +80,44 @@ pub struct Conflict {
     pub disks: [usize; 2],
 }
 
-/// Finds rules that must hold and cannot, wherever the disks are.
+/// Finds rules that can never hold, wherever the disks are: those that must, among each
+/// other, and each one that should, beside all that must. (Two that should and contradict
+/// each other are a matter of which gives way.)
 pub fn conflict(rules: &[Rule]) -> Option<Conflict> {
-    let groups = groups(rules);
-    let apart = |(_, rule): &(usize, &Rule)| rule.must() && rule.wish == Wish::Apart;
-    rules.iter().enumerate().filter(apart).find_map(|(apart, rule)| {
+    let shoulds = (0..rules.len()).filter(|at| !rules[*at].must()).map(Some);
+    std::iter::once(None).chain(shoulds).find_map(|also| conflict_with(rules, also))
+}
+
+/// Those of the rules that must hold, and of one more.
+fn conflict_with(rules: &[Rule], also: Option<usize>) -> Option<Conflict> {
+    let counts = |at: usize| rules[at].must() || also == Some(at);
+    let groups = groups(rules, counts);
+    let apart = |at: &usize| counts(*at) && rules[*at].wish == Wish::Apart;
+    (0..rules.len()).filter(apart).find_map(|apart| {
         let mut seen: BTreeMap<usize, usize> = BTreeMap::new();
-        rule.disks.iter().find_map(|disk| {
+        rules[apart].disks.iter().find_map(|disk| {
             let group = *groups.get(disk)?;
             let other = seen.insert(group, *disk)?;
-            let has = |rule: &Rule| rule.disks.contains(disk);
-            let joins =
-                |rule: &Rule| rule.must() && rule.wish == Wish::Together && has(rule);
-            let together = rules.iter().position(joins)?;
+            let joins = |at: &usize| {
+                let rule = &rules[*at];
+                counts(*at) && rule.wish == Wish::Together && rule.disks.contains(disk)
+            };
+            let together = (0..rules.len()).find(joins)?;
             Some(Conflict { apart, together, disks: [other, *disk] })
         })
     })
 }
 
 /// The disks that must be together, by the lowest number in each group.
-pub(super) fn groups(rules: &[Rule]) -> BTreeMap<usize, usize> {
+pub(super) fn must_groups(rules: &[Rule]) -> BTreeMap<usize, usize> {
+    groups(rules, |at| rules[at].must())
+}
+
+/// The disks that are together by those of the rules that count.
+fn groups(rules: &[Rule], counts: impl Fn(usize) -> bool) -> BTreeMap<usize, usize> {
     let mut groups: BTreeMap<usize, usize> = BTreeMap::new();
-    let joins = |rule: &&Rule| rule.must() && rule.wish == Wish::Together;
-    for rule in rules.iter().filter(joins) {
+    let joins = |at: &usize| counts(*at) && rules[*at].wish == Wish::Together;
+    for rule in (0..rules.len()).filter(joins).map(|at| &rules[at]) {
         let known = rule.disks.iter().filter_map(|disk| groups.get(disk).copied());
         let known: Vec<usize> = known.collect();
         let Some(name) = known.iter().chain(&rule.disks).min().copied() else { continue };

@@ -1,7 +1,7 @@
 //! What moves as one: a disk, or several that must be together and are.
 
 use super::inventory::{Disk, Inventory};
-use super::rule::groups;
+use super::rule::must_groups;
 
 /// Disks on one datastore that move as one.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +16,7 @@ impl Unit {
     /// All units of an inventory. Disks that must be together and are not each are one of
     /// their own: to bring them together is another matter.
     pub(super) fn all(inventory: &Inventory) -> Vec<Unit> {
-        let groups = groups(&inventory.rules);
+        let groups = must_groups(&inventory.rules);
         let place = |disk: usize| inventory.disks[disk].datastore;
         let is_whole = |group: usize| {
             groups

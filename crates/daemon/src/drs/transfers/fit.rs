@@ -15,7 +15,7 @@ use super::qemu::direct;
 
 use crate::daemon::Daemon;
 use crate::error::{DaemonError, Result};
-use crate::vms::Reach;
+use crate::vms::{Reach, Standing};
 
 /// What the socket over which a guest goes has behind the name of its QEMU's: where QEMU
 /// could make the one, it can make the other.
@@ -60,6 +60,20 @@ impl Daemon {
             let hint = format!("`virsh migrate`, then `sterna host assign HOST {vm}`");
             return Err(DaemonError::invalid(message).hint(hint));
         };
+        self.check_no_move(vm)?;
+        let link = self.vms.link(&record.reach);
+        let asked = self
+            .vms
+            .runtime()
+            .block_on(async { Standing::of(&*link.machine().await?).await });
+        let stands = asked.map_err(|error| {
+            DaemonError::unavailable(error).hint(format!("see `sterna vm show {vm}`"))
+        })?;
+        Ok((source.clone(), self.check_sendable(vm, &stands)?))
+    }
+
+    /// Refuses a machine of which a disk moves.
+    fn check_no_move(&self, vm: &str) -> Result<()> {
         if let Some(one) = self.store.open_vm_moves()?.into_iter().find(|it| it.vm == vm)
         {
             let message =
@@ -73,15 +87,13 @@ impl Daemon {
             let message = format!("{vm} may still have a part of migration {}", one.id);
             return Err(DaemonError::in_use(message).hint("it goes by itself; try again"));
         }
-        let link = self.vms.link(&record.reach);
-        let asked = self.vms.runtime().block_on(async {
-            let machine = link.machine().await?;
-            let (run, drives) = (machine.run().await?, machine.drives().await?);
-            Ok::<_, QemuError>((run, drives, direct(&machine).unsendable().await?))
-        });
-        let (run, drives, blocked) = asked.map_err(|error| {
-            DaemonError::unavailable(error).hint(format!("see `sterna vm show {vm}`"))
-        })?;
+        Ok(())
+    }
+
+    /// Refuses a machine that stands so that it cannot be sent; gives the disks of ours that
+    /// it has. What is recommended goes by this, too.
+    fn check_sendable(&self, vm: &str, stands: &Standing) -> Result<Vec<DiskId>> {
+        let Standing { run, drives, blocked } = stands;
         if !run.running {
             let message = format!("{vm} does not run: QEMU says {}", run.word);
             return Err(DaemonError::invalid(message)
@@ -95,13 +107,24 @@ impl Daemon {
             ));
         }
         let mut disks = Vec::new();
-        for drive in &drives {
+        for drive in drives {
             if let Some(disk) = self.disk_behind(&drive.image)? {
                 self.check_still(&disk)?;
                 disks.push(disk.id);
             }
         }
-        Ok((source.clone(), disks))
+        Ok(disks)
+    }
+
+    /// Why a machine could not be sent that stands like this, if so.
+    pub(in crate::drs) fn unsendable(
+        &self,
+        vm: &str,
+        stands: &Standing,
+    ) -> Option<String> {
+        let checked = self.check_no_move(vm);
+        let checked = checked.and_then(|()| self.check_sendable(vm, stands));
+        checked.err().map(|error| error.to_string())
     }
 
     /// Refuses a QEMU that does not wait for this machine.
