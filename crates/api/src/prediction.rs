@@ -58,6 +58,8 @@ pub enum LearnedFrom {
     Ends,
     /// Moves that have one of the two in common.
     OneEnd,
+    /// No moves: what the datastores' devices have shown of reading and writing.
+    Devices,
 }
 
 /// What a move will take.
@@ -85,6 +87,10 @@ pub struct Predicted {
     pub learned_from: LearnedFrom,
     /// From how many moves, if from moves between the two.
     pub moves: Option<u64>,
+    /// Whether that is too little to say more than a guess: then the range is as wide as
+    /// guesses are off.
+    #[serde(default)]
+    pub guess: bool,
 }
 
 /// The hour of the week to come in which a move is over soonest.

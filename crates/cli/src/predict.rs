@@ -91,6 +91,9 @@ fn show(one: &Prediction, output: Output) -> String {
 /// The time, and its range.
 pub(crate) fn took(it: &Predicted) -> String {
     let [likely, least, most] = [it.likely_s, it.least_s, it.most_s].map(span);
+    if it.guess {
+        return format!("a guess: {likely} ({least} to {most})");
+    }
     format!("{likely}, and 9 of 10 times {least} to {most}")
 }
 
@@ -157,6 +160,9 @@ fn learned_from(one: &Prediction) -> String {
         (LearnedFrom::OneEnd, _) => {
             format!("moves from {from} or moves to {to}: none of the other")
         }
+        (LearnedFrom::Devices, _) => {
+            format!("what {from} and {to} show of reading and writing: nothing moved yet")
+        }
     }
 }
 
@@ -178,6 +184,7 @@ mod tests {
             weakest: Weakest::Promise,
             learned_from: LearnedFrom::Moves,
             moves: Some(3),
+            guess: false,
         }
     }
 
@@ -214,6 +221,13 @@ mod tests {
             assert!(text.contains(part), "{part} in:\n{text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn a_guess_is_called_one() {
+        let guess = Predicted { guess: true, ..predicted() };
+        assert_eq!(took(&guess), "a guess: 12 min 00 s (8 min 00 s to 18 min 00 s)");
+        assert!(took(&predicted()).contains("9 of 10 times"));
     }
 
     #[test]

@@ -142,6 +142,7 @@ impl Daemon {
         let gone = self.view_datastore(&shelf, &shelf.look())?;
         self.store.remove_datastore(name)?;
         lock(&self.shelves).remove(name);
+        self.samples.forget(name);
         tracing::info!(datastore = name, "datastore removed");
         Ok(gone)
     }

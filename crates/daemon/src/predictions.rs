@@ -2,16 +2,18 @@
 //!
 //! Lessons are the moves there were, as the state has them: nothing else is kept, so a
 //! restart of the daemon forgets nothing. A move of which something else was asked on
-//! the way, or that stood still, teaches nothing and is held against nobody.
+//! the way, or that stood still, teaches nothing and is held against nobody. Nor does one
+//! that began before a datastore was added say anything of it: that was another one of its
+//! name.
 
 use serde::{Deserialize, Serialize};
 use sterna_api::{
     AskGuard, BestHour, Guard, LearnedFrom, Predict, Predicted, Prediction,
     PredictionScores, StartMigration, Weakest,
 };
-use sterna_core::measure::Summary;
+use sterna_core::measure::{LqFit, Summary};
 use sterna_core::predict::{
-    self, Ends, Lesson, Move, Outcome, Scores, Source, Speed, Terms, Week, Work,
+    self, Ends, Lesson, Move, Outcome, Scores, Shown, Source, Speed, Terms, Week, Work,
 };
 use sterna_core::{Bytes, Nanos};
 
@@ -24,6 +26,9 @@ use crate::store::{DiskRecord, MigrationRecord};
 
 /// The most lessons that are looked at: an old one counts next to nothing.
 const LESSONS: u32 = 64;
+
+/// How long ago a device may have shown what it can do: its line forgets no sooner.
+const SHOWN: Nanos = Nanos::from_secs(3600);
 
 /// How many moves scores speak of.
 const SCORED: u32 = 200;
@@ -79,15 +84,18 @@ impl Daemon {
         };
         let guard = wanted(&asked)?;
         let disk = self.disk_record(&request.disk)?;
-        self.shelf(&request.to)?;
+        let shelf = self.shelf(&request.to)?;
         check_elsewhere(&disk, &request.to)?;
+        // What `migrate` would refuse takes no time at all.
+        self.check_takes(&disk, &shelf, None)?;
         let (from, to) = (disk.datastore.clone(), request.to.clone());
         let summary = self.samples.of_disk(disk.id, RECENT);
         let work = Work::of(&summary);
         let at = request.at.as_ref().map(|text| moment(text, "begin at")).transpose()?;
         let terms = terms(request.rate, &guard);
         let one = one_move(self.to_copy(&disk), disk.size, request.verify, work, terms);
-        let Some(speed) = self.learned(&from, &to)? else {
+        let learned = self.learned(&from, &to)?;
+        let Some(speed) = learned.or_else(|| self.guessed(&from, &to)) else {
             return Err(not_known(&from, &to, &self.copies_seen(&from, &to)?, &one));
         };
         let week = Week::new(self.store.hours(disk.id)?);
@@ -174,21 +182,72 @@ impl Daemon {
 
     /// The speed of a copy from one datastore to another, if anything is known of it.
     pub(crate) fn learned(&self, from: &str, to: &str) -> Result<Option<Speed>> {
-        let past = self.store.lessons(from, to, LESSONS)?;
+        let past = self.past(from, to)?;
         let lessons: Vec<Lesson> =
-            past.iter().filter_map(|record| lesson(record, from, to)).collect();
+            past.iter().filter_map(|(record, ends)| lesson(record, *ends)).collect();
+        Ok(Speed::learned(&lessons).map(|speed| self.shaped(speed, from, to)))
+    }
+
+    /// The speed of a copy before the first one, by what the two devices have shown, if
+    /// they have.
+    fn guessed(&self, from: &str, to: &str) -> Option<Speed> {
+        let [source, destination] = [from, to].map(|end| self.shown(end));
+        let speed = Speed::guessed(source, destination)?;
+        Some(self.shaped(speed, from, to))
+    }
+
+    /// What a datastore's device has shown of what it can do.
+    fn shown(&self, name: &str) -> Option<Shown> {
+        let LqFit::Line(line) = self.samples.device(name)? else { return None };
+        let did = self.samples.of_datastore(name, SHOWN);
+        let (requests, bytes) = (did.iops(), did.bytes_per_second());
+        (requests > 0.0).then(|| Shown { peak: line.peak(), size: bytes / requests })
+    }
+
+    /// A speed where one of the ends may be shaped.
+    fn shaped(&self, speed: Speed, from: &str, to: &str) -> Speed {
         let ends = [from, to].into_iter().filter_map(|end| self.shelf(end).ok());
         let shapes = ends.filter_map(|end| end.record().shape?.bytes_per_second);
-        let speed = Speed::learned(&lessons);
-        Ok(match shapes.min() {
-            Some(most) => speed.map(|speed| speed.at_most(most as f64)),
+        match shapes.min() {
+            Some(most) => speed.at_most(most as f64),
             None => speed,
-        })
+        }
     }
 
     /// Which copies there were that one could have learned from.
     pub(crate) fn copies_seen(&self, from: &str, to: &str) -> Result<Seen> {
-        Ok(Seen::of(&self.store.lessons(from, to, LESSONS)?))
+        let past = self.past(from, to)?;
+        Ok(Seen::of(past.into_iter().map(|(record, _)| record)))
+    }
+
+    /// The latest moves from or to these two, and what they had in common with one from the
+    /// one to the other.
+    fn past(&self, from: &str, to: &str) -> Result<Vec<(MigrationRecord, Ends)>> {
+        let added = |name: &str| self.shelf(name).map_or(0, |it| it.record().added);
+        let (source, destination) = ((from, added(from)), (to, added(to)));
+        let past = self.store.lessons(from, to, LESSONS)?.into_iter();
+        let known = past.filter_map(|record| {
+            let ends = common(&record, source, destination)?;
+            Some((record, ends))
+        });
+        Ok(known.collect())
+    }
+}
+
+/// Which ends a past move had that are those of one from and to datastores with these names,
+/// added then.
+fn common(
+    record: &MigrationRecord,
+    source: (&str, u64),
+    destination: (&str, u64),
+) -> Option<Ends> {
+    let is =
+        |(name, added): (&str, u64), end: &str| end == name && record.started >= added;
+    match (is(source, &record.from.datastore), is(destination, &record.to.datastore)) {
+        (true, true) => Some(Ends::Both),
+        (true, false) => Some(Ends::Source),
+        (false, true) => Some(Ends::Destination),
+        (false, false) => None,
     }
 }
 
@@ -204,9 +263,12 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    fn of(past: &[MigrationRecord]) -> Seen {
-        let limits = past.iter().filter_map(|record| record.rate);
-        Seen { copies: past.len(), limited: limits.clone().count(), most: limits.max() }
+    fn of(past: impl Iterator<Item = MigrationRecord>) -> Seen {
+        past.fold(Seen::default(), |seen, record| Seen {
+            copies: seen.copies + 1,
+            limited: seen.limited + usize::from(record.rate.is_some()),
+            most: seen.most.max(record.rate),
+        })
     }
 
     /// The highest limit, if there were copies and each of them had one.
@@ -227,14 +289,8 @@ pub(crate) fn one_move(
     Move { bytes, compared, work, terms }
 }
 
-/// What a move that was completed says of one from and to these.
-fn lesson(record: &MigrationRecord, from: &str, to: &str) -> Option<Lesson> {
-    let ends = match (record.from.datastore == from, record.to.datastore == to) {
-        (true, true) => Ends::Both,
-        (true, false) => Ends::Source,
-        (false, true) => Ends::Destination,
-        (false, false) => return None,
-    };
+/// What a move that was completed says of one that has these ends in common with it.
+fn lesson(record: &MigrationRecord, ends: Ends) -> Option<Lesson> {
     let report = record.report.filter(|report| report.compared.is_none())?;
     // What was held back by something else does not say what it could have done.
     let guard = &record.guard;
@@ -247,6 +303,7 @@ fn lesson(record: &MigrationRecord, from: &str, to: &str) -> Option<Lesson> {
         bytes: report.copied,
         work: record.forecast?.work(),
         terms: terms(None, guard),
+        kept: record.application.kept(),
     })
 }
 
@@ -269,6 +326,7 @@ pub(crate) fn told(one: &Move, speed: &Speed, it: &predict::Prediction) -> Predi
         Source::Moves(count) => (LearnedFrom::Moves, Some(count as u64)),
         Source::Ends => (LearnedFrom::Ends, None),
         Source::OneEnd => (LearnedFrom::OneEnd, None),
+        Source::Devices => (LearnedFrom::Devices, None),
     };
     Predicted {
         bytes: one.bytes,
@@ -286,6 +344,7 @@ pub(crate) fn told(one: &Move, speed: &Speed, it: &predict::Prediction) -> Predi
         },
         learned_from,
         moves,
+        guess: speed.source.is_guess(),
     }
 }
 

@@ -221,6 +221,7 @@ mod tests {
             weakest: Weakest::Storage,
             learned_from: LearnedFrom::Moves,
             moves: Some(3),
+            guess: false,
         }
     }
 

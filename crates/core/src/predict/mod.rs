@@ -12,20 +12,27 @@
 //! the share from how much of it is the application's doing. Nine of ten moves should
 //! end within the range; [`Scores`] says how many did.
 //!
+//! **A guess** is called one: where a single move was seen between two datastores, or only
+//! moves of one of them each, or none at all, the range is as wide as such guesses are off,
+//! and nobody says that nine of ten end within it.
+//!
 //! **What is not known** is not said. Between datastores from and to which nothing was
-//! ever copied there is no prediction, only what there is to copy.
+//! ever copied there is a guess by what their devices have shown ([`Shown`]), and where
+//! that is nothing, no prediction, only what there is to copy.
 //!
 //! **Known gaps.** What others do on the two datastores counts only as far as it did
 //! when the lessons were learned. What the application writes meanwhile is not added:
 //! the mirror writes it twice, but copies little of it again. A disk that is idle now
 //! and will not be is taken to be idle.
 
+mod device;
 mod habit;
 mod score;
 mod share;
 mod speed;
 mod week;
 
+pub use device::Shown;
 pub use score::{Outcome, Scores};
 pub use share::{Share, Terms, Work};
 pub use speed::{Ends, Lesson, Source, Speed};
@@ -161,7 +168,7 @@ impl Prediction {
             copying: copying(1.0).min(LONGEST),
             rate: rate(1.0),
             share: share.likely,
-            kept: share.kept,
+            kept: beside.kept,
             weakest: Prediction::weakest(one, &share, free),
         }
     }

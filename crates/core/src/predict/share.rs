@@ -225,12 +225,14 @@ fn beside_turns(work: &Work, keep: f64, source: f64) -> f64 {
 
 /// What an application keeps beside a copy that has its turn for so many seconds each time,
 /// at such a speed: all that was promised, or else what their turns leave it. A copy with a
-/// limit has fewer turns.
+/// limit has fewer turns. One that waits for its storage a tenth of the time asks at a pace
+/// of its own for the rest, and while its storage is slow it has more under way: it loses a
+/// tenth at most.
 fn kept_of(work: &Work, terms: &Terms, turn: f64, speed: f64) -> f64 {
     if terms.idle_only {
         return 1.0;
     }
     let turns = terms.limit.map_or(1.0, |limit| (limit as f64 / speed.max(1.0)).min(1.0));
-    let beside = 1.0 - work.loses_to(turn) * turns;
+    let beside = 1.0 - work.busy() * work.loses_to(turn) * turns;
     beside.max(terms.keep.unwrap_or_default()).clamp(LEAST, 1.0)
 }

@@ -31,6 +31,17 @@ const PRIOR_DOUBT: f64 = 0.25;
 /// ... and that counts as much as so many lessons.
 const PRIOR_WEIGHT: f64 = 2.0;
 
+/// Fewer moves between two datastores are no more than a guess: nothing shows how far they
+/// lie apart.
+const ENOUGH: usize = 2;
+
+/// How far off a single move is at least ...
+const DOUBT_ONE: f64 = 0.5;
+
+/// ... and one that says nearly nothing, as it was short, or beside an application that had
+/// most of the source.
+const DOUBT_THIN: f64 = 1.2;
+
 /// How far off the slower of two ends is that were never used together.
 const DOUBT_ENDS: f64 = 0.5;
 
@@ -85,6 +96,8 @@ pub struct Lesson {
     pub work: Work,
     /// What was promised to it.
     pub terms: Terms,
+    /// The part of its requests that it kept, if it had any.
+    pub kept: Option<f64>,
 }
 
 /// What a lesson comes to.
@@ -107,6 +120,15 @@ pub enum Source {
     Ends,
     /// Moves from the source or to the destination, and none with the other end.
     OneEnd,
+    /// No moves: what the devices have shown of reading and writing ([`Shown`]).
+    Devices,
+}
+
+impl Source {
+    /// Whether it says too little for a range that nine of ten end in.
+    pub fn is_guess(self) -> bool {
+        !matches!(self, Source::Moves(ENOUGH..))
+    }
 }
 
 /// Bytes per second that a copy does by itself, and what applications made of that.
@@ -121,13 +143,15 @@ pub struct Speed {
     /// What it was learned from.
     pub source: Source,
     /// What came of moves beside applications, the latest first.
-    habits: Vec<Habit>,
+    pub(super) habits: Vec<Habit>,
 }
 
 /// What a copy has beside an application.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Beside {
     pub(super) share: Share,
+    /// The part of its requests that the application keeps, by what such ones have kept.
+    pub(super) kept: f64,
     /// Bytes per second that would be said, if there were no habits and no limit.
     told: f64,
     /// How many times as long as that comes to it takes, by what came of those before it.
@@ -203,8 +227,8 @@ impl Speed {
     /// What a copy has of it beside such an application, under such terms.
     pub(super) fn beside(&self, work: &Work, terms: &Terms) -> Beside {
         let share = Share::of(work, terms, self.both());
-        let times = habit::times_longer(&self.habits, work, terms);
-        Beside { told: self.likely * share.likely, share, times }
+        let (times, kept) = habit::seen(&self.habits, work, terms, share.kept);
+        Beside { told: self.likely * share.likely, share, kept, times }
     }
 
     /// What a copy does by itself, and what its source can be read at.
@@ -263,12 +287,16 @@ impl Speed {
             weighed.iter().map(|(weight, it)| weight * (it - mean).powi(2)).sum();
         let prior = PRIOR_WEIGHT * PRIOR_DOUBT.powi(2);
         let variance = (prior + apart) / (PRIOR_WEIGHT + total);
+        // Of the next one, and of the mean.
+        let doubt = (variance * (1.0 + 1.0 / (1.0 + total))).sqrt();
+        let source = Source::Moves(those.len());
+        let thin = DOUBT_THIN * (1.0 - total).max(0.0);
+        let guess = if source.is_guess() { DOUBT_ONE.hypot(thin) } else { 0.0 };
         Speed {
             likely: mean.exp(),
             read: read.max(mean.exp()),
-            // Of the next one, and of the mean.
-            doubt: (variance * (1.0 + 1.0 / (1.0 + total))).sqrt(),
-            source: Source::Moves(those.len()),
+            doubt: doubt.hypot(guess),
+            source,
             habits: Vec::new(),
         }
     }

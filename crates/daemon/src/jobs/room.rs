@@ -7,7 +7,9 @@
 //! system, which may let them share their blocks, the copy finds out. So it does when
 //! others take the room meanwhile: then the migration pauses.
 
-use sterna_api::{ErrorCode, Provision, StartMigration};
+use std::sync::Arc;
+
+use sterna_api::{ErrorCode, Provision};
 use sterna_core::Bytes;
 use sterna_engine::datastore::{Datastore, Space};
 use sterna_engine::sidecar::Role;
@@ -34,11 +36,24 @@ impl Daemon {
         Ok(needs.map(|needs| needs.min(disk.size)))
     }
 
-    /// Refuses a datastore that is too small.
-    pub(super) fn check_room(
+    /// Refuses a datastore that takes nothing new, or is too small for a disk, and gives it
+    /// open.
+    pub(crate) fn check_takes(
         &self,
         disk: &DiskRecord,
-        request: &StartMigration,
+        to: &Shelf,
+        provision: Option<Provision>,
+    ) -> Result<Arc<Datastore>> {
+        to.check_takes_new()?;
+        let store = to.open()?;
+        self.check_room(disk, provision, to, &store)?;
+        Ok(store)
+    }
+
+    fn check_room(
+        &self,
+        disk: &DiskRecord,
+        provision: Option<Provision>,
         to: &Shelf,
         store: &Datastore,
     ) -> Result<()> {
@@ -46,7 +61,7 @@ impl Daemon {
         if !store.holds_many() {
             return check_capacity(disk, to, space);
         }
-        let provision = request.provision.unwrap_or(disk.provision);
+        let provision = provision.unwrap_or(disk.provision);
         let Some(needs) = self.needs_at(disk, provision, to)? else { return Ok(()) };
         // Whether there is an old copy takes long to find out: not unless it matters.
         if space.free >= needs || space.free >= needs.saturating_sub(old_copy(disk, to)?)

@@ -55,9 +55,7 @@ impl Daemon {
         check(&disk)?;
         let to = self.shelf(&request.to)?;
         self.check_may_move(&disk, request)?;
-        to.check_takes_new()?;
-        let store = to.open()?;
-        self.check_room(&disk, request, &to, &store)?;
+        let store = self.check_takes(&disk, &to, request.provision)?;
         let lately = self.samples.of_disk(disk.id, RECENT);
         let forecast = self.forecast(&disk, request, &guard, &lately);
         let before = summarized(&lately);

@@ -7,6 +7,7 @@
 //! reservations.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
 
 use sterna_core::Nanos;
 use sterna_core::measure::{LqFit, Window};
@@ -16,6 +17,7 @@ use sterna_core::schedule::Moment;
 use super::book::{Book, Entry};
 use super::period::Period;
 use crate::daemon::Daemon;
+use crate::shelf::Shelf;
 
 /// Periods for which a window is kept where nobody who needs it asks for anything: a
 /// minute. Who comes back after a pause finds it as it was.
@@ -27,6 +29,8 @@ pub(super) struct Places(BTreeMap<String, Place>);
 
 #[derive(Debug, Default)]
 struct Place {
+    /// Of which datastore: another one may get its name.
+    of: Weak<Shelf>,
     control: WindowControl,
     told: Option<u32>,
     /// Periods since somebody who needs it asked for something.
@@ -54,7 +58,12 @@ impl Places {
             set(daemon, &name, None);
         }
         for name in done.keys() {
-            self.0.entry(name.clone()).or_default();
+            let Ok(shelf) = daemon.shelf(name) else { continue };
+            let of = Arc::downgrade(&shelf);
+            let place = self.0.entry(name.clone()).or_default();
+            if !place.of.ptr_eq(&of) {
+                *place = Place { of, ..Place::default() };
+            }
         }
         let nothing = Window { span: period.span, ..Window::default() };
         for (name, place) in &mut self.0 {

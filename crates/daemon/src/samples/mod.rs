@@ -166,6 +166,14 @@ impl Samples {
         table.devices.get(datastore).and_then(|device| device.most(table.now))
     }
 
+    /// Forgets what was measured of a datastore that is there no more: another one may get
+    /// its name.
+    pub(crate) fn forget(&self, datastore: &str) {
+        let mut table = lock(&self.table);
+        table.datastores.0.remove(datastore);
+        table.devices.remove(datastore);
+    }
+
     /// Enters a tick that ends now, and tells who listens.
     fn enter(&self, tick: &Tick) {
         let now = Nanos::from(self.epoch.elapsed());

@@ -103,7 +103,8 @@ pub(super) fn foretell(
                     (false, false) => return None,
                 };
             let (rate, bytes, work) = (it.rate, it.bytes, it.work);
-            Some(Lesson { ends, rate, bytes, work, terms: terms(it.limit) })
+            let terms = terms(it.limit);
+            Some(Lesson { ends, rate, bytes, work, terms, kept: None })
         };
         let lessons: Vec<Lesson> =
             past.iter().rev().filter_map(lesson).take(LESSONS).collect();

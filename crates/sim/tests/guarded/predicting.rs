@@ -121,7 +121,8 @@ impl Tour {
         };
         let took = fared.took.as_secs_f64() + BEYOND;
         let rate = self.size as f64 / took;
-        let lesson = Lesson { ends: Ends::Both, rate, bytes: self.size, work, terms };
+        let (bytes, kept) = (self.size, None);
+        let lesson = Lesson { ends: Ends::Both, rate, bytes, work, terms, kept };
         self.past.push(Past { from: self.at, to, lesson });
         self.at = to;
         told.map(|told| Outcome {
