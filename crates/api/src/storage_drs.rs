@@ -28,6 +28,8 @@ pub struct AskStorageDrs {
     pub latency_us: Option<u64>,
     /// The most moves that are recommended, 1 to 100.
     pub moves: Option<u64>,
+    /// Whether disks that have moved not long ago may move again.
+    pub ignore_rest: bool,
 }
 
 /// What datastores are judged by.

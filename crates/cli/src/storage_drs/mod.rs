@@ -55,6 +55,9 @@ pub(crate) struct BoundArgs {
     /// Recommend no more moves than this [default: 10]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=100))]
     moves: Option<u64>,
+    /// Let disks move again that have moved not long ago
+    #[arg(long)]
+    ignore_rest: bool,
 }
 
 /// What changes; the rest stays.
@@ -119,6 +122,7 @@ impl BoundArgs {
             space: self.space,
             latency_us: self.latency.map(micros),
             moves: self.moves,
+            ignore_rest: self.ignore_rest,
         }
     }
 }

@@ -110,6 +110,7 @@ impl Daemon {
     /// What should move, and why the rest should not.
     pub(crate) fn recommend(&self, asked: &AskStorageDrs) -> Result<Recommendations> {
         let settings = self.balancer.settings();
+        let ignore_rest = asked.ignore_rest;
         let asked = StorageDrsBounds {
             window_s: asked.window_s.unwrap_or(settings.window_s),
             space: asked.space.unwrap_or(settings.space),
@@ -118,7 +119,10 @@ impl Daemon {
         };
         check_bounds(&asked)?;
         let bounds = bounds_of(&asked);
-        let scene = self.scene(Nanos((asked.window_s * 1e9) as u64))?;
+        let mut scene = self.scene(Nanos((asked.window_s * 1e9) as u64))?;
+        if ignore_rest {
+            scene.wake();
+        }
         let advice = advise(&scene.inventory, &bounds);
         let moves = advice.moves.iter().map(|one| self.recommended(&scene, one));
         Ok(Recommendations {

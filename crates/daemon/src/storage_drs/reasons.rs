@@ -54,10 +54,9 @@ fn stays(pinned: Pinned) -> String {
     }
 }
 
-/// Why a disk rests: `it has moved within the last 4 h`.
+/// Why a disk rests: `it has moved 12 min ago`.
 fn rests(rest: Rest) -> String {
-    let whole = hours(rest.ago.plus(rest.left));
-    let left = hours(rest.left);
+    let (ago, left) = (hours(rest.ago), hours(rest.left));
     if rest.contested {
         return format!(
             "somebody else moves it as well as Storage DRS, which leaves it alone for \
@@ -65,7 +64,7 @@ fn rests(rest: Rest) -> String {
         );
     }
     let who = if rest.others { "it was moved" } else { "it has moved" };
-    format!("{who} within the last {whole}; it rests for {left} more")
+    format!("{who} {ago} ago; it rests for {left} more, unless --ignore-rest is asked")
 }
 
 /// A span in hours, as they are begun; the last one in minutes.
@@ -93,9 +92,9 @@ mod tests {
         };
         assert_eq!(
             rests(rest(false, false)),
-            "it has moved within the last 4 h; it rests for 4 h more"
+            "it has moved 30 min ago; it rests for 4 h more, unless --ignore-rest is asked"
         );
-        assert!(rests(rest(true, false)).starts_with("it was moved within the last 4 h"));
+        assert!(rests(rest(true, false)).starts_with("it was moved 30 min ago"));
         assert!(rests(rest(true, true)).contains("somebody else moves it"));
         assert_eq!(hours(Nanos::from_secs(61)), "2 min");
         assert_eq!(hours(Nanos::from_secs(HOUR)), "1 h");

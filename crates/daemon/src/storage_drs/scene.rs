@@ -39,6 +39,15 @@ pub(super) struct Scene {
     pub(super) left: Vec<usize>,
 }
 
+impl Scene {
+    /// As if no disk rested because it has moved.
+    pub(super) fn wake(&mut self) {
+        for disk in &mut self.inventory.disks {
+            disk.pinned = disk.pinned.filter(|why| !matches!(why, Pinned::Moved(_)));
+        }
+    }
+}
+
 /// All datastores.
 #[derive(Default)]
 struct Seen {
