@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use sterna_tests::clients::Fio;
+use sterna_tests::clients::{Fio, nbdsh};
 use sterna_tests::wait::seconds;
 use sterna_tests::{CheckerOptions, Daemon, MIB, Stage, until};
 
@@ -252,6 +252,72 @@ fn a_limit_holds_a_client_and_lets_it_go_when_it_is_removed() {
     stage.daemon.sterna(&format!("policy remove {id}")).ok();
     assert_free(&stage.daemon, "db", 50.0);
     checker.finish();
+}
+
+/// Three clients at once, each with 32 requests under way for some seconds: what the
+/// slowest of them waited for, in seconds, as a line for each.
+const CLIENTS: &str = "\
+import nbd, time
+worst = {}
+clients = []
+def client(size):
+    c = nbd.NBD()
+    c.connect_uri(h.get_uri())
+    clients.append(c)
+    def ask():
+        began = time.monotonic()
+        def done(error):
+            took = time.monotonic() - began
+            worst[c] = max(worst.get(c, 0), took)
+            if time.monotonic() < end: waiting.append(ask)
+            return 1
+        c.aio_pread(nbd.Buffer(size), 0, completion=done)
+    waiting.extend([ask] * 32)
+waiting = []
+end = time.monotonic() + 4
+for size in [65536, 65536, 262144]: client(size)
+late = end + 20
+while time.monotonic() < late:
+    while waiting: waiting.pop()()
+    busy = [c for c in clients if c.aio_in_flight()]
+    if not busy: break
+    for c in busy: c.poll(1)
+print(*[worst.get(c, 99) for c in clients])
+";
+
+#[test]
+fn connections_of_a_disk_have_equal_parts_of_its_limit() {
+    let stage = stage();
+    policy(&stage.daemon, "limit oltp 100iops");
+    let said = nbdsh(&stage.daemon.uri("db"), CLIENTS);
+    let waits: Vec<f64> =
+        said.split_whitespace().map(|it| it.parse().expect("seconds")).collect();
+    // 96 wait, so each is due after a second.
+    assert!(waits.len() == 3 && waits.iter().all(|wait| *wait < 3.0), "{waits:?}");
+}
+
+#[test]
+fn flushes_wait_for_no_limit_and_are_seen() {
+    let stage = stage();
+    policy(&stage.daemon, "limit oltp 4iops");
+    let script = "\
+import time
+end = time.monotonic() + 4
+while time.monotonic() < end: h.flush()
+";
+    let uri = stage.daemon.uri("db");
+    std::thread::scope(|scope| {
+        let flushing = scope.spawn(|| nbdsh(&uri, script));
+        until("the flushes to be seen", seconds(4), || {
+            let top = stage.daemon.json("top --count 1 --interval 1s");
+            let rows = top["rows"].as_array().expect("rows");
+            let db = rows.iter().find(|row| row["name"] == "db").expect("a row of db");
+            let rate = |value: &Value| value.as_f64().expect("a rate");
+            let flushes = rate(&db["load"]["flushes"]);
+            (flushes > 10.0 && rate(&db["load"]["write"]["iops"]) == 0.0).then_some(())
+        });
+        flushing.join().expect("it flushes");
+    });
 }
 
 /// Requests that the disk has carried out so far.

@@ -22,10 +22,13 @@ fn stage(machines: usize) -> Option<(Stage, Vec<Machine>)> {
 }
 
 fn machine(stage: &Stage, name: &str) -> Machine {
+    started(stage, name, &["-mem-prealloc"])
+}
+
+fn started(stage: &Stage, name: &str, more: &[&str]) -> Machine {
     let image: PathBuf = stage.scratch.path(&format!("{name}.raw"));
     write_image(&image, MIB, 0);
-    let machine =
-        Machine::start(&stage.scratch, name, &image, "raw", &["-S", "-mem-prealloc"]);
+    let machine = Machine::start(&stage.scratch, name, &image, "raw", more);
     let socket = machine.socket().display();
     stage.daemon.sterna(&format!("vm add {name} --qmp {socket}")).ok();
     machine
@@ -92,7 +95,7 @@ fn hosts_pools_and_rules_are_made_shown_and_forgotten() {
     daemon.sterna("rule affinity near vm0 vm1").ok();
     daemon.sterna("rule anti-affinity far vm0 vm1 --must").ok();
     let both = daemon.sterna("rule affinity always vm0 vm1 --must");
-    both.fails_with(&["vm0 and vm1 must be together by other rules, and apart by far"]);
+    both.fails_with(&["vm0 and vm1 cannot be together by other rules, and apart by far"]);
     daemon.sterna("rule host pin vm0 --on a --must").ok();
     daemon.sterna("host remove b").fails_with(&["2 machines apart", "1 hosts for them"]);
     let nowhere = daemon.sterna("rule host off vm0 --not-on a --must");
@@ -143,6 +146,20 @@ fn a_rule_that_must_hold_is_put_right_and_then_all_rests() {
     let words = stage.daemon.sterna(&format!("drs explain {vm}")).ok().stdout;
     assert!(words.contains("it has moved not long ago"), "{words}");
     fits(&words);
+}
+
+#[test]
+fn a_machine_that_stands_still_is_not_recommended_and_says_so() {
+    let Some((stage, _machines)) = stage(0) else { return };
+    let names = ["still0", "still1"];
+    let _still = names.map(|name| started(&stage, name, &["-S", "-mem-prealloc"]));
+    assign(&stage, "a", &names);
+    all_seen(&stage);
+    stage.daemon.sterna("rule anti-affinity far still0 still1 --must").ok();
+    let told = stage.daemon.json("drs recommend");
+    assert_eq!(told["moves"], Value::from(vec![0; 0]), "{told:#}");
+    let words = stage.daemon.sterna("drs explain still0").ok().stdout;
+    assert!(words.contains("still0 does not run"), "{words}");
 }
 
 #[test]

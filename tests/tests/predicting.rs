@@ -38,6 +38,9 @@ fn a_move_is_predicted_by_those_before_it_and_scored_at_its_end() {
     let it = &told["predicted"];
     let number = |key: &str| it[key].as_f64().expect("a number");
     assert_eq!((&it["learned_from"], &it["moves"]), (&"moves".into(), &1.into()));
+    assert_eq!(it["guess"], true, "of one move: {it:#}");
+    let words = daemon.sterna("predict db --to slow").ok().stdout;
+    assert!(words.contains("a guess"), "{words}");
     assert_eq!((&it["weakest"], number("share")), (&"storage".into(), 1.0));
     assert!((64..72).contains(&(it["bytes"].as_u64().expect("bytes") / MIB)), "{it:#}");
     // 64 MiB at 40 MB/s, twice.
@@ -74,12 +77,43 @@ fn a_move_of_which_something_else_was_asked_on_the_way_is_not_scored() {
 }
 
 #[test]
+fn what_was_measured_of_a_forgotten_datastore_says_nothing_of_the_next_of_its_name() {
+    let stage = stage();
+    let daemon = &stage.daemon;
+    for to in ["slow", "here"] {
+        daemon.sterna(&format!("migrate db --to {to}")).ok();
+    }
+    daemon.json("predict db --to slow");
+    daemon.sterna("datastore remove slow").ok();
+    // It was added in another second.
+    let second = || SystemTime::now().duration_since(UNIX_EPOCH).expect("late").as_secs();
+    let now = second();
+    sterna_tests::until("the next second", sterna_tests::wait::seconds(5), || {
+        (second() > now).then_some(())
+    });
+    stage.datastore("slow", stage.scratch.dir("new").display());
+    let told = daemon.json("predict db --to slow")["predicted"].clone();
+    assert_eq!(told["learned_from"], "one-end", "by moves from here alone: {told:#}");
+}
+
+#[test]
 fn what_cannot_be_moved_is_not_predicted() {
     let stage = stage();
     let daemon = &stage.daemon;
     daemon.sterna("predict nosuch --to slow").fails_with(&["no disk nosuch"]);
     daemon.sterna("predict db --to nosuch").fails_with(&["no datastore nosuch"]);
     daemon.sterna("predict db --to here").fails_with(&["on datastore here already"]);
+    if programs::root() {
+        // As `migrate` says it.
+        let _tiny = stage.tiny_fs("tiny", 16 * MIB);
+        for command in ["predict", "migrate"] {
+            daemon.sterna(&format!("{command} db --to tiny")).fails_with(&[
+                "disk db takes",
+                "datastore tiny has",
+                "are missing",
+            ]);
+        }
+    }
     daemon.sterna("predict db --to slow --keep 0%").is_usage_error();
     daemon.sterna("predict db").is_usage_error();
 }
