@@ -27,7 +27,8 @@
 //! A device that stood still for a second looks like one that is full, at whatever the
 //! others got in it, and a device that fills up shows that before it is full, or not at
 //! all. So an edge is *doubted* if the class has far more than it needs right at it: then
-//! it is forgotten, and they go on. If it was one, they are a second beyond it, and the
+//! it is forgotten, and they go on. (Lines that were drawn in such a second are dropped
+//! as soon as the class is quicker beside the others than they have it alone.) If it was one, they are a second beyond it, and the
 //! next doubt takes four times as long: a device that is full all at once is found full in
 //! a second of a minute at most. And while the class has far more than it needs, nobody
 //! waits for twentieths: what the others have grows by up to the root of that, as neither
@@ -70,6 +71,10 @@ const DOUBT_GROWS: u32 = 4;
 
 /// Two points of the line tell something if the others differ by this factor.
 const APART: f64 = 1.1;
+
+/// A line is wrong by which the class would take so many times as long all alone as it does
+/// now, beside the others: it was drawn while the device stood still.
+const REFUTED: f64 = 1.05;
 
 /// Bytes per second that others have to differ by, to tell anything.
 const APART_RATE: f64 = (1 << 20) as f64;
@@ -147,6 +152,7 @@ impl Law {
     /// its ease was `least`.
     pub(super) fn learn(&mut self, got: f64, ease: f64, outstanding: f64, least: f64) {
         let here = Point { got, ease, outstanding };
+        self.line = self.line.filter(|line| line.own * ease <= REFUTED);
         self.mark(here, least);
         let Some(before) = self.last else {
             self.last = Some(here);
