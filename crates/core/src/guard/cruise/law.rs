@@ -27,12 +27,13 @@
 //! A device that stood still for a second looks like one that is full, at whatever the
 //! others got in it, and a device that fills up shows that before it is full, or not at
 //! all. So an edge is *doubted* if the class has far more than it needs right at it: then
-//! it is forgotten, and they go on. (Lines that were drawn in such a second are dropped
-//! as soon as the class is quicker beside the others than they have it alone.) If it was one, they are a second beyond it, and the
+//! it is forgotten, and they go on. If it was one, they are a second beyond it, and the
 //! next doubt takes four times as long: a device that is full all at once is found full in
-//! a second of a minute at most. And while the class has far more than it needs, nobody
-//! waits for twentieths: what the others have grows by up to the root of that, as neither
-//! law makes the class slower by more than the factor by which the others grow.
+//! a second of a minute at most. (Lines that were drawn in such a second are dropped as
+//! soon as the class is quicker beside the others than they have it alone.) And while the
+//! class has far more than it needs, nobody waits for twentieths: what the others have
+//! grows by up to the root of that, as neither law makes the class slower by more than the
+//! factor by which the others grow.
 
 /// The first cut, of which nothing is known.
 const CUT_FIRST: f64 = 0.7;
