@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use sterna_tests::clients::{nbdsh, writes_and_reads};
 use sterna_tests::programs::{self, command, have};
 use sterna_tests::wait::seconds;
-use sterna_tests::{Checker, CheckerOptions, MIB, Stage, until};
+use sterna_tests::{CheckerOptions, MIB, Stage, until};
 
 /// `strace` at one thread of the daemon.
 struct Traced(Child);
@@ -113,7 +113,7 @@ fn a_state_database_that_is_slow_in_the_commit_holds_nobody() {
     }
     let stage = Stage::new();
     let id = about_to_commit(&stage);
-    let checker = stage.checker("a", &CheckerOptions::gentle(400));
+    let mut checker = stage.checker("a", &CheckerOptions::gentle(400));
     checker.wait_for_intervals(2);
     let slow = Traced::thread(&stage, "sterna-store", &SLOW_SYNCS);
     stage.daemon.completed(id);
@@ -245,7 +245,7 @@ fn a_full_copy_on_write_file_system_under_the_state_ends_nothing() {
     });
     let btrfs = btrfs.expect("it was made");
     stage.disk_with_data("a", 2048 * MIB, 64 * MIB);
-    let checker = stage.checker("a", &CheckerOptions::gentle(200));
+    let mut checker = stage.checker("a", &CheckerOptions::gentle(200));
     let id = stage.daemon.migrate("a --to there --rate 4M");
     stage.daemon.wait_for_bytes(id, MIB);
     let ballast = btrfs.fill_up();
@@ -258,7 +258,8 @@ fn a_full_copy_on_write_file_system_under_the_state_ends_nothing() {
     stage.daemon.restart();
     checker.wait_for_intervals(2);
     for path in ballast {
-        std::fs::remove_file(path).expect("make room");
+        // The second is not made where the first has taken all.
+        let _ = std::fs::remove_file(path);
     }
     finish(&stage, id);
     checker.finish_and_verify();
@@ -280,7 +281,7 @@ fn finish(stage: &Stage, id: u64) {
 fn a_region_map_that_somebody_cuts_short_pauses_the_migration_and_nothing_else() {
     let stage = Stage::new();
     stage.disk_with_data("a", 64 * MIB, 64 * MIB);
-    let checker: Checker = stage.checker("a", &CheckerOptions::gentle(400));
+    let mut checker = stage.checker("a", &CheckerOptions::gentle(400));
     let id = stage.daemon.migrate("a --to there --rate 8M");
     stage.daemon.wait_for_bytes(id, MIB);
     let map = stage.daemon.state().join(format!("maps/{id}.map"));

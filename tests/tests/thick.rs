@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sterna_tests::clients::nbdsh;
 use sterna_tests::images::allocated;
-use sterna_tests::programs::{self, have};
+use sterna_tests::programs;
 use sterna_tests::{MIB, Stage};
 
 #[test]

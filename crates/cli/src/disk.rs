@@ -165,10 +165,7 @@ pub(crate) fn run(
             let request = ImportDisk { name, datastore: on, file: found(file) };
             let disk =
                 link.ask(async |client| Ok(client.import_disk(&request).await?))?;
-            output.answer(&disk, |disk| {
-                let thick = if disk.provision == Provision::Thin { "" } else { THICK };
-                format!("{}{thick}{YOURS}", made("imported", disk))
-            })
+            output.answer(&disk, imported)
         }
         DiskCommand::Recover { on, dry_run } => {
             let request = RecoverDisks { datastore: on, dry_run };
@@ -276,6 +273,12 @@ fn made(how: &str, disk: &Disk) -> String {
         text.push_str(&format!("  {uri}\n"));
     }
     text
+}
+
+/// What was imported.
+fn imported(disk: &Disk) -> String {
+    let thick = if disk.provision == Provision::Thin { "" } else { THICK };
+    format!("{}{thick}{YOURS}", made("imported", disk))
 }
 
 /// What was created, and why it is where it is.

@@ -280,7 +280,7 @@ impl Directory {
                     zeroes::fill(path, size, &mut |_| true)?;
                 }
                 allocated => {
-                    allocated.map_err(|error| self.no_room(path, size, error))?
+                    allocated.map_err(|error| self.no_room(path, size, error))?;
                 }
             }
         }

@@ -85,7 +85,10 @@ pub(super) fn make(
 fn give_size(file: &File, size: u64, thick: bool) -> std::io::Result<()> {
     let promised = thick && place::keep_in_place(file)?;
     file.set_len(size)?;
-    match promised.then(|| place::allocate(file, size)).unwrap_or(Ok(())) {
+    if !promised {
+        return Ok(());
+    }
+    match place::allocate(file, size) {
         Err(error) if error.kind() == ErrorKind::Unsupported => Ok(()),
         allocated => allocated,
     }

@@ -80,7 +80,7 @@ impl Mapping {
                 let to = self.start.as_ptr().add(at as usize);
                 libc::pread(stage.as_raw_fd(), to.cast(), WORD as usize, 0)
             };
-            copied == WORD as isize
+            usize::try_from(copied) == Ok(WORD as usize)
         })
     }
 }
