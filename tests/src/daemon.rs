@@ -1,5 +1,6 @@
 //! `sterna serve`, to be started, killed and started again.
 
+use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -25,6 +26,7 @@ pub struct Daemon {
     log: PathBuf,
     variables: Vec<(String, String)>,
     arguments: Vec<String>,
+    under: Vec<String>,
     child: Option<Child>,
 }
 
@@ -38,6 +40,7 @@ impl Daemon {
             log: scratch.path("daemon.log"),
             variables: Vec::new(),
             arguments: Vec::new(),
+            under: Vec::new(),
             child: None,
         }
     }
@@ -68,8 +71,11 @@ impl Daemon {
     /// The command that starts it.
     fn command(&self) -> Command {
         let log = OpenOptions::new().create(true).append(true).open(&self.log);
-        let mut command = Command::new(programs::sterna());
+        let mut all = self.under.iter().map(OsString::from).collect::<Vec<_>>();
+        all.push(programs::sterna().into());
+        let mut command = Command::new(&all[0]);
         command
+            .args(&all[1..])
             .arg("--json")
             .arg("--socket")
             .arg(&self.socket)
@@ -99,6 +105,14 @@ impl Daemon {
             (lines.count() > 0).then_some(())
         });
         self.child = Some(child);
+    }
+
+    /// Starts it under a program that becomes it, as `strace -D` does.
+    #[track_caller]
+    pub fn restart_under(&mut self, program: &[&str]) {
+        self.under = program.iter().map(|part| (*part).to_owned()).collect();
+        self.restart();
+        self.under.clear();
     }
 
     /// Kills it as a power cut would, or the kernel short of memory.

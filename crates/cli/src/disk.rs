@@ -106,6 +106,12 @@ const YOURS: &str = "\
 The file stays yours: removing the disk keeps it. A migration makes an image of
 its own and removes this one at its end, unless --keep-source is given.";
 
+/// What is said of one that was allocated in full.
+const THICK: &str = "\
+All of it is allocated, so it is a thick disk: its image keeps that room, and has it
+wherever the disk is moved (`sterna migrate --provision thin` gives it up).
+";
+
 /// How much room an image takes before anything is written to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProvisionArg {
@@ -159,7 +165,7 @@ pub(crate) fn run(
             let request = ImportDisk { name, datastore: on, file: found(file) };
             let disk =
                 link.ask(async |client| Ok(client.import_disk(&request).await?))?;
-            output.answer(&disk, |disk| format!("{}{YOURS}", made("imported", disk)))
+            output.answer(&disk, imported)
         }
         DiskCommand::Recover { on, dry_run } => {
             let request = RecoverDisks { datastore: on, dry_run };
@@ -267,6 +273,12 @@ fn made(how: &str, disk: &Disk) -> String {
         text.push_str(&format!("  {uri}\n"));
     }
     text
+}
+
+/// What was imported.
+fn imported(disk: &Disk) -> String {
+    let thick = if disk.provision == Provision::Thin { "" } else { THICK };
+    format!("{}{thick}{YOURS}", made("imported", disk))
 }
 
 /// What was created, and why it is where it is.

@@ -3,9 +3,9 @@
 //!
 //! Each disk is brought up on its own, as soon as its own datastore is open: one
 //! that hangs keeps its own disks waiting and no others. The order for a disk is fixed: a
-//! switch-over that may have sealed the destination is fenced *before* the
-//! source is served, and the image is served only if its sidecar says that it is
-//! the expected one. What does not fit is reported, never guessed.
+//! commit whose record is there is settled; a switch-over that may have sealed the
+//! destination is fenced *before* the source is served, and the image is served only if
+//! its sidecar says that it is the expected one. What does not fit is reported, never guessed.
 
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -33,6 +33,11 @@ impl Daemon {
         }
         for migration in self.store.migrations()? {
             if !migration.step.ended() {
+                // Where the disk is served, it is tried once more, and then tells.
+                let migration = self.settle(&migration).unwrap_or_else(|error| {
+                    tracing::error!(migration = migration.id, %error, "not settled");
+                    migration
+                });
                 self.job_of(&migration);
             }
         }
@@ -114,6 +119,9 @@ impl Daemon {
         disk: &DiskRecord,
         migration: Option<MigrationRecord>,
     ) -> Result<Option<MigrationRecord>> {
+        let migration = migration.map(|record| self.settle(&record)).transpose()?;
+        // That may have moved it.
+        let disk = self.disk_record(&disk.name)?;
         let shelf = self.shelf(&disk.datastore)?;
         shelf.open()?;
         let migration = migration.map(|record| self.fence(&record)).transpose()?;

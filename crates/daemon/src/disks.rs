@@ -120,6 +120,7 @@ impl Daemon {
             image: image.clone(),
             budget: shelf.budget(),
             unnamed: self.is_adopted(record.id)?,
+            keeps_room: record.provision != Provision::Thin,
         };
         let attached = self.engine.attach(disk).map_err(|error| {
             DaemonError::unavailable(format!(

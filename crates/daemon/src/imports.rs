@@ -36,6 +36,9 @@ impl Daemon {
         self.take_identity(&mut record, &store, &image, &shelf)?;
         let active = identity(&record, record.generation, Role::Active);
         store.adopt(&file, &active).map_err(|error| shelf.refused(&error))?;
+        if store.is_thick(&image, size) {
+            record.provision = Provision::Thick;
+        }
         record.image = file;
         record.imported = true;
         if let Err(error) = self.begin(&record, &image, &shelf) {

@@ -21,6 +21,7 @@ mod bring_up;
 mod claims;
 mod classes;
 mod clock;
+mod commits;
 mod daemon;
 mod datastores;
 mod disks;

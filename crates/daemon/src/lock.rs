@@ -20,6 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::{DaemonError, Result};
+use crate::refusals::is_no_room;
 
 /// How long a daemon that was killed may take to be gone, before it counts as
 /// one that runs.
@@ -79,7 +80,13 @@ impl StateLock {
             .set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()));
-        written.map_err(|error| failed("write", &path, error))?;
+        match written {
+            // The lock is held; without the number nobody is told by whom.
+            Err(error) if is_no_room(&error) => {
+                tracing::warn!(%error, "the state directory is full");
+            }
+            written => written.map_err(|error| failed("write", &path, error))?,
+        }
         Ok(StateLock { file: Arc::new(file.into()) })
     }
 

@@ -68,10 +68,26 @@ fn unreadable(error: &DatastoreError) -> Option<(&str, String)> {
     lost.then(|| (place.as_str(), source.to_string()))
 }
 
+/// What to do about a quota.
+const QUOTA: &str = "raise the quota there or free some of what counts for it, or choose \
+    a thin image or another datastore";
+
+/// Whether there is nothing wrong with the storage but that it is full, or that a quota
+/// says so.
+pub(crate) fn is_no_room(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+}
+
 fn code(error: &DatastoreError) -> ErrorCode {
     use DatastoreError as E;
     match error {
-        E::Full { .. } => ErrorCode::NoSpace,
+        E::Full { .. } | E::Quota { .. } => ErrorCode::NoSpace,
+        E::Io { source, .. }
+        | E::Sidecar { source: SidecarError::Io { source, .. }, .. }
+            if is_no_room(source) =>
+        {
+            ErrorCode::NoSpace
+        }
         E::Exists(_) => ErrorCode::Exists,
         E::Occupied { .. } | E::Mounted { .. } | E::Held { .. } => ErrorCode::InUse,
         E::Elsewhere { .. }
@@ -88,6 +104,10 @@ fn hint(error: &DatastoreError) -> &'static str {
     match error {
         DatastoreError::Full { .. } => {
             "free some space, or choose a thin image or another datastore"
+        }
+        DatastoreError::Quota { .. } => QUOTA,
+        DatastoreError::NoPromise { .. } => {
+            "choose a thin image, or a datastore on another file system"
         }
         DatastoreError::Exists(_) => {
             "make it a disk with `sterna disk import`, remove it, or choose another name"
@@ -107,6 +127,8 @@ fn hint(error: &DatastoreError) -> &'static str {
                 "the file system takes no file of that size: choose a smaller one, or \
                  another datastore"
             }
+            ErrorKind::QuotaExceeded => QUOTA,
+            ErrorKind::StorageFull => "free some space, or choose another datastore",
             _ => "see the kernel's log for what is wrong with the storage",
         },
         error if unreadable(error).is_some() => {

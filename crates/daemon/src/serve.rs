@@ -1,5 +1,6 @@
 //! Starting and stopping.
 
+use std::fs::File;
 use std::future::Future;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sterna_api::Status;
-use sterna_engine::{Config, Engine, Listener};
+use sterna_engine::{Config, Engine, Listener, place};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -241,7 +242,10 @@ fn place_of(socket: &NbdSocket) -> NbdPlace {
 }
 
 fn make_directories(state: &Path) -> Result<()> {
-    for name in ["maps", "sidecars"] {
+    // What is made there from now on is overwritten in place, where that has to be asked
+    // for; where it cannot be had, what fails for want of room says so.
+    let _ = File::open(state).and_then(|directory| place::keep_in_place(&directory));
+    for name in ["maps", "sidecars", "commits"] {
         make_directory(&state.join(name))?;
     }
     Ok(())

@@ -46,6 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         image,
         budget,
         unnamed: false,
+        keeps_room: false,
     })?;
     if socket.exists() {
         std::fs::remove_file(socket)?;

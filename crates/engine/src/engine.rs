@@ -12,13 +12,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use sterna_core::qos::Pool;
-
 use crate::classes::Classes;
 use crate::directory::{Directory, Entry, Taken};
-use crate::disk::Disk;
+use crate::disk::{Disk, Placed};
 use crate::export::vhost::{Served, Server};
-use crate::image::{self, Budget, Cx, ImageSpec, OpenError, Opened};
+use crate::image::{self, Budget, Cx, ImageSpec, OpenError};
 use crate::io::{IoChoice, IoKind};
 use crate::listener::{Bound, Listener};
 use crate::mailbox::{Letter, Mailbox};
@@ -72,6 +70,9 @@ pub struct DiskSpec {
     /// Whether clients find it by its id alone (32 hexadecimal digits), until
     /// [`Engine::set_named`].
     pub unnamed: bool,
+    /// Whether its image keeps the room that it has, also where a client discards: it
+    /// is zeroed in place then.
+    pub keeps_room: bool,
 }
 
 /// Why a call failed.
@@ -185,7 +186,7 @@ impl Engine {
 
     /// Opens a disk's image and serves the disk under its name.
     pub fn attach(&self, disk: DiskSpec) -> Result<(), EngineError> {
-        let DiskSpec { id, name, size, image, budget, unnamed } = disk;
+        let DiskSpec { id, name, size, image, budget, unnamed, keeps_room } = disk;
         if size == 0 || !size.is_multiple_of(u64::from(crate::directory::BLOCK_MIN)) {
             return Err(EngineError::BadSize(size));
         }
@@ -196,7 +197,8 @@ impl Engine {
         })?;
         let attached = image::open(&image).map_err(EngineError::from).and_then(|image| {
             let image = image::slowed(image, &budget);
-            self.place(id, &name, size, image, Arc::clone(budget.pool()))
+            let image = Placed { image, pool: Arc::clone(budget.pool()), keeps_room };
+            self.place(id, &name, size, image)
         });
         if attached.is_err() {
             directory.remove(id);
@@ -209,17 +211,16 @@ impl Engine {
         id: DiskId,
         name: &str,
         size: u64,
-        image: Box<dyn Opened>,
-        pool: Arc<Pool>,
+        image: Placed,
     ) -> Result<(), EngineError> {
-        if image.size() < size {
-            return Err(EngineError::TooSmall { image: image.size(), disk: size });
+        if image.image.size() < size {
+            return Err(EngineError::TooSmall { image: image.image.size(), disk: size });
         }
         let directory = &self.0.shared.directory;
         let load = directory.load(self.0.shared.mailboxes.len());
         let reactor = (0..load.len()).min_by_key(|&number| load[number]).unwrap_or(0);
         let (place, info) =
-            self.call(reactor, move |reactor| reactor.attach(id, size, image, &pool))?;
+            self.call(reactor, move |reactor| reactor.attach(id, size, image))?;
         tracing::info!(
             name,
             reactor,

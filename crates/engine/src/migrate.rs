@@ -10,10 +10,12 @@ use std::io;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 
+use sterna_core::Nanos;
 use sterna_core::mirror::{
     Commit, Control, Counted, Fault, Progress, REGION, RegionMap, Stored,
 };
 
+use crate::disk::Placed;
 use crate::engine::{Engine, EngineError};
 use crate::image::{self, ImageSpec, OpenError};
 use crate::mirror::{
@@ -96,7 +98,8 @@ impl Engine {
             if disk.is_mirrored() {
                 return Err(MigrateError::Migrating);
             }
-            let destination = disk.core.add_image(cx, opened, &pool);
+            let placed = Placed { image: opened, pool, keeps_room: !options.thin };
+            let destination = disk.core.add_image(cx, placed);
             let core = &mut disk.core;
             match MirrorDriver::start(core, cx, id, &options, map, destination, events) {
                 Ok(driver) => disk.set_driver(Box::new(driver)),
@@ -119,9 +122,14 @@ impl Engine {
         self.tell(id, Message::Control(control))
     }
 
-    /// The daemon's answer to `Prepare`: the intention is durable, or not.
-    pub fn prepared(&self, id: MigrationId, ok: bool) -> Result<(), MigrateError> {
-        self.tell(id, Message::Prepared(ok))
+    /// The daemon's answer to `Prepare`: the intention is durable, and so long did the
+    /// commit's record take; or nothing.
+    pub fn prepared(
+        &self,
+        id: MigrationId,
+        record: Option<Nanos>,
+    ) -> Result<(), MigrateError> {
+        self.tell(id, Message::Prepared(record))
     }
 
     /// The daemon's answer to `Seal`.

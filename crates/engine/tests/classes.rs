@@ -53,7 +53,15 @@ impl Stage {
             let image = ImageSpec::File { path, direct };
             let (id, budget) = (DiskId(disk), Arc::clone(&datastores[disk as usize % N]));
             engine
-                .attach(DiskSpec { id, name, size: SIZE, image, budget, unnamed: false })
+                .attach(DiskSpec {
+                    id,
+                    name,
+                    size: SIZE,
+                    image,
+                    budget,
+                    unnamed: false,
+                    keeps_room: false,
+                })
                 .unwrap();
         }
         let datastore = Arc::clone(&datastores[0]);

@@ -177,7 +177,15 @@ fn disks_on_all_reactors_are_heard_of_with_their_datastore() {
             let image = sterna_engine::ImageSpec::File { path, direct: true };
             let (id, name) = (DiskId(disk), format!("d{disk}"));
             let (size, budget) = (MIB, Arc::clone(&here));
-            let disk = DiskSpec { id, name, size, image, budget, unnamed: false };
+            let disk = DiskSpec {
+                id,
+                name,
+                size,
+                image,
+                budget,
+                unnamed: false,
+                keeps_room: false,
+            };
             stage.engine.attach(disk).unwrap();
         }
         for disk in [2, 3, 5] {

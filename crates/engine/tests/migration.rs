@@ -11,6 +11,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use common::Client;
+use sterna_core::Nanos;
 use sterna_core::mirror::{Allowance, Commit, Control, End, Phase, Progress};
 use sterna_core::qos::{ClassId, Limit, Terms};
 use sterna_engine::boot::BootId;
@@ -36,7 +37,15 @@ fn attach(engine: &Engine, path: &Path, size: usize) {
     let image = file(path);
     let size = size as u64;
     let (name, budget) = ("disk".into(), Arc::default());
-    let disk = DiskSpec { id: DISK, name, size, image, budget, unnamed: false };
+    let disk = DiskSpec {
+        id: DISK,
+        name,
+        size,
+        image,
+        budget,
+        unnamed: false,
+        keeps_room: false,
+    };
     engine.attach(disk).expect("attaches");
 }
 
@@ -69,7 +78,7 @@ fn run(engine: &Engine, events: &Receiver<MigrationEvent>) -> (End, Progress) {
     let mut ended = None;
     loop {
         match events.recv_timeout(LONG).expect("the migration goes on") {
-            MigrationEvent::Prepare(id) => engine.prepared(id, true).unwrap(),
+            MigrationEvent::Prepare(id) => engine.prepared(id, Some(Nanos(0))).unwrap(),
             MigrationEvent::Seal(id) => engine.sealed(id, Ok(())).unwrap(),
             MigrationEvent::Commit(id) => engine.committed(id, Commit::Durable).unwrap(),
             MigrationEvent::Ended(_, end, progress) => ended = Some((end, *progress)),
@@ -196,7 +205,7 @@ fn after_another_boot_only_what_differs_is_copied() {
     first.migrate(&spec, sender).expect("starts");
     // All is copied; the switch-over is refused, so the source stays the truth.
     while !matches!(events.recv_timeout(LONG).unwrap(), MigrationEvent::Prepare(_)) {}
-    first.prepared(spec.id, false).unwrap();
+    first.prepared(spec.id, None).unwrap();
     drop(first);
     // The power failed: one block of the destination had not been written.
     let destination = folder.path().join("destination");

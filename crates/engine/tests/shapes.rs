@@ -42,6 +42,7 @@ impl Stage {
                 image: ImageSpec::File { path, direct: true },
                 budget: Arc::clone(&budget),
                 unnamed: false,
+                keeps_room: false,
             };
             engine.attach(spec).unwrap();
         }

@@ -32,8 +32,7 @@ impl<M: RegionMap> Mirror<M> {
             return;
         }
         if self.switch.committing() {
-            self.switch.pause_after(reason);
-            return;
+            return; // A commit that fails pauses in any case.
         }
         self.state = State::Paused(reason);
         out.push(Action::Notice(Notice::Paused(reason)));
@@ -58,10 +57,10 @@ impl<M: RegionMap> Mirror<M> {
     }
 
     fn resume(&mut self, now: Nanos, out: &mut Vec<Action>) {
-        self.switch.resume_after();
         if !matches!(self.state, State::Paused(_)) {
             return;
         }
+        self.regions.keep_again();
         self.state = State::Running;
         self.pace.restart(now);
         self.converge.restart();

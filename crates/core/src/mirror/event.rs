@@ -108,9 +108,7 @@ pub enum Outcome {
 pub enum Commit {
     /// It is durable.
     Durable,
-    /// It is certainly absent: the state store was busy, and will not be for long.
-    Refused,
-    /// It is certainly absent: the state store cannot record it.
+    /// It is certainly absent: the state directory cannot record it.
     Failed,
 }
 
@@ -189,8 +187,9 @@ pub enum Event {
     },
     /// The destination has flushed.
     Flushed(Result<(), Fault>),
-    /// The intention to switch over is durable, or could not be made so.
-    Prepared(bool),
+    /// The intention to switch over is durable, and so long did a write of the commit's
+    /// record take; or neither could be had.
+    Prepared(Option<Nanos>),
     /// The destination's sidecar names it active (durable), or that failed.
     Sealed(Result<(), Fault>),
     /// What became of the commit record.
@@ -221,7 +220,7 @@ pub enum Notice {
     FirstPassDone,
     /// The verification pass begins.
     Verifying,
-    /// The guest is held for the switch-over.
+    /// The guest's writes are held for the switch-over.
     Holding,
     /// The switch-over was undone: it did not fit its budget, or writes came late.
     SwitchOverUndone {
@@ -250,7 +249,8 @@ pub enum Action {
     Start(Job),
     /// Flush the destination.
     FlushDestination,
-    /// Record the intention to switch over, durably.
+    /// Record the intention to switch over, durably, and write the commit's record as it
+    /// is before a commit.
     Prepare,
     /// Make the destination's sidecar say active, durably.
     Seal,

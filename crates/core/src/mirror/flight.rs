@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-use super::{Request, RequestId};
+use super::{Request, RequestId, RequestKind};
 use crate::Nanos;
 
 /// A part of 1/32 of each new response time goes into the smoothed one: as many requests
@@ -56,6 +56,8 @@ pub(super) struct Flights {
     /// are at the front.
     destination: VecDeque<(Nanos, RequestId)>,
     overdue: usize,
+    /// Requests that change bytes.
+    writes: usize,
     /// Requests that the guest waits for.
     unanswered: usize,
     /// Requests that were answered, all in all.
@@ -74,6 +76,11 @@ pub(super) struct Flights {
 impl Flights {
     pub(super) fn is_empty(&self) -> bool {
         self.by_id.is_empty()
+    }
+
+    /// Whether anything is in flight that changes bytes, on either side.
+    pub(super) fn has_writes(&self) -> bool {
+        self.writes > 0
     }
 
     /// Writes whose patience the destination has used up, and of which it has not
@@ -150,6 +157,7 @@ impl Flights {
             deadline: None,
         };
         self.unanswered += 1;
+        self.writes += usize::from(request.kind == RequestKind::Write);
         let before = self.by_id.insert(request.id, flight);
         assert!(before.is_none(), "{:?} is in flight twice", request.id);
     }
@@ -164,8 +172,9 @@ impl Flights {
 
     pub(super) fn remove(&mut self, id: RequestId) {
         self.set_deadline(id, None);
-        if self.by_id.remove(&id).is_some_and(|flight| flight.overdue) {
-            self.overdue -= 1;
+        if let Some(flight) = self.by_id.remove(&id) {
+            self.overdue -= usize::from(flight.overdue);
+            self.writes -= usize::from(flight.request.kind == RequestKind::Write);
         }
     }
 

@@ -21,7 +21,10 @@ impl<M: RegionMap> Mirror<M> {
     ) {
         match self.state {
             State::Ended(super::End::Completed) => out.push(Action::Moved(request.id)),
-            _ if self.switch.holding() => self.switch.hold(now, request),
+            // Both images hold the same, so what changes nothing need not wait.
+            _ if self.switch.holding() && request.kind == RequestKind::Write => {
+                self.switch.hold(now, request);
+            }
             _ => self.admit(now, now, request, out),
         }
     }

@@ -76,6 +76,15 @@ pub trait RegionMap {
     fn next_not_synced(&self, mut regions: Range<u64>) -> Option<u64> {
         regions.find(|&region| self.get(region) != Stored::Synced)
     }
+
+    /// Whether what was set is there for whoever finds the map after a kill. Once it is
+    /// not, all that is set from then on is only in this map.
+    fn is_kept(&self) -> bool {
+        true
+    }
+
+    /// Tries to have it kept again, all of it.
+    fn keep_again(&mut self) {}
 }
 
 /// A map in plain memory, for tests and simulations.

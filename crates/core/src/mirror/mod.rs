@@ -20,8 +20,8 @@
 //! 4. Two mirrored writes that overlap are never in flight together, so both
 //!    sides see them in the same order.
 //! 5. The region map is at any instant what a crash at that instant would need.
-//! 6. `Commit` is asked for only while nothing is in flight, nothing is behind,
-//!    and the destination is flushed; requests that come meanwhile are held and
+//! 6. `Commit` is asked for only while no write is in flight, nothing is behind,
+//!    and the destination is flushed; writes that come meanwhile are held and
 //!    go to whichever side is the truth when the answer is known.
 //!
 //! # Special cases
@@ -40,6 +40,7 @@
 //! Whatever happens to the destination pauses the migration with its reason;
 //! from then on nothing touches the destination, guest writes go to the source
 //! alone, and what they touch falls behind. A crash at any moment leaves the map.
+//! A map that cannot be kept for that moment any more pauses it as well.
 //!
 //! # The parts
 //!
@@ -192,11 +193,15 @@ impl<M: RegionMap> Mirror<M> {
             Event::JobHeld { job, is } => self.jobs.set_held(now, job, is),
             Event::JobDone { job, outcome } => self.job_done(now, job, &outcome, out),
             Event::Flushed(result) => self.flushed(now, result, out),
-            Event::Prepared(ok) => self.prepared(now, ok, out),
+            Event::Prepared(record) => self.prepared(now, record, out),
             Event::Sealed(result) => self.sealed(now, result, out),
             Event::Committed(commit) => self.committed(now, commit, out),
             Event::Control(control) => self.control(now, control, out),
             Event::Tick => {}
+        }
+        if !self.regions.is_kept() {
+            // A kill would leave a map that nobody may believe.
+            self.pause(now, PauseReason::RegionMap, out);
         }
         self.expire(now, out);
         self.start_waiting(now, out);
@@ -234,7 +239,7 @@ impl<M: RegionMap> Mirror<M> {
         .min()
     }
 
-    /// Whether the guest's requests are being held for the switch-over.
+    /// Whether the guest's writes are being held for the switch-over.
     pub fn holding(&self) -> bool {
         self.switch.holding()
     }

@@ -49,6 +49,8 @@ pub enum PauseReason {
     },
     /// The state store cannot record the switch-over.
     StateStore,
+    /// The region map cannot be kept in its file.
+    RegionMap,
     /// Copied regions keep reading differently on the destination.
     Differing {
         /// How many regions.
@@ -90,6 +92,9 @@ impl fmt::Display for PauseReason {
             ),
             PauseReason::StateStore => {
                 write!(f, "the state directory cannot record the switch-over")
+            }
+            PauseReason::RegionMap => {
+                write!(f, "the state directory cannot keep the region map")
             }
             PauseReason::Differing { regions } => write!(
                 f,

@@ -50,6 +50,15 @@ impl<M: RegionMap> Regions<M> {
         self.map.regions()
     }
 
+    /// Whether a kill would leave the map as it is.
+    pub(super) fn is_kept(&self) -> bool {
+        self.map.is_kept()
+    }
+
+    pub(super) fn keep_again(&mut self) {
+        self.map.keep_again();
+    }
+
     pub(super) fn behind(&self) -> u64 {
         self.behind.total()
     }

@@ -2,24 +2,36 @@
 //!
 //! ```text
 //! flush ahead    guest running: empties the destination's caches
-//! prepare        guest running: the intention is durable; shows that the state
-//!                store is quick enough to be asked while the guest is held
-//! drain          new requests are held, those in flight end
-//! flush held     what the drained requests wrote; tiny
+//! prepare        guest running: the intention is durable, and the commit's record has
+//!                been written once, which shows how quick that is
+//! drain          new writes are held, those in flight end
+//! flush held     what the drained writes wrote; tiny
 //! seal           the destination's sidecar says active
 //! commit         the record; from here on there is no way back
 //! ```
 //!
-//! Before `commit` each step can be undone: the held requests go to the source and the
+//! **Writes are held and nothing else.** From the beginning of the drain no write is let
+//! through, so the source's bytes stay what both sides end with. Whoever reads goes to
+//! the source, at any time, and gets what the destination has; one that is still there at
+//! the commit is answered from there, as it came before any write that the destination
+//! alone has got. A flush makes durable what was answered before it: at the source by
+//! itself, at the destination by the flush that the commit waits for.
+//!
+//! **How long.** Up to the seal a write is held for no longer than the budget, less what
+//! the commit will take by what was measured in `prepare`. Past that there is only the
+//! write of one block, and if the medium is slow in that very moment, there is no way
+//! around it: until it answers, nobody may say which side is the truth.
+//!
+//! Before `commit` each step can be undone: the held writes go to the source and the
 //! switch-over is tried again later. It is undone when the budget, less what the commit
 //! will take, is used up, when a write fell behind, when something failed, or when the
 //! operator pauses. The answer to a step that was asked for before the undoing
 //! is still awaited before anything new is asked for; a seal whose outcome came
 //! too late is taken back with `Unseal`.
 //!
-//! The commit's own answer is awaited however long it takes. A store that was
-//! busy with something else refuses it at once, and then it is undone like the
-//! others; what the operator asked for meanwhile holds.
+//! The commit's own answer is awaited however long it takes. If it failed the migration
+//! pauses, or ends if the operator gave it up meanwhile. What a commit is, and what a crash makes of it, is in
+//! `core::commit`.
 
 use super::{
     Action, Commit, End, FLUSH_TIMEOUT, Fault, Mirror, Notice, PauseReason, RegionMap,
@@ -65,13 +77,6 @@ enum Asked {
     Commit,
 }
 
-/// What a commit that fails is followed by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum After {
-    Pause(PauseReason),
-    Cancel,
-}
-
 /// The switch-over's memory.
 #[derive(Debug, Default)]
 pub(super) struct Switch {
@@ -79,8 +84,8 @@ pub(super) struct Switch {
     asked: Option<Asked>,
     since: Nanos,
     hold_since: Option<Nanos>,
-    /// How long `prepare` took: the commit, which cannot be undone, will take about
-    /// as long, and its time is kept free in the budget.
+    /// How long the commit's record took in `prepare`: the commit, which cannot be
+    /// undone, will take about as long, and its time is kept free in the budget.
     commit_takes: Nanos,
     requests: Vec<(Nanos, Request)>,
     attempts: u32,
@@ -90,8 +95,9 @@ pub(super) struct Switch {
     retry_at: Nanos,
     waits_until: Option<Nanos>,
     held: Option<Nanos>,
-    /// What was asked for while the commit was being written; holds if that fails.
-    after: Option<After>,
+    /// The operator gave up while the commit was being written; holds if that fails.
+    /// (A pause does in any case, as it pauses then.)
+    given_up: bool,
 }
 
 impl Switch {
@@ -113,15 +119,7 @@ impl Switch {
     }
 
     pub(super) fn cancel_after(&mut self) {
-        self.after = Some(After::Cancel);
-    }
-
-    pub(super) fn pause_after(&mut self, reason: PauseReason) {
-        self.after.get_or_insert(After::Pause(reason));
-    }
-
-    pub(super) fn resume_after(&mut self) {
-        self.after.take_if(|after| matches!(after, After::Pause(_)));
+        self.given_up = true;
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -136,7 +134,7 @@ impl Switch {
         self.undone
     }
 
-    /// Keeps a request until it is known which side is the truth.
+    /// Keeps a write until it is known which side is the truth.
     pub(super) fn hold(&mut self, now: Nanos, request: Request) {
         self.requests.push((now, request));
     }
@@ -234,16 +232,21 @@ impl<M: RegionMap> Mirror<M> {
         }
     }
 
-    pub(super) fn prepared(&mut self, now: Nanos, ok: bool, out: &mut Vec<Action>) {
+    pub(super) fn prepared(
+        &mut self,
+        now: Nanos,
+        record: Option<Nanos>,
+        out: &mut Vec<Action>,
+    ) {
         self.switch.answered(Asked::Prepare);
         if self.switch.step != Step::Prepare {
             return; // Undone meanwhile.
         }
-        if !ok {
+        let Some(takes) = record else {
             self.pause(now, PauseReason::StateStore, out);
             return;
-        }
-        self.switch.commit_takes = now.since(self.switch.since);
+        };
+        self.switch.commit_takes = takes;
         let quick = self.switch.commit_takes.0 * 2 <= self.config.hold_budget.0;
         if !quick || self.regions.behind() > 0 {
             self.fail_switch(now, out);
@@ -255,7 +258,7 @@ impl<M: RegionMap> Mirror<M> {
         out.push(Action::Notice(Notice::Holding));
     }
 
-    /// Looks at the step that waits for the requests in flight, and at the budget.
+    /// Looks at the step that waits for the writes in flight, and at the budget.
     pub(super) fn advance_switch(&mut self, now: Nanos, out: &mut Vec<Action>) {
         let unanswered = self.switch.asked.is_some()
             && self.running()
@@ -270,7 +273,7 @@ impl<M: RegionMap> Mirror<M> {
                 self.fail_switch(now, out);
                 return;
             }
-            Step::Drain if self.flights.is_empty() && self.jobs.is_empty() => {
+            Step::Drain if !self.flights.has_writes() && self.jobs.is_empty() => {
                 self.switch.ask(now, Step::FlushHeld, Asked::Flush);
                 out.push(Action::FlushDestination);
             }
@@ -326,11 +329,9 @@ impl<M: RegionMap> Mirror<M> {
         if commit != Commit::Durable {
             out.push(Action::Unseal);
             self.switch.step = Step::Seal; // Certainly not committed: undoable again.
-            match (self.switch.after.take(), commit) {
-                (Some(After::Cancel), _) => self.cancel(now, out),
-                (_, Commit::Failed) => self.pause(now, PauseReason::StateStore, out),
-                (Some(After::Pause(reason)), _) => self.pause(now, reason, out),
-                (None, _) => self.fail_switch(now, out),
+            match std::mem::take(&mut self.switch.given_up) {
+                true => self.cancel(now, out),
+                false => self.pause(now, PauseReason::StateStore, out),
             }
             return;
         }

@@ -77,6 +77,17 @@ fn a_slow_destination_costs_the_guest_no_more_than_patience() {
 }
 
 #[test]
+fn a_slow_commit_holds_writes_and_no_reads() {
+    run("commits", |random| Setup {
+        slow_commits: 1,
+        destination_fails: 400,
+        kills: if random.one_in(2) { 100 } else { 0 },
+        blocks: 4 + random.below(20),
+        ..Setup::calm(random)
+    });
+}
+
+#[test]
 fn kills_at_any_step_lose_nothing() {
     run("kills", |random| Setup {
         kills: 150,

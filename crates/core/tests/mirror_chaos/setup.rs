@@ -31,6 +31,8 @@ pub(crate) struct Setup {
     pub(crate) destination_fails: u64,
     pub(crate) source_fails: u64,
     pub(crate) hangs: u64,
+    /// Commits whose record takes seconds.
+    pub(crate) slow_commits: u64,
     /// The destination goes out of reach, or comes back.
     pub(crate) outages: u64,
     pub(crate) kills: u64,
@@ -60,6 +62,7 @@ impl Setup {
             destination_fails: 0,
             source_fails: 0,
             hangs: 0,
+            slow_commits: 0,
             outages: 0,
             kills: 0,
             power_losses: 0,

@@ -95,7 +95,7 @@ impl Bench {
     pub(crate) fn reach_seal(&mut self) {
         assert_eq!(self.asked.last(), Some(&Action::FlushDestination));
         assert_eq!(self.tell(Event::Flushed(Ok(()))), [Action::Prepare]);
-        self.tell(Event::Prepared(true));
+        self.tell(Event::Prepared(Some(Nanos(0))));
         assert!(self.mirror.holding());
         assert_eq!(self.asked.last(), Some(&Action::FlushDestination));
         assert_eq!(self.tell(Event::Flushed(Ok(()))), [Action::Seal]);

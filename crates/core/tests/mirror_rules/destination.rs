@@ -86,9 +86,8 @@ fn a_destination_that_is_lost_during_the_commit_changes_nothing() {
     bench.tell(Event::DestinationInReach(false));
     assert_eq!(bench.mirror.deadline(), None, "the commit's answer decides");
     assert_eq!(bench.after(Nanos::from_secs(3)).tell(Event::Tick), []);
-    bench.tell(Event::Committed(Commit::Refused));
-    let phase = bench.mirror.progress().phase;
-    assert_eq!(phase, Phase::Paused(PauseReason::Destination(Fault::Lost)));
+    bench.tell(Event::Committed(Commit::Failed));
+    assert_eq!(bench.mirror.progress().phase, Phase::Paused(PauseReason::StateStore));
 }
 
 #[test]
@@ -106,7 +105,7 @@ fn a_destination_that_may_have_forgotten_is_compared() {
     let mut bench = Bench::with(Stored::Synced, Bench::config());
     bench.tell(Event::Tick);
     bench.tell(Event::Flushed(Ok(())));
-    bench.tell(Event::Prepared(true));
+    bench.tell(Event::Prepared(Some(Nanos(0))));
     assert!(bench.mirror.holding());
     bench.tell(Event::DestinationForgot);
     assert!(!bench.mirror.holding());

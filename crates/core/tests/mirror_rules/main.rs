@@ -6,6 +6,7 @@ mod converging;
 mod copying;
 mod destination;
 mod guest;
+mod keeping;
 mod order;
 mod switch_over;
 mod yielding;

@@ -1,12 +1,12 @@
 //! The switch-over and its undoing.
 
-use sterna_core::Nanos;
 use sterna_core::mirror::{
     Action, Commit, Control, End, Event, HOLD_BUDGET, Notice, PauseReason, Phase,
-    RequestId, Stored,
+    RequestId, RequestKind, Stored,
 };
+use sterna_core::{ByteRange, Nanos};
 
-use crate::bench::{Bench, destination, source};
+use crate::bench::{Bench, answer, destination, source};
 
 #[test]
 fn a_switch_over_holds_requests_and_hands_them_to_the_destination() {
@@ -28,7 +28,7 @@ fn a_switch_over_past_its_budget_is_undone_and_tried_again() {
     let mut bench = Bench::with(Stored::Synced, Bench::config());
     bench.tell(Event::Tick);
     bench.tell(Event::Flushed(Ok(())));
-    bench.tell(Event::Prepared(true));
+    bench.tell(Event::Prepared(Some(Nanos(0))));
     bench.write(1, 0);
     bench.after(HOLD_BUDGET).tell(Event::Tick);
     let undone = Action::Notice(Notice::SwitchOverUndone { held: HOLD_BUDGET });
@@ -47,7 +47,7 @@ fn a_switch_over_keeps_the_time_of_its_commit_free() {
     bench.tell(Event::Tick);
     bench.tell(Event::Flushed(Ok(())));
     let store = Nanos::from_millis(30);
-    bench.after(store).tell(Event::Prepared(true));
+    bench.after(store).tell(Event::Prepared(Some(store)));
     assert!(bench.mirror.holding());
     bench.after(Nanos(HOLD_BUDGET.0 - store.0 - 1)).tell(Event::Tick);
     assert!(bench.mirror.holding(), "the commit still fits");
@@ -83,7 +83,7 @@ fn a_guest_whose_write_waited_in_a_switch_over_that_was_undone_leaves_as_any_oth
     bench.write(1, 0);
     assert_eq!(bench.write(2, 0), [], "it waits for the one that it overlaps");
     bench.tell(Event::Flushed(Ok(())));
-    bench.tell(Event::Prepared(true));
+    bench.tell(Event::Prepared(Some(Nanos(0))));
     assert!(bench.mirror.holding());
     bench.after(HOLD_BUDGET).tell(Event::Tick);
     assert!(!bench.mirror.holding());
@@ -136,37 +136,48 @@ fn a_commit_that_failed_gives_the_guest_back_to_the_source() {
 }
 
 #[test]
-fn a_commit_that_is_refused_gives_the_guest_back_and_is_tried_again() {
+fn what_changes_nothing_is_never_held() {
     let mut bench = Bench::with(Stored::Synced, Bench::config());
     bench.tell(Event::Tick);
-    bench.reach_commit();
-    bench.write(1, 0);
-    bench.tell(Event::Committed(Commit::Refused));
-    assert!(bench.asked.contains(&Action::Unseal) && bench.asked.contains(&source(1)));
-    bench.source_done(1);
-    bench.destination_done(1);
-    bench.after(Nanos::from_secs(5)).tell(Event::Tick);
-    bench.reach_commit();
+    let range = ByteRange::new(0, 4096);
+    bench.tell(Event::Flushed(Ok(())));
+    bench.arrive(1, RequestKind::Read, range);
+    bench.tell(Event::Prepared(Some(Nanos(0))));
+    assert!(bench.mirror.holding());
     assert_eq!(
-        bench.tell(Event::Committed(Commit::Durable)),
-        [Action::Ended(End::Completed)]
+        bench.tell(Event::Flushed(Ok(()))),
+        [Action::Seal],
+        "no read is waited for"
     );
+    assert_eq!(bench.arrive(2, RequestKind::Read, range), [source(2)]);
+    assert_eq!(bench.write(3, 0), []);
+    bench.tell(Event::Sealed(Ok(())));
+    let flush = ByteRange::new(0, 0);
+    assert_eq!(bench.arrive(4, RequestKind::Flush, flush), [source(4)]);
+    bench.after(Nanos::from_secs(4));
+    assert_eq!(bench.arrive(5, RequestKind::Read, range), [source(5)]);
+    assert_eq!(bench.source_done(5), [answer(5)]);
+    let moved = Action::Moved(RequestId(3));
+    let ended = Action::Ended(End::Completed);
+    assert_eq!(bench.tell(Event::Committed(Commit::Durable)), [moved, ended]);
+    // Those that are still at the source are answered from there.
+    assert!(!bench.mirror.is_idle());
+    for id in [1, 2, 4] {
+        assert_eq!(bench.source_done(id), [answer(id)]);
+    }
+    assert!(bench.mirror.is_idle());
+    let moved = [Action::Moved(RequestId(6))];
+    assert_eq!(bench.arrive(6, RequestKind::Read, range), moved);
 }
 
 #[test]
-fn a_pause_during_a_commit_that_is_refused_holds_unless_it_was_taken_back() {
-    for taken_back in [false, true] {
-        let mut bench = Bench::with(Stored::Synced, Bench::config());
-        bench.tell(Event::Tick);
-        bench.reach_commit();
-        bench.tell(Event::Control(Control::Pause));
-        if taken_back {
-            bench.tell(Event::Control(Control::Resume));
-        }
-        bench.tell(Event::Committed(Commit::Refused));
-        let paused = bench.mirror.progress().phase == Phase::Paused(PauseReason::Asked);
-        assert_eq!(paused, !taken_back);
-    }
+fn a_state_that_is_slow_does_not_count_where_the_record_is_quick() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.tell(Event::Flushed(Ok(())));
+    let quick = Nanos::from_millis(1);
+    bench.after(Nanos::from_secs(4)).tell(Event::Prepared(Some(quick)));
+    assert!(bench.mirror.holding());
 }
 
 #[test]
@@ -197,7 +208,8 @@ fn with_a_slow_store(bench: &mut Bench, seconds: u64) {
     while bench.now < until {
         if bench.asked.contains(&Action::FlushDestination) {
             bench.tell(Event::Flushed(Ok(())));
-            bench.after(Nanos::from_secs(1)).tell(Event::Prepared(true));
+            let took = Nanos::from_secs(1);
+            bench.after(took).tell(Event::Prepared(Some(took)));
             assert!(!bench.mirror.holding(), "it was not quick enough to hold the guest");
         }
         bench.after(Nanos::from_secs(1)).tell(Event::Tick);
@@ -218,7 +230,7 @@ fn a_state_store_that_is_slow_for_minutes_holds_nobody_and_ends_no_mirroring() {
         bench.after(Nanos::from_secs(1)).tell(Event::Tick);
     }
     bench.tell(Event::Flushed(Ok(())));
-    bench.tell(Event::Prepared(true));
+    bench.tell(Event::Prepared(Some(Nanos(0))));
     assert!(bench.mirror.holding());
 }
 

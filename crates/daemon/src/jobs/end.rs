@@ -16,6 +16,7 @@ use super::leftover::{is_copy, is_old_source, sources};
 use super::start::partial;
 use super::tally::average;
 use crate::clock;
+use crate::commits;
 use crate::daemon::{Daemon, lock};
 use crate::disks::place_of;
 use crate::error::{DaemonError, Result};
@@ -24,7 +25,8 @@ use crate::store::{Ending, MigrationRecord, Place, Step};
 impl Daemon {
     /// The mirror is gone: puts away what it leaves, whichever side won.
     pub(super) fn put_away(self: &Arc<Self>, job: &Job) {
-        let ended = self.migration_record(job.id).and_then(|record| {
+        let settled = self.migration_record(job.id).and_then(|one| self.settle(&one));
+        let ended = settled.and_then(|record| {
             if record.step == Step::Committed {
                 self.end_completed(job, &record)
             } else {
@@ -167,6 +169,7 @@ impl Daemon {
         let application = Application { now: None, ..application };
         let ending = Ending { at: clock::now(), note, application, report };
         self.store.migration_ends(record.id, step, &ending)?;
+        commits::remove(&self.places.state, record.id);
         lock(&self.jobs).remove(&record.id);
         // Policies may end with it, and moves of a plan begin.
         self.service.bell.ring();

@@ -18,18 +18,15 @@ impl Daemon {
     pub(super) fn on_event(self: &Arc<Self>, job: &Arc<Job>, event: MigrationEvent) {
         match event {
             MigrationEvent::Prepare(id) => {
-                let ok = self.prepare_switch(job);
-                answered(job, self.engine.prepared(id, ok));
+                let record = self.prepare_switch(job);
+                answered(job, self.engine.prepared(id, record));
             }
             MigrationEvent::Seal(id) => {
                 let result = self.seal(job);
                 answered(job, self.engine.sealed(id, result));
             }
             MigrationEvent::Unseal(_) => self.unseal(job),
-            MigrationEvent::Commit(id) => {
-                let commit = self.commit(job);
-                answered(job, self.engine.committed(id, commit));
-            }
+            MigrationEvent::Commit(_) => self.commit(job),
             MigrationEvent::Notice(_, notice) => self.on_notice(job, &notice),
             MigrationEvent::Ended(_, end, progress) => {
                 let mut state = lock(&job.state);
@@ -126,13 +123,14 @@ fn blame(reason: PauseReason) -> Blame {
         PauseReason::Asked
         | PauseReason::NotConverging { .. }
         | PauseReason::SwitchOverTooLong { .. }
-        | PauseReason::StateStore => Blame::Other,
+        | PauseReason::StateStore
+        | PauseReason::RegionMap => Blame::Other,
     }
 }
 
 /// An answer that nobody waits for any more is of no account: the mirror has
 /// ended meanwhile, and `Released` will say so.
-fn answered(job: &Job, answer: Result<(), MigrateError>) {
+pub(super) fn answered(job: &Job, answer: Result<(), MigrateError>) {
     if let Err(error) = answer {
         tracing::debug!(migration = job.id, %error, "an answer came too late");
     }

@@ -6,10 +6,12 @@
 //!
 //! ```text
 //! mirror asks   the job makes durable                                  answers
-//! Prepare       the step `switching`                                   prepared
+//! Prepare       the step `switching`, and the commit's record:         prepared
+//!               prepared
 //! Seal          the destination's sidecar: active, generation N+1      sealed
-//! Commit        one transaction: the disk is the destination, the
-//!               step is `committed`                                    committed
+//! Commit        the commit's record: committed                         committed
+//!               then one transaction: the disk is the destination,
+//!               the step is `committed` (`commit`)                     -
 //! Unseal        the source's sidecar: active, generation N+2; then the
 //!               step `copying` again, and the destination's sidecar:
 //!               partial, generation N+3                                -
@@ -29,6 +31,7 @@
 //! operator take turns (`Job::turn`); events need no turn, as all they change is
 //! changed by a transaction that checks the step.
 
+mod commit;
 mod control;
 mod end;
 mod events;
@@ -62,6 +65,7 @@ pub(crate) use self::room::{no_room, old_copy};
 pub(crate) use self::start::check_elsewhere;
 use self::tally::Tally;
 pub(crate) use self::view::{fares, moves};
+use crate::commits::Record;
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
 use crate::figures::Watch;
@@ -81,6 +85,16 @@ pub(crate) struct Job {
     /// Why it stands still, as long as the store could not be told. Held while the
     /// store is told, so that it hears last what was said last.
     unrecorded: Mutex<Option<Pause>>,
+    /// The switch-over that was begun.
+    prepared: Mutex<Option<Prepared>>,
+}
+
+/// What a switch-over needs while a guest is held: the state database is not asked then.
+#[derive(Debug)]
+struct Prepared {
+    /// The record of the commit that it will end with.
+    record: Record,
+    migration: MigrationRecord,
 }
 
 #[derive(Debug)]
@@ -118,6 +132,7 @@ impl Job {
                 unsealed: None,
             }),
             unrecorded: Mutex::default(),
+            prepared: Mutex::default(),
         }
     }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use sterna_api::{Application, Guard, Migration, StartMigration};
+use sterna_api::{Application, Guard, Migration, Provision, StartMigration};
 use sterna_core::mirror::Control;
 use sterna_engine::datastore::{Datastore, DatastoreError};
 use sterna_engine::mirror::Start;
@@ -273,6 +273,10 @@ fn reuse(
         old.id == record.disk && old.size == record.size && old.role != Role::Active;
     if !ours {
         return Err(format!("it is the image of disk {} ({})", old.name, old.role));
+    }
+    if record.provision != Provision::Thin {
+        let allocated = store.allocate(&image, record.size);
+        allocated.map_err(|error| to.refused(&error).to_string())?;
     }
     to.identify(file, &partial(record)).map_err(|error| error.to_string())?;
     tracing::info!(migration = record.id, file, "an old copy is there: comparing");

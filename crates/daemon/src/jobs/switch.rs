@@ -1,35 +1,37 @@
 //! The switch-over's records. `jobs` has the table of what follows what.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use sterna_core::mirror::{Commit, Fault};
+use sterna_core::Nanos;
+use sterna_core::mirror::Fault;
 use sterna_engine::datastore::DatastoreError;
 use sterna_engine::sidecar::{Identity, Role, SidecarError};
 
-use super::Job;
 use super::leftover::sources;
 use super::start::partial;
+use super::{Job, Prepared};
 use crate::daemon::{Daemon, lock};
 use crate::error::Result;
-use crate::store::{CommitError, MigrationRecord, Step};
-
-/// How long to wait before the state database is asked again whether a commit
-/// that failed is gone. The guest is held meanwhile: nobody knows which side is
-/// the truth.
-const ERASE_AGAIN: Duration = Duration::from_millis(100);
+use crate::store::{MigrationRecord, Step};
 
 impl Daemon {
     /// The intention to switch over is durable: whatever happens to the seal,
-    /// the source will be raised above it. False if that cannot be recorded.
-    pub(super) fn prepare_switch(&self, job: &Job) -> bool {
+    /// the source will be raised above it. Gives how long the commit's record took, if
+    /// all of that can be recorded.
+    pub(super) fn prepare_switch(&self, job: &Job) -> Option<Nanos> {
         // A fence that was begun and not finished: the source may say more of itself
         // than the store knows, and the destination must outrank it.
         let fenced = self.migration_record(job.id).and_then(|record| self.fence(&record));
-        let prepared = fenced.and_then(|_| Ok(self.store.migration_switches(job.id)?));
-        if let Err(error) = &prepared {
-            tracing::error!(migration = job.id, %error, "the switch-over is off");
+        let prepared = fenced
+            .and_then(|_| Ok(self.store.migration_switches(job.id)?))
+            .and_then(|attempt| self.prepare_record(job, attempt));
+        match prepared {
+            Ok(took) => Some(Nanos(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX))),
+            Err(error) => {
+                tracing::error!(migration = job.id, %error, "the switch-over is off");
+                None
+            }
         }
-        prepared.is_ok()
     }
 
     /// The destination says of itself that it is the truth.
@@ -41,10 +43,13 @@ impl Daemon {
             tracing::warn!(migration = job.id, %error, "the destination is not sealed");
             Fault::Lost
         };
-        let record = self.migration_record(job.id).map_err(|error| lost(&error))?;
+        let prepared = lock(&job.prepared);
+        let Some(Prepared { migration: record, .. }) = &*prepared else {
+            return Err(lost(&"the switch-over was not prepared"));
+        };
         let shelf = self.shelf(&record.to.datastore).map_err(|error| lost(&error))?;
         let store = shelf.get().map_err(|error| lost(&error))?;
-        let active = Identity { role: Role::Active, ..partial(&record) };
+        let active = Identity { role: Role::Active, ..partial(record) };
         let since = Instant::now();
         let sealed = store
             .image(&record.to.image)
@@ -87,6 +92,7 @@ impl Daemon {
         if record.step != Step::Switching {
             return Ok(record.clone());
         }
+        self.check_not_committed(record)?;
         let from = self.shelf(&record.from.datastore)?;
         let [as_it_was, raised] = sources(record);
         let found = from.expect(&record.from.image, &as_it_was);
@@ -99,49 +105,6 @@ impl Daemon {
         self.store.migration_unsealed(record.id, source, destination)?;
         tracing::info!(migration = record.id, source, "the source is fenced");
         self.migration_record(record.id)
-    }
-
-    /// The commit. Returns when it is certain what became of it.
-    pub(super) fn commit(&self, job: &Job) -> Commit {
-        let since = Instant::now();
-        let error = match self.store.commit_migration(job.id) {
-            Ok(()) => {
-                let took = since.elapsed();
-                tracing::debug!(migration = job.id, ?took, "committed");
-                return Commit::Durable;
-            }
-            Err(CommitError::Busy(error)) => {
-                let error = error.with_cause();
-                tracing::warn!(
-                    migration = job.id,
-                    error,
-                    "somebody has the state database locked: the switch-over waits"
-                );
-                return Commit::Refused;
-            }
-            Err(CommitError::Absent(error)) => {
-                let error = error.with_cause();
-                tracing::error!(migration = job.id, error, "the commit failed");
-                return Commit::Failed;
-            }
-            Err(CommitError::Unknown(error)) => error,
-        };
-        tracing::error!(
-            migration = job.id,
-            error = error.with_cause(),
-            "the commit failed and may have been written: the guest is held until \
-             the state directory answers"
-        );
-        loop {
-            match self.store.erase_commit(job.id) {
-                Ok(()) => return Commit::Failed,
-                Err(crate::store::StoreError::Step { .. }) => {
-                    // The step is past `switching`: the record is there.
-                    return Commit::Durable;
-                }
-                Err(_) => std::thread::sleep(ERASE_AGAIN),
-            }
-        }
     }
 }
 

@@ -178,7 +178,7 @@ pub(super) fn hint(
     let first = match reason {
         PauseReason::Asked => return None,
         PauseReason::Destination(mirror::Fault::Full) => {
-            format!("make room on datastore {to}")
+            format!("make room on datastore {to}, or raise the quota there")
         }
         PauseReason::Destination(mirror::Fault::Lost) if server => format!(
             "see that the server of datastore {to} runs and can be reached (`sterna \
@@ -200,7 +200,7 @@ pub(super) fn hint(
         PauseReason::SwitchOverTooLong { .. } => {
             format!("see what keeps datastore {to} or the state directory busy")
         }
-        PauseReason::StateStore => {
+        PauseReason::StateStore | PauseReason::RegionMap => {
             "see that the state directory has room and works".into()
         }
         PauseReason::Differing { .. } => {

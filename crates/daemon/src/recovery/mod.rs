@@ -121,7 +121,10 @@ impl Daemon {
             image: one.file.clone(),
             // As with an import. Nobody knows any more what it was, so the image is
             // treated as the operator's own: removing the disk keeps it.
-            provision: Provision::Thin,
+            provision: match shelf.get()?.is_thick(&image, says.size) {
+                true => Provision::Thick,
+                false => Provision::Thin,
+            },
             imported: true,
             generation: says.generation + MARGIN,
             created: clock::now(),

@@ -143,7 +143,7 @@ impl Store {
 
     /// Forgets a class and its policies; its disks are in none then.
     pub(crate) fn remove_class(&self, class: ClassId) -> Result<(), StoreError> {
-        self.write(move |connection| {
+        self.run(move |connection| {
             let sql = "DELETE FROM classes WHERE id = ?";
             connection.execute(sql, [i64::from(class.0)])
         })?

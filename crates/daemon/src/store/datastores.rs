@@ -64,7 +64,7 @@ impl Store {
 
     /// Adds a datastore.
     pub(crate) fn add_datastore(&self, one: DatastoreRecord) -> Result<(), StoreError> {
-        self.write(move |connection| insert(connection, &one))?
+        self.run(move |connection| insert(connection, &one))?
             .map_err(cannot("add a datastore"))?;
         Ok(())
     }
@@ -76,7 +76,7 @@ impl Store {
         since: Option<u64>,
     ) -> Result<(), StoreError> {
         let name = name.to_owned();
-        self.write(move |connection| {
+        self.run(move |connection| {
             let sql = "UPDATE datastores SET maintenance = ? WHERE name = ?";
             connection.execute(sql, params![since.map(to_sql), name])
         })?
@@ -87,7 +87,7 @@ impl Store {
     /// Takes note of what a datastore's directory is known by.
     pub(crate) fn set_mark(&self, name: &str, mark: Mark) -> Result<(), StoreError> {
         let name = name.to_owned();
-        self.write(move |connection| {
+        self.run(move |connection| {
             let sql = "UPDATE datastores SET mark = ? WHERE name = ?";
             connection.execute(sql, params![mark.to_string(), name])
         })?
@@ -98,7 +98,7 @@ impl Store {
     /// Forgets a datastore.
     pub(crate) fn remove_datastore(&self, name: &str) -> Result<(), StoreError> {
         let name = name.to_owned();
-        self.write(move |connection| {
+        self.run(move |connection| {
             connection.execute("DELETE FROM datastores WHERE name = ?", [name])
         })?
         .map_err(cannot("remove a datastore"))?;

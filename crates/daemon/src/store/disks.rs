@@ -94,7 +94,7 @@ impl Store {
 
     /// Adds a disk.
     pub(crate) fn add_disk(&self, one: DiskRecord) -> Result<(), StoreError> {
-        self.write(move |connection| {
+        self.run(move |connection| {
             connection.execute(
                 INSERT,
                 params![
@@ -120,7 +120,7 @@ impl Store {
         id: DiskId,
         path: Option<String>,
     ) -> Result<(), StoreError> {
-        self.write(move |connection| {
+        self.run(move |connection| {
             let sql = "UPDATE disks SET vhost_user = ? WHERE id = ?";
             connection.execute(sql, params![path, id.to_string()])
         })?
@@ -130,7 +130,7 @@ impl Store {
 
     /// Forgets a disk.
     pub(crate) fn remove_disk(&self, id: DiskId) -> Result<(), StoreError> {
-        self.write(move |connection| {
+        self.run(move |connection| {
             connection.execute("DELETE FROM disks WHERE id = ?", [id.to_string()])
         })?
         .map_err(cannot("remove a disk"))?;

@@ -285,7 +285,7 @@ impl Store {
 
     /// Adds a migration and gives it its number.
     pub(crate) fn add_migration(&self, one: MigrationRecord) -> Result<u64, StoreError> {
-        self.write(move |connection| insert(connection, &one))?
+        self.run(move |connection| insert(connection, &one))?
             .map_err(cannot("add a migration"))
     }
 
@@ -336,10 +336,8 @@ impl Store {
         sql: &'static str,
         value: V,
     ) -> Result<(), StoreError> {
-        self.write(move |connection| {
-            connection.execute(sql, params![to_sql(id), value])
-        })?
-        .map_err(cannot("change a migration"))?;
+        self.run(move |connection| connection.execute(sql, params![to_sql(id), value]))?
+            .map_err(cannot("change a migration"))?;
         Ok(())
     }
 }

@@ -1,20 +1,19 @@
 //! The state: an SQLite database on a thread of its own.
 //!
-//! SQLite is the truth about which image is a disk's truth; a migration's
-//! commit is one transaction here. So every transaction is durable before its
-//! call returns (WAL with `synchronous=FULL`), and whether a failed commit may
-//! yet come up after a crash is something the caller is told
-//! ([`CommitError`]), not something to guess.
+//! SQLite is the truth about which image is a disk's truth, but for the moment in
+//! which a switch-over is committed and it has not been told yet (`commits`). So
+//! every transaction is durable before its call returns (WAL with
+//! `synchronous=FULL`), and so is what a start finds here (`durable`).
 //!
 //! One thread owns the connection. A call sends it a closure and waits, so
-//! callers block: they are on threads that may. The commit alone, for which a
-//! guest is held, waits for no other call: it has a connection of its own
-//! (`commit`). Each record has a file with its type and its calls.
+//! callers block: they are on threads that may, and no guest is held for them.
+//! Each record has a file with its type and its calls.
 
 mod classes;
 mod commit;
 mod datastores;
 mod disks;
+mod durable;
 mod hours;
 mod migrations;
 mod plans;
@@ -27,7 +26,6 @@ mod tallies;
 #[cfg(test)]
 mod tests;
 mod transfers;
-mod turns;
 mod vm_moves;
 mod vms;
 mod workloads;
@@ -41,8 +39,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub(crate) use classes::{ClassChange, ClassRecord};
-pub(crate) use commit::CommitError;
-use commit::Commits;
 pub(crate) use datastores::DatastoreRecord;
 pub(crate) use disks::DiskRecord;
 pub(crate) use migrations::{Blame, MigrationRecord, Pause, Place};
@@ -59,7 +55,6 @@ pub(crate) use tallies::{Figured, Tallied};
 #[cfg(test)]
 pub(crate) use tests::{disk as a_disk, migration as a_migration, plan_of_two};
 pub(crate) use transfers::{TransferDesign, TransferEnd, TransferRecord, TransferStep};
-use turns::Turns;
 pub(crate) use vm_moves::{Leaves, VmMoveRecord};
 pub(crate) use vms::VmRecord;
 pub(crate) use workloads::WorkloadCourse;
@@ -86,6 +81,17 @@ pub(crate) enum StoreError {
     Newer {
         /// The file's schema.
         found: i64,
+    },
+    /// What it says may be gone after a power loss.
+    #[error(
+        "what the state database says cannot be made durable: {} cannot be synced: \
+         {source}", path.display()
+    )]
+    NotDurable {
+        /// What was synced.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
     },
     /// The record was in a step that this change cannot start from.
     #[error("migration {id} cannot become `{wanted}` any more")]
@@ -122,6 +128,10 @@ impl StoreError {
             }
             StoreError::Newer { .. } => {
                 "use the newer Sterna that wrote it, or restore the backup of before"
+            }
+            StoreError::NotDurable { .. } => {
+                "nothing is served or removed on its word alone: see what is wrong with \
+                 the state directory's storage, then start again"
             }
             StoreError::Step { .. } => "see `sterna migration list`",
             StoreError::Taken { .. } => "choose another name, or wait for it",
@@ -165,8 +175,6 @@ pub(crate) struct Store {
 }
 
 struct Inner {
-    commits: Commits,
-    turns: Arc<Turns>,
     work: Option<mpsc::Sender<Work>>,
     thread: Option<thread::JoinHandle<()>>,
 }
@@ -183,11 +191,11 @@ impl Drop for Inner {
 
 impl Store {
     /// Opens the database at `path`; makes it, or brings it up to date, if need
-    /// be.
+    /// be. What it says is durable then.
     pub(crate) fn open(path: &Path) -> Result<Store, StoreError> {
+        let synced = durable::sync(path);
         let mut connection = schema::open(path)?;
-        let turns = Arc::new(Turns::default());
-        let commits = Commits::open(path, turns.clone())?;
+        durable::settle(&connection, synced)?;
         let (sender, receiver) = mpsc::channel::<Work>();
         let run = move || {
             for work in receiver {
@@ -196,7 +204,7 @@ impl Store {
         };
         let thread = thread::Builder::new().name("sterna-store".into()).spawn(run);
         let thread = thread.expect("a process that starts can start a thread");
-        let inner = Inner { commits, turns, work: Some(sender), thread: Some(thread) };
+        let inner = Inner { work: Some(sender), thread: Some(thread) };
         Ok(Store { inner: Arc::new(inner) })
     }
 
@@ -213,18 +221,6 @@ impl Store {
         let sender = self.inner.work.as_ref().ok_or(StoreError::Closed)?;
         sender.send(work).map_err(|_| StoreError::Closed)?;
         answered.recv().map_err(|_| StoreError::Closed)
-    }
-
-    /// Carries `work` out on the store's thread, in a writer's turn.
-    fn write<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&mut Connection) -> T + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let turns = self.inner.turns.clone();
-        self.run(move |connection| {
-            let _turn = turns.queued();
-            work(connection)
-        })
     }
 }
 

@@ -316,7 +316,7 @@ impl Store {
 
     /// Removes a plan with all of its parts.
     pub(crate) fn remove_plan(&self, id: u64) -> Result<(), StoreError> {
-        self.write(move |connection| {
+        self.run(move |connection| {
             connection.execute("DELETE FROM plans WHERE id = ?", [to_sql(id)])
         })?
         .map_err(cannot("remove a plan"))?;

@@ -62,7 +62,7 @@ impl Store {
 
     /// Adds a policy; gives its number.
     pub(crate) fn add_policy(&self, one: PolicyRecord) -> Result<PolicyId, StoreError> {
-        self.write(move |connection| {
+        self.run(move |connection| {
             let values = params![
                 i64::from(one.class.0),
                 to_json(&AimOnTheWire::from(one.aim)),
@@ -78,7 +78,7 @@ impl Store {
 
     /// Forgets a policy.
     pub(crate) fn remove_policy(&self, policy: PolicyId) -> Result<(), StoreError> {
-        self.write(move |connection| {
+        self.run(move |connection| {
             connection.execute("DELETE FROM policies WHERE id = ?", [to_sql(policy.0)])
         })?
         .map_err(cannot("remove a policy"))?;

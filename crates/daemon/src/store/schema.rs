@@ -4,13 +4,15 @@
 //! file, `user_version` the schema's number. A newer schema is refused, an
 //! older one is brought up to date in one transaction.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+
+use sterna_engine::place;
 
 use super::{StoreError, cannot};
 
@@ -383,6 +385,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
 /// `busy`.
 pub(super) fn connect(path: &Path, busy: Duration) -> Result<Connection, StoreError> {
     let mut connection = Connection::open(path).map_err(cannot("open the file"))?;
+    keep_to_itself(&connection, path)?;
     check(&connection, path)?;
     // A transaction that reads before it writes would be refused at once if
     // another connection wrote meanwhile; one that begins as a writer waits.
@@ -395,6 +398,19 @@ pub(super) fn connect(path: &Path, busy: Duration) -> Result<Connection, StoreEr
     });
     set_up.map_err(cannot("set up the connection"))?;
     Ok(connection)
+}
+
+/// SQLite maps the index of its WAL (`-shm`) into memory. Where a file system writes to
+/// new places and has no room left, a store to such memory ends the process by a signal.
+/// There, the index is kept in plain memory, at the price that nobody else can look into
+/// the database meanwhile. Before anything is read.
+fn keep_to_itself(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let copied = File::open(path).and_then(|file| place::is_copied_on_write(&file));
+    if copied.unwrap_or(false) {
+        let kept = connection.pragma_update(None, "locking_mode", "EXCLUSIVE");
+        kept.map_err(cannot("set up the connection"))?;
+    }
+    Ok(())
 }
 
 /// SQLite gives its other files the mode of this one.

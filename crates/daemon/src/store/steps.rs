@@ -21,7 +21,7 @@ use std::str::FromStr;
 use rusqlite::{Connection, OptionalExtension, params};
 use sterna_api::{Application, Report};
 
-use super::{Store, StoreError, cannot, parsed, to_json, to_sql};
+use super::{Store, StoreError, cannot, from_sql, parsed, to_json, to_sql};
 
 /// Where a migration is, as far as a crash must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,14 +161,15 @@ impl Store {
         })
     }
 
-    /// A switch-over is being tried. Each attempt writes, so that it shows how
-    /// quick the state is.
-    pub(crate) fn migration_switches(&self, id: u64) -> Result<(), StoreError> {
+    /// A switch-over is being tried; gives the number of the attempt, by which its
+    /// commit is known.
+    pub(crate) fn migration_switches(&self, id: u64) -> Result<u64, StoreError> {
         self.transact(move |transaction| {
             advance(transaction, id, Step::Switching)?;
-            let sql = "UPDATE migrations SET attempts = attempts + 1 WHERE id = ?";
-            let set = transaction.execute(sql, [to_sql(id)]);
-            set.map(drop).map_err(cannot("record a switch-over"))
+            let sql = "UPDATE migrations SET attempts = attempts + 1 WHERE id = ?
+                       RETURNING attempts";
+            let attempt = transaction.query_row(sql, [to_sql(id)], |row| row.get(0));
+            attempt.map(from_sql).map_err(cannot("record a switch-over"))
         })
     }
 
@@ -229,7 +230,7 @@ impl Store {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.write(move |connection| {
+        self.run(move |connection| {
             let transaction =
                 connection.transaction().map_err(cannot("begin a transaction"))?;
             let value = work(&transaction)?;

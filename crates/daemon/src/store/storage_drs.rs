@@ -82,7 +82,7 @@ impl Store {
         settings: &StorageDrsSettings,
     ) -> Result<(), StoreError> {
         let text = to_json(settings);
-        self.write(move |connection| {
+        self.run(move |connection| {
             let sql = "INSERT INTO storage_drs (id, settings) VALUES (1, ?1)
                        ON CONFLICT (id) DO UPDATE SET settings = ?1";
             connection.execute(sql, [text])
@@ -109,7 +109,7 @@ impl Store {
     /// Forgets a rule.
     pub(crate) fn remove_storage_rule(&self, name: &str) -> Result<(), StoreError> {
         let name = name.to_owned();
-        self.write(move |connection| {
+        self.run(move |connection| {
             connection.execute("DELETE FROM storage_rules WHERE name = ?", [name])
         })?
         .map_err(cannot("remove a rule"))?;
@@ -136,7 +136,7 @@ impl Store {
         balanced: &Balanced,
     ) -> Result<(), StoreError> {
         let text = to_json(balanced);
-        self.write(move |connection| {
+        self.run(move |connection| {
             let sql = "INSERT INTO balanced_moves (migration, balanced) VALUES (?1, ?2)
                        ON CONFLICT (migration) DO UPDATE SET balanced = ?2";
             connection.execute(sql, params![to_sql(migration), text])

@@ -361,7 +361,7 @@ impl Store {
         sql: &'static str,
         value: Option<impl rusqlite::ToSql + Send + 'static>,
     ) -> Result<(), StoreError> {
-        self.write(move |connection| {
+        self.run(move |connection| {
             connection.execute(sql, params![value, to_sql(id)]).map(drop)
         })?
         .map_err(cannot("change a move"))

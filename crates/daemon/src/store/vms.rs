@@ -37,7 +37,7 @@ impl Store {
 
     /// Adds a machine.
     pub(crate) fn add_vm(&self, one: VmRecord) -> Result<(), StoreError> {
-        self.write(move |connection| {
+        self.run(move |connection| {
             let sql = "INSERT INTO vms (name, reach, added) VALUES (?, ?, ?)";
             connection
                 .execute(sql, params![one.name, to_json(&one.reach), to_sql(one.added)])
@@ -49,7 +49,7 @@ impl Store {
     /// Forgets a machine.
     pub(crate) fn remove_vm(&self, name: &str) -> Result<(), StoreError> {
         let name = name.to_owned();
-        self.write(move |connection| {
+        self.run(move |connection| {
             let change = connection.transaction()?;
             // Another one by that name has nothing of its copies.
             let tidy = "UPDATE vm_moves SET untidy = FALSE WHERE vm = ?";

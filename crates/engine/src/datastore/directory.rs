@@ -22,6 +22,7 @@ use super::error::{failed, sidecar as sidecar_failed};
 use super::mark::{Mark, MarkError};
 use super::{DatastoreError, FoundImage, Provision, Space, system, zeroes};
 use crate::image::ImageSpec;
+use crate::place;
 use crate::sidecar::{self, Identity, MAX_NAME, SidecarError};
 
 /// Behind a disk's name: its image.
@@ -216,6 +217,33 @@ impl Directory {
         Ok(())
     }
 
+    /// Gives an image that is there all its room, in every place that has none.
+    pub(super) fn allocate(&self, path: &Path, size: u64) -> Result<(), DatastoreError> {
+        self.check()?;
+        let opened = OpenOptions::new().write(true).open(path);
+        let file = opened.map_err(failed("open", path))?;
+        if !place::is_in_place(&file).map_err(failed("open", path))? {
+            return Err(no_promise(path));
+        }
+        let allocated = place::allocate(&file, size).and_then(|()| file.sync_all());
+        allocated.map_err(|error| self.no_room(path, size, error))
+    }
+
+    /// Why room could not be had.
+    fn no_room(&self, path: &Path, needed: u64, error: io::Error) -> DatastoreError {
+        match error.raw_os_error() {
+            Some(libc::ENOSPC) => {
+                let free = self.space().map_or(0, |space| space.free);
+                self.full(free, needed)
+            }
+            Some(libc::EDQUOT) => DatastoreError::Quota {
+                place: self.path.display().to_string(),
+                needed: Bytes(needed),
+            },
+            _ => failed("allocate", path)(error),
+        }
+    }
+
     fn full(&self, free: u64, needed: u64) -> DatastoreError {
         DatastoreError::Full {
             place: self.path.display().to_string(),
@@ -240,17 +268,20 @@ impl Directory {
             .mode(0o600)
             .open(path)
             .map_err(failed("create", path))?;
+        let promised = provision == Provision::Thin
+            || place::keep_in_place(&file).map_err(failed("create", path))?;
+        if !promised {
+            return Err(no_promise(path));
+        }
         file.set_len(size).map_err(failed("create", path))?;
         if provision != Provision::Thin {
-            match system::allocate(&file, size) {
-                Ok(()) => {}
+            match place::allocate(&file, size) {
                 Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
                     zeroes::fill(path, size, &mut |_| true)?;
                 }
-                Err(error) if error.raw_os_error() == Some(libc::ENOSPC) => {
-                    return Err(self.full(self.space()?.free, size));
+                allocated => {
+                    allocated.map_err(|error| self.no_room(path, size, error))?;
                 }
-                Err(error) => return Err(failed("allocate", path)(error)),
             }
         }
         file.sync_all().map_err(failed("create", path))
@@ -261,6 +292,16 @@ impl Directory {
             .and_then(|directory| directory.sync_all())
             .map_err(failed("write", &self.path))
     }
+}
+
+fn no_promise(path: &Path) -> DatastoreError {
+    DatastoreError::NoPromise { place: path.display().to_string() }
+}
+
+/// Whether all of the image has its room, and keeps it when it is written.
+pub(super) fn is_thick(path: &Path, size: u64) -> bool {
+    let in_place = || File::open(path).and_then(|file| place::is_in_place(&file));
+    allocated(path).is_some_and(|has| has >= size) && in_place().unwrap_or(false)
 }
 
 /// Refuses what is at `path`, if it has not this mark.

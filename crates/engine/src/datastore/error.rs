@@ -58,6 +58,23 @@ pub enum DatastoreError {
         /// What is needed.
         needed: Bytes,
     },
+    /// A quota lets the image have no room.
+    #[error("a quota does not let the image have {needed} in {place}")]
+    Quota {
+        /// The datastore's location.
+        place: String,
+        /// What is needed.
+        needed: Bytes,
+    },
+    /// Room that is allocated there does not serve for later writes.
+    #[error(
+        "{place} is on a file system that writes to new places (copy-on-write), and \
+         cannot be told to overwrite this image: room for it cannot be promised"
+    )]
+    NoPromise {
+        /// The image.
+        place: String,
+    },
     /// The device or export is smaller than the disk.
     #[error("{place} has {capacity} and the disk needs {needed}")]
     TooSmall {

@@ -311,6 +311,23 @@ impl Datastore {
         }
     }
 
+    /// Whether all of a disk's image in a file has its room, for now and for later
+    /// writes. Devices and exports do not say.
+    pub fn is_thick(&self, image: &ImageSpec, size: u64) -> bool {
+        match self.ours(image) {
+            Ok(Ours::File(_, path)) => directory::is_thick(path, size),
+            _ => false,
+        }
+    }
+
+    /// Gives an image that is there the room of all of it, where it can.
+    pub fn allocate(&self, image: &ImageSpec, size: u64) -> Result<(), DatastoreError> {
+        match self.ours(image)? {
+            Ours::File(directory, path) => directory.allocate(path, size),
+            Ours::Whole(_) => Ok(()),
+        }
+    }
+
     /// Where the sidecar of the image of a disk of `size` bytes is.
     pub fn sidecar_place(
         &self,

@@ -1,11 +1,9 @@
 //! The system calls of datastores that the standard library does not have.
 
 use std::ffi::CString;
-use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -33,14 +31,4 @@ pub(super) fn space(path: &Path) -> io::Result<Space> {
         free: stat.f_bavail.saturating_mul(block),
         room: Some(room.finish()),
     })
-}
-
-/// Gives the first `len` bytes of `file` space.
-pub(super) fn allocate(file: &File, len: u64) -> io::Result<()> {
-    let len = libc::off_t::try_from(len).map_err(io::Error::other)?;
-    // SAFETY: plain numbers and a file that is open.
-    match unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, len) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
 }

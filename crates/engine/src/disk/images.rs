@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sterna_core::qos::{Cost, Pool};
 
 use super::Core;
-use crate::image::{Cx, Image, Opened};
+use crate::image::{Cx, Image, ImageOp, Opened};
 use crate::io::{Completion, ImageId};
 use crate::qos::{Flow, Item};
 
@@ -16,7 +16,30 @@ pub(super) struct Held {
     /// Of its datastore.
     pool: Arc<Pool>,
     pub(super) copies: Flow,
+    keeps_room: bool,
     closing: bool,
+}
+
+/// An image that was opened, and where it is.
+pub(crate) struct Placed {
+    pub(crate) image: Box<dyn Opened>,
+    /// Of its datastore.
+    pub(crate) pool: Arc<Pool>,
+    /// Whether no room is given up in it.
+    pub(crate) keeps_room: bool,
+}
+
+impl Held {
+    /// An operation as this image is asked for it. Where room was promised, a discard
+    /// only makes zeroes: others would have taken the room before it is written again.
+    pub(super) fn asked(&self, op: ImageOp) -> ImageOp {
+        match op {
+            ImageOp::Zero { offset, len, unmap: true, fua, fast } if self.keeps_room => {
+                ImageOp::Zero { offset, len, unmap: false, fua, fast }
+            }
+            op => op,
+        }
+    }
 }
 
 impl Core {
@@ -59,21 +82,18 @@ impl Core {
     }
 
     /// Adds an opened image and says its number.
-    pub(crate) fn add_image(
-        &mut self,
-        cx: &mut Cx,
-        opened: Box<dyn Opened>,
-        pool: &Arc<Pool>,
-    ) -> u16 {
+    pub(crate) fn add_image(&mut self, cx: &mut Cx, placed: Placed) -> u16 {
         // Numbers wrap; an image that is still there keeps its own.
         while self.images.iter().any(|held| held.number == self.next_image) {
             self.next_image = self.next_image.wrapping_add(1);
         }
         let number = self.next_image;
         self.next_image = number.wrapping_add(1);
-        let image = opened.start(cx, ImageId { disk: self.index, image: number });
-        let (pool, copies) = (Arc::clone(pool), cx.qos.add_copies(pool));
-        self.images.push(Held { number, image, pool, copies, closing: false });
+        let Placed { image, pool, keeps_room } = placed;
+        let image = image.start(cx, ImageId { disk: self.index, image: number });
+        let copies = cx.qos.add_copies(&pool);
+        let closing = false;
+        self.images.push(Held { number, image, pool, copies, keeps_room, closing });
         number
     }
 

@@ -50,6 +50,7 @@ use sterna_core::qos::Cost;
 
 use self::copies::Copying;
 use self::images::Held;
+pub(crate) use self::images::Placed;
 use self::private::Private;
 pub(crate) use self::waiting::Entry;
 use self::waiting::Waiting;
@@ -409,14 +410,21 @@ impl Core {
     pub(crate) fn submit(&mut self, cx: &mut Cx, image: u16, ticket: u64, op: ImageOp) {
         let ticket = Ticket { disk: self.index, id: ticket };
         match self.held(image) {
-            Some(held) => held.image.submit(cx, ticket, op),
+            Some(held) => {
+                let op = held.asked(op);
+                held.image.submit(cx, ticket, op);
+            }
             None => cx.finished.push((ticket, Err(Errno(libc::ENODEV)))),
         }
     }
 
     /// What an operation costs on an image; none for what need not wait.
     fn cost(&self, image: u16, op: &ImageOp) -> Option<Cost> {
-        self.image(image).and_then(|image| qos::cost(op, image))
+        let held = self.images.iter().find(|held| held.number == image)?;
+        match op {
+            ImageOp::Zero { .. } => qos::cost(&held.asked(op.clone()), &*held.image),
+            op => qos::cost(op, &*held.image),
+        }
     }
 
     /// Whether the datastore will be busy with an operation's bytes.

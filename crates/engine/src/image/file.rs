@@ -249,6 +249,7 @@ impl FileImage {
             errno.0,
             libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL | libc::ENODEV
         );
+        let no_room = matches!(errno.0, libc::ENOSPC | libc::EDQUOT);
         // `EINVAL` speaks of this range, the others of the file system.
         let for_ever = unable && errno.0 != libc::EINVAL;
         let Some(flight) = self.flights.get_mut(key) else { return };
@@ -266,6 +267,8 @@ impl FileImage {
                 self.can_zero &= !for_ever;
                 flight.step = Step::WriteZeroes;
             }
+            // Some file systems allocate anew for that; what is there can be overwritten.
+            Step::Zero if no_room && !fast => flight.step = Step::WriteZeroes,
             _ => return self.finish(cx, key, Err(errno)),
         }
         self.issue(cx, key);

@@ -1,14 +1,10 @@
 //! What letters do: disks come and go, and the reactor ends.
 
-use std::sync::Arc;
-
-use sterna_core::qos::Pool;
-
 use super::{MAILBOX, Reactor};
 use crate::directory::Place;
-use crate::disk::Disk;
+use crate::disk::{Disk, Placed};
 use crate::figures::DiskWindow;
-use crate::image::{Cx, Image, ImageInfo, Opened};
+use crate::image::{Cx, Image, ImageInfo};
 use crate::io::{Op, Owner, Token};
 use crate::sidecar::DiskId;
 
@@ -30,12 +26,11 @@ impl Reactor {
         &mut self,
         id: DiskId,
         size: u64,
-        image: Box<dyn Opened>,
-        pool: &Arc<Pool>,
+        image: Placed,
     ) -> (Place, ImageInfo) {
         let key = self.disks.next_key();
         let mut disk = Disk::new(key, id, size);
-        let image = disk.core.add_image(&mut self.cx, image, pool);
+        let image = disk.core.add_image(&mut self.cx, image);
         disk.core.set_current(&mut self.cx, image);
         let info = disk.core.image(image).map(Image::info).expect("just added");
         let inserted = self.disks.insert(disk);

@@ -46,7 +46,15 @@ impl Stage {
     pub(crate) fn disk(&self, size: u64, direct: bool) -> DiskSpec {
         let image = ImageSpec::File { path: self.file(), direct };
         let (name, budget) = ("disk".into(), Arc::default());
-        DiskSpec { id: DISK, name, size, image, budget, unnamed: false }
+        DiskSpec {
+            id: DISK,
+            name,
+            size,
+            image,
+            budget,
+            unnamed: false,
+            keeps_room: false,
+        }
     }
 
     pub(crate) fn file(&self) -> PathBuf {

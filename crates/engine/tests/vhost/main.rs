@@ -142,6 +142,7 @@ fn a_disk_behind_an_nbd_server_is_a_disk_as_well() {
                 image,
                 budget,
                 unnamed: false,
+                keeps_room: false,
             })
             .unwrap();
         let socket = far.directory.path().join("machine.sock");
@@ -502,7 +503,15 @@ fn a_write_that_hangs_does_not_land_on_what_is_written_after_the_disk_is_back() 
     let engine = Engine::start(&Config { io, ..Config::default() }).unwrap();
     let image = ImageSpec::Nbd(far.uri().parse().unwrap());
     let (budget, name) = (std::sync::Arc::default(), "near".into());
-    let disk = DiskSpec { id: DISK, name, size: SIZE, image, budget, unnamed: false };
+    let disk = DiskSpec {
+        id: DISK,
+        name,
+        size: SIZE,
+        image,
+        budget,
+        unnamed: false,
+        keeps_room: false,
+    };
     engine.attach(disk).unwrap();
     let socket = far.directory.path().join("machine.sock");
     engine.serve(DISK, UnixListener::bind(&socket).unwrap()).unwrap();

@@ -65,10 +65,7 @@ impl Effect {
 
     /// Whether the commit must not overtake it.
     pub(super) fn forbids_commit(&self) -> bool {
-        matches!(
-            self,
-            Effect::Read { .. } | Effect::Write { .. } | Effect::CopyWrite { .. }
-        )
+        matches!(self, Effect::Write { .. } | Effect::CopyWrite { .. })
     }
 }
 
@@ -116,6 +113,10 @@ impl World {
             }
             if destination && self.random.one_in(self.setup.hangs) {
                 delay += 30_000_000_000;
+            }
+            let commits = matches!(effect, Effect::Commit);
+            if commits && self.random.one_in(self.setup.slow_commits) {
+                delay += self.random.below(4_000_000_000);
             }
             fails = destination && self.random.one_in(self.setup.destination_fails)
                 || source && self.random.one_in(self.setup.source_fails);
@@ -216,12 +217,13 @@ impl World {
                 self.job_done(job, Outcome::Compared { differing, read });
             }
             Effect::FlushDestination => self.flush_done(result),
-            Effect::Prepare => self.tell(Event::Prepared(!fails)),
+            Effect::Prepare => {
+                let takes = Nanos(self.random.below(30_000_000));
+                self.tell(Event::Prepared((!fails).then_some(takes)));
+            }
             Effect::Seal => self.tell(Event::Sealed(result)),
             Effect::Commit => {
-                let failed = [Commit::Refused, Commit::Failed];
-                let failed = failed[self.random.below(2) as usize];
-                let commit = if fails { failed } else { Commit::Durable };
+                let commit = if fails { Commit::Failed } else { Commit::Durable };
                 self.tell(Event::Committed(commit));
             }
         }

@@ -9,6 +9,8 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::time::SystemTime;
 
+use sterna_engine::place;
+
 use crate::error::DaemonError;
 use crate::store::VmMoveRecord;
 
@@ -62,12 +64,13 @@ pub(super) fn make(
         new.write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
     // Whatever our umask is. Some file systems know no modes.
     let _ = file.set_permissions(Permissions::from_mode(mode));
-    if record.format == "raw"
-        && let Err(error) = file.set_len(record.size)
-    {
-        // It is ours, and of no use to anybody.
-        let _ = std::fs::remove_file(path);
-        return Err(failed(error));
+    if record.format == "raw" {
+        let thick = source.as_ref().is_some_and(|it| it.blocks() * 512 >= record.size);
+        if let Err(error) = give_size(&file, record.size, thick) {
+            // It is ours, and of no use to anybody.
+            let _ = std::fs::remove_file(path);
+            return Err(failed(error));
+        }
     }
     let owner = source.map(|source| (source.uid(), source.gid())).or(qemu);
     if let Some((user, group)) = owner {
@@ -75,6 +78,20 @@ pub(super) fn make(
         let _ = chown(path, Some(user), Some(group));
     }
     Ok(file.metadata().ok().map(|made| Known::of(&made)))
+}
+
+/// Gives a new file its size, and its room if the source had all of it. Where a file system
+/// promises no room, there was none at the source either, or there is none to be had.
+fn give_size(file: &File, size: u64, thick: bool) -> std::io::Result<()> {
+    let promised = thick && place::keep_in_place(file)?;
+    file.set_len(size)?;
+    if !promised {
+        return Ok(());
+    }
+    match place::allocate(file, size) {
+        Err(error) if error.kind() == ErrorKind::Unsupported => Ok(()),
+        allocated => allocated,
+    }
 }
 
 /// Whether there is no such file yet.
@@ -92,7 +109,11 @@ pub(super) fn is_free(record: &VmMoveRecord) -> Result<(), DaemonError> {
 /// Whether it is there with nothing in it, as it is made.
 pub(super) fn is_blank(record: &VmMoveRecord) -> bool {
     let found = std::fs::symlink_metadata(&record.destination);
-    found.is_ok_and(|found| found.is_file() && found.blocks() == 0)
+    let is_empty = || {
+        let file = File::open(&record.destination);
+        file.and_then(|file| place::has_data(&file)).is_ok_and(|has| !has)
+    };
+    found.is_ok_and(|found| found.is_file() && (found.blocks() == 0 || is_empty()))
 }
 
 /// Whether it is there, or may be.
@@ -173,6 +194,26 @@ mod tests {
             assert_eq!(remove(&record, known), Ok(Removed::Gone));
             assert_eq!(remove(&record, known), Ok(Removed::Kept));
         }
+    }
+
+    #[test]
+    fn an_image_that_was_allocated_in_full_is_so_at_its_new_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let record = record(directory.path());
+        let source = File::create(&record.source).unwrap();
+        source.set_len(record.size).unwrap();
+        if place::allocate(&source, record.size).is_err() {
+            eprintln!("skipped: this file system allocates nothing");
+            return;
+        }
+        let known = make(&record, None).unwrap();
+        assert!(allocated(&record).unwrap() >= record.size);
+        assert!(is_blank(&record), "nothing is in it");
+        remove(&record, known).unwrap();
+        source.set_len(0).unwrap();
+        source.set_len(record.size).unwrap();
+        make(&record, None).unwrap();
+        assert_eq!(allocated(&record), Some(0));
     }
 
     #[test]

@@ -19,8 +19,10 @@ use crate::store::Step;
 /// guest may have to bear once, and hundreds of times what it takes otherwise.
 const CATCH_UP: Duration = Duration::from_secs(60);
 
-/// What QEMU says of a place where there is no room (ENOSPC, in the C locale's words).
+/// What QEMU says of a place where there is no room, and of one where a quota lets it
+/// have none (ENOSPC and EDQUOT, in the C locale's words).
 const FULL: &str = "No space left on device";
+const QUOTA: &str = "Disk quota exceeded";
 
 /// What this daemon has told QEMU of the switch-over.
 #[derive(Clone, Copy, Debug)]
@@ -110,6 +112,11 @@ impl Mover {
             return Ok(Outcome::Torn("the disk is at neither image"));
         }
         let why = match error {
+            Some(reason) if reason.contains(QUOTA) => Some(format!(
+                "a quota lets the disk have no more room on datastore {}: raise it, or \
+                 make room, and move it again (QEMU's copy failed: {reason})",
+                self.record.to
+            )),
             Some(reason) if reason.contains(FULL) => Some(format!(
                 "datastore {} is full: make room there, and move it again (QEMU's copy \
                  failed: {reason})",

@@ -19,6 +19,7 @@ use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::Sender;
 
+use sterna_core::Nanos;
 use sterna_core::mirror::{
     Action, Commit, Config, Control, Counted, End, Event, Fault, Job, JobId, Mirror,
     PauseReason, Progress, RequestId,
@@ -53,7 +54,7 @@ enum Own {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Message {
     Control(Control),
-    Prepared(bool),
+    Prepared(Option<Nanos>),
     Sealed(Result<(), Fault>),
     Committed(Commit),
 }
@@ -157,7 +158,7 @@ impl MirrorDriver {
     pub(crate) fn message(&mut self, core: &mut Core, cx: &mut Cx, message: Message) {
         let event = match message {
             Message::Control(control) => Event::Control(control),
-            Message::Prepared(ok) => Event::Prepared(ok),
+            Message::Prepared(record) => Event::Prepared(record),
             Message::Sealed(result) => Event::Sealed(result),
             Message::Committed(commit) => Event::Committed(commit),
         };

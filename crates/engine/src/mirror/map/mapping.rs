@@ -1,15 +1,27 @@
-//! The region map's file as memory.
+//! The region map's file as the kernel writes it.
 //!
-//! The unsafe part of the region map, and all of it. The memory is shared with
-//! the page cache, so it is only ever looked at through atomics.
+//! A word is stored through a mapping of the file, because that takes no I/O and no
+//! wait: once a page is dirty, storing to it is no matter of the file system. Making it
+//! dirty is, and where that fails (no room on a file system that writes to new places, a
+//! file that was cut short, a device that is gone) a store by this process would be
+//! answered with a signal that ends it, and all its guests' storage with it. So it is the
+//! kernel that stores: it copies the word out of a small file in memory, and answers a
+//! fault with an error. A word that could not be stored so is written with `pwrite`,
+//! which works in more cases and says why it does not. Nothing here ever reads the
+//! mapping.
+//!
+//! The unsafe part of the region map, and all of it.
 
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use super::header::{COPY_LEN, COPY_STRIDE, HEADER_LEN};
+use super::header::HEADER_LEN;
+use super::words::WORD;
+use crate::place;
 
 /// A file, mapped from its start, writable and shared.
 #[derive(Debug)]
@@ -18,8 +30,8 @@ pub(super) struct Mapping {
     len: usize,
 }
 
-// SAFETY: the mapping is owned memory that is not tied to a thread; all access
-// to it is through atomics.
+// SAFETY: the mapping is owned memory that is not tied to a thread, and no reference
+// into it is ever made.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
@@ -50,60 +62,65 @@ impl Mapping {
         Ok(Mapping { start, len })
     }
 
-    /// The words behind the header.
-    pub(super) fn words(&self) -> &[AtomicU64] {
-        let count = (self.len - HEADER_LEN) / 8;
-        // SAFETY: the mapping is `len` bytes long, lives as long as `self`, and
-        // starts at a page; HEADER_LEN is a multiple of 8, so the words are
-        // aligned. All access is atomic.
-        unsafe {
-            let words = self.start.as_ptr().add(HEADER_LEN);
-            std::slice::from_raw_parts(words.cast::<AtomicU64>(), count)
-        }
-    }
-
-    /// Overwrites one copy of the header.
-    pub(super) fn write_header(&mut self, copy: usize, bytes: &[u8; COPY_LEN]) {
-        // SAFETY: the header lies inside the mapping, which lives as long as
-        // `self`, and a byte has no alignment. All access is atomic.
-        let page = unsafe {
-            std::slice::from_raw_parts(self.start.as_ptr().cast::<AtomicU8>(), HEADER_LEN)
-        };
-        for (to, from) in page[copy * COPY_STRIDE..].iter().zip(bytes) {
-            to.store(*from, Ordering::Relaxed);
-        }
-    }
-
-    /// Waits until the mapping is on the medium.
-    pub(super) fn flush(&self) -> io::Result<()> {
-        // SAFETY: exactly the mapping that `new` made.
-        let result =
-            unsafe { libc::msync(self.start.as_ptr().cast(), self.len, libc::MS_SYNC) };
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    /// Stores a word, whole: it lies in one page, and a kill does not cut the kernel's
+    /// copy of it. False if the page cannot be made dirty.
+    pub(super) fn store(&self, index: u64, word: u64) -> bool {
+        let at = at(index);
+        let fits = usize::try_from(at + WORD).is_ok_and(|end| end <= self.len);
+        fits && STAGE.with(|stage| {
+            let Some(stage) = stage.get_or_init(|| stage_file().ok()) else {
+                return false;
+            };
+            if stage.write_all_at(&word.to_le_bytes(), 0).is_err() {
+                return false;
+            }
+            // SAFETY: the word lies inside the mapping, which lives as long as `self`
+            // and which nothing borrows from. The kernel answers a fault with an error.
+            let copied = unsafe {
+                let to = self.start.as_ptr().add(at as usize);
+                libc::pread(stage.as_raw_fd(), to.cast(), WORD as usize, 0)
+            };
+            usize::try_from(copied) == Ok(WORD as usize)
+        })
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: exactly the mapping that `new` made; nothing borrows from it
-        // any more.
+        // SAFETY: exactly the mapping that `new` made; nothing borrows from it.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
 
-/// Gives the first `len` bytes of `file` space on the medium, so that storing
-/// to the mapping cannot run out of it. A file system that cannot do that has
-/// them written by the caller or not at all.
-pub(super) fn allocate(file: &File, len: u64) -> io::Result<()> {
-    let len = libc::off_t::try_from(len).map_err(io::Error::other)?;
-    // SAFETY: plain numbers and a file that is open.
-    let result = unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, len) };
-    if result == 0 {
-        return Ok(());
+thread_local! {
+    /// Where the kernel copies words from; one for each thread that has maps.
+    static STAGE: OnceCell<Option<File>> = const { OnceCell::new() };
+}
+
+fn stage_file() -> io::Result<File> {
+    // SAFETY: a name that ends with a NUL; the descriptor is nobody else's.
+    unsafe {
+        match libc::memfd_create(c"sterna-map".as_ptr(), libc::MFD_CLOEXEC) {
+            fd if fd < 0 => Err(io::Error::last_os_error()),
+            fd => Ok(File::from_raw_fd(fd)),
+        }
     }
-    let error = io::Error::last_os_error();
-    match error.raw_os_error() {
-        Some(libc::EOPNOTSUPP | libc::ENOSYS) => Ok(()),
-        _ => Err(error),
+}
+
+/// Where a word is in the file.
+pub(super) fn at(index: u64) -> u64 {
+    HEADER_LEN as u64 + index * WORD
+}
+
+/// Gives the first `len` bytes of `file` space on the medium. A file system that cannot
+/// do that has them written by the caller or not at all.
+pub(super) fn allocate(file: &File, len: u64) -> io::Result<()> {
+    match place::allocate(file, len) {
+        Err(error)
+            if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS)) =>
+        {
+            Ok(())
+        }
+        allocated => allocated,
     }
 }

@@ -1,8 +1,8 @@
 //! The region map: which regions both images share, in a file that outlives
 //! the process.
 //!
-//! The file is mapped into memory. Setting a region is one aligned 8-byte store
-//! into the page cache, so it takes no I/O and no wait, and a process that is
+//! Setting a region is one aligned 8-byte store into the page cache, made by the
+//! kernel (see `mapping`), so it takes no I/O and no wait, and a process that is
 //! killed at any instruction leaves every word whole. The kernel writes the
 //! pages back when it likes; nothing here waits for that, so after a power loss
 //! any word may be an older one of itself, and so may what was in the images.
@@ -16,6 +16,10 @@
 //!            bits 32..64  crc32c of map generation (u64), word index (u64), states (u32)
 //! ```
 //!
+//! A store costs a microsecond, and the end of a scan sets thousands of regions. So that
+//! a region is synced may be kept back until another word's turn: a crash before that has
+//! it copied once more. That it is not is stored at once.
+//!
 //! The generation is new with every map, so a block of an older file that comes
 //! up in this one, or a word in the wrong place, does not pass for one of ours.
 //!
@@ -24,6 +28,13 @@
 //! whole and durable. A file that is damaged fails at opening, where every word
 //! is checked; what is damaged is in the error. Nobody else may open the map
 //! while it is open (it is locked).
+//!
+//! A word that cannot be stored later on (a file system that writes to new places is
+//! full, its device is gone, somebody has cut the file short) leaves a file that says
+//! less than what is so: a region that it calls synced may be late. So the file is
+//! removed at once, and the map goes on in memory alone and says so (`is_kept`): the
+//! migration pauses, and whoever finds no map after a kill compares everything. When it
+//! is to go on, the file is made anew out of the memory (`keep_again`).
 
 mod header;
 mod mapping;
@@ -40,6 +51,7 @@ use crate::boot::BootId;
 use crate::sidecar::{self, DiskId};
 use header::{HEADER_LEN, Header};
 use mapping::Mapping;
+use std::os::unix::fs::FileExt;
 use words::{PER_WORD, WORD, seal};
 
 /// A lock that was just given up can live on for a moment in a child of this
@@ -136,14 +148,29 @@ pub enum MapError {
     },
 }
 
+/// How many words are written at a time: a page of them.
+const PAGE: usize = 512;
+
 /// The region map in its file.
 #[derive(Debug)]
 pub struct MapFile {
     path: PathBuf,
-    mapping: Mapping,
     header: Header,
+    /// The states of each word's regions, as they are.
+    states: Vec<u32>,
+    mapping: Mapping,
     /// Keeps the lock; after the mapping, so that nobody gets in before it is gone.
-    _file: File,
+    file: File,
+    /// The word that says less of what is synced than is so.
+    soon: Option<u64>,
+    /// Why the file does not say what is so any more.
+    lost: Option<io::Error>,
+}
+
+impl Drop for MapFile {
+    fn drop(&mut self) {
+        self.catch_up();
+    }
 }
 
 impl MapFile {
@@ -156,9 +183,7 @@ impl MapFile {
             return Err(MapError::Shape { size: key.size, region: key.region });
         }
         let header = Header { key, generation: new_generation(), boot };
-        let mut temporary = path.as_os_str().to_owned();
-        temporary.push(".new");
-        let temporary = PathBuf::from(temporary);
+        let temporary = beside(path);
         let made = write_out(&temporary, &header)
             .and_then(|file| std::fs::rename(&temporary, path).map(|()| file));
         let file = made.map_err(|error| {
@@ -169,9 +194,7 @@ impl MapFile {
         sidecar::file::sync_directory_of(path)
             .map_err(|error| failed("create", path, error))?;
         let file = lock(file, path)?;
-        let mapping =
-            Mapping::new(&file, len).map_err(|error| failed("map", path, error))?;
-        Ok(MapFile { path: path.into(), mapping, header, _file: file })
+        MapFile::over(file, path, header)
     }
 
     /// Opens the map at `path`, which must be about `key`; checks every word.
@@ -195,15 +218,24 @@ impl MapFile {
         if found != expected || usize::try_from(expected).is_err() {
             return Err(MapError::Length { found, expected });
         }
-        // A copy of the file may have holes; filling them later could fail, as
-        // a signal in the middle of a guest's write.
+        // A copy of the file may have holes, and filling them later could fail.
         mapping::allocate(&file, expected)
             .map_err(|error| failed("allocate", path, error))?;
-        let mapping =
-            Mapping::new(&file, expected).map_err(|error| failed("map", path, error))?;
-        let map = MapFile { path: path.into(), mapping, header, _file: file };
-        map.check()?;
+        let mut words = vec![0; (expected - HEADER_LEN as u64) as usize];
+        file.read_exact_at(&mut words, HEADER_LEN as u64)
+            .map_err(|error| failed("read", path, error))?;
+        let mut map = MapFile::over(file, path, header)?;
+        map.take(&words)?;
         Ok(map)
+    }
+
+    /// A map of `Absent` regions over a file that is there.
+    fn over(file: File, path: &Path, header: Header) -> Result<MapFile, MapError> {
+        let mapping = Mapping::new(&file, header.key.file_len())
+            .map_err(|error| failed("map", path, error))?;
+        let states = vec![0; header.key.words() as usize];
+        let (path, soon, lost) = (path.into(), None, None);
+        Ok(MapFile { path, header, states, mapping, file, soon, lost })
     }
 
     /// What the map is about.
@@ -228,16 +260,129 @@ impl MapFile {
         self.flush()?;
         self.header.boot = boot;
         for copy in 0..header::COPIES {
-            self.mapping.write_header(copy, &self.header.encode());
+            let at = (copy * header::COPY_STRIDE) as u64;
+            let written = self.file.write_all_at(&self.header.encode(), at);
+            written.map_err(|error| failed("write", &self.path, error))?;
             self.flush()?;
         }
         Ok(suspects)
     }
 
     /// Waits until the map as it is now is on the medium.
-    pub fn flush(&self) -> Result<(), MapError> {
-        self.mapping.flush().map_err(|error| failed("write", &self.path, error))
+    pub fn flush(&mut self) -> Result<(), MapError> {
+        self.catch_up();
+        let kept = match &self.lost {
+            None => self.file.sync_all(),
+            Some(lost) => Err(io::Error::new(lost.kind(), lost.to_string())),
+        };
+        kept.map_err(|error| failed("write", &self.path, error))
     }
+
+    /// Has the file say what a word is now, or when another one's turn comes.
+    fn keep_soon(&mut self, index: u64) {
+        if self.soon != Some(index) {
+            self.catch_up();
+            self.soon = Some(index);
+        }
+    }
+
+    /// Has the file say what was kept back.
+    fn catch_up(&mut self) {
+        if let Some(index) = self.soon {
+            self.keep(index);
+        }
+    }
+
+    /// Has the file say what a word is now.
+    fn keep(&mut self, index: u64) {
+        self.soon.take_if(|soon| *soon == index);
+        if self.lost.is_some() {
+            return;
+        }
+        let word = seal(self.header.generation, index, self.states[index as usize]);
+        if self.mapping.store(index, word) {
+            return;
+        }
+        let written = self.file.write_all_at(&word.to_le_bytes(), mapping::at(index));
+        self.see_to(written);
+    }
+
+    /// Has the file say what all words are now.
+    fn store_all(&mut self) {
+        self.soon = None;
+        if self.lost.is_none() {
+            let written = self.write_words(&self.file);
+            self.see_to(written);
+        }
+    }
+
+    fn write_words(&self, file: &File) -> io::Result<()> {
+        for first in (0..self.header.key.words()).step_by(PAGE) {
+            file.write_all_at(&self.sealed(first, PAGE), mapping::at(first))?;
+        }
+        Ok(())
+    }
+
+    /// What could not be written leaves a file that nobody may believe.
+    fn see_to(&mut self, written: io::Result<()>) {
+        let Err(error) = written else { return };
+        // The header first: removing a file takes room on some file systems.
+        let blank = self.file.set_len(0);
+        let removed = std::fs::remove_file(&self.path);
+        let path = self.path.display();
+        if let (Err(_), Err(removal)) = (blank, removed) {
+            tracing::error!(
+                %path, %error, %removal,
+                "the region map says less than what is so, and cannot be removed: remove \
+                 it before this daemon is started anew"
+            );
+        } else {
+            tracing::warn!(%path, %error, "the region map cannot be kept");
+        }
+        self.lost = Some(error);
+    }
+
+    /// Makes the file anew, if it was lost. Not durable, which a kill does not ask for;
+    /// after a power loss what is in it is checked.
+    fn keep_all_again(&mut self) {
+        if self.lost.is_none() {
+            return;
+        }
+        let made = self.remake();
+        match made {
+            Ok((file, mapping)) => {
+                (self.mapping, self.file, self.lost) = (mapping, file, None);
+            }
+            Err(error) => {
+                let path = self.path.display();
+                tracing::warn!(%path, %error, "the region map cannot be made anew");
+            }
+        }
+    }
+
+    fn remake(&self) -> io::Result<(File, Mapping)> {
+        let temporary = beside(&self.path);
+        let made = open_new(&temporary, self.header.key.file_len()).and_then(|file| {
+            file.write_all_at(&self.header.page(), 0)?;
+            self.write_words(&file)?;
+            file.try_lock()?;
+            let mapping = Mapping::new(&file, self.header.key.file_len())?;
+            std::fs::rename(&temporary, &self.path)?;
+            Ok((file, mapping))
+        });
+        if made.is_err() {
+            // The first error is the one to tell.
+            let _ = std::fs::remove_file(&temporary);
+        }
+        made
+    }
+}
+
+/// What a map is called until it is whole.
+fn beside(path: &Path) -> PathBuf {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".new");
+    temporary.into()
 }
 
 /// A number that no other map of this machine has.
@@ -248,17 +393,24 @@ fn new_generation() -> u64 {
     since.as_nanos() as u64
 }
 
-/// Writes a map of `Absent` regions to `path`, every block of it, durably.
-fn write_out(path: &Path, header: &Header) -> io::Result<File> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(path)?;
-    let len = header.key.file_len();
+/// Makes a file of `len` bytes that has its space, to be overwritten in place.
+fn open_new(path: &Path, len: u64) -> io::Result<File> {
+    // What is there may share its blocks, and only an empty file takes the attribute.
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+    // Where that cannot be had, a full file system is found out word by word.
+    let _ = crate::place::keep_in_place(&file);
     file.set_len(len)?;
     mapping::allocate(&file, len)?;
+    Ok(file)
+}
+
+/// Writes a map of `Absent` regions to `path`, every block of it, durably.
+fn write_out(path: &Path, header: &Header) -> io::Result<File> {
+    let file = open_new(path, header.key.file_len())?;
     let mut writer = BufWriter::with_capacity(1 << 20, &file);
     writer.write_all(&header.page())?;
     for index in 0..header.key.words() {

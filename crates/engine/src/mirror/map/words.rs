@@ -1,10 +1,9 @@
 //! The words of the region map: sixteen regions and what proves them whole.
 //!
 //! Whatever concerns many regions goes word by word: a map has a million words for
-//! each TiB.
+//! each TiB. The states are in memory as well, and are read from there.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use sterna_core::Bytes;
 use sterna_core::mirror::{RegionMap, Stored};
@@ -32,8 +31,9 @@ impl MapFile {
             // (11) become suspect: the lower bit is set.
             let states = self.states(index) | LOWER_BITS & self.used_bits(index);
             suspects += u64::from((states & !LOWER_BITS).count_ones());
-            self.store(index, states);
+            self.states[index as usize] = states;
         }
+        self.store_all();
         suspects
     }
 
@@ -41,8 +41,9 @@ impl MapFile {
     /// and reused.
     pub fn suspect_all(&mut self) {
         for index in 0..self.header.key.words() {
-            self.store(index, ALL_SUSPECT & self.used_bits(index));
+            self.states[index as usize] = ALL_SUSPECT & self.used_bits(index);
         }
+        self.store_all();
     }
 
     /// The bits of a word that stand for regions; the last word has spare ones.
@@ -50,25 +51,26 @@ impl MapFile {
         lowest(self.regions() - index * PER_WORD)
     }
 
-    fn word(&self, index: u64) -> &AtomicU64 {
-        &self.mapping.words()[index as usize]
-    }
-
     fn states(&self, index: u64) -> u32 {
-        // The lower half: the truncation is meant.
-        u64::from_le(self.word(index).load(Ordering::Relaxed)) as u32
+        self.states[index as usize]
     }
 
-    fn store(&self, index: u64, states: u32) {
-        let word = seal(self.header.generation, index, states);
-        self.word(index).store(word.to_le(), Ordering::Relaxed);
+    /// The words from `first` on, as they are in the file: at most so many.
+    pub(super) fn sealed(&self, first: u64, count: usize) -> Vec<u8> {
+        let states = self.states.iter().skip(first as usize).take(count);
+        let words = (first..).zip(states);
+        let seal = |(index, states): (u64, &u32)| {
+            seal(self.header.generation, index, *states).to_le_bytes()
+        };
+        words.flat_map(seal).collect()
     }
 
-    /// Checks every word.
-    pub(super) fn check(&self) -> Result<(), MapError> {
+    /// Takes the words as they are in the file, and checks every one.
+    pub(super) fn take(&mut self, words: &[u8]) -> Result<(), MapError> {
         let (mut count, mut first, mut last) = (0, 0, 0);
-        for index in 0..self.header.key.words() {
-            let word = u64::from_le(self.word(index).load(Ordering::Relaxed));
+        for (index, bytes) in (0..).zip(words.as_chunks::<{ WORD as usize }>().0) {
+            let word = u64::from_le_bytes(*bytes);
+            // The lower half: the truncation is meant.
             let states = word as u32;
             let whole = word == seal(self.header.generation, index, states);
             if !whole || states & !self.used_bits(index) != 0 {
@@ -76,6 +78,7 @@ impl MapFile {
                 last = index;
                 count += 1;
             }
+            self.states[index as usize] = states;
         }
         match count {
             0 => Ok(()),
@@ -104,19 +107,30 @@ impl RegionMap for MapFile {
         assert!(region < self.regions(), "region {region} is behind the disk's end");
         let (index, shift) = (region / PER_WORD, 2 * (region % PER_WORD));
         let states = self.states(index) & !(3 << shift) | (stored as u32) << shift;
-        self.store(index, states);
+        self.states[index as usize] = states;
+        if stored == Stored::Synced {
+            self.keep_soon(index);
+        } else {
+            self.keep(index);
+        }
     }
 
     fn replace_synced(&mut self, stored: Stored) {
-        for index in 0..self.header.key.words() {
-            let states = self.states(index);
+        for states in &mut self.states {
             // The lower bit of each region that is synced (10).
-            let synced = states >> 1 & !states & LOWER_BITS;
-            let others = states & !(synced << 1);
-            if synced != 0 {
-                self.store(index, others | (synced * stored as u32));
-            }
+            let synced = *states >> 1 & !*states & LOWER_BITS;
+            let others = *states & !(synced << 1);
+            *states = others | (synced * stored as u32);
         }
+        self.store_all();
+    }
+
+    fn is_kept(&self) -> bool {
+        self.lost.is_none()
+    }
+
+    fn keep_again(&mut self) {
+        self.keep_all_again();
     }
 
     fn count_not_synced(&self, regions: Range<u64>) -> u64 {

@@ -1,0 +1,293 @@
+//! The state directory at its worst: killed in the commit, slow in the commit, full. What
+//! it says is durable before anybody acts on it, and nothing that goes wrong in it ends
+//! the daemon or holds a guest.
+//!
+//! `strace` stands for a disk that is slow, or for the moment of a kill: it delays or
+//! ends the very system call.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use sterna_tests::clients::{nbdsh, writes_and_reads};
+use sterna_tests::programs::{self, command, have};
+use sterna_tests::wait::seconds;
+use sterna_tests::{CheckerOptions, MIB, Stage, until};
+
+/// `strace` at one thread of the daemon.
+struct Traced(Child);
+
+impl Traced {
+    /// Attaches it, with these arguments, to the thread of that name.
+    #[track_caller]
+    fn thread(stage: &Stage, name: &str, arguments: &[&str]) -> Traced {
+        let tasks = format!("/proc/{}/task", stage.daemon.pid());
+        let thread = until("the thread to be there", seconds(10), || {
+            let all = std::fs::read_dir(&tasks).expect("list threads").flatten();
+            let named = |path: &Path| {
+                let comm = std::fs::read_to_string(path.join("comm"));
+                comm.is_ok_and(|comm| comm.trim() == name)
+            };
+            all.map(|task| task.path()).find(|task| named(task))
+        });
+        let number = thread.file_name().expect("a number");
+        let child = command("strace")
+            .arg("-p")
+            .arg(number)
+            .args(arguments)
+            .args(["-o", "/dev/null"])
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("start strace");
+        until("strace to be attached", seconds(10), || {
+            let status = std::fs::read_to_string(thread.join("status"));
+            let status = status.unwrap_or_default();
+            let tracer = status.lines().find(|line| line.starts_with("TracerPid:"))?;
+            (!tracer.ends_with("\t0")).then_some(())
+        });
+        Traced(child)
+    }
+
+    /// Attaches it to the writes of a commit's record. The first makes the file, the
+    /// second is measured, the third commits, if that is the first attempt.
+    #[track_caller]
+    fn record(stage: &Stage, id: u64, third: &str) -> Traced {
+        let record = record_of(stage, id).display().to_string();
+        let inject = format!("inject=pwrite64:{third}:when=3");
+        let arguments = ["-P", &record, "-e", "trace=pwrite64", "-e", &inject];
+        Traced::thread(stage, &format!("sterna-job-{id}"), &arguments)
+    }
+}
+
+impl Drop for Traced {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn record_of(stage: &Stage, id: u64) -> PathBuf {
+    stage.daemon.state().join(format!("commits/{id}.commit"))
+}
+
+/// A disk of 32 MiB whose migration is shortly before its end.
+fn about_to_commit(stage: &Stage) -> u64 {
+    stage.disk_with_data("a", 32 * MIB, 32 * MIB);
+    stage.daemon.migrate("a --to there --rate 16M")
+}
+
+#[test]
+fn a_commit_that_takes_four_seconds_holds_no_read() {
+    if !(programs::root() && have(&["strace", "nbdsh"])) {
+        return;
+    }
+    let stage = Stage::new();
+    let id = about_to_commit(&stage);
+    let _slow = Traced::record(&stage, id, "delay_enter=4s");
+    let script = "\
+        import time\n\
+        def longest(what, until):\n\
+        \x20   worst = 0\n\
+        \x20   while time.time() < until:\n\
+        \x20       t = time.time(); what(); worst = max(worst, time.time() - t); time.sleep(0.005)\n\
+        \x20   return worst\n\
+        import threading\n\
+        end = time.time() + 9\n\
+        w = nbd.NBD(); w.connect_uri(h.get_uri())\n\
+        found = {}\n\
+        def write(): found['write'] = longest(lambda: w.pwrite(b'x' * 4096, 0), end)\n\
+        writer = threading.Thread(target=write); writer.start()\n\
+        found['read'] = longest(lambda: h.pread(4096, 1 << 20), end)\n\
+        writer.join(); print('%.3f %.3f' % (found['read'], found['write']))";
+    let printed = nbdsh(&stage.daemon.uri("a"), script);
+    let waits: Vec<f64> =
+        printed.split_whitespace().map(|w| w.parse().unwrap()).collect();
+    println!("longest read {} s, longest write {} s", waits[0], waits[1]);
+    assert!(waits[0] < 1.0, "a read waited for {} s", waits[0]);
+    stage.daemon.completed(id);
+}
+
+#[test]
+fn a_state_database_that_is_slow_in_the_commit_holds_nobody() {
+    if !(programs::root() && have(&["strace"])) {
+        return;
+    }
+    let stage = Stage::new();
+    let id = about_to_commit(&stage);
+    let mut checker = stage.checker("a", &CheckerOptions::gentle(400));
+    checker.wait_for_intervals(2);
+    let slow = Traced::thread(&stage, "sterna-store", &SLOW_SYNCS);
+    stage.daemon.completed(id);
+    drop(slow);
+    let longest = checker.longest_ms(0);
+    assert!(longest < 1000.0, "a request waited for {longest} ms");
+    checker.finish_and_verify();
+}
+
+const SLOW_SYNCS: [&str; 4] =
+    ["-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:delay_enter=2s"];
+const SLOW_WRITES: [&str; 4] =
+    ["-e", "trace=pwrite64", "-e", "inject=pwrite64:delay_enter=2s"];
+
+#[test]
+fn a_kill_before_the_record_of_the_commit_leaves_the_source_the_truth() {
+    if !(programs::root() && have(&["strace"])) {
+        return;
+    }
+    let mut stage = Stage::new();
+    let id = about_to_commit(&stage);
+    let _killed = Traced::record(&stage, id, "error=EIO:signal=KILL");
+    until("the daemon to be killed", seconds(60), || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", stage.daemon.pid()));
+        let stat = stat.unwrap_or_default();
+        (stat.is_empty() || stat.contains(") Z ")).then_some(())
+    });
+    stage.daemon.kill();
+    stage.daemon.restart();
+    stage.daemon.completed(id);
+    assert_eq!(stage.daemon.disk("a")["datastore"], "there");
+    writes_and_reads(&stage.daemon.uri("a"));
+}
+
+#[test]
+fn a_kill_after_the_record_of_the_commit_leaves_the_destination_and_the_record_first() {
+    if !(programs::root() && have(&["strace"])) {
+        return;
+    }
+    // The state database has heard of it, in the page cache alone; or it has not.
+    for slow in [SLOW_SYNCS, SLOW_WRITES] {
+        let mut stage = Stage::new();
+        let id = about_to_commit(&stage);
+        let slow = Traced::thread(&stage, "sterna-store", &slow);
+        let record = record_of(&stage, id);
+        until("the commit", seconds(60), || {
+            let says = std::fs::read(&record).ok()?;
+            (says.get(12) == Some(&2)).then_some(())
+        });
+        stage.daemon.kill();
+        drop(slow);
+        let log = stage.scratch.path("start.strace");
+        let calls = "trace=fsync,fdatasync,pwrite64,unlink,unlinkat,accept4";
+        let log_name = log.display().to_string();
+        stage
+            .daemon
+            .restart_under(&["strace", "-D", "-f", "-y", "-e", calls, "-o", &log_name]);
+        stage.daemon.completed(id);
+        assert_eq!(stage.daemon.disk("a")["datastore"], "there");
+        writes_and_reads(&stage.daemon.uri("a"));
+        let calls = until("the source to be gone", seconds(10), || {
+            let calls = std::fs::read_to_string(&log).unwrap_or_default();
+            calls.contains("a.raw\"").then_some(calls)
+        });
+        durable_before_the_source_goes(&calls);
+    }
+}
+
+/// In what a start did, what it has read is made durable before the old image goes.
+#[track_caller]
+fn durable_before_the_source_goes(calls: &str) {
+    let at = |all: &[&str]| {
+        calls.lines().position(|line| all.iter().all(|part| line.contains(part)))
+    };
+    let removed = at(&["unlink", "here/a.raw\""]).expect("the source goes");
+    for durable in [["sync(", "state.db-wal>"], ["sync(", "state>"]] {
+        assert!(at(&durable).is_some_and(|at| at < removed), "{durable:?}:\n{calls}");
+    }
+}
+
+/// A btrfs, mounted.
+struct Btrfs {
+    mount: PathBuf,
+}
+
+impl Btrfs {
+    fn new(file: &Path, mount: &Path, size: u64) -> Btrfs {
+        std::fs::File::create(file).and_then(|it| it.set_len(size)).expect("a file");
+        programs::run(
+            "mkfs.btrfs",
+            ["-q".as_ref(), "-f".as_ref(), "--mixed".as_ref(), file.as_os_str()],
+        );
+        std::fs::create_dir_all(mount).expect("make the mount point");
+        programs::run(
+            "mount",
+            ["-o".as_ref(), "loop".as_ref(), file.as_os_str(), mount.as_os_str()],
+        );
+        Btrfs { mount: mount.into() }
+    }
+
+    fn fill_up(&self) -> [PathBuf; 2] {
+        ["64k", "4k"].map(|block| {
+            let path = self.mount.join(format!("ballast-{block}"));
+            let mut fill = Command::new("dd");
+            fill.args(["if=/dev/urandom", &format!("bs={block}")]);
+            fill.arg(format!("of={}", path.display())).stderr(Stdio::null());
+            let _ = fill.status();
+            programs::run("sync", ["-f".as_ref(), self.mount.as_os_str()]);
+            path
+        })
+    }
+}
+
+impl Drop for Btrfs {
+    fn drop(&mut self) {
+        let _ = programs::attempt("umount", ["--lazy".as_ref(), self.mount.as_os_str()]);
+    }
+}
+
+#[test]
+fn a_full_copy_on_write_file_system_under_the_state_ends_nothing() {
+    if !(programs::root() && have(&["mkfs.btrfs", "dd"])) {
+        return;
+    }
+    let mut btrfs = None;
+    let mut stage = Stage::with(|daemon| {
+        let file = daemon.state().with_extension("img");
+        btrfs = Some(Btrfs::new(&file, daemon.state(), 160 * MIB));
+    });
+    let btrfs = btrfs.expect("it was made");
+    stage.disk_with_data("a", 2048 * MIB, 64 * MIB);
+    let mut checker = stage.checker("a", &CheckerOptions::gentle(200));
+    let id = stage.daemon.migrate("a --to there --rate 4M");
+    stage.daemon.wait_for_bytes(id, MIB);
+    let ballast = btrfs.fill_up();
+    // What is written behind, and what is set to be equal, is set in the map all the time.
+    for _ in 0..3 {
+        programs::run("sync", ["-f".as_ref(), stage.daemon.state().as_os_str()]);
+        checker.wait_for_intervals(2);
+    }
+    stage.daemon.kill();
+    stage.daemon.restart();
+    checker.wait_for_intervals(2);
+    for path in ballast {
+        // The second is not made where the first has taken all.
+        let _ = std::fs::remove_file(path);
+    }
+    finish(&stage, id);
+    checker.finish_and_verify();
+}
+
+/// The migration goes on if it stands still, and ends.
+fn finish(stage: &Stage, id: u64) {
+    stage.daemon.hurry(id);
+    until("the migration to end", seconds(60), || {
+        let state = stage.daemon.migration(id)["state"].clone();
+        if state == "paused" {
+            stage.daemon.resume(id);
+        }
+        (state == "completed").then_some(())
+    });
+}
+
+#[test]
+fn a_region_map_that_somebody_cuts_short_pauses_the_migration_and_nothing_else() {
+    let stage = Stage::new();
+    stage.disk_with_data("a", 64 * MIB, 64 * MIB);
+    let mut checker = stage.checker("a", &CheckerOptions::gentle(400));
+    let id = stage.daemon.migrate("a --to there --rate 8M");
+    stage.daemon.wait_for_bytes(id, MIB);
+    let map = stage.daemon.state().join(format!("maps/{id}.map"));
+    let file = std::fs::File::options().write(true).open(&map).expect("open the map");
+    file.set_len(0).expect("cut it short");
+    checker.wait_for_intervals(3);
+    finish(&stage, id);
+    checker.finish_and_verify();
+}
