@@ -92,28 +92,6 @@ fn a_destination_that_is_lost_during_the_commit_changes_nothing() {
 }
 
 #[test]
-fn after_a_flush_that_failed_nothing_that_was_copied_is_believed() {
-    let mut bench = Bench::with(Stored::Synced, Bench::config());
-    bench.tell(Event::Tick);
-    bench.tell(Event::Flushed(Err(Fault::Error(5))));
-    assert!((0..REGIONS).all(|region| bench.stored(region) == Stored::Late));
-    bench.tell(Event::Control(Control::Resume));
-    assert!(bench.jobs().iter().all(|job| matches!(job.kind, JobKind::Copy { .. })));
-}
-
-#[test]
-fn a_destination_that_may_have_forgotten_is_compared() {
-    let mut bench = Bench::with(Stored::Synced, Bench::config());
-    bench.tell(Event::Tick);
-    bench.tell(Event::Flushed(Ok(())));
-    bench.tell(Event::Prepared(true));
-    assert!(bench.mirror.holding());
-    bench.tell(Event::DestinationForgot);
-    assert!(!bench.mirror.holding());
-    assert!(bench.jobs().iter().all(|job| job.kind == JobKind::Compare));
-}
-
-#[test]
 fn writes_that_could_not_even_be_sent_make_the_destination_count_as_stalled() {
     let mut bench = Bench::almost_done();
     for id in 1..=8 {

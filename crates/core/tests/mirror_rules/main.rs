@@ -8,4 +8,5 @@ mod destination;
 mod guest;
 mod order;
 mod switch_over;
+mod trust;
 mod yielding;

@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use super::header::{COPY_LEN, COPY_STRIDE, HEADER_LEN};
+use super::header::{COPY_LEN, COPY_STRIDE, HEADER_LEN, WROTE_AT};
 
 /// A file, mapped from its start, writable and shared.
 #[derive(Debug)]
@@ -62,8 +62,16 @@ impl Mapping {
         }
     }
 
+    /// The word of the header that says when something was last written.
+    pub(super) fn wrote(&self) -> &AtomicU64 {
+        // SAFETY: the word lies inside the header, which is mapped as long as `self`
+        // lives, and starts at a page; WROTE_AT is a multiple of 8, so it is aligned.
+        // All access is atomic, and no copy of the header reaches it.
+        unsafe { &*self.start.as_ptr().add(WROTE_AT).cast::<AtomicU64>() }
+    }
+
     /// Overwrites one copy of the header.
-    pub(super) fn write_header(&mut self, copy: usize, bytes: &[u8; COPY_LEN]) {
+    pub(super) fn write_header(&self, copy: usize, bytes: &[u8; COPY_LEN]) {
         // SAFETY: the header lies inside the mapping, which lives as long as
         // `self`, and a byte has no alignment. All access is atomic.
         let page = unsafe {

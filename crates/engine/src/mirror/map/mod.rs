@@ -6,8 +6,9 @@
 //! killed at any instruction leaves every word whole. The kernel writes the
 //! pages back when it likes; nothing here waits for that, so after a power loss
 //! any word may be an older one of itself, and so may what was in the images.
-//! That is why the header names the boot: under another boot every `Synced` is
-//! only `Suspect`, and `Absent` is not certain ([`MapFile::adopt_boot`]).
+//! That is why the header names the boot, and where the map and both images were: whether
+//! the map is believed now is decided by `core::mirror::suspicion`. Of one that is not,
+//! every `Synced` is only `Suspect`, and `Absent` may not be certain ([`MapFile::believe`]).
 //!
 //! ```text
 //!   0      header, two copies (see `header`)
@@ -32,11 +33,16 @@ mod words;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use sterna_core::Bytes;
+use sterna_core::mirror::{
+    Doubt, Origin, Present, RegionMap, Stored, Suspicion, suspicion,
+};
+use sterna_core::{Bytes, Nanos};
 
 use crate::boot::BootId;
+use crate::origin;
 use crate::sidecar::{self, DiskId};
 use header::{HEADER_LEN, Header};
 use mapping::Mapping;
@@ -155,7 +161,7 @@ impl MapFile {
         if key.size == 0 || key.region == 0 || usize::try_from(len).is_err() {
             return Err(MapError::Shape { size: key.size, region: key.region });
         }
-        let header = Header { key, generation: new_generation(), boot };
+        let header = Header { key, generation: new_generation(), boot, places: None };
         let mut temporary = path.as_os_str().to_owned();
         temporary.push(".new");
         let temporary = PathBuf::from(temporary);
@@ -171,7 +177,9 @@ impl MapFile {
         let file = lock(file, path)?;
         let mapping =
             Mapping::new(&file, len).map_err(|error| failed("map", path, error))?;
-        Ok(MapFile { path: path.into(), mapping, header, _file: file })
+        let map = MapFile { path: path.into(), mapping, header, _file: file };
+        map.note_write(origin::now());
+        Ok(map)
     }
 
     /// Opens the map at `path`, which must be about `key`; checks every word.
@@ -211,27 +219,61 @@ impl MapFile {
         self.header.key
     }
 
-    /// Whether the map was last used under `boot`, so that no power loss lies
-    /// between.
-    pub fn same_boot(&self, boot: BootId) -> bool {
-        self.header.boot == boot
+    /// Makes the map one of `present`. If what it says is not to be believed there, it is
+    /// doubted first, durably, and only then the header changes; so a crash in between
+    /// loses nothing. Gives the reason.
+    pub fn believe(&mut self, present: &Present) -> Result<Option<Suspicion>, MapError> {
+        let wrote = u64::from_le(self.mapping.wrote().load(Ordering::Relaxed));
+        let suspicion = suspicion(self.header.past(wrote).as_ref(), present);
+        if let Some(suspicion) = suspicion {
+            self.doubt(suspicion.doubt());
+            self.flush()?;
+            self.adopt(present)?;
+        }
+        self.note_write(present.now);
+        Ok(suspicion)
     }
 
-    /// Makes the map one of `boot`. If it was used under another one, the
-    /// regions are distrusted first, durably, and only then the header changes;
-    /// so a crash in between loses nothing. Gives the number of suspects.
-    pub fn adopt_boot(&mut self, boot: BootId) -> Result<u64, MapError> {
-        if self.same_boot(boot) {
-            return Ok(0);
+    /// Believes less of what the map says.
+    pub fn doubt(&mut self, doubt: Doubt) {
+        match doubt {
+            Doubt::Unflushed => {} // Of that it says nothing.
+            Doubt::Equal => self.replace_synced(Stored::Suspect),
+            Doubt::Everything => self.distrust(),
         }
-        let suspects = self.distrust();
-        self.flush()?;
-        self.header.boot = boot;
+    }
+
+    /// From now on the map is one of `present`, durably.
+    pub fn adopt(&mut self, present: &Present) -> Result<(), MapError> {
+        self.header.adopt(present);
         for copy in 0..header::COPIES {
             self.mapping.write_header(copy, &self.header.encode());
             self.flush()?;
         }
-        Ok(suspects)
+        Ok(())
+    }
+
+    /// What the destination was known by when the map was taken up.
+    pub fn destination(&self) -> Origin {
+        self.header.places.unwrap_or_default().destination
+    }
+
+    /// The destination was opened anew and is this one now; what is not to be believed of
+    /// it is doubted already. After a kill the file says so; after a power loss nothing
+    /// that it says is believed, so that nothing is waited for.
+    pub fn note_destination(&self, destination: Origin) {
+        let mut header = self.header;
+        header.places.get_or_insert_default().destination = destination;
+        for copy in 0..header::COPIES {
+            self.mapping.write_header(copy, &header.encode());
+        }
+    }
+
+    /// Something may have been written to either image at this time (since 1970). A store
+    /// to memory, as the change of a region is.
+    pub fn note_write(&self, at: Nanos) {
+        let word = self.header.word_of_time(at);
+        self.mapping.wrote().store(word.to_le(), Ordering::Relaxed);
     }
 
     /// Waits until the map as it is now is on the medium.
