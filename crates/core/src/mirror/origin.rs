@@ -106,8 +106,9 @@ pub struct Present {
 /// Why a map is not believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Suspicion {
-    /// An earlier Sterna made the map, which believed answers.
-    Earlier,
+    /// The map does not say of which time it is: an earlier Sterna made it, which believed
+    /// answers, or that part of it is damaged.
+    Undated,
     /// The machine was started anew.
     Boot,
     /// The map's own file system was mounted anew, or it is not known whether it was.
@@ -135,7 +136,7 @@ impl Suspicion {
     /// What is not believed because of it.
     pub fn doubt(self) -> Doubt {
         match self {
-            Suspicion::Earlier | Suspicion::Boot | Suspicion::Map => Doubt::Everything,
+            Suspicion::Undated | Suspicion::Boot | Suspicion::Map => Doubt::Everything,
             Suspicion::Another(Side::Destination)
             | Suspicion::Written(Side::Destination) => Doubt::Everything,
             // It may have forgotten, but not got what it never had.
@@ -159,7 +160,9 @@ impl fmt::Display for Side {
 impl fmt::Display for Suspicion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Suspicion::Earlier => f.write_str("an earlier Sterna made the region map"),
+            Suspicion::Undated => {
+                f.write_str("the region map does not say when it was written")
+            }
             Suspicion::Boot => f.write_str("the machine was started anew"),
             Suspicion::Map => {
                 f.write_str("the state's file system was mounted anew, or may have been")
@@ -181,9 +184,9 @@ impl fmt::Display for Suspicion {
 }
 
 /// Why a map of that past is not believed now, the gravest reason first; nothing if it is.
-/// A map without a past is an earlier Sterna's.
+/// A map without a past is not.
 pub fn suspicion(past: Option<&Past>, present: &Present) -> Option<Suspicion> {
-    let Some(past) = past else { return Some(Suspicion::Earlier) };
+    let Some(past) = past else { return Some(Suspicion::Undated) };
     if past.boot != present.boot {
         return Some(Suspicion::Boot);
     }
@@ -293,7 +296,7 @@ mod tests {
         assert_eq!(other_clock, Some(Suspicion::Unwatched(Source)));
         let set_back = of(|_, now| now.now = Nanos::from_secs(999));
         assert!(matches!(set_back, Some(Suspicion::Unwatched(_))));
-        assert_eq!(suspicion(None, &present()), Some(Suspicion::Earlier));
+        assert_eq!(suspicion(None, &present()), Some(Suspicion::Undated));
     }
 
     #[test]

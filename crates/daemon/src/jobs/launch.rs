@@ -206,8 +206,8 @@ impl Daemon {
                 // All but its seal was there.
                 // What cannot go on yet stands still as before.
                 if let Err(error) = self.go_on_again(&job, &record) {
-                    let (migration, error) = (record.id, error.with_cause());
-                    tracing::warn!(migration, error, "it could not go on");
+                    let migration = record.id;
+                    tracing::warn!(migration, %error, "it could not go on");
                 }
             } else if !job.running() && self.problem_of(record.disk).is_none() {
                 // What stands in the way now is recorded by it.

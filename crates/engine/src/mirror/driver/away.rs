@@ -22,7 +22,7 @@ use sterna_core::qos::Pool;
 
 use super::MirrorDriver;
 use crate::disk::Core;
-use crate::image::{Cx, Image, Opened};
+use crate::image::{Cx, Opened};
 use crate::origin;
 
 /// How often it is noted that something may have been written: often enough that a write
