@@ -96,6 +96,7 @@ impl MirrorDriver {
         found: &Found,
     ) {
         let Some(left) = self.away.left.take() else { return };
+        self.away.astray = false; // What it stood still for is put right.
         self.destination = core.add_image(cx, opened, pool);
         let doubt = self.away.doubt(found, left);
         self.away.origin = found.origin;
