@@ -174,7 +174,7 @@ impl fmt::Display for Suspicion {
                 write!(f, "it is not known whether the {side}'s storage is the same")
             }
             Suspicion::Written(side) => {
-                write!(f, "the {side} image was written to, or touched, by somebody else")
+                write!(f, "somebody else may have written to the {side} image")
             }
             Suspicion::Unwatched(side) => {
                 write!(f, "it is not known whether somebody else wrote to the {side}")

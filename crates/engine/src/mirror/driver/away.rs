@@ -10,7 +10,8 @@
 //! on the old one is still answered, and until then its regions are busy.
 //!
 //! While the image is closed others may write to it. When it was left is remembered, so
-//! that such a write is seen by the file's own time.
+//! that such a write is seen by the file's own time; a daemon that is restarted meanwhile
+//! believes nothing of it.
 
 use std::sync::Arc;
 
@@ -113,6 +114,9 @@ impl MirrorDriver {
         let quiet = core.image(self.destination).is_some_and(|it| it.in_flight() == 0);
         if quiet && self.jobs.is_idle() {
             self.away.left = Some(origin::now());
+            // Writes to the source are noted on; after a kill they would hide somebody
+            // else's to this one.
+            self.mirror.map().note_destination(Origin { size: 0, ..self.away.origin });
             core.close_image(cx, self.destination);
             let migration = self.id.0;
             tracing::info!(migration, "the destination is closed until it goes on");
