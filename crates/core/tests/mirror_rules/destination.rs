@@ -2,11 +2,10 @@
 
 use sterna_core::Nanos;
 use sterna_core::mirror::{
-    Action, Commit, Control, Event, Fault, JobKind, Notice, PauseReason, Phase,
-    RequestId, Stored,
+    Action, Commit, Control, Event, Fault, Notice, PauseReason, Phase, RequestId, Stored,
 };
 
-use crate::bench::{Bench, REGIONS, answer, destination, source};
+use crate::bench::{Bench, answer, destination, source};
 
 #[test]
 fn a_destination_error_pauses_with_the_reason_and_the_guest_sees_nothing() {
