@@ -37,25 +37,44 @@ impl Drop for Loop {
     }
 }
 
-/// A tiny ext4, mounted.
+/// A small file system of its own, mounted.
 pub struct TinyFs {
     mount: PathBuf,
     device: Loop,
 }
 
 impl TinyFs {
-    /// Makes one of `size` bytes over `file`, and mounts it at `mount`.
+    /// Makes an ext4 of `size` bytes over `file`, and mounts it at `mount`.
     #[track_caller]
     pub fn new(file: &Path, mount: &Path, size: u64) -> TinyFs {
-        let device = Loop::new(file, size);
-        let path = device.device().to_str().expect("a plain path");
         // No blocks kept back for root, no lazy work behind our back.
         let options = "lazy_itable_init=0,lazy_journal_init=0";
-        programs::run("mkfs.ext4", ["-q", "-m", "0", "-E", options, path]);
+        TinyFs::made(file, mount, size, &["mkfs.ext4", "-q", "-m", "0", "-E", options])
+    }
+
+    /// Makes an XFS, which has 300 MiB at least.
+    #[track_caller]
+    pub fn xfs(file: &Path, mount: &Path, size: u64) -> TinyFs {
+        TinyFs::made(file, mount, size, &["mkfs.xfs", "-q"])
+    }
+
+    #[track_caller]
+    fn made(file: &Path, mount: &Path, size: u64, make: &[&str]) -> TinyFs {
+        let device = Loop::new(file, size);
+        let path = device.device().to_str().expect("a plain path");
+        programs::run(make[0], make[1..].iter().copied().chain([path]));
         std::fs::create_dir_all(mount).expect("make the mount point");
         let at = mount.to_str().expect("a plain path");
         programs::run("mount", [path, at]);
         TinyFs { mount: mount.into(), device }
+    }
+
+    /// Stops it, as one stops that has lost its device: everything fails from now on, and
+    /// what it had not made durable is gone.
+    #[track_caller]
+    pub fn shut_down(&self) {
+        let mount = self.mount.to_str().expect("a plain path");
+        programs::run("xfs_io", ["-x", "-c", "shutdown", mount]);
     }
 
     /// Takes it away from its path, where the bare mount point is seen then. What is

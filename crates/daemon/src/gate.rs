@@ -20,7 +20,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sterna_core::mirror::REGION;
+use sterna_core::mirror::{Doubt, REGION};
 use sterna_engine::mirror::{MapError, MapFile, MapKey};
 
 use crate::daemon::lock;
@@ -97,13 +97,13 @@ fn key(record: &MigrationRecord) -> MapKey {
 /// Nothing that the map calls equal is believed any more.
 fn distrust(path: &Path, key: MapKey) -> Result<()> {
     let distrusted = MapFile::open(path, key).and_then(|mut map| {
-        let suspects = map.distrust();
-        map.flush().map(|()| suspects)
+        map.doubt(Doubt::Everything);
+        map.flush()
     });
     match distrusted {
-        Ok(suspects) => {
+        Ok(()) => {
             let migration = key.migration;
-            tracing::info!(migration, suspects, "served before its mirror: will compare");
+            tracing::info!(migration, "served before its mirror: will compare");
             Ok(())
         }
         Err(error @ MapError::Busy(_)) => Err(DaemonError::unavailable(error)),

@@ -17,6 +17,7 @@ mod listener;
 mod mailbox;
 mod migrate;
 pub mod mirror;
+mod origin;
 pub mod place;
 mod qos;
 mod reactor;

@@ -11,17 +11,16 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 
 use sterna_core::Nanos;
-use sterna_core::mirror::{
-    Commit, Control, Counted, Fault, Progress, REGION, RegionMap, Stored,
-};
+use sterna_core::mirror::{Commit, Control, Counted, Fault, Present, Progress, REGION};
 
 use crate::disk::Placed;
 use crate::engine::{Engine, EngineError};
-use crate::image::{self, ImageSpec, OpenError};
+use crate::image::{self, OpenError, Opened};
 use crate::mirror::{
     MapError, MapFile, MapKey, Message, MigrationEvent, MigrationId, MigrationSpec,
     MirrorDriver, Start,
 };
+use crate::origin;
 use crate::sidecar::DiskId;
 
 /// Why a migration cannot be started or spoken to.
@@ -85,12 +84,8 @@ impl Engine {
         if busy {
             return Err(MigrateError::Migrating);
         }
-        let opened =
-            image::slowed(image::open(&migration.destination)?, &migration.budget);
-        let pool = Arc::clone(migration.budget.pool());
-        if opened.size() < size {
-            return Err(MigrateError::TooSmall { image: opened.size(), disk: size });
-        }
+        let placed = open_destination(migration)?;
+        check_size(&*placed.image, size)?;
         // Here and not on the reactor, where guests would wait for it.
         let map = Counted::new(open_map(migration, size)?);
         self.migrations().with(|known| known.insert(id, disk));
@@ -98,7 +93,6 @@ impl Engine {
             if disk.is_mirrored() {
                 return Err(MigrateError::Migrating);
             }
-            let placed = Placed { image: opened, pool, keeps_room: !options.thin };
             let destination = disk.core.add_image(cx, placed);
             let core = &mut disk.core;
             match MirrorDriver::start(core, cx, id, &options, map, destination, events) {
@@ -115,6 +109,23 @@ impl Engine {
             self.migrations().with(|known| known.remove(&id));
         }
         started
+    }
+
+    /// Whether a migration has let go of its destination, because of which it stands
+    /// still; then it is to be opened anew before it goes on.
+    pub fn has_left(&self, id: MigrationId) -> Result<bool, MigrateError> {
+        self.on_driver(id, |driver, _, _| driver.has_left())
+    }
+
+    /// Opens the destination of a migration anew that has let go of it. Blocks.
+    pub fn come_back(&self, migration: &MigrationSpec) -> Result<(), MigrateError> {
+        let placed = open_destination(migration)?;
+        let disk = migration.disk;
+        check_size(&*placed.image, self.on_disk(disk, |disk, _| disk.core.size)?)?;
+        let found = origin::found(&migration.destination);
+        self.on_driver(migration.id, move |driver, core, cx| {
+            driver.come_back(core, cx, placed, &found);
+        })
     }
 
     /// Pauses, resumes, cancels or limits a migration.
@@ -175,27 +186,46 @@ impl Engine {
     }
 }
 
+fn open_destination(migration: &MigrationSpec) -> Result<Placed, MigrateError> {
+    let image = image::slowed(image::open(&migration.destination)?, &migration.budget);
+    let pool = Arc::clone(migration.budget.pool());
+    Ok(Placed { image, pool, keeps_room: !migration.options.thin })
+}
+
+fn check_size(opened: &dyn Opened, disk: u64) -> Result<(), MigrateError> {
+    let image = opened.size();
+    if image < disk { Err(MigrateError::TooSmall { image, disk }) } else { Ok(()) }
+}
+
 fn open_map(migration: &MigrationSpec, size: u64) -> Result<MapFile, MapError> {
     // The constant is a small power of two.
     let region = REGION as u32;
     let key = MapKey { migration: migration.id.0, disk: migration.disk, size, region };
+    let mut map = match migration.start {
+        Start::Fresh | Start::Suspect => {
+            MapFile::create(&migration.map, key, migration.boot)?
+        }
+        Start::Resume => MapFile::open(&migration.map, key)?,
+    };
+    let present = Present {
+        boot: migration.boot.0,
+        map: origin::storage(&migration.map),
+        source: origin::found(&migration.source),
+        destination: origin::found(&migration.destination),
+        now: origin::now(),
+    };
     match migration.start {
-        Start::Fresh => MapFile::create(&migration.map, key, migration.boot),
+        Start::Fresh => map.adopt(&present)?,
         Start::Suspect => {
-            let mut map = MapFile::create(&migration.map, key, migration.boot)?;
             map.suspect_all();
-            Ok(map)
+            map.adopt(&present)?;
         }
         Start::Resume => {
-            let mut map = MapFile::open(&migration.map, key)?;
-            map.adopt_boot(migration.boot)?;
-            if matches!(migration.destination, ImageSpec::Nbd(_)) {
-                // The server may have been gone meanwhile, with what it had not made
-                // durable. While there is a link, losing it tells us so; the last
-                // one ended with whoever had it.
-                map.replace_synced(Stored::Suspect);
+            if let Some(why) = map.believe(&present)? {
+                let migration = migration.id.0;
+                tracing::info!(migration, %why, "what was copied is compared");
             }
-            Ok(map)
         }
     }
+    Ok(map)
 }

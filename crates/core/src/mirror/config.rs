@@ -33,6 +33,11 @@ pub const REACH_TIMEOUT: Nanos = Nanos::from_secs(2);
 /// large write cache behind a slow link, and the guest runs meanwhile.
 pub const FLUSH_TIMEOUT: Nanos = Nanos::from_secs(120);
 
+/// How long the destination is left without a flush while it holds what no flush covers.
+/// That is what a resume copies again after a kill or a fault; and a flush, which makes a
+/// guest's mirrored writes slower for as long as it takes, is rare enough not to be noticed.
+pub const FLUSH_EVERY: Nanos = Nanos::from_secs(5);
+
 /// Bytes in one region of the map. Smaller regions copy less after a write,
 /// larger ones need a smaller map; 64 KiB is a write's neighbourhood on most
 /// arrays and a 1 TiB disk needs a map of 8 MiB.
@@ -131,6 +136,8 @@ pub struct Config {
     pub destination_timeout: Nanos,
     /// How long the destination may be out of reach.
     pub reach_timeout: Nanos,
+    /// How long the destination is left without a flush.
+    pub flush_every: Nanos,
 }
 
 impl Config {
@@ -151,6 +158,7 @@ impl Config {
             hold_budget: HOLD_BUDGET,
             destination_timeout: DESTINATION_TIMEOUT,
             reach_timeout: REACH_TIMEOUT,
+            flush_every: FLUSH_EVERY,
         }
     }
 

@@ -91,6 +91,12 @@ impl Copier {
         self.again.clear();
     }
 
+    /// The verification begins again at `region`, where it had gone by.
+    pub(super) fn verify_from(&mut self, region: u64) {
+        self.verify_cursor = self.verify_cursor.min(region);
+        self.again.split_off(&region);
+    }
+
     pub(super) fn wake(&self) -> Option<Nanos> {
         self.wake
     }

@@ -4,7 +4,7 @@
 //! names of requests and jobs. Each `Action` that starts something is answered
 //! by exactly one `Event`, whatever happens to the thing it started.
 
-use super::{Allowance, PauseReason};
+use super::{Allowance, Doubt, PauseReason};
 use crate::{ByteRange, Nanos};
 
 /// The driver's name for a guest request, unique among those in flight.
@@ -154,8 +154,11 @@ pub enum Event {
     /// asked to do waits meanwhile.
     DestinationInReach(bool),
     /// The destination went away and came back, and may have lost what it had not
-    /// been asked to make durable. What was equal is compared.
+    /// been asked to make durable. That is copied again.
     DestinationForgot,
+    /// Something that was believed of the two sides is not believed any more: an image
+    /// was opened anew, or the source may have lost what it had answered.
+    Doubted(Doubt),
     /// A mirrored write never went to the destination: there was no memory to
     /// send it from until the guest had its answer. Its regions fall behind.
     DestinationSkipped {

@@ -174,7 +174,7 @@ impl<M: RegionMap> Mirror<M> {
         }
         self.destination_leaves(now, id, result.is_ok(), out);
         if let Err(fault) = result {
-            self.pause(now, PauseReason::Destination(fault), out);
+            self.destination_failed(now, fault, out);
         }
     }
 
@@ -260,9 +260,11 @@ impl<M: RegionMap> Mirror<M> {
         let late = |since: Nanos| now.since(since) >= timeout;
         let write = self.flights.oldest_destination().filter(|since| late(*since));
         let job = self.jobs.oldest().filter(|(since, _)| late(*since));
-        let reason = if self.lost_at().is_some_and(|at| now >= at) {
-            PauseReason::Destination(Fault::Lost)
-        } else if write.is_some() || job.is_some_and(|(_, on_source)| !on_source) {
+        if self.lost_at().is_some_and(|at| now >= at) {
+            self.destination_failed(now, Fault::Lost, out);
+            return;
+        }
+        let reason = if write.is_some() || job.is_some_and(|(_, on_source)| !on_source) {
             PauseReason::DestinationTimedOut(timeout)
         } else if job.is_some() {
             PauseReason::SourceTimedOut(timeout)

@@ -18,6 +18,8 @@ pub(super) struct InFlight {
     held: u32,
     /// It belongs to the verification pass.
     pub(super) verify: bool,
+    /// What it brings is of no account: part of it may be forgotten already.
+    pub(super) void: bool,
     touched: Bits,
 }
 
@@ -71,6 +73,7 @@ impl Jobs {
             on_source: true,
             held: 0,
             verify,
+            void: false,
             touched,
         });
         job
@@ -93,6 +96,13 @@ impl Jobs {
     pub(super) fn touch(&mut self, regions: &Range<u64>) {
         for job in &mut self.list {
             job.touch(regions.clone());
+        }
+    }
+
+    /// What the jobs in flight bring is of no account.
+    pub(super) fn void(&mut self) {
+        for job in &mut self.list {
+            job.void = true;
         }
     }
 

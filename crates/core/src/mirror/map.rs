@@ -1,9 +1,10 @@
 //! What is known of every region, in the form that a crash would need.
 //!
 //! Two bits for each region. The map never says `Synced` while a write to the
-//! region is in flight on either side: such a region is stored as `Late` and
-//! becomes `Synced` again when both sides are done. So whoever finds the map
-//! after a kill can take it at its word.
+//! region is in flight on either side, nor before the destination has been flushed after
+//! it: such a region is stored as `Late` and becomes `Synced` again with the flush. So
+//! whoever finds the map after a kill can take it at its word, whatever the destination
+//! has forgotten that it was not made to keep.
 
 use std::ops::Range;
 
@@ -15,10 +16,10 @@ pub enum Stored {
     Absent = 0,
     /// The destination may hold anything here; to be copied (again).
     Late = 1,
-    /// Both images hold the same bytes.
+    /// Both images hold the same bytes, and a flush of the destination covers them.
     Synced = 2,
-    /// Was `Synced` before the power failed, or before its server may have been gone:
-    /// read both sides and compare.
+    /// Was `Synced` before the power failed, or on storage that is not known to be the
+    /// same any more: read both sides and compare.
     Suspect = 3,
 }
 
@@ -58,6 +59,21 @@ pub trait RegionMap {
     /// that finds the map after this one was killed.
     fn set(&mut self, region: u64, stored: Stored);
 
+    /// Stores `stored` for each of `regions`, all of them the disk's.
+    fn set_run(&mut self, regions: Range<u64>, stored: Stored) {
+        for region in regions {
+            self.set(region, stored);
+        }
+    }
+
+    /// Gives every region the state that is worth believing where neither the map nor the
+    /// destination is known to be what it was (see [`Stored::after_power_loss`]).
+    fn distrust(&mut self) {
+        for region in 0..self.regions() {
+            self.set(region, self.get(region).after_power_loss());
+        }
+    }
+
     /// Stores `stored` for every region that is stored as `Synced`.
     fn replace_synced(&mut self, stored: Stored) {
         for region in 0..self.regions() {
@@ -95,13 +111,6 @@ impl MemoryMap {
     /// A map of `regions` regions, all `stored`.
     pub fn new(regions: u64, stored: Stored) -> Self {
         MemoryMap(vec![stored; usize::try_from(regions).expect("fits in memory")])
-    }
-
-    /// What a power loss leaves of the map.
-    pub fn suspect_all(&mut self) {
-        for stored in &mut self.0 {
-            *stored = stored.after_power_loss();
-        }
     }
 }
 

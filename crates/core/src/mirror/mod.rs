@@ -19,7 +19,8 @@
 //!    long been answered for: older data never lands on newer.
 //! 4. Two mirrored writes that overlap are never in flight together, so both
 //!    sides see them in the same order.
-//! 5. The region map is at any instant what a crash at that instant would need.
+//! 5. The region map is at any instant what a crash at that instant would need, and
+//!    what a destination would need that forgets all it has not been made to keep.
 //! 6. `Commit` is asked for only while no write is in flight, nothing is behind,
 //!    and the destination is flushed; writes that come meanwhile are held and
 //!    go to whichever side is the truth when the answer is known.
@@ -37,7 +38,8 @@
 //!
 //! # Failures
 //!
-//! Whatever happens to the destination pauses the migration with its reason;
+//! What is believed of the destination, and when it is not believed any more, is in
+//! `trust`. Whatever happens to the destination pauses the migration with its reason;
 //! from then on nothing touches the destination, guest writes go to the source
 //! alone, and what they touch falls behind. A crash at any moment leaves the map.
 //! A map that cannot be kept for that moment any more pauses it as well.
@@ -48,7 +50,8 @@
 //! in the order of a `course` that keeps away from the `streams` that the guest writes,
 //! `outcome` sees to what jobs brought, and `verify` compares, all three with the
 //! memory of `copier`; `pace` says how fast, and yields to the guest; `converge` raises
-//! patience when the end does not come nearer; `switch` makes the switch-over;
+//! patience when the end does not come nearer; `trust` says how far copies are believed, and
+//! has the destination flushed; `switch` makes the switch-over;
 //! `control` pauses, resumes and cancels. `Mirror::handle` applies an event and then lets each part do what
 //! has become possible; there is no other order in which things happen.
 
@@ -68,6 +71,7 @@ mod guest;
 mod jobs;
 mod ladder;
 mod map;
+mod origin;
 mod outcome;
 mod pace;
 mod presence;
@@ -76,11 +80,14 @@ mod regions;
 mod streams;
 mod switch;
 mod tokens;
+mod trust;
+mod unflushed;
 mod verify;
 
 pub use config::{
-    Allowance, Config, DESTINATION_TIMEOUT, FLUSH_TIMEOUT, HOLD_BUDGET, Manner, PATIENCE,
-    PATIENCE_RAISE_MAX, PATIENCE_STEP, REACH_TIMEOUT, REGION, SCAN_WINDOW, SEGMENT,
+    Allowance, Config, DESTINATION_TIMEOUT, FLUSH_EVERY, FLUSH_TIMEOUT, HOLD_BUDGET,
+    Manner, PATIENCE, PATIENCE_RAISE_MAX, PATIENCE_STEP, REACH_TIMEOUT, REGION,
+    SCAN_WINDOW, SEGMENT,
 };
 pub use counted::Counted;
 pub use event::{
@@ -89,7 +96,12 @@ pub use event::{
 };
 pub use ladder::Rung;
 pub use map::{MemoryMap, RegionMap, Stored};
+pub use origin::{
+    Found, NOTED_LATE, Origin, Past, Present, Side, Storage, Suspicion, suspicion,
+    suspicion_of,
+};
 pub use progress::{PauseReason, Phase, Progress};
+pub use trust::Doubt;
 
 use converge::Converge;
 use copier::Copier;
@@ -130,6 +142,8 @@ pub struct Mirror<M> {
     guest_waits: bool,
     /// Since when the destination is out of reach, as far as that counts.
     out_of_reach: Option<Nanos>,
+    /// When the destination is flushed next, if anything is unflushed.
+    flush_at: Nanos,
 }
 
 impl<M: RegionMap> Mirror<M> {
@@ -153,6 +167,7 @@ impl<M: RegionMap> Mirror<M> {
             switch: Switch::default(),
             guest_waits: false,
             out_of_reach: None,
+            flush_at: now.plus(config.flush_every),
         }
     }
 
@@ -184,7 +199,8 @@ impl<M: RegionMap> Mirror<M> {
             Event::DestinationDone { id, result } => {
                 self.destination_done(now, id, result, out);
             }
-            Event::DestinationForgot => self.destination_forgot(now, out),
+            Event::DestinationForgot => self.withdraw(now, Doubt::Unflushed, out),
+            Event::Doubted(doubt) => self.withdraw(now, doubt, out),
             Event::DestinationInReach(is) => {
                 self.out_of_reach = (!is).then(|| self.out_of_reach.unwrap_or(now));
             }
@@ -216,6 +232,7 @@ impl<M: RegionMap> Mirror<M> {
         self.pace.look(now, guest, !self.jobs.is_empty());
         self.copy_more(now, out);
         self.begin_switch(now, out);
+        self.flush_more(now, out);
     }
 
     /// When `handle` must be called again at the latest, if nothing happens.
@@ -230,6 +247,7 @@ impl<M: RegionMap> Mirror<M> {
             running.then(|| self.switch.deadline(self.config.hold_budget)).flatten(),
             copying.then(|| self.copier.wake()).flatten(),
             copying.then(|| self.converge.deadline()).flatten(),
+            self.flush_due(),
             destination.filter(|_| running),
             self.lost_at().filter(|_| running),
             self.jobs.oldest().map(|(since, _)| since.plus(timeout)).filter(|_| running),

@@ -26,6 +26,7 @@ impl<M: RegionMap> Mirror<M> {
             return;
         }
         match outcome {
+            Outcome::Scanned(_) if job.void => self.scanned(&job, &[]),
             Outcome::Scanned(holes) => self.scanned(&job, holes),
             Outcome::SourceFailed(_) if job.job.kind == JobKind::Scan => {
                 self.scanned(&job, &[]);
@@ -35,12 +36,18 @@ impl<M: RegionMap> Mirror<M> {
                 self.copier.copied += written;
                 let was_read = job.job.kind != JobKind::Zero;
                 self.pace.done(now, job.job.range.len, *written, was_read);
-                self.copied(&job);
+                if !job.void {
+                    self.copied(&job);
+                }
             }
             Outcome::Compared { differing, read } => {
                 self.copier.source_errors = 0;
                 self.pace.done(now, job.job.range.len, *read, false);
-                self.compared(now, &job, differing, out);
+                if job.void {
+                    self.compare_again(&job);
+                } else {
+                    self.compared(now, &job, differing, out);
+                }
             }
             Outcome::SourceFailed(errno) => {
                 self.copier.source_errors += 1;
@@ -51,7 +58,7 @@ impl<M: RegionMap> Mirror<M> {
             }
             Outcome::DestinationFailed(fault) => {
                 self.compare_again(&job);
-                self.pause(now, PauseReason::Destination(*fault), out);
+                self.destination_failed(now, *fault, out);
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Every region's state: the stored map, and the guest writes in flight.
+//! Every region's state: the stored map, what no flush covers yet, and the guest writes in
+//! flight.
 //!
 //! A region is *behind* if its copy on the destination is not what the source
 //! holds and no write in flight will make it so. `behind == 0` is the gate of
@@ -7,13 +8,16 @@
 //! Invariants:
 //! - A region with guest writes in flight has an entry in `busy`; the entry
 //!   knows whether both sides will be equal when all of them have landed.
-//! - The map says `Synced` only for regions without an entry.
-//! - `behind` = regions neither stored as `Synced` nor busy and `equal`.
+//! - The map says `Synced` only for regions without an entry whose bytes a flush of the
+//!   destination has covered. Of one that is equal and not covered, it says what it said
+//!   when the region was behind, and the region is in `unflushed`.
+//! - `behind` = regions neither stored as `Synced`, nor `unflushed`, nor busy and `equal`.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use super::counted::{Behind, Counted};
+use super::unflushed::Unflushed;
 use super::{RegionMap, RequestId, Stored};
 use crate::ByteRange;
 
@@ -34,6 +38,7 @@ pub(super) struct Regions<M> {
     size: u64,
     region: u64,
     busy: HashMap<u64, Busy>,
+    unflushed: Unflushed,
     behind: Behind,
     caught_up: u64,
 }
@@ -43,7 +48,16 @@ impl<M: RegionMap> Regions<M> {
         let Counted { map, behind } = counted;
         assert!(region.is_power_of_two(), "a region is a power of two");
         assert_eq!(map.regions(), size.div_ceil(region), "the map fits the disk");
-        Regions { map, size, region, busy: HashMap::new(), behind, caught_up: 0 }
+        let unflushed = Unflushed::none(map.regions());
+        Regions {
+            map,
+            size,
+            region,
+            busy: HashMap::new(),
+            unflushed,
+            behind,
+            caught_up: 0,
+        }
     }
 
     pub(super) fn count(&self) -> u64 {
@@ -115,7 +129,7 @@ impl<M: RegionMap> Regions<M> {
     pub(super) fn is_equal(&self, region: u64) -> bool {
         match self.busy.get(&region) {
             Some(busy) => busy.equal,
-            None => self.map.get(region) == Stored::Synced,
+            None => self.unflushed.has(region) || self.map.get(region) == Stored::Synced,
         }
     }
 
@@ -149,18 +163,20 @@ impl<M: RegionMap> Regions<M> {
     ) {
         for region in self.of(range) {
             let stored = self.map.get(region);
-            let busy = self.busy.entry(region).or_insert_with(|| Busy {
-                flights: Vec::with_capacity(1),
-                equal: stored == Stored::Synced,
-            });
+            let equal = self.is_equal(region);
+            self.unflushed.remove(region);
+            let busy = self
+                .busy
+                .entry(region)
+                .or_insert_with(|| Busy { flights: Vec::with_capacity(1), equal });
             busy.flights.push(id);
             if !mirrored && busy.equal {
                 busy.equal = false;
                 self.behind.add(region);
             }
-            // A mirrored write may change a destination that was never written;
-            // and nothing is stored as synced while a write is in flight.
-            if stored == Stored::Synced || (mirrored && stored == Stored::Absent) {
+            // Nothing is stored as synced while a write is in flight; and what a mirrored
+            // write changes is not to be proved by reading it, nor was it never written.
+            if stored == Stored::Synced || (mirrored && stored != Stored::Late) {
                 self.map.set(region, Stored::Late);
             }
         }
@@ -186,7 +202,7 @@ impl<M: RegionMap> Regions<M> {
             busy.flights.retain(|flight| *flight != id);
             if busy.flights.is_empty() {
                 if busy.equal {
-                    self.map.set(region, Stored::Synced);
+                    self.unflushed.insert(region);
                 }
                 self.busy.remove(&region);
             }
@@ -196,17 +212,58 @@ impl<M: RegionMap> Regions<M> {
     /// The destination now holds what the source holds. No write is in flight.
     pub(super) fn set_synced(&mut self, region: u64) {
         debug_assert!(!self.is_busy(region));
-        if self.map.get(region) != Stored::Synced {
-            self.map.set(region, Stored::Synced);
+        if !self.is_equal(region) {
+            self.unflushed.insert(region);
             self.behind.remove(region);
             self.caught_up += 1;
         }
     }
 
-    /// Nothing that the destination holds is believed any more: what was equal
-    /// becomes `stored`.
-    pub(super) fn distrust(&mut self, stored: Stored) {
-        self.map.replace_synced(stored);
+    /// Whether any region is equal that no flush covers.
+    pub(super) fn any_unflushed(&self) -> bool {
+        !self.unflushed.is_empty()
+    }
+
+    /// A flush of the destination begins. It covers the writes that have been answered,
+    /// so all that is equal now and has none in flight.
+    pub(super) fn flush_begins(&mut self) {
+        self.unflushed.flush_begins();
+    }
+
+    /// The flush has succeeded: what it covers is durable.
+    pub(super) fn flush_ends(&mut self) {
+        let map = &mut self.map;
+        self.unflushed.flush_ends(|run| map.set_run(run, Stored::Synced));
+    }
+
+    /// What no flush covers is behind again. Gives the first region of those, and how many
+    /// they are.
+    pub(super) fn distrust_unflushed(&mut self) -> Option<(u64, u64)> {
+        let (mut first, mut count) = (u64::MAX, 0);
+        let behind = &mut self.behind;
+        let mut lost = |region| {
+            behind.add(region);
+            first = first.min(region);
+            count += 1;
+        };
+        self.unflushed.drain(|run| run.for_each(&mut lost));
+        for (&region, busy) in &mut self.busy {
+            if std::mem::replace(&mut busy.equal, false) {
+                lost(region);
+            }
+        }
+        (count > 0).then_some((first, count))
+    }
+
+    /// Nothing that was equal is believed any more, and with `everything` not even that a
+    /// region was never written.
+    pub(super) fn distrust(&mut self, everything: bool) {
+        self.unflushed.drain(|_| ());
+        if everything {
+            self.map.distrust();
+        } else {
+            self.map.replace_synced(Stored::Suspect);
+        }
         for busy in self.busy.values_mut() {
             busy.equal = false;
         }
@@ -217,11 +274,12 @@ impl<M: RegionMap> Regions<M> {
     /// a comparison found a difference. No write is in flight.
     pub(super) fn set_late(&mut self, region: u64) {
         debug_assert!(!self.is_busy(region));
-        match self.map.get(region) {
-            Stored::Synced => self.behind.add(region),
-            Stored::Late => return,
-            Stored::Absent | Stored::Suspect => {}
+        if self.is_equal(region) {
+            self.behind.add(region);
         }
-        self.map.set(region, Stored::Late);
+        self.unflushed.remove(region);
+        if self.map.get(region) != Stored::Late {
+            self.map.set(region, Stored::Late);
+        }
     }
 }

@@ -35,7 +35,7 @@
 
 use super::{
     Action, Commit, End, FLUSH_TIMEOUT, Fault, Mirror, Notice, PauseReason, RegionMap,
-    Request, State, Stored,
+    Request, State,
 };
 use crate::Nanos;
 
@@ -107,6 +107,11 @@ impl Switch {
 
     pub(super) fn under_way(&self) -> bool {
         self.step != Step::Idle
+    }
+
+    /// Whether the destination may be flushed apart from any switch-over.
+    pub(super) fn may_flush(&self) -> bool {
+        self.step == Step::Idle && self.asked.is_none()
     }
 
     /// Whether one was undone, and only the time is not yet there to try it again.
@@ -197,8 +202,21 @@ impl<M: RegionMap> Mirror<M> {
             self.switch.waits_until = Some(self.switch.retry_at);
             return;
         }
-        self.switch.ask(now, Step::FlushAhead, Asked::Flush);
+        self.flush_destination(now, Step::FlushAhead, out);
+    }
+
+    fn flush_destination(&mut self, now: Nanos, step: Step, out: &mut Vec<Action>) {
+        self.switch.ask(now, step, Asked::Flush);
+        self.regions.flush_begins();
         out.push(Action::FlushDestination);
+    }
+
+    /// Flushes the destination although no switch-over is near, unless it has something
+    /// else to answer.
+    pub(super) fn flush_between(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        if self.switch.may_flush() {
+            self.flush_destination(now, Step::Idle, out);
+        }
     }
 
     pub(super) fn flushed(
@@ -208,12 +226,7 @@ impl<M: RegionMap> Mirror<M> {
         out: &mut Vec<Action>,
     ) {
         self.switch.answered(Asked::Flush);
-        if let Err(fault) = result {
-            // The system tells once that writes were lost, and their pages may look
-            // clean: the next flush would succeed, and reading would show what was
-            // never written. So all of it is copied anew.
-            self.begin_again(Stored::Late);
-            self.pause(now, PauseReason::Destination(fault), out);
+        if !self.believe_flush(now, result, out) {
             return;
         }
         match self.switch.step {
@@ -228,7 +241,7 @@ impl<M: RegionMap> Mirror<M> {
                 self.switch.ask(now, Step::Seal, Asked::Seal);
                 out.push(Action::Seal);
             }
-            _ => {} // Undone meanwhile.
+            _ => {} // Undone meanwhile, or between two switch-overs.
         }
     }
 
@@ -274,8 +287,7 @@ impl<M: RegionMap> Mirror<M> {
                 return;
             }
             Step::Drain if !self.flights.has_writes() && self.jobs.is_empty() => {
-                self.switch.ask(now, Step::FlushHeld, Asked::Flush);
-                out.push(Action::FlushDestination);
+                self.flush_destination(now, Step::FlushHeld, out);
             }
             _ => {}
         }
@@ -314,7 +326,7 @@ impl<M: RegionMap> Mirror<M> {
             Err(fault) => {
                 // It may have been written nevertheless.
                 out.push(Action::Unseal);
-                self.pause(now, PauseReason::Destination(fault), out);
+                self.destination_failed(now, fault, out);
             }
         }
     }
@@ -366,20 +378,6 @@ impl<M: RegionMap> Mirror<M> {
             PauseReason::SwitchOverTooLong { budget: self.config.hold_budget }
         };
         self.pause(now, reason, out);
-    }
-
-    /// What the destination was told to keep may be gone.
-    pub(super) fn destination_forgot(&mut self, now: Nanos, out: &mut Vec<Action>) {
-        if self.switch.committing() || matches!(self.state, State::Ended(_)) {
-            return; // The flush before the commit has made all of it durable.
-        }
-        self.begin_again(Stored::Suspect);
-        self.undo_switch(now, out);
-    }
-
-    fn begin_again(&mut self, stored: Stored) {
-        self.regions.distrust(stored);
-        self.copier.restart();
     }
 
     /// Goes back to before the switch-over and lets the guest go on at the source.

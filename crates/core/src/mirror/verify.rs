@@ -14,7 +14,7 @@ use super::{Action, JobKind, Mirror, Notice, PauseReason, RegionMap};
 use crate::{ByteRange, Nanos};
 
 /// Regions that wait to be compared again before the verification pass waits.
-const AGAIN_MAX: usize = 4096;
+pub(super) const AGAIN_MAX: usize = 4096;
 
 /// Times that a region may differ after being copied before the migration
 /// pauses: the destination does not keep what it is given.
@@ -67,7 +67,8 @@ impl<M: RegionMap> Mirror<M> {
     /// Bytes that were compared and found equal, if that was asked for.
     pub(super) fn verified(&self) -> Option<u64> {
         self.copier.verify.then(|| {
-            let regions = self.copier.verify_cursor - self.copier.again.len() as u64;
+            let again = self.copier.again.len() as u64;
+            let regions = self.copier.verify_cursor.saturating_sub(again);
             (regions * self.config.region).min(self.config.size)
         })
     }

@@ -120,6 +120,12 @@ impl Guest {
         request.expect("it is under way").value
     }
 
+    /// The blocks of a write, open or lingering.
+    pub(crate) fn blocks(&self, id: RequestId) -> Range<u64> {
+        let request = self.open.get(&id).or(self.lingering.get(&id));
+        request.expect("it is under way").blocks.clone()
+    }
+
     /// A read that is under way has found this.
     pub(crate) fn finds(&self, id: RequestId, block: u64, value: u64) {
         let request = &self.open[&id];
@@ -200,6 +206,17 @@ impl Guest {
         for history in &mut self.histories {
             history.forget_open(clock);
         }
+    }
+
+    /// Somebody else writes to its disk while it is not connected. Gives the value.
+    pub(crate) fn is_overwritten(&mut self, clock: u64, block: u64) -> u64 {
+        let (id, value) = (self.next_id, self.next_value);
+        self.next_id += 1;
+        self.next_value += 1;
+        let history = &mut self.histories[block as usize];
+        history.issue(clock, id, value);
+        history.end(clock, id, true);
+        value
     }
 
     /// Connected again, it sends again what was not answered.

@@ -1,9 +1,13 @@
 //! The two images, as one number a block; zero is a hole or zeroes.
 //!
-//! The destination has a second state beside what reads return: what would
-//! survive a power loss. A flush brings the two together. A flush that fails, and
-//! a power loss, bring back old blocks here and there, because a storage server
-//! may have written some of them by itself.
+//! The destination has a second state beside what reads return: what it keeps whatever
+//! happens to it. A flush makes it keep what had been answered when the flush began, and
+//! perhaps some of what came later. Where it forgets, old blocks come back here and there,
+//! because it may have written some of the others by itself.
+//!
+//! A flush that fails leaves blocks behind that read as they were written, that no later
+//! flush writes any more, and that are gone as soon as the cache is (a kernel takes a page
+//! that it could not write for clean).
 
 use std::ops::Range;
 
@@ -15,6 +19,9 @@ use crate::setup::{BLOCK, Setup};
 /// What a destination that does not read as zeroes is full of at first.
 const JUNK: u64 = 7_000_000;
 
+/// What a source holds whose space was freed.
+const FREED: u64 = 6_999_999;
+
 /// Where a guest's request goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
@@ -25,50 +32,136 @@ pub(crate) enum Side {
     Moved,
 }
 
+impl Flush {
+    /// Blocks of writes that had not been answered when it began.
+    pub(crate) fn open(&self) -> &[u64] {
+        &self.open
+    }
+}
+
 /// Source and destination.
 pub(crate) struct Images {
     pub(crate) source: Vec<u64>,
     pub(crate) destination: Vec<u64>,
-    /// What of the destination would survive a power loss.
+    /// What the destination keeps whatever happens to it.
     durable: Vec<u64>,
+    /// Blocks that no flush writes, unless they are written again.
+    clean: Vec<bool>,
+}
+
+/// What a flush that is under way covers.
+#[derive(Debug)]
+pub(crate) struct Flush {
+    /// What the destination held when it began.
+    held: Vec<u64>,
+    /// Blocks of writes that had not been answered by then: covered or not.
+    open: Vec<u64>,
 }
 
 impl Images {
     /// A source of which about half is holes, and its destination before anything
     /// is copied.
     pub(crate) fn new(setup: &Setup) -> Self {
-        let source = (0..setup.blocks)
+        let source: Vec<u64> = (0..setup.blocks)
             .map(|block| if (block / 9) % 2 == 0 { 0 } else { block + 1 })
             .collect();
         let destination: Vec<u64> = (0..setup.blocks)
             .map(|block| if setup.reads_zero { 0 } else { JUNK + block })
             .collect();
-        Images { source, durable: destination.clone(), destination }
+        let clean = vec![false; source.len()];
+        Images { source, durable: destination.clone(), clean, destination }
     }
 
     /// The image that a guest's request goes to.
-    pub(crate) fn on(&mut self, side: Side) -> &mut [u64] {
+    pub(crate) fn on(&self, side: Side) -> &[u64] {
         match side {
-            Side::Source => &mut self.source,
-            Side::Destination | Side::Moved => &mut self.destination,
+            Side::Source => &self.source,
+            Side::Destination | Side::Moved => &self.destination,
         }
     }
 
-    /// What the destination holds is durable now.
-    pub(crate) fn flush(&mut self) {
-        self.durable.clone_from(&self.destination);
-    }
-
-    /// What could not be made durable is gone, once in `n` blocks.
-    pub(crate) fn lose(&mut self, random: &mut Random, n: u64) {
-        for (block, kept) in self.destination.iter_mut().zip(&self.durable) {
-            if random.one_in(n) {
-                *block = *kept;
+    /// Writes a block.
+    pub(crate) fn write(&mut self, side: Side, block: usize, value: u64) {
+        match side {
+            Side::Source => self.source[block] = value,
+            Side::Destination | Side::Moved => {
+                self.destination[block] = value;
+                self.clean[block] = false;
             }
         }
     }
 
-    /// Whether a power loss now would take nothing.
+    /// A flush begins, while writes to `open` are under way.
+    pub(crate) fn flush_begins(&self, open: Vec<u64>) -> Flush {
+        Flush { held: self.destination.clone(), open }
+    }
+
+    /// It ends well.
+    pub(crate) fn flush_ends(&mut self, flush: &Flush, random: &mut Random) {
+        for block in 0..self.durable.len() {
+            let (held, holds) = (flush.held[block], self.destination[block]);
+            if self.clean[block] || held == self.durable[block] && held == holds {
+                continue;
+            }
+            let open = flush.open.contains(&(block as u64));
+            // What came later is written too, or is not.
+            self.durable[block] = match random.below(3) {
+                0 if open => self.durable[block],
+                1 => held,
+                _ => holds,
+            };
+            if held == holds && !open {
+                self.durable[block] = holds;
+            }
+        }
+    }
+
+    /// It fails: some of what it should have written it never will.
+    pub(crate) fn flush_fails(&mut self, random: &mut Random) {
+        for block in 0..self.durable.len() {
+            if self.destination[block] != self.durable[block] && random.one_in(2) {
+                self.clean[block] = true;
+            }
+        }
+        let all: Vec<u64> = (0..self.durable.len() as u64).collect();
+        self.forget(&all, random, 3);
+    }
+
+    /// What the destination was not made to keep of these blocks is gone, once in `n`.
+    pub(crate) fn forget(&mut self, blocks: &[u64], random: &mut Random, n: u64) {
+        for &block in blocks {
+            let block = block as usize;
+            if random.one_in(n) {
+                self.destination[block] = self.durable[block];
+                self.clean[block] = false;
+            }
+        }
+    }
+
+    /// The machine that it is on has begun anew.
+    pub(crate) fn settle(&mut self) {
+        for block in 0..self.durable.len() {
+            if self.clean[block] {
+                self.destination[block] = self.durable[block];
+            }
+        }
+        self.clean.fill(false);
+        self.durable.clone_from(&self.destination);
+    }
+
+    /// Somebody else writes to the destination, durably.
+    pub(crate) fn overwrite_destination(&mut self, block: usize, value: u64) {
+        self.destination[block] = value;
+        self.durable[block] = value;
+        self.clean[block] = false;
+    }
+
+    /// The source's space is given to somebody else.
+    pub(crate) fn free_source(&mut self) {
+        self.source.fill(FREED);
+    }
+
+    /// Whether the destination would keep all that it holds.
     pub(crate) fn is_flushed(&self) -> bool {
         self.destination == self.durable
     }

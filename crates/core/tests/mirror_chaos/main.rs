@@ -2,8 +2,9 @@
 //!
 //! A world of two images made of blocks, a guest that reads, writes and
 //! discards at random, operations that land block by block and complete in any
-//! order, faults, hangs, pauses, kills and power losses at any step. What must
-//! hold is checked at every read and answer by `guest` (what a read may return,
+//! order, faults, hangs, pauses, kills and power losses at any step; and storage that
+//! forgets what it was not made to keep, by connection, by mount and by device, and images
+//! that others write to while no daemon is there. What must hold is checked at every read and answer by `guest` (what a read may return,
 //! how long an answer may take), and by `world` at the commit (both images agree
 //! to the last block) and at the end.
 //!
@@ -13,6 +14,7 @@
 mod guest;
 mod history;
 mod images;
+mod mistake;
 #[path = "../random/mod.rs"]
 mod random;
 mod setup;
@@ -20,6 +22,7 @@ mod world;
 
 use std::panic::AssertUnwindSafe;
 
+use mistake::Mistake;
 use random::Random;
 use setup::Setup;
 use sterna_core::mirror::{Allowance, Manner};
@@ -148,4 +151,109 @@ fn discards_around_a_slow_copier_leave_zeroes_on_a_thin_destination() {
 #[test]
 fn verification_finds_what_a_lying_destination_did_not_keep() {
     run("lies", |random| Setup { lies: 20, verify: true, ..Setup::calm(random) });
+}
+
+/// A world in which the destination forgets in every way that it has.
+fn forgetful(random: &mut Random) -> Setup {
+    Setup {
+        destination_fails: 60,
+        reconnects: 60,
+        aborts: true,
+        reopens: true,
+        kills: 250,
+        foreign: 3,
+        verify: random.one_in(2),
+        ..Setup::calm(random)
+    }
+}
+
+#[test]
+fn a_server_that_is_gone_for_a_moment_costs_nothing_but_copying() {
+    run("by connection", |random| Setup {
+        reconnects: 40,
+        destination_slow: random.one_in(2),
+        kills: if random.one_in(2) { 300 } else { 0 },
+        verify: random.one_in(3),
+        ..Setup::calm(random)
+    });
+}
+
+#[test]
+fn a_destination_that_is_mounted_anew_after_a_fault_costs_nothing_but_copying() {
+    run("by mount", |random| Setup {
+        destination_fails: 40,
+        aborts: true,
+        reopens: true,
+        controls: if random.one_in(2) { 100 } else { 0 },
+        verify: random.one_in(3),
+        ..Setup::calm(random)
+    });
+}
+
+#[test]
+fn images_that_others_wrote_to_are_made_equal_again() {
+    run("others", |random| Setup {
+        kills: 100,
+        foreign: 2,
+        verify: random.one_in(3),
+        ..Setup::calm(random)
+    });
+}
+
+#[test]
+fn all_that_forgets_together_loses_nothing() {
+    run("forgetful", |random| Setup {
+        power_losses: 400,
+        hangs: 200,
+        outages: 300,
+        skips: 10,
+        source_fails: 200,
+        controls: 150,
+        ..forgetful(random)
+    });
+}
+
+/// Runs worlds that make `mistake` until one is caught.
+fn is_caught(mistake: Mistake, setup: impl Fn(&mut Random) -> Setup) {
+    let caught = (0..CASES).any(|seed| {
+        let world = || {
+            let mut random = Random::new(seed ^ 0x5eed);
+            let setup = Setup { mistake: Some(mistake), ..setup(&mut random) };
+            World::new(setup, random).run()
+        };
+        std::panic::catch_unwind(AssertUnwindSafe(world)).is_err()
+    });
+    assert!(caught, "no world of {CASES} shows {mistake:?}");
+}
+
+#[test]
+fn a_flush_that_is_acknowledged_early_is_caught() {
+    is_caught(Mistake::FlushAcknowledgedEarly, forgetful);
+}
+
+#[test]
+fn trust_after_a_fault_is_caught() {
+    is_caught(Mistake::TrustAfterFault, forgetful);
+}
+
+#[test]
+fn a_job_that_a_loss_does_not_void_is_caught() {
+    is_caught(Mistake::JobNotVoided, forgetful);
+}
+
+#[test]
+fn a_map_that_is_believed_after_others_wrote_is_caught() {
+    is_caught(Mistake::ForeignWriteBelieved, forgetful);
+}
+
+#[test]
+fn a_source_that_is_freed_before_the_commit_is_durable_is_caught() {
+    // Long enough for the end to come in the middle of the chaos, on a small disk.
+    is_caught(Mistake::SourceFreedEarly, |random| Setup {
+        blocks: 4 + random.below(20),
+        chaos_steps: 5000,
+        destination_fails: 8,
+        kills: 300,
+        ..Setup::calm(random)
+    });
 }

@@ -3,8 +3,10 @@
 //! A test says which trouble it wants and takes the rest from [`Setup::calm`],
 //! which is a migration that nothing happens to.
 
+use sterna_core::Nanos;
 use sterna_core::mirror::{Allowance, Config};
 
+use crate::mistake::Mistake;
 use crate::random::Random;
 
 /// Large blocks, so that the copier's chunks are a part of the disk.
@@ -43,6 +45,23 @@ pub(crate) struct Setup {
     pub(crate) lies: u64,
     /// Mirrored writes that wait for memory, and may wait in vain.
     pub(crate) skips: u64,
+    /// The destination's server is gone for a moment, with what it had not been made to
+    /// keep.
+    pub(crate) reconnects: u64,
+    /// What the destination had not been made to keep is gone once it has failed: at
+    /// once, or when the operator mounts it anew.
+    pub(crate) aborts: bool,
+    /// A destination that has failed is opened anew before it goes on, and perhaps is
+    /// another.
+    pub(crate) reopens: bool,
+    /// While the daemon is away, the destination forgets what it was not made to keep.
+    pub(crate) forgets_at_kill: bool,
+    /// While the daemon is away, others write to an image: once in so many kills.
+    pub(crate) foreign: u64,
+    /// How long the destination is left without a flush.
+    pub(crate) flush_every: Nanos,
+    /// What the world gets wrong: such a world has to be caught.
+    pub(crate) mistake: Option<Mistake>,
 }
 
 impl Setup {
@@ -70,6 +89,13 @@ impl Setup {
             discards: 5,
             lies: 0,
             skips: 0,
+            reconnects: 0,
+            aborts: false,
+            reopens: false,
+            forgets_at_kill: true,
+            foreign: 0,
+            flush_every: Nanos::from_millis(2 + random.below(60)),
+            mistake: None,
         }
     }
 
@@ -84,6 +110,7 @@ impl Setup {
             verify: self.verify,
             rate: self.rate,
             allowance: self.allowance,
+            flush_every: self.flush_every,
             ..Config::new(self.blocks * BLOCK)
         }
     }

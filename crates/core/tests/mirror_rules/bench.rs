@@ -1,8 +1,8 @@
 //! A mirror to be told things, with its time and what it asked for.
 
 use sterna_core::mirror::{
-    Action, Config, Counted, Event, Job, MemoryMap, Mirror, Outcome, RegionMap, Request,
-    RequestId, RequestKind, Stored,
+    Action, Config, Counted, Event, FLUSH_EVERY, Job, MemoryMap, Mirror, Outcome,
+    RegionMap, Request, RequestId, RequestKind, Stored,
 };
 use sterna_core::{ByteRange, Nanos};
 
@@ -89,6 +89,18 @@ impl Bench {
 
     pub(crate) fn stored(&self, region: u64) -> Stored {
         self.mirror.map().get(region)
+    }
+
+    /// Lets the time come at which the destination is flushed, and flushes it.
+    pub(crate) fn flush(&mut self) {
+        self.flush_begins();
+        self.tell(Event::Flushed(Ok(())));
+    }
+
+    /// Lets that time come.
+    pub(crate) fn flush_begins(&mut self) {
+        self.after(FLUSH_EVERY).tell(Event::Tick);
+        assert!(self.asked.contains(&Action::FlushDestination), "{:?}", self.asked);
     }
 
     /// Brings a fully synced mirror to the step in which the seal is asked for.

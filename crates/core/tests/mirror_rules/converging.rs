@@ -42,7 +42,9 @@ struct World {
 
 impl World {
     fn new(size: u64, speed: u64) -> World {
-        let config = Config { scan: false, ..Config::new(size) };
+        // The first flush is that of the switch-over.
+        let flush_every = Nanos::from_secs(24 * 3600);
+        let config = Config { scan: false, flush_every, ..Config::new(size) };
         let map = MemoryMap::new(config.regions(), Stored::Absent);
         let mut world = World {
             mirror: Mirror::new(Nanos(0), config, Counted::new(map)),

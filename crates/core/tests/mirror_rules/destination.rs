@@ -2,11 +2,10 @@
 
 use sterna_core::Nanos;
 use sterna_core::mirror::{
-    Action, Commit, Control, Event, Fault, JobKind, Notice, PauseReason, Phase,
-    RequestId, Stored,
+    Action, Commit, Control, Event, Fault, Notice, PauseReason, Phase, RequestId, Stored,
 };
 
-use crate::bench::{Bench, REGIONS, answer, destination, source};
+use crate::bench::{Bench, answer, destination, source};
 
 #[test]
 fn a_destination_error_pauses_with_the_reason_and_the_guest_sees_nothing() {
@@ -88,28 +87,6 @@ fn a_destination_that_is_lost_during_the_commit_changes_nothing() {
     assert_eq!(bench.after(Nanos::from_secs(3)).tell(Event::Tick), []);
     bench.tell(Event::Committed(Commit::Failed));
     assert_eq!(bench.mirror.progress().phase, Phase::Paused(PauseReason::StateStore));
-}
-
-#[test]
-fn after_a_flush_that_failed_nothing_that_was_copied_is_believed() {
-    let mut bench = Bench::with(Stored::Synced, Bench::config());
-    bench.tell(Event::Tick);
-    bench.tell(Event::Flushed(Err(Fault::Error(5))));
-    assert!((0..REGIONS).all(|region| bench.stored(region) == Stored::Late));
-    bench.tell(Event::Control(Control::Resume));
-    assert!(bench.jobs().iter().all(|job| matches!(job.kind, JobKind::Copy { .. })));
-}
-
-#[test]
-fn a_destination_that_may_have_forgotten_is_compared() {
-    let mut bench = Bench::with(Stored::Synced, Bench::config());
-    bench.tell(Event::Tick);
-    bench.tell(Event::Flushed(Ok(())));
-    bench.tell(Event::Prepared(Some(Nanos(0))));
-    assert!(bench.mirror.holding());
-    bench.tell(Event::DestinationForgot);
-    assert!(!bench.mirror.holding());
-    assert!(bench.jobs().iter().all(|job| job.kind == JobKind::Compare));
 }
 
 #[test]

@@ -12,6 +12,8 @@ fn a_write_to_a_synced_region_goes_to_both_and_is_answered_when_both_are_done() 
     assert_eq!(bench.stored(0), Stored::Late, "a crash now would find the sides unequal");
     assert_eq!(bench.source_done(1), []);
     assert_eq!(bench.destination_done(1), [answer(1)]);
+    assert_eq!(bench.stored(0), Stored::Late, "no flush covers it");
+    bench.flush();
     assert_eq!(bench.stored(0), Stored::Synced);
 }
 

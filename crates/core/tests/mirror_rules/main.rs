@@ -9,4 +9,5 @@ mod guest;
 mod keeping;
 mod order;
 mod switch_over;
+mod trust;
 mod yielding;

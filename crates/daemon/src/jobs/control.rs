@@ -58,8 +58,7 @@ impl Daemon {
             return Err(DaemonError::in_use(message).hint(hint));
         }
         if job.running() {
-            self.set_pause(&job, None)?;
-            self.tell(&job, Control::Resume)?;
+            self.go_on_again(&job, &record)?;
             tracing::info!(migration = id, "resumed by the operator");
         } else {
             if let Some(problem) = self.problem_of(record.disk) {

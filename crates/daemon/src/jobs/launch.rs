@@ -6,8 +6,8 @@ use std::thread;
 
 use sterna_api::Provision;
 use sterna_core::mirror::{Control, Notice, PauseReason};
+use sterna_engine::MigrateError;
 use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options, Start};
-use sterna_engine::{Budget, ImageSpec, MigrateError};
 
 use super::Job;
 use super::leftover::is_copy;
@@ -16,7 +16,7 @@ use super::start::partial;
 use super::view::then_resume;
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
-use crate::store::{Blame, MigrationRecord, Pause};
+use crate::store::{Blame, MigrationRecord, Pause, Place};
 
 /// Why a migration cannot go on by itself.
 pub(super) struct Obstacle {
@@ -28,6 +28,10 @@ pub(super) struct Obstacle {
     pub(super) compare: bool,
     /// Whether the datastore is offline, and nothing else is known to be wrong.
     pub(super) unreachable: bool,
+}
+
+fn obstacle(error: DaemonError, remedy: &str, compare: bool) -> Obstacle {
+    Obstacle { error, remedy: remedy.into(), compare, unreachable: false }
 }
 
 impl Obstacle {
@@ -57,17 +61,7 @@ impl Daemon {
     ) -> Result<(), Obstacle> {
         let to = &record.to.datastore;
         let reachable = format!("see that datastore {to} works");
-        let obstacle = |error: DaemonError, remedy: &str, compare: bool| Obstacle {
-            error,
-            remedy: remedy.into(),
-            compare,
-            unreachable: false,
-        };
-        let destination = self
-            .shelf(to)
-            .and_then(|shelf| Ok((shelf.image(&record.to.image)?, shelf.budget())));
-        let (destination, budget) =
-            destination.map_err(|error| obstacle(error, &reachable, false))?;
+        let spec = self.spec(record, start)?;
         let events = self.listener(job).map_err(|error| {
             let message = format!("no thread for a migration: {error}");
             obstacle(DaemonError::internal(message), "try again", false)
@@ -78,7 +72,6 @@ impl Daemon {
             // Before the first event, which may be the last.
             state.running = true;
         }
-        let spec = self.spec(record, start, destination, budget);
         let launched = self.engine.migrate(&spec, events);
         if launched.is_ok() {
             self.gate.mirrored(record.id);
@@ -112,13 +105,20 @@ impl Daemon {
         Ok(sender)
     }
 
+    /// What the engine is told of a migration.
     fn spec(
         &self,
         record: &MigrationRecord,
         start: Start,
-        destination: ImageSpec,
-        budget: Arc<Budget>,
-    ) -> MigrationSpec {
+    ) -> Result<MigrationSpec, Obstacle> {
+        let image = |place: &Place| {
+            let shelf = self.shelf(&place.datastore);
+            let found = shelf.and_then(|it| Ok((it.image(&place.image)?, it.budget())));
+            let remedy = || format!("see that datastore {} works", place.datastore);
+            found.map_err(|error| obstacle(error, &remedy(), false))
+        };
+        let (source, _) = image(&record.from)?;
+        let (destination, budget) = image(&record.to)?;
         let options = Options {
             verify: record.verify,
             rate: record.rate,
@@ -128,16 +128,38 @@ impl Daemon {
             write_zeroes: record.provision == Provision::ThickZeroed,
             reads_zero: record.reads_zero,
         };
-        MigrationSpec {
+        Ok(MigrationSpec {
             id: MigrationId(record.id),
             disk: record.disk,
+            source,
             destination,
             budget,
             map: self.map_path(record.id),
             start,
             boot: self.boot,
             options,
+        })
+    }
+
+    /// Has a mirror go on that stands still, with its destination opened anew if it has
+    /// let go of it.
+    pub(super) fn go_on_again(&self, job: &Job, record: &MigrationRecord) -> Result<()> {
+        if self.engine.has_left(job.engine_id()).unwrap_or(false) {
+            let opened = self.check_destination(record, false).and_then(|()| {
+                let spec = self.spec(record, Start::Resume)?;
+                self.engine.come_back(&spec).map_err(|error| {
+                    let remedy =
+                        format!("see that datastore {} works", record.to.datastore);
+                    obstacle(DaemonError::unavailable(error), &remedy, false)
+                })
+            });
+            opened.map_err(|Obstacle { error, remedy, .. }| {
+                let hint = then_resume(&remedy, record.id);
+                error.about(&format!("disk {} cannot go on", record.name)).hint(hint)
+            })?;
         }
+        self.set_pause(job, None)?;
+        self.tell(job, Control::Resume)
     }
 
     /// Lets a migration go on after a restart of the daemon. What stands in the
@@ -182,9 +204,11 @@ impl Daemon {
             }
             if job.running() && !record.cancel {
                 // All but its seal was there.
-                self.set_pause(&job, None)?;
-                // One that has ended meanwhile need not be told.
-                let _ = self.tell(&job, Control::Resume);
+                // What cannot go on yet stands still as before.
+                if let Err(error) = self.go_on_again(&job, &record) {
+                    let migration = record.id;
+                    tracing::warn!(migration, %error, "it could not go on");
+                }
             } else if !job.running() && self.problem_of(record.disk).is_none() {
                 // What stands in the way now is recorded by it.
                 let _ = self.relaunch(&job, &record);

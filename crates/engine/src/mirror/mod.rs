@@ -30,8 +30,8 @@ pub struct MigrationId(pub u64);
 pub enum Start {
     /// Nothing was copied yet; any old map is replaced.
     Fresh,
-    /// The region map says; after a power loss, and on an NBD server, what was equal
-    /// is compared.
+    /// The region map says, as far as it is to be believed; what was equal beyond that is
+    /// compared.
     Resume,
     /// There is no map that could be believed: both sides are compared.
     Suspect,
@@ -63,6 +63,8 @@ pub struct MigrationSpec {
     pub id: MigrationId,
     /// The disk that moves.
     pub disk: DiskId,
+    /// The image that it moves from, which is the disk's.
+    pub source: ImageSpec,
     /// The image that it moves to.
     pub destination: ImageSpec,
     /// What the destination's datastore lets through: for all images there.

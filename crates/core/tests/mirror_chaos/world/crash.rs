@@ -1,9 +1,9 @@
 //! Kills and power losses.
 //!
 //! A killed daemon leaves what is under way to chance: each block that has not
-//! landed lands or does not. A power loss takes in addition what the destination
-//! had not been made to keep, and the region map's file may be older than the
-//! images. Either way the daemon comes back with the map that is left, and with
+//! landed lands or does not. Until it comes back, the destination may forget what it had
+//! not been made to keep. At a power loss it does, and the region map's file may be older
+//! than the images. Either way the daemon comes back with the map that is left, and with
 //! nothing else.
 
 use std::mem;
@@ -31,6 +31,7 @@ impl World {
             self.guest.gives_up();
             return;
         }
+        self.while_away(&mut map);
         self.held_from = None;
         let paused = matches!(self.mirror.progress().phase, Phase::Paused(_));
         let config = self.setup.config();
@@ -66,14 +67,14 @@ impl World {
 
     /// What was not flushed may be gone, and the map's file may be older.
     fn lose_power(&mut self, map: &mut MemoryMap) {
-        self.images.lose(&mut self.random, 2);
+        self.forget(2);
         for region in 0..map.regions() {
             if self.random.one_in(2) {
                 map.set(region, self.old_map.get(region));
             }
         }
-        map.suspect_all();
-        self.images.flush();
+        map.distrust();
+        self.images.settle();
         self.old_map = map.clone();
     }
 

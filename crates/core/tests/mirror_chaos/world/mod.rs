@@ -8,6 +8,7 @@
 //! After the chaos comes calm, in which every migration must end.
 
 mod crash;
+mod forgetting;
 mod operation;
 
 use std::mem;
@@ -20,6 +21,7 @@ use sterna_core::mirror::{
 
 use crate::guest::Guest;
 use crate::images::{Images, Side};
+use crate::mistake::Mistake;
 use crate::random::Random;
 use crate::setup::Setup;
 use operation::{Effect, Operation};
@@ -46,6 +48,9 @@ pub(crate) struct World {
     longest_hold: Nanos,
     calm: bool,
     ended: Option<End>,
+    /// What the destination was not made to keep will be gone before the migration goes
+    /// on: it has failed.
+    doomed: bool,
     steps: u64,
 }
 
@@ -71,6 +76,7 @@ impl World {
             longest_hold: Nanos(0),
             calm: false,
             ended: None,
+            doomed: false,
             steps: 0,
             setup,
             random,
@@ -84,7 +90,7 @@ impl World {
         for _ in 0..self.setup.guest_depth {
             self.guest_request();
         }
-        self.tell(Event::Control(Control::Resume));
+        self.resume();
         while self.steps < self.setup.chaos_steps && self.ended.is_none() {
             self.step();
         }
@@ -102,7 +108,7 @@ impl World {
         while self.ended.is_none() {
             assert!(self.steps < end, "no end: {:?}", self.mirror.progress());
             if let Phase::Paused(_) = self.mirror.progress().phase {
-                self.tell(Event::Control(Control::Resume));
+                self.resume();
             }
             self.step();
         }
@@ -149,6 +155,9 @@ impl World {
                 let is = self.random.one_in(2);
                 return self.tell(Event::DestinationInReach(is));
             }
+            if self.random.one_in(self.setup.reconnects) {
+                return self.reconnects();
+            }
         }
         let guest_more = self.guest.open().len() < self.setup.guest_depth;
         let appetite = if self.calm { 6 } else { 2 };
@@ -167,7 +176,10 @@ impl World {
             7..=8 => Control::Allow(self.any_allowance()),
             _ => Control::Cancel,
         };
-        self.tell(Event::Control(control));
+        match control {
+            Control::Resume => self.resume(),
+            control => self.tell(Event::Control(control)),
+        }
     }
 
     fn any_allowance(&mut self) -> Allowance {
@@ -252,15 +264,23 @@ impl World {
             Action::Answer(id) => self.answered(id),
             Action::Moved(id) => self.start_request(id, Side::Moved),
             Action::Start(job) => self.start_job(job),
-            Action::FlushDestination => self.begin(Effect::FlushDestination, vec![]),
+            Action::FlushDestination => self.flush(),
             Action::Prepare => self.begin(Effect::Prepare, vec![]),
             Action::Seal => self.begin(Effect::Seal, vec![]),
             Action::Unseal | Action::Notice(_) => {}
             Action::Commit => {
                 self.check_commit();
+                if self.setup.mistake == Some(Mistake::SourceFreedEarly) {
+                    self.images.free_source();
+                }
                 self.begin(Effect::Commit, vec![]);
             }
-            Action::Ended(end) => self.ended = Some(end),
+            Action::Ended(end) => {
+                self.ended = Some(end);
+                if end == End::Completed {
+                    self.images.free_source();
+                }
+            }
         }
     }
 

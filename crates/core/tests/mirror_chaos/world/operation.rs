@@ -12,7 +12,8 @@ use sterna_core::mirror::{
 };
 
 use super::World;
-use crate::images::{Side, blocks_of, ranges};
+use crate::images::{Flush, Side, blocks_of, ranges};
+use crate::mistake::Mistake;
 use crate::setup::BLOCK;
 
 /// In the number of a block that is compared: the destination's.
@@ -28,7 +29,7 @@ pub(super) enum Effect {
     CopyWrite { job: Job, data: BTreeMap<u64, u64> },
     Scan { job: Job, holes: Vec<u64> },
     Compare { job: Job, seen: BTreeMap<u64, [Option<u64>; 2]> },
-    FlushDestination,
+    FlushDestination(Flush),
     Prepare,
     Seal,
     Commit,
@@ -60,6 +61,25 @@ impl Effect {
             | Effect::Compare { .. }
             | Effect::Write { on: Side::Moved, .. } => None,
             _ => Some(Side::Destination),
+        }
+    }
+
+    /// Whether its fault is the destination's own.
+    fn is_asked_of_destination(&self) -> bool {
+        match self {
+            Effect::Write { on, .. } => *on == Side::Destination,
+            Effect::CopyWrite { .. } | Effect::FlushDestination(_) | Effect::Seal => true,
+            _ => false,
+        }
+    }
+
+    /// Whether it writes to the destination.
+    pub(super) fn writes_destination(&self) -> bool {
+        match self {
+            Effect::Write { on, .. } => *on != Side::Source,
+            // Its writes have not begun, but no flush that begins now covers them.
+            Effect::CopyWrite { .. } => true,
+            _ => false,
         }
     }
 
@@ -99,6 +119,26 @@ impl World {
                 let both = blocks.iter().flat_map(|b| [*b, b | ON_DESTINATION]).collect();
                 self.begin(Effect::Compare { job, seen: BTreeMap::new() }, both);
             }
+        }
+    }
+
+    /// The destination is flushed: what was answered by now.
+    pub(super) fn flush(&mut self) {
+        let mut open = Vec::new();
+        for operation in self.operations.iter().filter(|o| o.effect.writes_destination())
+        {
+            open.extend(self.blocks_of(&operation.effect));
+        }
+        let flush = self.images.flush_begins(open);
+        self.begin(Effect::FlushDestination(flush), vec![]);
+    }
+
+    /// All blocks that a write writes.
+    pub(super) fn blocks_of(&self, effect: &Effect) -> Vec<u64> {
+        match effect {
+            Effect::Write { id, .. } => self.guest.blocks(*id).collect(),
+            Effect::CopyWrite { job, .. } => blocks_of(job.range).collect(),
+            _ => Vec::new(),
         }
     }
 
@@ -147,7 +187,7 @@ impl World {
         let b = block as usize;
         let images = &mut self.images;
         match &mut self.operations[pick].effect {
-            Effect::Write { id, on } => images.on(*on)[b] = self.guest.value(*id),
+            Effect::Write { id, on } => images.write(*on, b, self.guest.value(*id)),
             Effect::Read { id, on } => self.guest.finds(*id, block, images.on(*on)[b]),
             Effect::CopyRead { data, .. } => {
                 data.insert(block, images.source[b]);
@@ -158,7 +198,7 @@ impl World {
                 let lie = !self.calm && self.random.one_in(self.setup.lies);
                 let skipped = fresh && value == 0;
                 if !skipped && !lie {
-                    images.destination[b] = value;
+                    images.write(Side::Destination, b, value);
                 }
             }
             Effect::Scan { holes, .. } if images.source[b] == 0 => holes.push(block),
@@ -178,6 +218,8 @@ impl World {
         let fault =
             [Fault::Full, Fault::Error(5), Fault::Lost][self.random.below(3) as usize];
         let result = if fails { Err(fault) } else { Ok(()) };
+        let result =
+            if effect.is_asked_of_destination() { self.suffer(result) } else { result };
         match effect {
             Effect::Read { id, on: Side::Source } | Effect::Flush { id } => {
                 self.source_done(id, true);
@@ -216,7 +258,7 @@ impl World {
                 let differing = ranges(seen.into_keys());
                 self.job_done(job, Outcome::Compared { differing, read });
             }
-            Effect::FlushDestination => self.flush_done(result),
+            Effect::FlushDestination(flush) => self.flush_done(&flush, result),
             Effect::Prepare => {
                 let takes = Nanos(self.random.below(30_000_000));
                 self.tell(Event::Prepared((!fails).then_some(takes)));
@@ -238,13 +280,54 @@ impl World {
         self.tell(Event::JobDone { job: job.id, outcome });
     }
 
-    fn flush_done(&mut self, result: Result<(), Fault>) {
-        if result.is_ok() {
-            self.images.flush();
-            self.old_map = self.mirror.map().clone();
-        } else {
-            // What could not be made durable is gone.
-            self.images.lose(&mut self.random, 3);
+    /// What a fault of the destination takes with it, at once or later. Gives what the
+    /// mirror is told.
+    fn suffer(&mut self, result: Result<(), Fault>) -> Result<(), Fault> {
+        let aborts = self.setup.aborts && !self.calm;
+        match result {
+            Err(Fault::Error(_) | Fault::Lost) if aborts => {
+                if self.random.one_in(2) {
+                    self.forget(2);
+                } else {
+                    self.doomed = true;
+                }
+                match self.setup.mistake {
+                    Some(Mistake::TrustAfterFault) => Err(Fault::Full),
+                    _ => result,
+                }
+            }
+            result => result,
+        }
+    }
+
+    /// What the destination was not made to keep is gone, once in `n` blocks. A flush that
+    /// is under way covers what is left.
+    pub(super) fn forget(&mut self, n: u64) {
+        let all: Vec<u64> = (0..self.setup.blocks).collect();
+        self.forget_of(&all, n);
+    }
+
+    /// The same of these blocks.
+    pub(super) fn forget_of(&mut self, blocks: &[u64], n: u64) {
+        self.images.forget(blocks, &mut self.random, n);
+        for pick in 0..self.operations.len() {
+            if let Effect::FlushDestination(flush) = &self.operations[pick].effect {
+                let flush = self.images.flush_begins(flush.open().to_vec());
+                self.operations[pick].effect = Effect::FlushDestination(flush);
+            }
+        }
+    }
+
+    fn flush_done(&mut self, flush: &Flush, result: Result<(), Fault>) {
+        match result {
+            _ if self.setup.mistake == Some(Mistake::FlushAcknowledgedEarly) => {
+                return self.tell(Event::Flushed(Ok(())));
+            }
+            Ok(()) => {
+                self.images.flush_ends(flush, &mut self.random);
+                self.old_map = self.mirror.map().clone();
+            }
+            Err(_) => self.images.flush_fails(&mut self.random),
         }
         self.tell(Event::Flushed(result));
     }

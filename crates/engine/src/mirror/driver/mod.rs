@@ -8,11 +8,15 @@
 //! **Memory.** What the copier's chunks are made of is the matter of `jobs`, what
 //! mirrored writes are made of that of the `lender`.
 //!
+//! **A destination that has failed** is let go of, so that it can be put right, and opened
+//! anew; see `away`.
+//!
 //! **The end.** After the commit the destination is the disk's image and the
 //! driver is done. After a cancel it stays until nothing is in flight on the
 //! destination any more, and says so (`Released`): whoever used the destination
 //! before that could find an old write on top of a new one.
 
+mod away;
 mod guest;
 
 use std::any::Any;
@@ -21,8 +25,8 @@ use std::sync::mpsc::Sender;
 
 use sterna_core::Nanos;
 use sterna_core::mirror::{
-    Action, Commit, Config, Control, Counted, End, Event, Fault, Job, JobId, Mirror,
-    PauseReason, Progress, RequestId,
+    Action, Commit, Config, Control, Counted, Doubt, End, Event, Fault, Job, JobId,
+    Mirror, PauseReason, Progress, RequestId,
 };
 
 use super::job::{Side, Style, fault};
@@ -37,6 +41,7 @@ use crate::io::{Owner, Token};
 use crate::qos::Copied;
 use crate::slab::Slab;
 use crate::timer::Alarm;
+use away::Away;
 use guest::Told;
 
 /// What an answer with one of our own tickets belongs to.
@@ -83,6 +88,7 @@ pub(crate) struct MirrorDriver {
     asked: Vec<Asked>,
     ended: Option<End>,
     released: bool,
+    away: Away,
 }
 
 impl MirrorDriver {
@@ -111,6 +117,7 @@ impl MirrorDriver {
             allowance: options.allowance,
             ..Config::new(core.size)
         };
+        let away = Away::new(map.map().destination());
         let mirror = Mirror::new_paused(cx.now, config, map, PauseReason::Asked);
         let style = Style {
             write_zeroes: options.write_zeroes,
@@ -136,6 +143,7 @@ impl MirrorDriver {
             asked: Vec::new(),
             ended: None,
             released: false,
+            away,
         };
         driver.adopt(core, cx);
         if !options.paused {
@@ -167,6 +175,7 @@ impl MirrorDriver {
 
     /// Tells the mirror and does what it asks for.
     fn tell(&mut self, core: &mut Core, cx: &mut Cx, event: Event) {
+        self.note_writes(cx);
         let mut next = Some(event);
         while let Some(event) = next {
             let mut actions = std::mem::take(&mut self.actions);
@@ -178,6 +187,7 @@ impl MirrorDriver {
             next = self.later.pop_front().or_else(|| self.who_waits(core));
         }
         self.set_alarm(core, cx);
+        self.leave_if_astray(core, cx);
         if self.ended.is_some() && self.is_idle() && !self.released {
             self.released = true;
             core.close_image(cx, self.loser());
@@ -224,6 +234,7 @@ impl MirrorDriver {
             Action::Unseal => self.send(MigrationEvent::Unseal(self.id)),
             Action::Commit => self.send(MigrationEvent::Commit(self.id)),
             Action::Notice(notice) => {
+                self.away.hear(&notice);
                 self.send(MigrationEvent::Notice(self.id, notice));
             }
             Action::Ended(end) => {
@@ -293,6 +304,7 @@ impl MirrorDriver {
         side: Side,
         result: ImageResult,
     ) {
+        self.note_writes(cx);
         let mut asked = std::mem::take(&mut self.asked);
         let outcome = self.jobs.done(id, side, result, &mut asked);
         self.fulfil(core, cx, asked);
@@ -312,6 +324,11 @@ impl MirrorDriver {
     fn look(&mut self, core: &mut Core, cx: &mut Cx) {
         if core.has_forgotten(self.destination) {
             self.tell(core, cx, Event::DestinationForgot);
+        }
+        if core.has_forgotten(self.source) {
+            // Of what the guest was told is written, the source may lack some, and the
+            // destination not.
+            self.tell(core, cx, Event::Doubted(Doubt::Equal));
         }
         let is = core.is_in_reach(self.destination);
         self.tell(core, cx, Event::DestinationInReach(is));

@@ -19,7 +19,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 
-use super::header::HEADER_LEN;
+use super::header::{COPY_LEN, COPY_STRIDE, HEADER_LEN, WROTE_AT};
 use super::words::WORD;
 use crate::place;
 
@@ -65,22 +65,37 @@ impl Mapping {
     /// Stores a word, whole: it lies in one page, and a kill does not cut the kernel's
     /// copy of it. False if the page cannot be made dirty.
     pub(super) fn store(&self, index: u64, word: u64) -> bool {
-        let at = at(index);
-        let fits = usize::try_from(at + WORD).is_ok_and(|end| end <= self.len);
+        self.copy_in(at(index), &word.to_le_bytes())
+    }
+
+    /// Stores when something was last written.
+    pub(super) fn store_wrote(&self, word: u64) -> bool {
+        self.copy_in(WROTE_AT as u64, &word.to_le_bytes())
+    }
+
+    /// Overwrites one copy of the header.
+    pub(super) fn store_header(&self, copy: usize, bytes: &[u8; COPY_LEN]) -> bool {
+        self.copy_in((copy * COPY_STRIDE) as u64, bytes)
+    }
+
+    /// Has the kernel copy bytes into the mapping, which are in one page of it.
+    fn copy_in(&self, at: u64, bytes: &[u8]) -> bool {
+        let end = at + bytes.len() as u64;
+        let fits = usize::try_from(end).is_ok_and(|end| end <= self.len);
         fits && STAGE.with(|stage| {
             let Some(stage) = stage.get_or_init(|| stage_file().ok()) else {
                 return false;
             };
-            if stage.write_all_at(&word.to_le_bytes(), 0).is_err() {
+            if stage.write_all_at(bytes, 0).is_err() {
                 return false;
             }
-            // SAFETY: the word lies inside the mapping, which lives as long as `self`
+            // SAFETY: the bytes lie inside the mapping, which lives as long as `self`
             // and which nothing borrows from. The kernel answers a fault with an error.
             let copied = unsafe {
                 let to = self.start.as_ptr().add(at as usize);
-                libc::pread(stage.as_raw_fd(), to.cast(), WORD as usize, 0)
+                libc::pread(stage.as_raw_fd(), to.cast(), bytes.len(), 0)
             };
-            usize::try_from(copied) == Ok(WORD as usize)
+            usize::try_from(copied) == Ok(bytes.len())
         })
     }
 }

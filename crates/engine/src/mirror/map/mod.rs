@@ -6,8 +6,9 @@
 //! killed at any instruction leaves every word whole. The kernel writes the
 //! pages back when it likes; nothing here waits for that, so after a power loss
 //! any word may be an older one of itself, and so may what was in the images.
-//! That is why the header names the boot: under another boot every `Synced` is
-//! only `Suspect`, and `Absent` is not certain ([`MapFile::adopt_boot`]).
+//! That is why the header names the boot, and where the map and both images were: whether
+//! the map is believed now is decided by `core::mirror::suspicion`. Of one that is not,
+//! every `Synced` is only `Suspect`, and `Absent` may not be certain ([`MapFile::believe`]).
 //!
 //! ```text
 //!   0      header, two copies (see `header`)
@@ -45,9 +46,13 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sterna_core::Bytes;
+use sterna_core::mirror::{
+    Doubt, Origin, Present, RegionMap, Stored, Suspicion, suspicion,
+};
+use sterna_core::{Bytes, Nanos};
 
 use crate::boot::BootId;
+use crate::origin;
 use crate::sidecar::{self, DiskId};
 use header::{HEADER_LEN, Header};
 use mapping::Mapping;
@@ -182,7 +187,7 @@ impl MapFile {
         if key.size == 0 || key.region == 0 || usize::try_from(len).is_err() {
             return Err(MapError::Shape { size: key.size, region: key.region });
         }
-        let header = Header { key, generation: new_generation(), boot };
+        let header = Header { key, generation: new_generation(), boot, places: None };
         let temporary = beside(path);
         let made = write_out(&temporary, &header)
             .and_then(|file| std::fs::rename(&temporary, path).map(|()| file));
@@ -194,7 +199,9 @@ impl MapFile {
         sidecar::file::sync_directory_of(path)
             .map_err(|error| failed("create", path, error))?;
         let file = lock(file, path)?;
-        MapFile::over(file, path, header)
+        let map = MapFile::over(file, path, header)?;
+        map.note_write(origin::now());
+        Ok(map)
     }
 
     /// Opens the map at `path`, which must be about `key`; checks every word.
@@ -243,29 +250,68 @@ impl MapFile {
         self.header.key
     }
 
-    /// Whether the map was last used under `boot`, so that no power loss lies
-    /// between.
-    pub fn same_boot(&self, boot: BootId) -> bool {
-        self.header.boot == boot
+    /// Makes the map one of `present`. If what it says is not to be believed there, it is
+    /// doubted first, durably, and only then the header changes; so a crash in between
+    /// loses nothing. Gives the reason.
+    pub fn believe(&mut self, present: &Present) -> Result<Option<Suspicion>, MapError> {
+        let mut wrote = [0; 8];
+        let read = self.file.read_exact_at(&mut wrote, header::WROTE_AT as u64);
+        read.map_err(|error| failed("read", &self.path, error))?;
+        let wrote = u64::from_le_bytes(wrote);
+        let suspicion = suspicion(self.header.past(wrote).as_ref(), present);
+        if let Some(suspicion) = suspicion {
+            self.doubt(suspicion.doubt());
+            self.flush()?;
+            self.adopt(present)?;
+        }
+        self.note_write(present.now);
+        Ok(suspicion)
     }
 
-    /// Makes the map one of `boot`. If it was used under another one, the
-    /// regions are distrusted first, durably, and only then the header changes;
-    /// so a crash in between loses nothing. Gives the number of suspects.
-    pub fn adopt_boot(&mut self, boot: BootId) -> Result<u64, MapError> {
-        if self.same_boot(boot) {
-            return Ok(0);
+    /// Believes less of what the map says.
+    pub fn doubt(&mut self, doubt: Doubt) {
+        match doubt {
+            Doubt::Unflushed => {} // Of that it says nothing.
+            Doubt::Equal => self.replace_synced(Stored::Suspect),
+            Doubt::Everything => self.distrust(),
         }
-        let suspects = self.distrust();
-        self.flush()?;
-        self.header.boot = boot;
+    }
+
+    /// From now on the map is one of `present`, durably.
+    pub fn adopt(&mut self, present: &Present) -> Result<(), MapError> {
+        self.header.adopt(present);
         for copy in 0..header::COPIES {
             let at = (copy * header::COPY_STRIDE) as u64;
             let written = self.file.write_all_at(&self.header.encode(), at);
             written.map_err(|error| failed("write", &self.path, error))?;
             self.flush()?;
         }
-        Ok(suspects)
+        Ok(())
+    }
+
+    /// What the destination was known by when the map was taken up.
+    pub fn destination(&self) -> Origin {
+        self.header.places.unwrap_or_default().destination
+    }
+
+    /// The destination was opened anew and is this one now; what is not to be believed of
+    /// it is doubted already. After a kill the file says so; after a power loss nothing
+    /// that it says is believed, so that nothing is waited for.
+    pub fn note_destination(&self, destination: Origin) {
+        let mut header = self.header;
+        header.places.get_or_insert_default().destination = destination;
+        for copy in 0..header::COPIES {
+            // One that cannot be stored is taken for another destination's: compared.
+            let _ = self.mapping.store_header(copy, &header.encode());
+        }
+    }
+
+    /// Something may have been written to either image at this time (since 1970). A store
+    /// to memory, as the change of a region is.
+    pub fn note_write(&self, at: Nanos) {
+        let word = self.header.word_of_time(at);
+        // Without it a write of our own is taken for somebody else's: compared.
+        let _ = self.mapping.store_wrote(word);
     }
 
     /// Waits until the map as it is now is on the medium.
@@ -352,6 +398,7 @@ impl MapFile {
         match made {
             Ok((file, mapping)) => {
                 (self.mapping, self.file, self.lost) = (mapping, file, None);
+                self.note_write(origin::now());
             }
             Err(error) => {
                 let path = self.path.display();

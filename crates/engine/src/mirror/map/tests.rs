@@ -1,12 +1,36 @@
 use std::os::unix::fs::FileExt;
 
 use proptest::prelude::*;
-use sterna_core::mirror::{MemoryMap, RegionMap, Stored};
+use sterna_core::mirror::{Found, MemoryMap, RegionMap, Side, Storage, Stored};
 
 use super::*;
 
 const BOOT: BootId = BootId([1; 16]);
-const OTHER_BOOT: BootId = BootId([2; 16]);
+const WROTE: Nanos = Nanos::from_secs(1_800_000_000);
+
+/// The world of a map on storage that is known again.
+fn present() -> Present {
+    let at = |file| Storage::Mounted { instance: 5, file };
+    let found = |file| Found {
+        origin: Origin { storage: at(file), size: 1 << 20 },
+        changed: Some(WROTE),
+    };
+    Present {
+        boot: BOOT.0,
+        map: at(1),
+        source: found(2),
+        destination: found(3),
+        now: WROTE,
+    }
+}
+
+/// A map that was taken up in that world.
+fn adopted(path: &Path, regions: u64) -> MapFile {
+    let mut map = MapFile::create(path, key(regions), BOOT).unwrap();
+    map.adopt(&present()).unwrap();
+    map.note_write(WROTE);
+    map
+}
 const REGION: u64 = 65536;
 
 fn key(regions: u64) -> MapKey {
@@ -60,15 +84,16 @@ proptest! {
                 file.count_not_synced(behind.clone()), memory.count_not_synced(behind)
             );
         }
-        let suspects = (0..regions)
-            .filter(|&r| matches!(file.get(r), Stored::Synced | Stored::Suspect))
-            .count();
-        prop_assert_eq!(file.adopt_boot(BOOT).unwrap(), 0);
-        prop_assert_eq!(file.adopt_boot(OTHER_BOOT).unwrap(), suspects as u64);
-        memory.suspect_all();
+        let (from, until) = (regions / 3, regions - regions / 4);
+        file.set_run(from..until, Stored::Synced);
+        memory.set_run(from..until, Stored::Synced);
+        for region in 0..regions {
+            prop_assert_eq!(file.get(region), memory.get(region));
+        }
+        file.distrust();
+        memory.distrust();
         drop(file);
         let file = MapFile::open(&path, key(regions)).unwrap();
-        prop_assert!(file.same_boot(OTHER_BOOT) && !file.same_boot(BOOT));
         for region in 0..regions {
             prop_assert_eq!(file.get(region), memory.get(region));
         }
@@ -82,7 +107,7 @@ proptest! {
         cut in prop::option::weighted(0.2, any::<prop::sample::Index>()),
     ) {
         let (_directory, path) = directory();
-        let mut file = MapFile::create(&path, key(regions), BOOT).unwrap();
+        let mut file = adopted(&path, regions);
         for region in (0..regions).step_by(3) {
             file.set(region, Stored::Synced);
         }
@@ -97,7 +122,6 @@ proptest! {
         }
         std::fs::write(&path, &bytes).unwrap();
         if let Ok(file) = MapFile::open(&path, key(regions)) {
-            prop_assert!(file.same_boot(BOOT));
             for region in 0..regions {
                 let expected =
                     if region % 3 == 0 { Stored::Synced } else { Stored::Absent };
@@ -113,7 +137,7 @@ proptest! {
         let (_directory, path) = directory();
         let mut bytes = bytes;
         if headed && bytes.len() >= HEADER_LEN {
-            let header = Header { key: key(20), generation: 5, boot: BOOT };
+            let header = Header { key: key(20), generation: 5, boot: BOOT, places: None };
             bytes[..HEADER_LEN].copy_from_slice(&header.page());
         }
         std::fs::write(&path, &bytes).unwrap();
@@ -148,7 +172,7 @@ fn one_copy_of_the_header_is_enough() {
         drop(MapFile::create(&path, key(10), BOOT).unwrap());
         let file = OpenOptions::new().write(true).open(&path).unwrap();
         file.write_all_at(&[0; 2048], copy * 2048).unwrap();
-        assert!(MapFile::open(&path, key(10)).unwrap().same_boot(BOOT));
+        MapFile::open(&path, key(10)).unwrap();
     }
 }
 
@@ -198,4 +222,76 @@ fn no_disk_can_make_the_map_panic() {
         assert!(MapFile::create(&path, key, BOOT).is_err());
         assert!(MapFile::open(&path, key).is_err());
     }
+}
+
+/// What is made of a map with a region of each kind in the world as `change` leaves it.
+fn taken_up(
+    change: impl FnOnce(&Path, &mut Present),
+) -> (Option<Suspicion>, [Stored; 4]) {
+    let (_directory, path) = directory();
+    let mut map = adopted(&path, 4);
+    for bits in 0..4 {
+        map.set(u64::from(bits), Stored::from_bits(bits));
+    }
+    drop(map);
+    let mut now = present();
+    change(&path, &mut now);
+    let mut map = MapFile::open(&path, key(4)).unwrap();
+    let suspicion = map.believe(&now).unwrap();
+    // Once it is one of this world, it is believed.
+    let states = [0, 1, 2, 3].map(|region| map.get(region));
+    drop(map);
+    let mut map = MapFile::open(&path, key(4)).unwrap();
+    assert_eq!(map.believe(&now).unwrap(), None);
+    assert_eq!(states, [0, 1, 2, 3].map(|region| map.get(region)));
+    (suspicion, states)
+}
+
+const DISTRUSTED: [Stored; 4] =
+    [Stored::Late, Stored::Late, Stored::Suspect, Stored::Suspect];
+
+#[test]
+fn a_map_is_believed_where_all_is_as_it_was() {
+    let (suspicion, states) = taken_up(|_, _| ());
+    assert_eq!(suspicion, None);
+    assert_eq!(states, [Stored::Absent, Stored::Late, Stored::Synced, Stored::Suspect]);
+}
+
+#[test]
+fn a_map_of_another_boot_or_mounting_is_not_believed() {
+    let boot = taken_up(|_, now| now.boot = [2; 16]);
+    assert_eq!(boot, (Some(Suspicion::Boot), DISTRUSTED));
+    let mounted = Storage::Mounted { instance: 6, file: 3 };
+    let mounted = taken_up(|_, now| now.destination.origin.storage = mounted);
+    assert_eq!(mounted, (Some(Suspicion::Another(Side::Destination)), DISTRUSTED));
+    // The source may have forgotten; the destination has not got what it never had.
+    let device = Storage::Device { sequence: 4 };
+    let (suspicion, states) = taken_up(|_, now| now.source.origin.storage = device);
+    assert_eq!(suspicion, Some(Suspicion::Another(Side::Source)));
+    assert_eq!(states, [Stored::Absent, Stored::Late, Stored::Suspect, Stored::Suspect]);
+}
+
+#[test]
+fn a_map_of_the_version_before_is_read_and_not_believed() {
+    let earlier = taken_up(|path, _| {
+        let mut page = std::fs::read(path).unwrap();
+        for copy in [0, 2048] {
+            let copy = &mut page[copy..copy + 2048];
+            copy[8..12].copy_from_slice(&1u32.to_le_bytes());
+            copy[72..].fill(0);
+            let crc = crc32c::crc32c(&copy[..72]);
+            copy[72..76].copy_from_slice(&crc.to_le_bytes());
+        }
+        std::fs::write(path, page).unwrap();
+    });
+    assert_eq!(earlier, (Some(Suspicion::Undated), DISTRUSTED));
+}
+
+#[test]
+fn a_map_whose_last_write_is_not_known_is_not_believed() {
+    let damaged = taken_up(|path, _| {
+        let file = OpenOptions::new().write(true).open(path).unwrap();
+        file.write_all_at(&[7], header::WROTE_AT as u64).unwrap();
+    });
+    assert_eq!(damaged, (Some(Suspicion::Undated), DISTRUSTED));
 }

@@ -22,21 +22,6 @@ const ALL_SUSPECT: u32 = 0xFFFF_FFFF;
 const LOWER_BITS: u32 = 0x5555_5555;
 
 impl MapFile {
-    /// Gives every region the state that is worth believing after a power loss
-    /// (see [`Stored::after_power_loss`]); gives how many are suspect then.
-    pub fn distrust(&mut self) -> u64 {
-        let mut suspects = 0;
-        for index in 0..self.header.key.words() {
-            // Absent (00) and late (01) become late, synced (10) and suspect
-            // (11) become suspect: the lower bit is set.
-            let states = self.states(index) | LOWER_BITS & self.used_bits(index);
-            suspects += u64::from((states & !LOWER_BITS).count_ones());
-            self.states[index as usize] = states;
-        }
-        self.store_all();
-        suspects
-    }
-
     /// Makes every region `Suspect`: a stale copy of the disk is to be compared
     /// and reused.
     pub fn suspect_all(&mut self) {
@@ -113,6 +98,35 @@ impl RegionMap for MapFile {
         } else {
             self.keep(index);
         }
+    }
+
+    fn set_run(&mut self, regions: Range<u64>, stored: Stored) {
+        assert!(regions.end <= self.regions(), "regions behind the disk's end");
+        if regions.is_empty() {
+            return;
+        }
+        for index in regions.start / PER_WORD..regions.end.div_ceil(PER_WORD) {
+            let first = index * PER_WORD;
+            let before = lowest(regions.start.saturating_sub(first));
+            let meant = lowest(regions.end - first) & !before;
+            let all = LOWER_BITS * stored as u32;
+            self.states[index as usize] = self.states(index) & !meant | all & meant;
+            if stored == Stored::Synced {
+                self.keep_soon(index);
+            } else {
+                self.keep(index);
+            }
+        }
+    }
+
+    fn distrust(&mut self) {
+        for index in 0..self.header.key.words() {
+            // Absent (00) and late (01) become late, synced (10) and suspect
+            // (11) become suspect: the lower bit is set.
+            let states = self.states(index) | LOWER_BITS & self.used_bits(index);
+            self.states[index as usize] = states;
+        }
+        self.store_all();
     }
 
     fn replace_synced(&mut self, stored: Stored) {

@@ -1,0 +1,131 @@
+//! What is believed of the destination, and when that is withdrawn.
+//!
+//! # Rule
+//!
+//! A copy is believed as far as a successful flush covers it, and no further. An answer
+//! to a write says that the bytes can be read back now; only a flush says that they can
+//! be read back after whatever may happen to the storage.
+//!
+//! - *Durable*: equal, and covered by a flush that succeeded. The map says `Synced`.
+//!   Nothing that a storage may do by right takes it away.
+//! - *Unflushed*: equal as far as answers say. It counts as equal while all goes well, and
+//!   the map does not call it equal. A flush every `FLUSH_EVERY` keeps it small, so
+//!   what a loss costs is seconds of copying, not the disk.
+//!
+//! # When trust is withdrawn
+//!
+//! | what happened | what is no longer believed |
+//! |---|---|
+//! | the destination answers with an error, or is lost | what is unflushed |
+//! | its server may have been gone | what is unflushed |
+//! | a flush fails, for whatever reason | what is unflushed |
+//! | it is opened anew, and is known to be the same | what is unflushed |
+//! | it is opened anew, and is not known to be the same | everything |
+//! | the source's storage may have forgotten | all that is equal |
+//!
+//! A full destination refuses a write, and takes nothing back: only that is no reason. A
+//! *flush* that says "full" is: the room was promised when the write was answered.
+//!
+//! # Invariants
+//!
+//! 1. All of it goes through `withdraw`, which voids three things together: what is equal
+//!    (the map and the memory above it), the jobs under way (part of what they wrote may
+//!    be forgotten when they end well), and what the verification has seen of either. A
+//!    guest's write in flight leaves its regions behind.
+//! 2. Trust is withdrawn before the pause is told: whoever hears of the pause finds the
+//!    map as it is to be believed, also after a kill.
+//! 3. What is unflushed is copied again and not compared. A kernel that could not write
+//!    a page says so once and takes the page for clean: reading it would show what was
+//!    never written, and so would the next flush.
+//! 4. A flush covers what was equal when it began; what is withdrawn while it is under
+//!    way, it does not cover.
+//! 5. From the moment at which the commit is asked for nothing is withdrawn: a flush with
+//!    nothing in flight was its condition.
+
+use super::verify::AGAIN_MAX;
+use super::{Action, Fault, Mirror, PauseReason, RegionMap, State};
+use crate::Nanos;
+
+/// What is no longer believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// What no flush of the destination covers.
+    Unflushed,
+    /// All that is equal: the two sides may differ anywhere.
+    Equal,
+    /// That, and that the destination was never written anywhere.
+    Everything,
+}
+
+impl<M: RegionMap> Mirror<M> {
+    /// The destination has failed.
+    pub(super) fn destination_failed(
+        &mut self,
+        now: Nanos,
+        fault: Fault,
+        out: &mut Vec<Action>,
+    ) {
+        if fault != Fault::Full {
+            self.withdraw(now, Doubt::Unflushed, out);
+        }
+        self.pause(now, PauseReason::Destination(fault), out);
+    }
+
+    /// Makes what a flush has covered durable; or withdraws trust, and pauses. Says
+    /// whether it succeeded.
+    pub(super) fn believe_flush(
+        &mut self,
+        now: Nanos,
+        result: Result<(), Fault>,
+        out: &mut Vec<Action>,
+    ) -> bool {
+        self.flush_at = now.plus(self.config.flush_every);
+        match result {
+            Ok(()) => self.regions.flush_ends(),
+            Err(fault) => {
+                self.withdraw(now, Doubt::Unflushed, out);
+                self.pause(now, PauseReason::Destination(fault), out);
+            }
+        }
+        result.is_ok()
+    }
+
+    /// Flushes the destination, if that is due.
+    pub(super) fn flush_more(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        if !self.running() || !self.regions.any_unflushed() {
+            // What is equal from now on may stay unflushed for so long.
+            self.flush_at = now.plus(self.config.flush_every);
+        } else if now >= self.flush_at {
+            self.flush_between(now, out);
+        }
+    }
+
+    /// When the destination is to be flushed.
+    pub(super) fn flush_due(&self) -> Option<Nanos> {
+        let due = self.running() && self.regions.any_unflushed();
+        (due && self.switch.may_flush()).then_some(self.flush_at)
+    }
+
+    /// Believes less than before. The one place where trust is withdrawn.
+    pub(super) fn withdraw(&mut self, now: Nanos, doubt: Doubt, out: &mut Vec<Action>) {
+        if self.switch.committing() || matches!(self.state, State::Ended(_)) {
+            return;
+        }
+        self.jobs.void();
+        match doubt {
+            Doubt::Unflushed => {
+                if let Some((first, count)) = self.regions.distrust_unflushed()
+                    && count > AGAIN_MAX as u64
+                {
+                    // Too many to be remembered one by one.
+                    self.copier.verify_from(first);
+                }
+            }
+            Doubt::Equal | Doubt::Everything => {
+                self.regions.distrust(doubt == Doubt::Everything);
+                self.copier.restart();
+            }
+        }
+        self.undo_switch(now, out);
+    }
+}

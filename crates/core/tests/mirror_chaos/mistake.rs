@@ -1,0 +1,25 @@
+//! Mistakes that a world makes on purpose.
+//!
+//! Each is a fault that a driver, a mirror or an image could have. The world reintroduces
+//! it from outside: it tells the mirror something else than what happened, or does
+//! something else than what it was asked for. A mirror that is told the truth must hold
+//! in every world; a world with a mistake must be caught, or the world is too kind to
+//! find a real one.
+
+/// What a world gets wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mistake {
+    /// A flush of the destination is acknowledged before anything is durable.
+    FlushAcknowledgedEarly,
+    /// A fault of the destination is told as one that takes nothing back, so that what it
+    /// was not made to keep is believed after it.
+    TrustAfterFault,
+    /// A loss is told before it happens, so that the jobs that begin in between are not
+    /// voided by it: they end well, with a part of what they wrote gone.
+    JobNotVoided,
+    /// A map that is found after a kill is believed although somebody has written to an
+    /// image meanwhile.
+    ForeignWriteBelieved,
+    /// The source's space is freed when the commit is asked for, not when it is durable.
+    SourceFreedEarly,
+}
