@@ -17,6 +17,7 @@ mod listener;
 mod mailbox;
 mod migrate;
 pub mod mirror;
+mod plain;
 mod qos;
 mod reactor;
 pub mod sidecar;
@@ -27,7 +28,10 @@ mod times;
 
 pub use engine::{Config, DiskSpec, Engine, EngineError};
 pub use figures::DiskWindow;
-pub use image::{Budget, ImageSpec, OpenError, ParseShapeError, Shape, is_used};
+pub use image::{
+    Astray, Beside, Budget, FileIdentity, HeldFile, ImageSpec, OpenError,
+    ParseShapeError, Shape, is_used,
+};
 pub use io::{Errno, IoChoice, IoKind};
 pub use listener::Listener;
 pub use migrate::MigrateError;

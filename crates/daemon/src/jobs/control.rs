@@ -56,6 +56,7 @@ impl Daemon {
             return Err(DaemonError::in_use(message).hint(hint));
         }
         if job.running() {
+            self.mend_copy(&job, &record)?;
             self.set_pause(&job, None)?;
             self.tell(&job, Control::Resume)?;
             tracing::info!(migration = id, "resumed by the operator");

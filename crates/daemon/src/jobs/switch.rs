@@ -6,9 +6,9 @@ use sterna_core::mirror::{Commit, Fault};
 use sterna_engine::datastore::DatastoreError;
 use sterna_engine::sidecar::{Identity, Role, SidecarError};
 
-use super::Job;
 use super::leftover::sources;
 use super::start::partial;
+use super::{Job, Unsealed};
 use crate::daemon::{Daemon, lock};
 use crate::error::Result;
 use crate::store::{CommitError, MigrationRecord, Step};
@@ -37,13 +37,20 @@ impl Daemon {
         // What kept an earlier one from succeeding is not why a later pause comes.
         lock(&job.state).unsealed = None;
         let lost = |error: &dyn std::fmt::Display| {
-            lock(&job.state).unsealed = Some(error.to_string());
+            let unsealed = Unsealed { reason: error.to_string(), better: None };
+            lock(&job.state).unsealed = Some(unsealed);
             tracing::warn!(migration = job.id, %error, "the destination is not sealed");
             Fault::Lost
         };
         let record = self.migration_record(job.id).map_err(|error| lost(&error))?;
         let shelf = self.shelf(&record.to.datastore).map_err(|error| lost(&error))?;
         let store = shelf.get().map_err(|error| lost(&error))?;
+        self.check_files(job, &record).map_err(|unsealed| {
+            let reason = &unsealed.reason;
+            tracing::warn!(migration = job.id, reason, "the destination is not sealed");
+            lock(&job.state).unsealed = Some(unsealed);
+            Fault::Lost
+        })?;
         let active = Identity { role: Role::Active, ..partial(&record) };
         let since = Instant::now();
         let sealed = store
@@ -82,20 +89,29 @@ impl Daemon {
 
     /// Makes the source outrank whatever the destination says of itself, then
     /// leaves the step `switching`. Its record after that. Only an image that is
-    /// surely the source is given a generation.
+    /// surely the source is given a generation. One that is served and has lost its name
+    /// has nothing to be given it by.
     pub(crate) fn fence(&self, record: &MigrationRecord) -> Result<MigrationRecord> {
         if record.step != Step::Switching {
             return Ok(record.clone());
         }
         let from = self.shelf(&record.from.datastore)?;
         let [as_it_was, raised] = sources(record);
+        let (source, destination) = (raised.generation, raised.generation + 1);
+        if self.has_lost_its_name(record) {
+            // It cannot be given a generation, and after a crash nobody finds it. What was
+            // sealed is a part again before the step is left.
+            let part = Identity { generation: destination, ..partial(record) };
+            self.shelf(&record.to.datastore)?.identify(&record.to.image, &part)?;
+            self.store.migration_unsealed(record.id, source, destination)?;
+            return self.migration_record(record.id);
+        }
         let found = from.expect(&record.from.image, &as_it_was);
         found.or_else(|refusal| {
             // The refusal of what it most likely should be is the one to tell.
             from.expect(&record.from.image, &raised).map_err(|_| refusal)
         })?;
         from.identify(&record.from.image, &raised)?;
-        let (source, destination) = (raised.generation, raised.generation + 1);
         self.store.migration_unsealed(record.id, source, destination)?;
         tracing::info!(migration = record.id, source, "the source is fenced");
         self.migration_record(record.id)

@@ -53,6 +53,8 @@ enum Own {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Message {
     Control(Control),
+    /// Somebody else has changed the destination.
+    Distrust,
     Prepared(bool),
     Sealed(Result<(), Fault>),
     Committed(Commit),
@@ -147,6 +149,11 @@ impl MirrorDriver {
         self.id
     }
 
+    /// Its destination, by its number on the disk.
+    pub(crate) fn destination(&self) -> u16 {
+        self.destination
+    }
+
     /// The migration in figures.
     pub(crate) fn progress(&self) -> Progress {
         self.mirror.progress()
@@ -157,6 +164,7 @@ impl MirrorDriver {
     pub(crate) fn message(&mut self, core: &mut Core, cx: &mut Cx, message: Message) {
         let event = match message {
             Message::Control(control) => Event::Control(control),
+            Message::Distrust => Event::DestinationForgot,
             Message::Prepared(ok) => Event::Prepared(ok),
             Message::Sealed(result) => Event::Sealed(result),
             Message::Committed(commit) => Event::Committed(commit),

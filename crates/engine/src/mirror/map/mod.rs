@@ -37,7 +37,8 @@ use std::time::Duration;
 use sterna_core::Bytes;
 
 use crate::boot::BootId;
-use crate::sidecar::{self, DiskId};
+use crate::plain;
+use crate::sidecar::DiskId;
 use header::{HEADER_LEN, Header};
 use mapping::Mapping;
 use words::{PER_WORD, WORD, seal};
@@ -166,8 +167,7 @@ impl MapFile {
             let _ = std::fs::remove_file(&temporary);
             failed("create", path, error)
         })?;
-        sidecar::file::sync_directory_of(path)
-            .map_err(|error| failed("create", path, error))?;
+        plain::sync_directory_of(path).map_err(|error| failed("create", path, error))?;
         let file = lock(file, path)?;
         let mapping =
             Mapping::new(&file, len).map_err(|error| failed("map", path, error))?;
