@@ -68,6 +68,7 @@ impl Running {
     /// Starts everything. Blocks.
     pub fn start(settings: Settings) -> Result<Running> {
         let inherited = sockets::inherited()?;
+        sterna_engine::keep_descriptors();
         let lock = StateLock::take(&settings.state)?;
         make_directories(&settings.state)?;
         let boot = boot::current()?;
