@@ -90,7 +90,7 @@ impl Daemon {
     /// Makes the source outrank whatever the destination says of itself, then
     /// leaves the step `switching`. Its record after that. Only an image that is
     /// surely the source is given a generation. One that is served and has lost its name
-    /// has nothing to be given it by.
+    /// cannot outrank anything: then the destination is a part before all else.
     pub(crate) fn fence(&self, record: &MigrationRecord) -> Result<MigrationRecord> {
         if record.step != Step::Switching {
             return Ok(record.clone());
@@ -99,10 +99,16 @@ impl Daemon {
         let [as_it_was, raised] = sources(record);
         let (source, destination) = (raised.generation, raised.generation + 1);
         if self.has_lost_its_name(record) {
-            // It cannot be given a generation, and after a crash nobody finds it. What was
-            // sealed is a part again before the step is left.
+            // After a crash nobody finds it, so what was sealed is a part again before the
+            // step is left. Should the file get its name back, its sidecar is what it has
+            // to be, unless that is another's by now.
             let part = Identity { generation: destination, ..partial(record) };
             self.shelf(&record.to.datastore)?.identify(&record.to.image, &part)?;
+            let says = from.says(&record.from.image, record.size);
+            if says.is_ok_and(|says| says.is_none_or(|it| sources(record).contains(&it)))
+            {
+                from.identify(&record.from.image, &raised)?;
+            }
             self.store.migration_unsealed(record.id, source, destination)?;
             return self.migration_record(record.id);
         }
