@@ -63,7 +63,8 @@ pub struct Disk {
     pub generation: u64,
     /// Whether clients can use it now.
     pub served: bool,
-    /// Why it is not served; absent when it is.
+    /// Why it is not served, or what is wrong with its image although it is; absent when
+    /// all is well.
     pub problem: Option<String>,
     /// The migration under way, if there is one.
     pub migration: Option<u64>,

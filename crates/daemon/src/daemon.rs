@@ -22,6 +22,7 @@ use crate::drs::Drs;
 use crate::error::Result;
 use crate::gate::Gate;
 use crate::jobs::Job;
+use crate::lookout::Lookout;
 use crate::plans::Plans;
 use crate::policies::Service;
 use crate::samples::Samples;
@@ -99,6 +100,7 @@ pub(crate) struct Daemon {
     pub(crate) sockets: Mutex<HashMap<DiskId, Bound>>,
     pub(crate) samples: Samples,
     pub(crate) jobs: Mutex<HashMap<u64, Arc<Job>>>,
+    pub(crate) lookout: Lookout,
     pub(crate) service: Service,
     pub(crate) plans: Plans,
     pub(crate) vms: Vms,
@@ -134,6 +136,7 @@ impl Daemon {
             sockets: Mutex::default(),
             samples: Samples::default(),
             jobs: Mutex::default(),
+            lookout: Lookout::new(),
             service: Service::default(),
             plans: Plans::new(),
             vms: Vms::new(),

@@ -134,6 +134,7 @@ impl Daemon {
         lock(&self.served).insert(record.id, served);
         if attached.is_ok() {
             self.attach_again(record);
+            self.know_again(record, shelf);
         }
         attached
     }
@@ -212,7 +213,7 @@ impl Daemon {
             imported: record.imported,
             generation: record.generation,
             served: problem.is_none(),
-            problem,
+            problem: problem.or_else(|| self.astray(record.id)),
             migration: moved,
             class: book.class_of(record.id).map(|entry| entry.record.name.clone()),
             held: self.view_held_disk(&book, record.id),
@@ -261,7 +262,7 @@ fn file_of(store: &Datastore, image: &ImageSpec, shelf: &Shelf) -> Result<String
 
 /// Removes an image that did not become a disk.
 fn remove_leftover(store: &Datastore, image: &ImageSpec, size: u64) {
-    if let Err(error) = store.remove_image(image, size) {
+    if let Err(error) = store.remove_image(image, size, None) {
         tracing::warn!(datastore = store.name(), %error, "an image was left behind");
     }
 }

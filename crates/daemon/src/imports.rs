@@ -120,7 +120,10 @@ impl Daemon {
                     ))
                 }),
             // On a device or an export, this removes the sidecar alone.
-            _ => store.remove_image(image, found.size).map_err(|it| shelf.refused(&it)),
+            _ => {
+                let removed = store.remove_image(image, found.size, None);
+                removed.map_err(|it| shelf.refused(&it))
+            }
         }
     }
 }
@@ -152,7 +155,12 @@ fn find_image(shelf: &Shelf, file: &str) -> Result<(String, u64)> {
     };
     let path = directory.join(&name);
     let unreadable = unreadable(&path);
-    let metadata = path.metadata().map_err(&unreadable)?;
+    let metadata = path.symlink_metadata().map_err(&unreadable)?;
+    if metadata.is_symlink() {
+        return Err(is_link(&path));
+    }
+    // One whose name is too long, before all else is asked of it.
+    shelf.image(&name)?;
     if !metadata.is_file() {
         let message = format!("{} is not a regular file", path.display());
         return Err(DaemonError::invalid(message).hint("give a raw file"));
@@ -162,6 +170,19 @@ fn find_image(shelf: &Shelf, file: &str) -> Result<(String, u64)> {
     }
     check_length(&path, metadata.len())?;
     Ok((name, metadata.len()))
+}
+
+/// A link is no image: it may lead elsewhere tomorrow.
+fn is_link(path: &Path) -> DaemonError {
+    let shown = path.display();
+    let message = match fs::read_link(path) {
+        Ok(to) => format!("{shown} is a symbolic link to {}", to.display()),
+        Err(_) => format!("{shown} is a symbolic link"),
+    };
+    DaemonError::invalid(format!("{message}, and an image is a file itself")).hint(
+        "import the file that it leads to, on a datastore of that file's directory; or \
+         move that file here, in place of the link",
+    )
 }
 
 /// Refuses a file that another program has locked.
@@ -240,10 +261,6 @@ fn check_length(path: &Path, length: u64) -> Result<()> {
         return Ok(());
     }
     let refusal = no_size(&shown, length);
-    if path.is_symlink() {
-        // Who follows a link to change a file may not know what it is.
-        return Err(refusal);
-    }
     let next = length.next_multiple_of(SECTOR);
     Err(refusal.hint(format!(
         "if it is a raw image and whole, lengthen it: `truncate -s {next} {shown}`"
@@ -285,16 +302,13 @@ mod tests {
     }
 
     #[test]
-    fn only_a_file_that_may_be_lengthened_is_to_be_lengthened() {
-        let (directory, path) = file(&[0; 1000]);
+    fn a_file_that_is_not_empty_is_to_be_lengthened() {
+        let (_directory, path) = file(&[0; 1000]);
         let hint =
             |path: &Path, length| check_length(path, length).unwrap_err().body().hint;
         let whole = format!("truncate -s 1024 {}", path.display());
         assert!(hint(&path, 1000).contains(&whole));
         assert!(!hint(&path, 0).contains("truncate"));
-        let link = directory.path().join("link");
-        std::os::unix::fs::symlink(&path, &link).unwrap();
-        assert!(!hint(&link, 1000).contains("truncate"));
         assert!(check_length(&path, 1024).is_ok());
     }
 }

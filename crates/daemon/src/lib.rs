@@ -36,6 +36,7 @@ mod jobs;
 mod keeper;
 mod local;
 mod lock;
+mod lookout;
 mod marks;
 mod patience;
 mod plans;

@@ -89,7 +89,11 @@ fn code(error: &DatastoreError) -> ErrorCode {
             ErrorCode::NoSpace
         }
         E::Exists(_) => ErrorCode::Exists,
-        E::Occupied { .. } | E::Mounted { .. } | E::Held { .. } => ErrorCode::InUse,
+        E::Occupied { .. }
+        | E::Mounted { .. }
+        | E::Held { .. }
+        | E::Another(_)
+        | E::Unproven(_) => ErrorCode::InUse,
         E::Elsewhere { .. }
         | E::Io { .. }
         | E::Remote { .. }
@@ -111,6 +115,9 @@ fn hint(error: &DatastoreError) -> &'static str {
         }
         DatastoreError::Exists(_) => {
             "make it a disk with `sterna disk import`, remove it, or choose another name"
+        }
+        DatastoreError::Another(_) | DatastoreError::Unproven(_) => {
+            "see whose file it is before you remove it by hand"
         }
         DatastoreError::TooSmall { .. } => "choose a larger one",
         DatastoreError::Elsewhere { .. } => {

@@ -5,11 +5,13 @@
 //! another image (or begins it again, if the disk comes back to that file). An image
 //! whose sidecar says that it is another disk's by now, or newer than this state
 //! knows, is not touched: the state was restored from an old backup. Nor is one
-//! removed whose sidecar does not say whose it is. The record goes before the image:
+//! removed whose sidecar does not say whose it is. Nor is another file that has got the
+//! image's name while the disk was served, or since. The record goes before the image:
 //! a crash in between leaves an image that no disk has, never a disk without its
 //! image.
 
 use sterna_api::{ImageFate, RemovedDisk};
+use sterna_engine::HeldFile;
 use sterna_engine::datastore::DatastoreError;
 use sterna_engine::sidecar::{Role, SidecarError};
 
@@ -42,6 +44,8 @@ impl Daemon {
             ImageFate::Delete => false,
         };
         let gone = self.view_disk(record.clone())?;
+        // While it is open it is known which file it is, whatever has its name by now.
+        let held = self.engine.held(record.id).ok().flatten();
         let is_served = self.problem_of(record.id).is_none();
         if is_served {
             // If the store then fails, the keeper brings the disk up again.
@@ -57,8 +61,9 @@ impl Daemon {
         let _ = self.reload();
         lock(&self.served).remove(&record.id);
         lock(&self.sockets).remove(&record.id);
+        self.lookout.forget(record.id);
         tracing::info!(disk = name, id = %record.id, keep, "disk removed");
-        let put_away = self.put_image_away(record, keep, is_served);
+        let put_away = self.put_image_away(record, keep, is_served, held.as_deref());
         let image_kept = put_away.map_err(|error| {
             let message = format!("disk {name} is removed, but its image is as it was");
             DaemonError::unavailable(format!("{message}: {error}"))
@@ -104,6 +109,7 @@ impl Daemon {
         record: &DiskRecord,
         keep: bool,
         was_served: bool,
+        held: Option<&HeldFile>,
     ) -> Result<bool> {
         let shelf = self.shelf(&record.datastore)?;
         let store = shelf.open()?;
@@ -130,7 +136,7 @@ impl Daemon {
             let retired = identity(record, record.generation, Role::Retired);
             shelf.identify(&record.image, &retired)?;
         } else {
-            shelf.remove(&record.image, record.size)?;
+            shelf.remove(&record.image, record.size, held.map(HeldFile::identity))?;
         }
         Ok(keep)
     }

@@ -21,7 +21,8 @@ use crate::settings::Settings;
 use crate::sockets::{self, Bound, Inherited, NbdSocket};
 use crate::store::Store;
 use crate::{
-    boot, drs, hours, http, jobs, keeper, plans, policies, samples, storage_drs, vms,
+    boot, drs, hours, http, jobs, keeper, lookout, plans, policies, samples, storage_drs,
+    vms,
 };
 
 /// How long requests of the API may take to end when the daemon stops.
@@ -68,6 +69,7 @@ impl Running {
     /// Starts everything. Blocks.
     pub fn start(settings: Settings) -> Result<Running> {
         let inherited = sockets::inherited()?;
+        sterna_engine::keep_descriptors();
         let lock = StateLock::take(&settings.state)?;
         make_directories(&settings.state)?;
         let boot = boot::current()?;
@@ -107,6 +109,7 @@ impl Running {
         daemon.resume_plans()?;
         samples::start(&daemon)
             .and_then(|()| keeper::start(&daemon))
+            .and_then(|()| lookout::start(&daemon))
             .and_then(|()| hours::start(&daemon))
             .and_then(|()| vms::start_looking(&daemon))
             .and_then(|()| policies::start(&daemon))

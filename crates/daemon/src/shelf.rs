@@ -15,8 +15,9 @@ use std::time::Duration;
 use sterna_engine::datastore::{
     Datastore, DatastoreError, FoundImage, Location, Mark, Space,
 };
+use sterna_engine::sidecar::slots::Origin;
 use sterna_engine::sidecar::{Identity, SidecarError};
-use sterna_engine::{Budget, ImageSpec};
+use sterna_engine::{Beside, Budget, FileIdentity, ImageSpec};
 
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
@@ -64,6 +65,8 @@ pub(crate) struct Shelf {
     /// Apart from figures, which are asked for all the time: a list that was not
     /// asked for because of one would look like a server that hangs.
     listing: Patience,
+    /// Of what has become of images that are open.
+    files: Patience,
 }
 
 impl Shelf {
@@ -89,6 +92,7 @@ impl Shelf {
             opening: Mutex::default(),
             patience: Patience::default(),
             listing: Patience::default(),
+            files: Patience::default(),
         }
     }
 
@@ -366,26 +370,57 @@ impl Shelf {
         }
     }
 
-    /// Removes an image if it is `ours` by what it says of itself; that it is gone
-    /// already is fine.
-    pub(crate) fn remove_if(
+    /// Removes an image, if it is the file that was held, or that its sidecar knows.
+    pub(crate) fn remove(
         &self,
         file: &str,
         size: u64,
-        ours: impl FnOnce(&Identity) -> bool,
+        held: Option<&FileIdentity>,
     ) -> Result<()> {
-        match self.has(file, size, ours)? {
-            true => self.remove(file, size),
-            false => Ok(()),
-        }
+        let datastore = self.get()?;
+        let removed = datastore
+            .image(file)
+            .and_then(|image| datastore.remove_image(&image, size, held));
+        removed.map_err(|error| self.refused(&error))
     }
 
-    /// Removes an image.
-    pub(crate) fn remove(&self, file: &str, size: u64) -> Result<()> {
+    /// Makes an image that is there already say this, and that it was there.
+    pub(crate) fn take_over(&self, file: &str, identity: &Identity) -> Result<()> {
         let datastore = self.get()?;
-        let removed =
-            datastore.image(file).and_then(|image| datastore.remove_image(&image, size));
-        removed.map_err(|error| self.refused(&error))
+        let written =
+            datastore.image(file).and_then(|image| datastore.take_over(&image, identity));
+        written.map_err(|error| self.refused(&error))
+    }
+
+    /// Where an image's file comes from, if it is one.
+    pub(crate) fn origin(&self, file: &str) -> Result<Option<Origin>> {
+        let datastore = self.get()?;
+        let origin = datastore.image(file).and_then(|image| datastore.origin(&image));
+        origin.map_err(|error| self.refused(&error))
+    }
+
+    /// Makes the sidecar of an image say which file that is. Gives what it has said
+    /// before, if that was something else.
+    pub(crate) fn bind(&self, file: &str, is: &FileIdentity) -> Result<Option<Beside>> {
+        let datastore = self.get()?;
+        let bound = datastore.image(file).and_then(|image| datastore.bind(&image, is));
+        bound.map_err(|error| self.refused(&error))
+    }
+
+    /// Refuses a file that is surely another one than its sidecar was made for.
+    pub(crate) fn check_file(&self, file: &str) -> Result<()> {
+        let datastore = self.get()?;
+        let checked =
+            datastore.image(file).and_then(|image| datastore.check_file(&image));
+        checked.map_err(|error| self.refused(&error))
+    }
+
+    /// Asks something of its files, apart from figures; nothing if it does not answer.
+    pub(crate) fn ask_files<T: Send + 'static>(
+        &self,
+        question: impl FnOnce() -> T + Send + 'static,
+    ) -> Asked<T> {
+        self.files.ask(FIGURE, question)
     }
 
     /// The datastore's own error, for the API.

@@ -117,11 +117,12 @@ impl Daemon {
     ) {
         for disk in disks {
             counts.disks += 1;
+            let about = format!("disk {}", disk.name);
             let Some(message) = self.problem_of(disk.id) else {
                 counts.disks_served += 1;
+                warnings.extend(self.warning_of(disk, about));
                 continue;
             };
-            let about = format!("disk {}", disk.name);
             let hint = format!("see `sterna disk show {}`", disk.name);
             warnings.push(Warning { about, message, hint });
         }

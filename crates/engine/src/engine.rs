@@ -16,7 +16,7 @@ use crate::classes::Classes;
 use crate::directory::{Directory, Entry, Taken};
 use crate::disk::{Disk, Placed};
 use crate::export::vhost::{Served, Server};
-use crate::image::{self, Budget, Cx, ImageSpec, OpenError};
+use crate::image::{self, Budget, Cx, HeldFile, Image, ImageSpec, OpenError};
 use crate::io::{IoChoice, IoKind};
 use crate::listener::{Bound, Listener};
 use crate::mailbox::{Letter, Mailbox};
@@ -290,6 +290,13 @@ impl Engine {
         let gone = gone.recv().map_err(|_| EngineError::Stopped);
         directory.remove(disk);
         gone
+    }
+
+    /// The file of a disk's image and its name; none where the image is no file.
+    pub fn held(&self, disk: DiskId) -> Result<Option<Arc<HeldFile>>, EngineError> {
+        self.on_disk(disk, |disk, _| {
+            disk.core.image(disk.core.current()).and_then(Image::named)
+        })
     }
 
     /// What all reactors share.

@@ -19,6 +19,7 @@ mod migrate;
 pub mod mirror;
 mod origin;
 pub mod place;
+mod plain;
 mod qos;
 mod reactor;
 pub mod sidecar;
@@ -29,10 +30,14 @@ mod times;
 
 pub use engine::{Config, DiskSpec, Engine, EngineError};
 pub use figures::DiskWindow;
-pub use image::{Budget, ImageSpec, OpenError, ParseShapeError, Shape, is_used};
+pub use image::{
+    Astray, Beside, Budget, FileIdentity, HeldFile, ImageSpec, OpenError,
+    ParseShapeError, Shape, is_used,
+};
 pub use io::{Errno, IoChoice, IoKind};
 pub use listener::Listener;
 pub use migrate::MigrateError;
+pub use plain::keep_descriptors;
 pub use sidecar::DiskId;
 pub use stats::{DiskProfile, DiskStats, Requests};
 pub use times::Times;

@@ -15,7 +15,7 @@ use sterna_core::mirror::{Commit, Control, Counted, Fault, Present, Progress, RE
 
 use crate::disk::Placed;
 use crate::engine::{Engine, EngineError};
-use crate::image::{self, OpenError, Opened};
+use crate::image::{self, HeldFile, Image, OpenError, Opened};
 use crate::mirror::{
     MapError, MapFile, MapKey, Message, MigrationEvent, MigrationId, MigrationSpec,
     MirrorDriver, Start,
@@ -155,6 +155,21 @@ impl Engine {
     /// The daemon's answer to `Commit`.
     pub fn committed(&self, id: MigrationId, commit: Commit) -> Result<(), MigrateError> {
         self.tell(id, Message::Committed(commit))
+    }
+
+    /// The file of a migration's destination and its name; none where it is no file.
+    pub fn held_destination(
+        &self,
+        id: MigrationId,
+    ) -> Result<Option<Arc<HeldFile>>, MigrateError> {
+        self.on_driver(id, |driver, core, _| {
+            core.image(driver.destination()).and_then(Image::named)
+        })
+    }
+
+    /// Nothing that was copied is believed any more: all of it is compared.
+    pub fn distrust(&self, id: MigrationId) -> Result<(), MigrateError> {
+        self.tell(id, Message::Distrust)
     }
 
     /// A migration in figures.

@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 use sterna_engine::datastore::{
     Datastore, DatastoreError, Location, Provision, SidecarPlace, Space,
 };
+use sterna_engine::sidecar::slots::Origin;
 use sterna_engine::sidecar::{Identity, Role};
-use sterna_engine::{DiskId, ImageSpec};
+use sterna_engine::{DiskId, FileIdentity, ImageSpec};
 use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
@@ -120,8 +121,8 @@ fn images_are_made_found_opened_and_removed() {
     assert_eq!(names, ["a.raw", "b.raw", "c.raw"]);
     assert!(found.iter().all(|image| image.identity.is_ok()));
     for image in found {
-        store.remove_image(&image.image, 3 * MIB + 512).unwrap();
-        store.remove_image(&image.image, 3 * MIB + 512).unwrap();
+        store.remove_image(&image.image, 3 * MIB + 512, None).unwrap();
+        store.remove_image(&image.image, 3 * MIB + 512, None).unwrap();
     }
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
 }
@@ -145,7 +146,7 @@ fn nothing_is_overwritten_and_no_path_leads_out() {
     }
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     let elsewhere = ImageSpec::File { path: "/etc/passwd".into(), direct: false };
-    let result = store.remove_image(&elsewhere, MIB);
+    let result = store.remove_image(&elsewhere, MIB, None);
     assert!(matches!(result, Err(DatastoreError::Foreign { .. })), "{result:?}");
 }
 
@@ -196,6 +197,75 @@ fn a_raw_file_is_adopted_where_it_is() {
         assert!(store.adopt(name, &disk("c", 512)).is_err(), "{name}");
     }
     assert_eq!(fs::read(file).unwrap(), vec![5; MIB as usize]);
+}
+
+#[test]
+fn a_file_that_is_not_known_is_not_removed() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open_directory(directory.path());
+    let identity = disk("a", MIB);
+    let image = store.create_image(&identity, Provision::Thin).unwrap().image;
+    let made = FileIdentity::at(path(&image)).unwrap();
+    fs::rename(path(&image), directory.path().join("away")).unwrap();
+    fs::write(path(&image), b"another").unwrap();
+    for held in [None, Some(&made)] {
+        let refused = store.remove_image(&image, MIB, held);
+        assert!(matches!(refused, Err(DatastoreError::Another(_))), "{refused:?}");
+    }
+    // The sidecar of an older Sterna does not know the file.
+    let sidecar = directory.path().join("a.raw.sterna");
+    fs::write(&sidecar, identity.encode().unwrap()).unwrap();
+    let refused = store.remove_image(&image, MIB, None);
+    assert!(matches!(refused, Err(DatastoreError::Unproven(_))), "{refused:?}");
+    assert_eq!(fs::read(path(&image)).unwrap(), b"another");
+    // Whoever serves it says which it is.
+    let is = FileIdentity::at(path(&image)).unwrap();
+    assert_eq!(store.bind(&image, &is).unwrap(), None);
+    store.remove_image(&image, MIB, None).unwrap();
+    assert!(!path(&image).exists() && !sidecar.exists());
+}
+
+#[test]
+fn an_image_that_was_there_before_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open_directory(directory.path());
+    fs::write(directory.path().join("old.img"), vec![5; MIB as usize]).unwrap();
+    let imported = store.adopt("old.img", &disk("a", MIB)).unwrap();
+    assert_eq!(store.origin(&imported).unwrap(), Some(Origin::Found));
+    let made = store.create_image(&disk("b", MIB), Provision::Thin).unwrap().image;
+    assert_eq!(store.origin(&made).unwrap(), Some(Origin::Made));
+    let retired = Identity { role: Role::Retired, ..disk("b", MIB) };
+    store.write_sidecar(&made, &retired).unwrap();
+    assert_eq!(store.origin(&made).unwrap(), Some(Origin::Made));
+    let partial = Identity { role: Role::Partial, generation: 2, ..disk("b", MIB) };
+    store.take_over(&made, &partial).unwrap();
+    assert_eq!(store.origin(&made).unwrap(), Some(Origin::Found));
+    assert_eq!(store.read_sidecar(&made, MIB).unwrap(), partial);
+}
+
+#[test]
+fn a_sidecar_is_rewritten_where_there_is_no_room() {
+    if !is_root("a full file system") {
+        return;
+    }
+    let mount = Mount::ext4(16 * MIB);
+    let store = open_directory(&mount.at);
+    let identity = disk("a", MIB);
+    let image = store.create_image(&identity, Provision::Thin).unwrap().image;
+    let old = store.create_image(&disk("b", MIB), Provision::Thin).unwrap().image;
+    let record = disk("b", MIB).encode().unwrap();
+    fs::write(mount.at.join("b.raw.sterna"), record).unwrap();
+    let mut filler = fs::File::create(mount.at.join("filler")).unwrap();
+    for piece in [1 << 20, 4096, 512] {
+        while std::io::Write::write_all(&mut filler, &vec![1; piece]).is_ok() {}
+    }
+    for generation in 2..6 {
+        for (image, name) in [(&image, "a"), (&old, "b")] {
+            let identity = Identity { generation, ..disk(name, MIB) };
+            store.write_sidecar(image, &identity).unwrap();
+            assert_eq!(store.read_sidecar(image, MIB).unwrap(), identity);
+        }
+    }
 }
 
 #[test]
@@ -285,7 +355,7 @@ fn a_device_holds_one_disk_and_its_sidecar_in_the_last_block() {
     assert_eq!(found[0].identity.as_ref().unwrap().generation, 4);
     let other = store.create_image(&disk("b", 4 * MIB), Provision::Thin);
     assert!(matches!(other, Err(DatastoreError::Occupied { .. })), "{other:?}");
-    store.remove_image(&created.image, identity.size).unwrap();
+    store.remove_image(&created.image, identity.size, None).unwrap();
     store.create_image(&disk("b", 4 * MIB), Provision::Thin).unwrap();
     let large =
         open(&device.0).unwrap().create_image(&disk("b", 9 * MIB), Provision::Thin);
@@ -403,7 +473,7 @@ fn an_export_holds_one_disk_and_its_sidecar_in_the_last_block() {
         let other = store.create_image(&disk("b", 4 * MIB), Provision::Thin);
         assert!(matches!(other, Err(DatastoreError::Occupied { .. })), "{other:?}");
         store.fill_zeroes(&created.image, identity.size, &mut |_| true).unwrap();
-        store.remove_image(&created.image, identity.size).unwrap();
+        store.remove_image(&created.image, identity.size, None).unwrap();
         assert!(store.images().unwrap().is_empty());
     }
 }

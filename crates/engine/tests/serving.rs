@@ -70,6 +70,30 @@ fn random_work(io: IoChoice, structured: bool, direct: bool, steps: u32) {
 }
 
 #[test]
+fn what_was_cut_off_a_file_is_an_error_and_its_last_bytes_are_not() {
+    on_both(|io| {
+        for direct in [true, false] {
+            let config = Config { reactors: 1, io, memory: 8 << 20, keep: None };
+            let stage = Stage::with(&config, 2 * MIB, direct);
+            let mut client = Client::connect(&stage.socket(), true);
+            let file =
+                std::fs::OpenOptions::new().write(true).open(stage.file()).unwrap();
+            let mut read = |offset, len| {
+                client.call(Command::Read { offset, len, df: false }, &[]).result
+            };
+            assert_eq!(read(2 * MIB - 512, 512), Ok(()));
+            file.set_len(MIB + 512).unwrap();
+            assert_eq!(read(MIB, 512), Ok(()));
+            for (offset, len) in [(MIB + 512, 512), (MIB, 4096), (2 * MIB - 4096, 4096)] {
+                assert_eq!(read(offset, len), Err(NbdError::Io), "{offset}, {len}");
+            }
+            let status = Command::BlockStatus { offset: MIB, len: 8192, req_one: false };
+            assert_eq!(client.call(status, &[]).result, Err(NbdError::Io));
+        }
+    });
+}
+
+#[test]
 fn a_burst_of_commands_is_answered_whole() {
     on_both(|io| {
         let stage = Stage::new(io, 64 * MIB);

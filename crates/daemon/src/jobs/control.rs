@@ -58,6 +58,7 @@ impl Daemon {
             return Err(DaemonError::in_use(message).hint(hint));
         }
         if job.running() {
+            self.mend_copy(&job, &record)?;
             self.go_on_again(&job, &record)?;
             tracing::info!(migration = id, "resumed by the operator");
         } else {

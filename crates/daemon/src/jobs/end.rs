@@ -4,11 +4,17 @@
 //!
 //! An image goes only if it says of itself that it is the one that lost (`leftover`).
 //! Any other is kept, and the record says so: after an old backup of the state was
-//! restored, it may be all that there is of the disk.
+//! restored, it may be all that there is of the disk. And it goes only if it is the file
+//! that was open, or that its sidecar knows: another one may have got its name.
+//!
+//! A destination that was there before the migration (an import, or an image kept by
+//! `--keep-source`) is not removed by one that comes to nothing: it was not made for it.
+//! Its sidecar says so (`Origin`).
 
 use std::sync::Arc;
 
 use sterna_api::{Application, Report};
+use sterna_engine::sidecar::slots::Origin;
 use sterna_engine::sidecar::{Identity, Role};
 
 use super::Job;
@@ -20,6 +26,7 @@ use crate::commits;
 use crate::daemon::{Daemon, lock};
 use crate::disks::place_of;
 use crate::error::{DaemonError, Result};
+use crate::shelf::Shelf;
 use crate::store::{Ending, MigrationRecord, Place, Step};
 
 impl Daemon {
@@ -45,12 +52,14 @@ impl Daemon {
         job: &Job,
         record: &MigrationRecord,
     ) -> Result<()> {
-        let put_away = self.retire_source(record);
+        // What there was to say was of the old image.
+        self.lookout.forget(record.disk);
+        let put_away = self.retire_source(job, record);
         let note = put_away.err().map(|error| {
             let place = self.place(&record.from);
             tracing::warn!(migration = record.id, %error, place, "source image left behind");
             format!(
-                "left behind at {place}: {error}; see what it is, then remove it by hand"
+                "left behind at {place}: {error}; see what it is before you remove it by hand"
             )
         });
         let report = self.report(job, record);
@@ -66,21 +75,30 @@ impl Daemon {
         Ok(())
     }
 
-    fn retire_source(&self, record: &MigrationRecord) -> Result<()> {
+    fn retire_source(&self, job: &Job, record: &MigrationRecord) -> Result<()> {
         let (shelf, file) = (self.shelf(&record.from.datastore)?, &record.from.image);
         shelf.open()?;
         if !shelf.has(file, record.size, |found| is_old_source(found, record))? {
             return Ok(()); // A crash came between its removal and the record of it.
         }
-        if !record.keep_source {
-            return shelf.remove(file, record.size);
-        }
+        let kept = match record.keep_source {
+            true => Ok(()),
+            false => {
+                self.check_won(record)?;
+                let held = job.source_file();
+                match shelf.remove(file, record.size, held.as_ref()) {
+                    Ok(()) => return Ok(()),
+                    Err(error) => Err(error),
+                }
+            }
+        };
         let retired = Identity {
             generation: record.source_generation,
             role: Role::Retired,
             ..partial(record)
         };
-        shelf.identify(file, &retired)
+        shelf.identify(file, &retired)?;
+        kept
     }
 
     /// The source is the truth, as before: the copy is removed, if it is one.
@@ -97,16 +115,16 @@ impl Daemon {
             (self.migration_record(record.id)?, Err(DaemonError::unavailable(why)))
         } else {
             let record = self.fence(record)?;
-            let removed = self.remove_copy(&record);
+            let removed = self.remove_copy(job, &record);
             (record, removed)
         };
-        let note = kept.err().map(|error| {
+        let note = kept.unwrap_or_else(|error| {
             let place = self.place(&record.to);
             tracing::warn!(migration = record.id, %error, place, "destination image kept");
-            format!(
+            Some(format!(
                 "the image {place} was kept: {error}; `sterna disk recover --dry-run` \
                  says whether it is the truth of a disk; if not, remove it by hand"
-            )
+            ))
         });
         let report = self.report(job, &record);
         self.end(&record, Step::Cancelled, note, Some(report))?;
@@ -114,10 +132,22 @@ impl Daemon {
         Ok(())
     }
 
-    fn remove_copy(&self, record: &MigrationRecord) -> Result<()> {
-        let to = self.shelf(&record.to.datastore)?;
+    /// Removes the copy, if this migration has made it; what it leaves is said.
+    fn remove_copy(&self, job: &Job, record: &MigrationRecord) -> Result<Option<String>> {
+        let (to, file) = (self.shelf(&record.to.datastore)?, &record.to.image);
         to.open()?;
-        to.remove_if(&record.to.image, record.size, |found| is_copy(found, record))
+        if !to.has(file, record.size, |found| is_copy(found, record))? {
+            return Ok(None);
+        }
+        if to.origin(file)? == Some(Origin::Found) {
+            return Ok(Some(format!(
+                "the image {} was there before the migration and is kept, with a part of \
+                 the copy in it",
+                self.place(&record.to)
+            )));
+        }
+        to.remove(file, record.size, job.destination_file().as_ref())?;
+        Ok(None)
     }
 
     /// Whether the source of a switch-over that was begun is not there any more, for
@@ -141,7 +171,7 @@ impl Daemon {
             let images = store.images().map_err(|error| to.refused(&error))?;
             for found in images {
                 if found.identity.is_ok_and(|identity| identity == partial(record)) {
-                    to.remove(&found.file, record.size)?;
+                    self.remove_unstarted(record, &to, &found.file)?;
                 }
             }
             Ok(())
@@ -151,6 +181,24 @@ impl Daemon {
         }
         let note = "the daemon stopped before the copy began; start it again".to_owned();
         self.end(record, Step::Cancelled, Some(note), None)
+    }
+
+    /// Removes a copy that was never begun; one that was there before is what it was.
+    fn remove_unstarted(
+        &self,
+        record: &MigrationRecord,
+        to: &Shelf,
+        file: &str,
+    ) -> Result<()> {
+        if to.origin(file)? != Some(Origin::Found) {
+            return to.remove(file, record.size, None);
+        }
+        let retired = Identity {
+            generation: record.source_generation,
+            role: Role::Retired,
+            ..partial(record)
+        };
+        to.identify(file, &retired)
     }
 
     fn end(
@@ -205,7 +253,7 @@ impl Daemon {
         }
     }
 
-    fn place(&self, at: &Place) -> String {
+    pub(super) fn place(&self, at: &Place) -> String {
         match self.shelf(&at.datastore) {
             Ok(shelf) => place_of(&shelf.record().location, &at.image),
             Err(_) => at.image.clone(),

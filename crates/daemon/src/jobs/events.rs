@@ -45,6 +45,8 @@ impl Daemon {
                 let _turn = lock(&job.turn);
                 lock(&job.state).running = false;
                 self.put_away(job);
+                // What was open showed which files these were; it holds room that is free.
+                self.let_files_go(job);
             }
         }
     }
@@ -96,13 +98,17 @@ impl Daemon {
         let unsealed = lock(&job.state).unsealed.take();
         // What waits for its datastore goes on when that is back.
         let unreachable = offline && unsealed.is_some();
-        let reason = match (reason, unsealed) {
+        let (reason, better) = match (reason, unsealed) {
             (
                 PauseReason::SwitchOverTooLong { .. }
                 | PauseReason::Destination(Fault::Lost),
                 Some(why),
-            ) => why,
-            (reason, _) => reason.to_string(),
+            ) => (why.reason, why.better),
+            (reason, _) => (reason.to_string(), None),
+        };
+        let (hint, blame) = match better {
+            Some((hint, blame)) => (Some(hint), blame),
+            None => (hint, blame),
         };
         let pause = Pause { reason, hint, blame, unreachable, ..Pause::default() };
         self.stand_still(job, pause)?;

@@ -75,6 +75,7 @@ impl Daemon {
         let launched = self.engine.migrate(&spec, events);
         if launched.is_ok() {
             self.gate.mirrored(record.id);
+            self.hold_files(job);
         }
         launched.map_err(|error| {
             lock(&job.state).running = false;
@@ -270,6 +271,12 @@ impl Daemon {
         let store = shelf.open().map_err(unreachable)?;
         let image = shelf.image(&record.to.image).map_err(unreachable)?;
         let expected = partial(record);
+        shelf.check_file(&record.to.image).map_err(|error| Obstacle {
+            error,
+            remedy: "put the file of the copy back in its place".into(),
+            compare: true,
+            unreachable: false,
+        })?;
         match store.read_sidecar(&image, record.size) {
             Ok(found) if found == expected => Ok(()),
             // A switch-over that was undone, or a crash between two steps: the

@@ -33,6 +33,7 @@
 
 mod commit;
 mod control;
+mod copies;
 mod end;
 mod events;
 mod guard;
@@ -69,7 +70,7 @@ use crate::commits::Record;
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
 use crate::figures::Watch;
-use crate::store::{MigrationRecord, Pause, Step, Tallied};
+use crate::store::{Blame, MigrationRecord, Pause, Step, Tallied};
 
 /// A migration that has not ended, as this process knows it.
 #[derive(Debug)]
@@ -111,7 +112,17 @@ struct State {
     /// How that fares.
     guarding: Option<Guarding>,
     /// Why the destination was not sealed the last time.
-    unsealed: Option<String>,
+    unsealed: Option<Unsealed>,
+    /// The files of both images, while there is a mirror, and until its end is recorded.
+    held: copies::Files,
+}
+
+/// Why a destination was not sealed.
+#[derive(Debug)]
+struct Unsealed {
+    reason: String,
+    /// What to do, and whose fault it is, if that is known better than by the mirror.
+    better: Option<(String, Blame)>,
 }
 
 impl Job {
@@ -130,6 +141,7 @@ impl Job {
                 asked: record.guard.clone(),
                 guarding: None,
                 unsealed: None,
+                held: copies::Files::default(),
             }),
             unrecorded: Mutex::default(),
             prepared: Mutex::default(),

@@ -28,6 +28,8 @@ struct Destination {
     file: String,
     reads_zero: bool,
     start: Start,
+    /// What it said of itself before, if it was there.
+    was: Option<Identity>,
 }
 
 impl Daemon {
@@ -86,7 +88,9 @@ impl Daemon {
         to: &Shelf,
         store: &Datastore,
     ) -> Result<()> {
+        let mut was = None;
         let begun = make_destination(record, to, store).and_then(|made| {
+            was = made.was;
             record.to.image.clone_from(&made.file);
             record.reads_zero = made.reads_zero;
             self.store.migration_begins(record.id, &made.file, made.reads_zero)?;
@@ -98,7 +102,7 @@ impl Daemon {
             launched.map_err(|obstacle| obstacle.error.hint(obstacle.remedy))
         });
         if let Err(error) = begun {
-            self.forget_unstarted(record, to, &error);
+            self.forget_unstarted(record, to, was.as_ref(), &error);
             return Err(error);
         }
         if let Err(error) = check_second_client(record, to, store) {
@@ -131,16 +135,23 @@ impl Daemon {
         Ok(())
     }
 
-    /// A migration that did not get as far as copying leaves only its record.
+    /// A migration that did not get as far as copying leaves only its record, and what was
+    /// there as it `was`.
     fn forget_unstarted(
         &self,
         record: &MigrationRecord,
         to: &Shelf,
+        was: Option<&Identity>,
         error: &DaemonError,
     ) {
         if !record.to.image.is_empty() || record.step == Step::Copying {
+            let (file, size) = (&record.to.image, record.size);
             let ours = |found: &Identity| is_copy(found, record);
-            let removed = to.remove_if(&record.to.image, record.size, ours);
+            let removed = to.has(file, size, ours).and_then(|is_there| match was {
+                _ if !is_there => Ok(()),
+                Some(was) => to.identify(file, was),
+                None => to.remove(file, size, None),
+            });
             if let Err(error) = removed {
                 tracing::warn!(migration = record.id, %error, "an image was left behind");
             }
@@ -242,7 +253,7 @@ fn make_destination(
             let file =
                 store.file_of(&created.image).map_err(|error| to.refused(&error))?;
             let reads_zero = created.reads_zero;
-            Ok(Destination { file, reads_zero, start: Start::Fresh })
+            Ok(Destination { file, reads_zero, start: Start::Fresh, was: None })
         }
         Err(DatastoreError::Exists(path)) => {
             let file =
@@ -274,11 +285,13 @@ fn reuse(
     if !ours {
         return Err(format!("it is the image of disk {} ({})", old.name, old.role));
     }
+    to.check_file(file).map_err(|error| error.to_string())?;
     if record.provision != Provision::Thin {
         let allocated = store.allocate(&image, record.size);
         allocated.map_err(|error| to.refused(&error).to_string())?;
     }
-    to.identify(file, &partial(record)).map_err(|error| error.to_string())?;
+    to.take_over(file, &partial(record)).map_err(|error| error.to_string())?;
     tracing::info!(migration = record.id, file, "an old copy is there: comparing");
-    Ok(Destination { file: file.into(), reads_zero: false, start: Start::Suspect })
+    let (file, was) = (file.into(), Some(old));
+    Ok(Destination { file, reads_zero: false, start: Start::Suspect, was })
 }

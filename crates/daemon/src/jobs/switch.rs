@@ -9,7 +9,7 @@ use sterna_engine::sidecar::{Identity, Role, SidecarError};
 
 use super::leftover::sources;
 use super::start::partial;
-use super::{Job, Prepared};
+use super::{Job, Prepared, Unsealed};
 use crate::daemon::{Daemon, lock};
 use crate::error::Result;
 use crate::store::{MigrationRecord, Step};
@@ -39,7 +39,8 @@ impl Daemon {
         // What kept an earlier one from succeeding is not why a later pause comes.
         lock(&job.state).unsealed = None;
         let lost = |error: &dyn std::fmt::Display| {
-            lock(&job.state).unsealed = Some(error.to_string());
+            let unsealed = Unsealed { reason: error.to_string(), better: None };
+            lock(&job.state).unsealed = Some(unsealed);
             tracing::warn!(migration = job.id, %error, "the destination is not sealed");
             Fault::Lost
         };
@@ -49,6 +50,12 @@ impl Daemon {
         };
         let shelf = self.shelf(&record.to.datastore).map_err(|error| lost(&error))?;
         let store = shelf.get().map_err(|error| lost(&error))?;
+        self.check_files(job, record).map_err(|unsealed| {
+            let reason = &unsealed.reason;
+            tracing::warn!(migration = job.id, reason, "the destination is not sealed");
+            lock(&job.state).unsealed = Some(unsealed);
+            Fault::Lost
+        })?;
         let active = Identity { role: Role::Active, ..partial(record) };
         let since = Instant::now();
         let sealed = store
@@ -87,7 +94,8 @@ impl Daemon {
 
     /// Makes the source outrank whatever the destination says of itself, then
     /// leaves the step `switching`. Its record after that. Only an image that is
-    /// surely the source is given a generation.
+    /// surely the source is given a generation. One that is served and has lost its name
+    /// cannot outrank anything: then the destination is a part before all else.
     pub(crate) fn fence(&self, record: &MigrationRecord) -> Result<MigrationRecord> {
         if record.step != Step::Switching {
             return Ok(record.clone());
@@ -95,13 +103,27 @@ impl Daemon {
         self.check_not_committed(record)?;
         let from = self.shelf(&record.from.datastore)?;
         let [as_it_was, raised] = sources(record);
+        let (source, destination) = (raised.generation, raised.generation + 1);
+        if self.has_lost_its_name(record) {
+            // After a crash nobody finds it, so what was sealed is a part again before the
+            // step is left. Should the file get its name back, its sidecar is what it has
+            // to be, unless that is another's by now.
+            let part = Identity { generation: destination, ..partial(record) };
+            self.shelf(&record.to.datastore)?.identify(&record.to.image, &part)?;
+            let says = from.says(&record.from.image, record.size);
+            if says.is_ok_and(|says| says.is_none_or(|it| sources(record).contains(&it)))
+            {
+                from.identify(&record.from.image, &raised)?;
+            }
+            self.store.migration_unsealed(record.id, source, destination)?;
+            return self.migration_record(record.id);
+        }
         let found = from.expect(&record.from.image, &as_it_was);
         found.or_else(|refusal| {
             // The refusal of what it most likely should be is the one to tell.
             from.expect(&record.from.image, &raised).map_err(|_| refusal)
         })?;
         from.identify(&record.from.image, &raised)?;
-        let (source, destination) = (raised.generation, raised.generation + 1);
         self.store.migration_unsealed(record.id, source, destination)?;
         tracing::info!(migration = record.id, source, "the source is fenced");
         self.migration_record(record.id)

@@ -30,12 +30,12 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
+use sterna_engine::FileIdentity;
 use sterna_qemu::{Copy, CopyState, Drive, Export, Machine, Place, QemuError, Stats};
 use tokio::time::{Instant, timeout};
 
 pub(super) use self::destination::both;
 use self::end::Closing;
-use self::files::Known;
 use self::switching::Told;
 use super::link::Link;
 use super::moves::Move;
@@ -134,7 +134,7 @@ struct Mover {
     told_to_switch: Told,
     making: Making,
     /// What the destination's file is known by, once it is known to be ours.
-    file: Option<Known>,
+    file: Option<FileIdentity>,
     /// Why the switch-over was called off, if not because it took too long.
     called_off: Option<String>,
     /// Whether response times are counted for this move alone.

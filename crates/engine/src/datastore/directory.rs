@@ -7,6 +7,9 @@
 //! What a crash may leave is the other name (replaced the next time) or a
 //! sidecar without an image (of no account).
 //!
+//! An image is removed only if it is the file that is known: by the descriptor of whoever
+//! has it open, or by what its sidecar says of it (`removal`). What is neither is kept.
+//!
 //! Whatever is done begins with a look at the directory's mark, if it has one:
 //! another file system may have come, or gone, since the last time (`mark`).
 
@@ -20,17 +23,18 @@ use sterna_core::Bytes;
 
 use super::error::{failed, sidecar as sidecar_failed};
 use super::mark::{Mark, MarkError};
+use super::removal::{Known, Removed, remove_known};
 use super::{DatastoreError, FoundImage, Provision, Space, system, zeroes};
-use crate::image::ImageSpec;
+use crate::image::{FileIdentity, ImageSpec};
 use crate::place;
+use crate::plain::{self, FRESH_PREFIX};
+use crate::sidecar::slots::{Origin, Record};
 use crate::sidecar::{self, Identity, MAX_NAME, SidecarError};
 
 /// Behind a disk's name: its image.
 const IMAGE_SUFFIX: &str = ".raw";
 /// Behind an image's name: its sidecar.
 const SIDECAR_SUFFIX: &str = ".sterna";
-/// An image that is being made. It begins with a dot, as no image does.
-const UNFINISHED_PREFIX: &str = ".unfinished-";
 
 #[derive(Clone, Debug)]
 pub(super) struct Directory {
@@ -52,9 +56,9 @@ impl Directory {
         }
         // Only making a file shows that files can be made (read-only mounts,
         // NFS with squashed rights).
-        let trial = path.join(format!("{UNFINISHED_PREFIX}{}", std::process::id()));
-        File::create(&trial)
-            .and_then(|_| fs::remove_file(&trial))
+        plain::open_directory(path)
+            .and_then(|directory| plain::make_in(&directory, 0o600))
+            .and_then(|(_, trial)| fs::remove_file(path.join(trial)))
             .map_err(failed("create files in", path))?;
         Ok(Directory { path: path.into(), mark: None })
     }
@@ -74,9 +78,12 @@ impl Directory {
 
     /// The image called `file`, whether it is there or not.
     pub(super) fn image(&self, file: &str) -> Result<ImageSpec, DatastoreError> {
+        const LONGEST: usize = MAX_NAME + IMAGE_SUFFIX.len();
+        if file.len() > LONGEST {
+            return Err(DatastoreError::LongName { len: file.len(), most: LONGEST });
+        }
         let plain = !file.is_empty()
             && !file.starts_with('.')
-            && file.len() <= MAX_NAME + IMAGE_SUFFIX.len()
             && !file.contains(['/', '\0'])
             && !file.ends_with(SIDECAR_SUFFIX);
         if !plain {
@@ -113,13 +120,14 @@ impl Directory {
         if provision != Provision::Thin {
             self.check_fits(identity.size)?;
         }
-        let unfinished = self.path.join(format!("{UNFINISHED_PREFIX}{name}"));
+        let unfinished = self.path.join(format!("{FRESH_PREFIX}{name}"));
         let made = self.make(&unfinished, identity.size, provision);
         // That may have taken minutes. What is there by now is not ours to tidy up.
         self.check()?;
         let made = made.and_then(|()| {
             let beside = sidecar_path(&path);
-            sidecar::file::write(&beside, identity)
+            let record = record_of(&unfinished, identity, Origin::Made)?;
+            sidecar::file::write_all(&beside, &record)
                 .map_err(sidecar_failed(beside.display()))?;
             fs::hard_link(&unfinished, &path).map_err(|error| {
                 if error.kind() == io::ErrorKind::AlreadyExists {
@@ -156,6 +164,9 @@ impl Directory {
             io::ErrorKind::NotFound => DatastoreError::Missing(path.clone()),
             _ => failed("open", &path)(error),
         })?;
+        if metadata.is_symlink() {
+            return Err(DatastoreError::Link(path));
+        }
         if !metadata.is_file() {
             return Err(DatastoreError::Kind { path, expected: "regular file" });
         }
@@ -168,23 +179,67 @@ impl Directory {
             // A damaged sidecar is replaced: that is what adopting is for.
             _ => {}
         }
-        sidecar::file::write(&beside, identity)
+        let record = record_of(&path, identity, Origin::Found)?;
+        sidecar::file::write_all(&beside, &record)
             .map_err(sidecar_failed(path.display()))?;
         Ok(image)
     }
 
-    /// Removes the image and its sidecar, durably; that it is not there is fine.
-    pub(super) fn remove(&self, path: &Path) -> Result<(), DatastoreError> {
+    /// Makes the sidecar of an image that is there say this, and that Sterna has not made
+    /// the image.
+    pub(super) fn take_over(
+        &self,
+        path: &Path,
+        identity: &Identity,
+    ) -> Result<(), DatastoreError> {
         self.check()?;
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(failed("remove", path)(error));
-            }
-            _ => {}
+        let beside = sidecar_path(path);
+        let failed = || sidecar_failed(path.display());
+        let said = sidecar::file::read_all(&beside).map_err(failed())?;
+        let identity = identity.clone();
+        let record = Record { identity, origin: Origin::Found, ..said.record };
+        sidecar::file::write_all(&beside, &record).map_err(failed())
+    }
+
+    /// Refuses a file that is surely another one than its sidecar was made for. Of one
+    /// that is not there, or has no sidecar, nothing is known.
+    pub(super) fn check_file(&self, path: &Path) -> Result<(), DatastoreError> {
+        self.check()?;
+        let said = sidecar::file::read_all(&sidecar_path(path)).ok();
+        let was = said.and_then(|said| said.record.beside);
+        let is = FileIdentity::at(path).ok().map(|file| file.beside());
+        match (was, is) {
+            (Some(was), Some(is)) if was.differs(&is) => Err(DatastoreError::Mismatch {
+                place: path.display().to_string(),
+                what: "another file has its name, and nothing is written to that".into(),
+                newer: false,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the image and its sidecar, durably; that it is not there is fine. Whoever
+    /// has it open says what it is; else its sidecar has to.
+    pub(super) fn remove(
+        &self,
+        path: &Path,
+        held: Option<&FileIdentity>,
+    ) -> Result<(), DatastoreError> {
+        self.check()?;
+        let beside = sidecar_path(path);
+        let said = || sidecar::file::read_all(&beside).ok()?.record.beside;
+        let known = held.map(|file| Known::File(*file));
+        let removed = match known.or_else(|| said().map(Known::Beside)) {
+            Some(known) => remove_known(path, &known).map_err(failed("remove", path))?,
+            None if path.symlink_metadata().is_err() => Removed::Absent,
+            None => return Err(DatastoreError::Unproven(path.into())),
+        };
+        if removed == Removed::Another {
+            return Err(DatastoreError::Another(path.into()));
         }
         // The image is gone before its sidecar is, also after a power loss.
         self.sync()?;
-        sidecar::file::remove(&sidecar_path(path)).map_err(sidecar_failed(path.display()))
+        sidecar::file::remove(&beside).map_err(sidecar_failed(path.display()))
     }
 
     /// The images of the directory: the files that have a sidecar.
@@ -200,7 +255,7 @@ impl Directory {
                 continue;
             };
             let Ok(image) = self.image(file) else { continue };
-            if self.path.join(file).is_file() {
+            if is_file(&self.path.join(file)) {
                 let identity = sidecar::file::read(&entry.path());
                 found.push(FoundImage { file: file.into(), image, identity });
             }
@@ -326,7 +381,22 @@ pub(super) fn check_mark(path: &Path, mark: Mark) -> Result<(), DatastoreError> 
 pub(super) fn says(directory: &Path, file: &str) -> Option<Identity> {
     let path = directory.join(file);
     let says = sidecar::file::read(&sidecar_path(&path)).ok()?;
-    path.is_file().then_some(says)
+    is_file(&path).then_some(says)
+}
+
+/// Whether there is a file, and not a link to one.
+fn is_file(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_file())
+}
+
+/// What the sidecar of the image at `path` is to say.
+fn record_of(
+    path: &Path,
+    identity: &Identity,
+    origin: Origin,
+) -> Result<Record, DatastoreError> {
+    let file = FileIdentity::at(path).map_err(failed("look at", path))?;
+    Ok(Record { identity: identity.clone(), beside: Some(file.beside()), origin })
 }
 
 /// The sidecar of the image at `path`.
@@ -338,7 +408,11 @@ pub(super) fn sidecar_path(path: &Path) -> PathBuf {
 
 /// Checks that the file at `path` has `needed` bytes.
 pub(super) fn check_fits_in(path: &Path, needed: u64) -> Result<(), DatastoreError> {
-    let len = path.metadata().map_err(failed("open", path))?.len();
+    let found = path.symlink_metadata().map_err(failed("open", path))?;
+    if found.is_symlink() {
+        return Err(DatastoreError::Link(path.into()));
+    }
+    let len = found.len();
     if len >= needed {
         return Ok(());
     }

@@ -48,6 +48,31 @@ pub enum DatastoreError {
     /// The name would lead out of the datastore.
     #[error("`{0}` is not the name of a file in this datastore; give a plain file name")]
     Name(String),
+    /// The image's name would be too long with a sidecar's suffix.
+    #[error(
+        "the name of the file has {len} bytes, and that of an image may have {most}: its \
+         sidecar's name is longer; rename the file"
+    )]
+    LongName {
+        /// The length of the name.
+        len: usize,
+        /// The longest that fits.
+        most: usize,
+    },
+    /// A link is no image: it may lead elsewhere tomorrow.
+    #[error(
+        "{} is a symbolic link, and an image is a file itself; name the file that it leads \
+         to, on a datastore of its own directory, or move that file here", .0.display()
+    )]
+    Link(PathBuf),
+    /// Another file has the name of the image that was to be removed.
+    #[error("another file has the name {} by now: nothing was removed", .0.display())]
+    Another(PathBuf),
+    /// Nobody knows whether the file is the image that was to be removed.
+    #[error(
+        "nothing says that {} is the file that was meant: nothing was removed", .0.display()
+    )]
+    Unproven(PathBuf),
     /// The image does not fit.
     #[error("{place} has {free} left and the image needs {needed}")]
     Full {

@@ -17,18 +17,17 @@
 //! ```
 
 use std::fmt;
-use std::fs::{self, File, Permissions};
+use std::fs;
 use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::str::FromStr;
 
-use crate::sidecar::file;
+use crate::plain;
 
 /// The file in the directory. It begins with a dot, as no image does.
 pub(super) const FILE: &str = ".sterna-datastore";
 
-/// It is no secret.
+/// It is no secret, and for another Sterna's user as well.
 const MODE: u32 = 0o644;
 
 /// The length of a record.
@@ -113,11 +112,14 @@ impl Mark {
     /// The mark of a directory.
     pub fn read(directory: &Path) -> Result<Mark, MarkError> {
         let mut bytes = Vec::new();
-        let read = File::open(directory.join(FILE))
+        let read = plain::open_ours(&directory.join(FILE), false)
             .and_then(|file| file.take(RECORD_LEN as u64 + 1).read_to_end(&mut bytes));
         match read {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(MarkError::Missing)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Other => {
+                Err(MarkError::Damaged("it is a link, or no regular file"))
             }
             Err(error) => Err(MarkError::Io(error)),
             Ok(_) => Mark::decode(&bytes),
@@ -131,19 +133,17 @@ impl Mark {
         let path = directory.join(FILE);
         // Its name is nobody else's.
         let own = directory.join(format!("{FILE}.{self}"));
-        file::replace(&own, &self.encode())?;
-        // For another Sterna's user as well. Some file systems know no modes.
-        let _ = fs::set_permissions(&own, Permissions::from_mode(MODE));
+        plain::replace(&own, &self.encode(), MODE)?;
         let given = match fs::hard_link(&own, &path) {
             Ok(()) => Ok(()),
             Err(_) if Mark::read(directory).is_ok() => Ok(()),
-            // A damaged one; or a file system without links.
+            // A damaged one, or something else; or a file system without links.
             Err(_) => fs::rename(&own, &path),
         };
         // After the rename it is gone.
         let _ = fs::remove_file(&own);
         given?;
-        file::sync_directory_of(&path)?;
+        plain::sync_directory_of(&path)?;
         Mark::read(directory).map_err(io::Error::other)
     }
 }

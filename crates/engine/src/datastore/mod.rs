@@ -29,6 +29,7 @@ mod location;
 mod mark;
 mod medium;
 mod remote;
+mod removal;
 mod system;
 mod zeroes;
 
@@ -39,8 +40,10 @@ pub use emulated::{Emulated, ParseEmulatedError};
 pub use error::DatastoreError;
 pub use location::{Location, ParseLocationError};
 pub use mark::{Mark, MarkError};
+pub use removal::{Known, Removed, remove_known};
 
-use crate::image::ImageSpec;
+use crate::image::{Beside, FileIdentity, ImageSpec};
+use crate::sidecar::slots::Origin;
 use crate::sidecar::{Identity, Role, SidecarError};
 use device::Device;
 use directory::Directory;
@@ -290,14 +293,20 @@ impl Datastore {
 
     /// Removes the image of a disk of `size` bytes: its file and sidecar, or, on
     /// a device or export, the sidecar alone. Durable; that it is gone already
-    /// is fine.
+    /// is fine. Whoever has had the file open says which it is (`held`); else its
+    /// sidecar has to.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is removed if the file is not, or not provably, the one that is meant.
     pub fn remove_image(
         &self,
         image: &ImageSpec,
         size: u64,
+        held: Option<&FileIdentity>,
     ) -> Result<(), DatastoreError> {
         match self.ours(image)? {
-            Ours::File(directory, path) => directory.remove(path),
+            Ours::File(directory, path) => directory.remove(path, held),
             Ours::Whole(medium) => medium.remove(size),
         }
     }
@@ -371,6 +380,53 @@ impl Datastore {
             }
             Ours::Whole(medium) => medium.write_sidecar(identity),
         }
+    }
+
+    /// Makes an image that is there already say this, and that Sterna has not made it: what
+    /// comes to nothing leaves it where it is.
+    pub fn take_over(
+        &self,
+        image: &ImageSpec,
+        identity: &Identity,
+    ) -> Result<(), DatastoreError> {
+        match self.ours(image)? {
+            Ours::File(directory, path) => directory.take_over(path, identity),
+            Ours::Whole(medium) => medium.write_sidecar(identity),
+        }
+    }
+
+    /// Where the file of an image comes from, if that is known. Nothing of a device or an
+    /// export: what is removed of these is only the sidecar.
+    pub fn origin(&self, image: &ImageSpec) -> Result<Option<Origin>, DatastoreError> {
+        let Ours::File(directory, path) = self.ours(image)? else { return Ok(None) };
+        directory.check()?;
+        let said = crate::sidecar::file::read_all(&directory::sidecar_path(path));
+        let said = said.map_err(sidecar_failed(path.display()))?;
+        Ok(Some(said.record.origin))
+    }
+
+    /// Refuses a file that is surely another one than its sidecar was made for.
+    pub fn check_file(&self, image: &ImageSpec) -> Result<(), DatastoreError> {
+        let Ours::File(directory, path) = self.ours(image)? else { return Ok(()) };
+        directory.check_file(path)
+    }
+
+    /// Makes the sidecar of a file say which file it is, as that is known to be the image.
+    /// Gives what it has said before, if it was something else.
+    pub fn bind(
+        &self,
+        image: &ImageSpec,
+        file: &FileIdentity,
+    ) -> Result<Option<Beside>, DatastoreError> {
+        let Ours::File(directory, path) = self.ours(image)? else { return Ok(None) };
+        directory.check()?;
+        let (sidecar, is) = (directory::sidecar_path(path), file.beside());
+        let failed = || sidecar_failed(path.display());
+        let said = crate::sidecar::file::read_all(&sidecar).map_err(failed())?;
+        if said.is_old() || said.record.beside != Some(is) {
+            crate::sidecar::file::write_beside(&sidecar, is).map_err(failed())?;
+        }
+        Ok(said.record.beside.filter(|was| *was != is))
     }
 
     /// The images that are there, for rebuilding a lost state directory. Only

@@ -1,7 +1,7 @@
 //! Writing zeroes out: a file or a device, from one end to the other.
 
 use std::fs::OpenOptions;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 use super::DatastoreError;
@@ -20,7 +20,12 @@ pub(super) fn fill(
     len: u64,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<(), DatastoreError> {
-    let file = OpenOptions::new().write(true).open(path).map_err(failed("open", path))?;
+    // Links lead to devices, and never to images that are files.
+    let is_device = path.metadata().is_ok_and(|it| it.file_type().is_block_device());
+    let flags = if is_device { 0 } else { libc::O_NOFOLLOW };
+    let mut options = OpenOptions::new();
+    let file = options.write(true).custom_flags(flags).open(path);
+    let file = file.map_err(failed("open", path))?;
     let zeroes = vec![0; CHUNK];
     let mut done = 0;
     while done < len {

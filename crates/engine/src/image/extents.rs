@@ -1,16 +1,17 @@
 //! Which parts of a file are data and which are holes, for helper threads.
 
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 
+use rustix::fs::{FileType, fstat};
 use sterna_core::ByteRange;
 
 use super::Extent;
 use crate::io::Errno;
 
-/// The extents from `offset`, at most `limit`; behind the file's end is a hole.
-/// A file that cannot say is data.
+/// The extents from `offset`, at most `limit`. A file that cannot say is data. One that
+/// ends before the range does is an error: a hole would be read as zeroes.
 pub(super) fn find(
-    file: &impl AsRawFd,
+    file: &(impl AsRawFd + AsFd),
     offset: u64,
     len: u64,
     limit: usize,
@@ -38,7 +39,17 @@ pub(super) fn find(
         found.push(extent(at, hole, false));
         at = hole;
     }
+    // Last, so that what was cut off meanwhile is not a hole either.
+    check_reaches(file, end)?;
     Ok(found)
+}
+
+/// Refuses a regular file that ends before `end`.
+fn check_reaches(file: &impl AsFd, end: u64) -> Result<(), Errno> {
+    let found = fstat(file).map_err(|error| Errno(error.raw_os_error()))?;
+    let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+    let length = u64::try_from(found.st_size).unwrap_or(0);
+    if is_file && length < end { Err(Errno(libc::EIO)) } else { Ok(()) }
 }
 
 /// Tells the page cache what will be read.

@@ -12,8 +12,9 @@
 //! zero the range in place, write zeroes. What a file system cannot do it is
 //! not asked again.
 //!
-//! A read behind the end of a file (which ends inside the disk's last page)
-//! gives zeroes.
+//! Nothing is read behind the end of the file: a disk is no longer than its file was when
+//! it was opened. A read that finds an end all the same fails, and so does a look for
+//! holes there: somebody has shortened the file, and what is missing is not made up.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -23,8 +24,8 @@ use std::sync::{Arc, Mutex};
 use super::clone;
 use super::open::{Files, open};
 use super::{
-    Cx, Done, Extent, Image, ImageInfo, ImageOp, ImageResult, OpenError, Opened, Ticket,
-    extents,
+    Cx, Done, Extent, HeldFile, Image, ImageInfo, ImageOp, ImageResult, OpenError,
+    Opened, Ticket, extents,
 };
 use crate::buffer::{Slice, UNIT};
 use crate::io::{Allocate, Chore, Completion, Errno, Fd, ImageId, Op};
@@ -48,14 +49,15 @@ impl Opened for OpenedFile {
     }
 
     fn start(self: Box<Self>, _cx: &mut Cx, id: ImageId) -> Box<dyn Image> {
-        let Files { buffered, direct, seek, size, align } = self.0;
+        let Files { buffered, direct, seek, held, size, align } = self.0;
         Box::new(FileImage {
             id,
             size,
             align: if direct.is_some() { align } else { 1 },
             direct: direct.map(Fd::from),
             buffered: buffered.into(),
-            seek: Arc::new(seek),
+            seek,
+            named: held,
             flights: Slab::new(),
             held: VecDeque::new(),
             can_punch: true,
@@ -72,6 +74,8 @@ struct FileImage {
     direct: Option<Fd>,
     buffered: Fd,
     seek: Arc<OwnedFd>,
+    /// The file with its name.
+    named: Arc<HeldFile>,
     flights: Slab<Flight>,
     /// Writes that wait in the lane.
     held: VecDeque<(Ticket, ImageOp)>,
@@ -116,7 +120,12 @@ impl Image for FileImage {
         let key = completion.token.tag;
         let Some(flight) = self.flights.get_mut(key) else { return };
         let verdict = match completion.result {
-            Ok(count) => flight.advance(count),
+            Ok(count) => {
+                if let Some(end) = flight.end_found(count) {
+                    self.named.is_short(end);
+                }
+                flight.advance(count)
+            }
             Err(errno) => Verdict::Failed(errno),
         };
         match verdict {
@@ -149,6 +158,10 @@ impl Image for FileImage {
 
     fn file(&self) -> Option<Arc<OwnedFd>> {
         Some(Arc::clone(&self.seek))
+    }
+
+    fn named(&self) -> Option<Arc<HeldFile>> {
+        Some(Arc::clone(&self.named))
     }
 
     fn in_flight(&self) -> usize {
@@ -341,15 +354,22 @@ fn rest(offset: u64, buf: &Slice, done: u64) -> (u64, Slice) {
 }
 
 impl Flight {
+    /// Where the file ends, if a step has found that out.
+    fn end_found(&self, count: u64) -> Option<u64> {
+        match (&self.step, &self.op) {
+            (Step::Transfer, ImageOp::Read { offset, .. }) if count == 0 => {
+                Some(offset + self.done)
+            }
+            _ => None,
+        }
+    }
+
     /// A step succeeded with `count`.
     fn advance(&mut self, count: u64) -> Verdict {
         match (&self.step, &self.op) {
-            (Step::Transfer, ImageOp::Read { buf, .. }) if count == 0 => {
-                let done = self.done as usize;
-                buf.part(done, buf.len() - done).zero();
-                Verdict::Done(Done::Ok)
-            }
-            (Step::Transfer, ImageOp::Write { .. }) if count == 0 => {
+            (Step::Transfer, ImageOp::Read { .. } | ImageOp::Write { .. })
+                if count == 0 =>
+            {
                 Verdict::Failed(Errno(libc::EIO))
             }
             (Step::Transfer, ImageOp::Read { buf, .. } | ImageOp::Write { buf, .. }) => {

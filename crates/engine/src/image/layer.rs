@@ -4,9 +4,13 @@
 //! for each: the image below, the timer, and what is asked of any image. How much
 //! waits is bounded by what the caller has in flight.
 
+use std::sync::Arc;
+
 use sterna_core::Nanos;
 
-use super::{Cx, Image, ImageInfo, ImageOp, ImageResult, Opened, Ticket, token};
+use super::{
+    Cx, HeldFile, Image, ImageInfo, ImageOp, ImageResult, Opened, Ticket, token,
+};
 use crate::io::{Completion, Errno, ImageId};
 use crate::timer::Alarm;
 
@@ -136,6 +140,10 @@ impl<L: Layer> Image for Under<L> {
 
     fn moves_bytes(&self, op: &ImageOp) -> bool {
         self.inner.moves_bytes(op)
+    }
+
+    fn named(&self) -> Option<Arc<HeldFile>> {
+        self.inner.named()
     }
 
     fn has_forgotten(&mut self) -> bool {

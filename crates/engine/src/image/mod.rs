@@ -20,6 +20,7 @@ mod emulated;
 mod emulator;
 mod extents;
 pub(crate) mod file;
+mod identity;
 mod layer;
 mod lock;
 pub(crate) mod nbd;
@@ -42,6 +43,7 @@ use crate::qos::Qos;
 use crate::timer::Timers;
 
 pub use budget::Budget;
+pub use identity::{Astray, Beside, FileIdentity, HeldFile};
 pub use lock::is_used;
 pub use shape::{ParseShapeError, Shape};
 
@@ -194,6 +196,12 @@ pub(crate) trait Image {
     /// The file behind the image, if another image may `Clone` from it: none
     /// where something lies in between.
     fn file(&self) -> Option<Arc<OwnedFd>> {
+        None
+    }
+
+    /// The file behind the image and its name, whatever lies in between: none where there
+    /// is no file.
+    fn named(&self) -> Option<Arc<HeldFile>> {
         None
     }
 

@@ -1,4 +1,8 @@
 //! Opening a file or block device as an image, and finding out what it takes.
+//!
+//! It is opened three times by its path, under which somebody may put another file in
+//! between: all three must be one file. And no link to a file is an image, as it may lead
+//! elsewhere tomorrow; to a device, links lead by custom.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -6,12 +10,18 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::Arc;
 
+use super::identity::{FileIdentity, HeldFile};
 use super::{OpenError, lock};
 
 /// Where the kernel does not say (before 6.1), direct I/O of regular files is
 /// held to a page: every device takes that.
 const ALIGN_UNKNOWN: u32 = 4096;
+
+const REPLACED: &str = "somebody has put another file there just now; try again";
+const LINK: &str =
+    "it is a symbolic link, and an image is a file itself; put the file there";
 
 /// The descriptors of an image, and what they need.
 pub(super) struct Files {
@@ -19,7 +29,9 @@ pub(super) struct Files {
     /// Past the page cache, if that was asked for and can be had.
     pub(super) direct: Option<OwnedFd>,
     /// For helpers, who move its position.
-    pub(super) seek: OwnedFd,
+    pub(super) seek: Arc<OwnedFd>,
+    /// The same, and the name by which it was opened.
+    pub(super) held: Arc<HeldFile>,
     pub(super) size: u64,
     /// What offset, length and address of direct I/O are multiples of.
     pub(super) align: u32,
@@ -51,15 +63,27 @@ pub(super) fn open(path: &Path, direct: bool) -> Result<Files, OpenError> {
     let mut seek = options.open(path).map_err(failed)?;
     let size = seek.seek(SeekFrom::End(0)).map_err(failed)?;
     let direct = if direct { open_direct(&options, path).map_err(failed)? } else { None };
+    let known = FileIdentity::of(&buffered).map_err(failed)?;
+    for file in [&seek].into_iter().chain(&direct) {
+        if !FileIdentity::of(file).map_err(failed)?.is(&known) {
+            return Err(OpenError::new(path.display(), REPLACED));
+        }
+    }
+    if kind.is_file() && !FileIdentity::at(path).map_err(failed)?.is(&known) {
+        return Err(OpenError::new(path.display(), LINK));
+    }
     let align = match &direct {
         Some(file) if kind.is_block_device() => sector(file).unwrap_or(ALIGN_UNKNOWN),
         Some(file) => stated(file).unwrap_or(ALIGN_UNKNOWN),
         None => 1,
     };
+    let seek = Arc::new(OwnedFd::from(seek));
+    let held = HeldFile::new(path, Arc::clone(&seek)).map_err(failed)?;
     Ok(Files {
         buffered: buffered.into(),
         direct: direct.filter(|_| align > 0).map(OwnedFd::from),
-        seek: seek.into(),
+        seek,
+        held: Arc::new(held),
         size,
         align: align.max(1),
     })

@@ -1,49 +1,139 @@
 //! The sidecar as a file beside an image file.
 //!
-//! It is replaced as a whole: written under another name, fsynced, renamed, the
-//! directory fsynced. Whoever reads sees the old record or the new one, also
-//! after a power loss, and when a write has returned it is the new one.
+//! It is made whole, under another name, with room for all that is ever written to it
+//! ([`slots`]); from then on it is written in place, one slot after the other. Whoever
+//! reads sees the old record or the new one, also after a power loss, and when a write
+//! has returned it is the new one.
+//!
+//! A file of an older Sterna, or one that is damaged, is replaced by a new one. If there is
+//! no room for that, an old one is written over as it is: its record is one sector, which a
+//! disk writes whole.
+//!
+//! In a directory where others may write as well, what has the sidecar's name may be a link
+//! to something precious: it is not followed, and a file with a second name is replaced
+//! rather than written to (`plain`).
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 
-use super::{Identity, RECORD_LEN, SidecarError};
+use super::slots::{self, FILE_LEN, Origin, Record, Said};
+use super::{Identity, SidecarError};
+use crate::image::Beside;
+use crate::plain;
 
-/// Reads the sidecar file at `path`.
+/// Its mode: what a disk is called is for its owner.
+const MODE: u32 = 0o600;
+
+/// What the sidecar file at `path` says of whose bytes the image holds.
 pub fn read(path: &Path) -> Result<Identity, SidecarError> {
-    let file = match File::open(path) {
-        Ok(file) => file,
+    Ok(read_all(path)?.record.identity)
+}
+
+/// All that the sidecar file at `path` says.
+pub fn read_all(path: &Path) -> Result<Said, SidecarError> {
+    match plain::open_ours(path, false) {
+        Ok(file) => read_from(&file).map_err(|error| error.or_failed("read", path)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(SidecarError::Missing);
+            Err(SidecarError::Missing)
         }
-        Err(error) => return Err(failed("open", path, error)),
-    };
-    let mut bytes = Vec::new();
-    file.take(RECORD_LEN as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| failed("read", path, error))?;
-    if bytes.len() != RECORD_LEN {
-        return Err(SidecarError::Damaged("it has the wrong length"));
-    }
-    match Identity::decode(&bytes) {
-        // The file is there, so its zeroes are damage.
-        Err(SidecarError::Missing) => Err(SidecarError::Damaged("all zeroes")),
-        decoded => decoded,
+        Err(error) => Err(failed("open", path, error)),
     }
 }
 
-/// Replaces the sidecar file at `path`; durable when it returns. On an error
-/// the old record or the new one is there, whole.
+/// Why a file that is open says nothing.
+enum Unread {
+    Io(io::Error),
+    Sidecar(SidecarError),
+}
+
+impl Unread {
+    fn or_failed(self, what: &'static str, path: &Path) -> SidecarError {
+        match self {
+            Unread::Io(error) => failed(what, path, error),
+            Unread::Sidecar(error) => error,
+        }
+    }
+}
+
+fn read_from(file: &File) -> Result<Said, Unread> {
+    let mut bytes = Vec::new();
+    let mut limited = file.take(FILE_LEN as u64 + 1);
+    limited.read_to_end(&mut bytes).map_err(Unread::Io)?;
+    slots::decode(&bytes).map_err(Unread::Sidecar)
+}
+
+/// Makes the sidecar file at `path` say whose bytes the image holds; durable when it
+/// returns. What it says of the image's file stays. On an error the old record or the new
+/// one is there, whole.
 pub fn write(path: &Path, identity: &Identity) -> Result<(), SidecarError> {
-    let record = identity.encode()?;
-    replace(path, &record).map_err(|error| failed("write", path, error))
+    change(path, |old| {
+        let (beside, origin) = match old {
+            Some(old) => (old.beside, old.origin),
+            None => (None, Origin::Unknown),
+        };
+        Record { identity: identity.clone(), beside, origin }
+    })
+}
+
+/// The same with what is known of the image's file.
+pub fn write_all(path: &Path, record: &Record) -> Result<(), SidecarError> {
+    change(path, |_| record.clone())
+}
+
+/// Makes it say which file the image is, if it can be read.
+pub fn write_beside(path: &Path, beside: Beside) -> Result<(), SidecarError> {
+    let said = read_all(path)?;
+    write_all(path, &Record { beside: Some(beside), ..said.record })
+}
+
+/// Writes what comes of what is there.
+fn change(
+    path: &Path,
+    new: impl FnOnce(Option<&Record>) -> Record,
+) -> Result<(), SidecarError> {
+    // One that cannot be written in place is replaced, so it has to be read all the same.
+    let open = plain::open_ours(path, true).ok();
+    let said = match &open {
+        Some(file) => read_from(file).ok(),
+        None => read_all(path).ok(),
+    };
+    let record = new(said.as_ref().map(|said| &said.record));
+    if let (Some(file), Some(said)) = (&open, said.as_ref().filter(|it| !it.is_old())) {
+        let (at, sequence) = said.next();
+        let slot = slots::encode(&record, sequence)?;
+        let written = file.write_all_at(&slot, at).and_then(|()| file.sync_data());
+        let Err(error) = written else { return Ok(()) };
+        // What is read of that slot from now on may not be what the disk has, so the next
+        // write could spoil the one that is right: better a new file.
+        let whole = slots::encode_file(&record)?;
+        return plain::replace(path, &whole, MODE)
+            .map_err(|_| failed("write", path, error));
+    }
+    match plain::replace(path, &slots::encode_file(&record)?, MODE) {
+        Err(error) if is_full(&error) => match (&open, said) {
+            (Some(file), Some(_)) => {
+                let old = record.identity.encode()?;
+                let written = file.write_all_at(&old, 0).and_then(|()| file.sync_data());
+                written.map_err(|error| failed("write", path, error))
+            }
+            _ => Err(failed("write", path, error)),
+        },
+        replaced => replaced.map_err(|error| failed("write", path, error)),
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
 }
 
 /// Removes the sidecar file at `path`, durably; that it is not there is fine.
 pub fn remove(path: &Path) -> Result<(), SidecarError> {
     match fs::remove_file(path) {
-        Ok(()) => sync_directory_of(path).map_err(|error| failed("remove", path, error)),
+        Ok(()) => {
+            plain::sync_directory_of(path).map_err(|error| failed("remove", path, error))
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(failed("remove", path, error)),
     }
@@ -51,29 +141,4 @@ pub fn remove(path: &Path) -> Result<(), SidecarError> {
 
 fn failed(what: &'static str, path: &Path, source: io::Error) -> SidecarError {
     SidecarError::Io { what, path: path.into(), source }
-}
-
-/// Puts `bytes` in the place of whatever `path` holds, atomically and durably.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(".new");
-    let temporary = PathBuf::from(temporary);
-    let written = File::create(&temporary)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-        .and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
-        // The first error is the one to tell.
-        let _ = fs::remove_file(&temporary);
-    }
-    written?;
-    sync_directory_of(path)
-}
-
-/// Makes the directory entry of `path` durable.
-pub(crate) fn sync_directory_of(path: &Path) -> io::Result<()> {
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    File::open(directory)?.sync_all()
 }

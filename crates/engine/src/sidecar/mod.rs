@@ -15,10 +15,11 @@
 //!  16  disk id (u128)                        508  crc32c of bytes 0..508
 //! ```
 //!
-//! Beside a file the record is a file of its own ([`file`]); on a device or an
-//! export it lives in the last block ([`trailer`]).
+//! On a device or an export it lives in the last block ([`trailer`]). Beside a file it is
+//! in a file of its own ([`file`]), in slots, with more about that file ([`slots`]).
 
 pub mod file;
+pub mod slots;
 pub mod trailer;
 
 use std::fmt;
@@ -127,7 +128,10 @@ pub enum SidecarError {
     #[error("the sidecar is damaged ({0})")]
     Damaged(&'static str),
     /// A record from the future.
-    #[error("the sidecar has version {0}, this Sterna knows only {VERSION}; upgrade it")]
+    #[error(
+        "the sidecar has version {0}, this Sterna knows none past {known}; upgrade it",
+        known = slots::VERSION
+    )]
     Version(u32),
     /// The name does not fit.
     #[error("the disk name is {0} bytes long; choose one of 1 to {MAX_NAME} bytes")]
@@ -150,6 +154,13 @@ pub enum SidecarError {
 impl Identity {
     /// The record for this identity.
     pub fn encode(&self) -> Result<[u8; RECORD_LEN], SidecarError> {
+        let mut record = self.encode_as(VERSION)?;
+        seal(&mut record);
+        Ok(record)
+    }
+
+    /// The record of a version, without its checksum.
+    fn encode_as(&self, version: u32) -> Result<[u8; RECORD_LEN], SidecarError> {
         let name = self.name.as_bytes();
         if name.is_empty() || name.len() > MAX_NAME {
             return Err(SidecarError::Name(name.len()));
@@ -159,7 +170,7 @@ impl Identity {
         }
         let mut record = [0; RECORD_LEN];
         record[..8].copy_from_slice(MAGIC);
-        record[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        record[8..12].copy_from_slice(&version.to_le_bytes());
         record[16..32].copy_from_slice(&self.id.0.to_le_bytes());
         record[32..40].copy_from_slice(&self.size.to_le_bytes());
         record[40..48].copy_from_slice(&self.generation.to_le_bytes());
@@ -167,13 +178,16 @@ impl Identity {
         // At most MAX_NAME, which fits.
         record[52..54].copy_from_slice(&(name.len() as u16).to_le_bytes());
         record[NAME_AT..NAME_AT + name.len()].copy_from_slice(name);
-        let crc = crc32c::crc32c(&record[..CRC_AT]);
-        record[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
         Ok(record)
     }
 
     /// What a record says. Bytes that are all zero are no record.
     pub fn decode(record: &[u8]) -> Result<Identity, SidecarError> {
+        Identity::decode_as(VERSION, record)
+    }
+
+    /// What a record of a version says.
+    fn decode_as(version: u32, record: &[u8]) -> Result<Identity, SidecarError> {
         let Some(record) = record.first_chunk::<RECORD_LEN>() else {
             return Err(SidecarError::Damaged("too short"));
         };
@@ -187,7 +201,7 @@ impl Identity {
             return Err(SidecarError::Damaged("its checksum is wrong"));
         }
         // Only behind the checksum: a version that nobody wrote is damage.
-        if u32_at(record, 8) != VERSION {
+        if u32_at(record, 8) != version {
             return Err(SidecarError::Version(u32_at(record, 8)));
         }
         let role = Role::from_code(u32_at(record, 48))
@@ -211,6 +225,12 @@ impl Identity {
             role,
         })
     }
+}
+
+/// Gives a record its checksum.
+fn seal(record: &mut [u8; RECORD_LEN]) {
+    let crc = crc32c::crc32c(&record[..CRC_AT]);
+    record[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
 }
 
 fn u32_at(record: &[u8; RECORD_LEN], at: usize) -> u32 {

@@ -1,7 +1,9 @@
 use proptest::prelude::*;
 
+use super::slots::{FILE_LEN, Origin, Record, SLOT_LEN, decode, encode};
 use super::trailer::{self, TRAILER_LEN};
 use super::*;
+use crate::image::Beside;
 
 fn identity() -> impl Strategy<Value = Identity> {
     let role = prop_oneof![Just(Role::Active), Just(Role::Partial), Just(Role::Retired)];
@@ -14,6 +16,35 @@ fn identity() -> impl Strategy<Value = Identity> {
             role,
         },
     )
+}
+
+fn record() -> impl Strategy<Value = Record> {
+    let origin =
+        prop_oneof![Just(Origin::Unknown), Just(Origin::Made), Just(Origin::Found)];
+    (identity(), any::<u64>(), any::<u64>(), origin).prop_map(
+        |(identity, number, made, origin)| Record {
+            identity,
+            beside: Some(Beside { number, made }).filter(|_| number != 0),
+            origin,
+        },
+    )
+}
+
+/// A sidecar's file of which the first slot, and the second, say this.
+fn file_of(slots: [Option<(u64, u64)>; 2]) -> [u8; FILE_LEN] {
+    let mut file = [0; FILE_LEN];
+    for (slot, at) in slots.into_iter().zip([0, SLOT_LEN]) {
+        if let Some((generation, sequence)) = slot {
+            let slot = encode(&recorded(generation), sequence).unwrap();
+            file[at..at + SLOT_LEN].copy_from_slice(&slot);
+        }
+    }
+    file
+}
+
+fn recorded(generation: u64) -> Record {
+    let beside = Some(Beside { number: 7, made: 8 });
+    Record { identity: example(generation), beside, origin: Origin::Made }
 }
 
 fn example(generation: u64) -> Identity {
@@ -40,6 +71,59 @@ proptest! {
         let mut record = identity.encode().unwrap();
         record[at] ^= flip;
         prop_assert!(Identity::decode(&record).is_err());
+    }
+
+    #[test]
+    fn what_is_written_to_a_slot_is_read(record in record(), sequence in 1u64..) {
+        let mut file = [0; FILE_LEN];
+        for at in [0, SLOT_LEN] {
+            file[at..at + SLOT_LEN].copy_from_slice(&encode(&record, sequence).unwrap());
+            let said = decode(&file).unwrap();
+            prop_assert_eq!((said.record, said.sequence), (record.clone(), sequence));
+        }
+    }
+
+    #[test]
+    fn any_file_is_read_without_a_panic(
+        bytes in prop::collection::vec(any::<u8>(), 0..RECORD_LEN + 8), second in any::<bool>(),
+        good in any::<bool>(),
+    ) {
+        let mut file = file_of([Some((1, 1)), None]);
+        let at = if second { SLOT_LEN } else { 0 };
+        file[at..at + bytes.len()].copy_from_slice(&bytes);
+        if good {
+            file[at..at + 8].copy_from_slice(MAGIC);
+            file[at + 8..at + 12].copy_from_slice(&slots::VERSION.to_le_bytes());
+            let crc = crc32c::crc32c(&file[at..at + CRC_AT]);
+            file[at + CRC_AT..at + RECORD_LEN].copy_from_slice(&crc.to_le_bytes());
+        }
+        let _ = decode(&file);
+        let _ = decode(&bytes);
+    }
+
+    /// The write of a slot is torn, again and again: parts of it are on the disk, others
+    /// are not. The file always says what was last written or what was being written.
+    #[test]
+    fn a_torn_slot_says_the_old_or_the_new(
+        crashes in prop::collection::vec((any::<u8>(), any::<bool>()), 1..12),
+    ) {
+        let mut disk = file_of([Some((1, 1)), None]);
+        let mut truth = 1;
+        for (sectors, garbage) in crashes {
+            let (at, sequence) = decode(&disk).unwrap().next();
+            let slot = encode(&recorded(truth + 1), sequence).unwrap();
+            let slot_at = at as usize;
+            for sector in (0..8).filter(|sector| sectors & 1 << sector != 0) {
+                let part = sector * 512..(sector + 1) * 512;
+                disk[slot_at..][part.clone()].copy_from_slice(&slot[part.clone()]);
+                if garbage {
+                    disk[slot_at + part.start + 100] ^= 0x5a;
+                }
+            }
+            let said = decode(&disk).unwrap().record.identity.generation;
+            prop_assert!(said == truth || said == truth + 1, "{said} after {truth}");
+            truth = said;
+        }
     }
 
     #[test]
@@ -141,6 +225,7 @@ fn a_file_is_replaced_whole_and_leaves_nothing_behind() {
         assert_eq!(file::read(&path).unwrap(), example(generation));
     }
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), FILE_LEN as u64);
     std::fs::write(&path, b"short").unwrap();
     assert!(matches!(file::read(&path), Err(SidecarError::Damaged(_))));
     std::fs::write(&path, [0; RECORD_LEN]).unwrap();
@@ -148,6 +233,69 @@ fn a_file_is_replaced_whole_and_leaves_nothing_behind() {
     file::remove(&path).unwrap();
     file::remove(&path).unwrap();
     assert!(matches!(file::read(&path), Err(SidecarError::Missing)));
+}
+
+#[test]
+fn the_newest_whole_slot_counts() {
+    let says =
+        |slots| decode(&file_of(slots)).map(|said| said.record.identity.generation);
+    assert_eq!(says([Some((5, 8)), Some((6, 9))]).unwrap(), 6);
+    assert_eq!(says([Some((7, 10)), Some((6, 9))]).unwrap(), 7);
+    assert_eq!(says([None, Some((6, 9))]).unwrap(), 6);
+    assert!(matches!(says([None, None]), Err(SidecarError::Damaged(_))));
+    let mut file = file_of([Some((5, 8)), Some((6, 9))]);
+    file[SLOT_LEN + 40] ^= 1;
+    assert_eq!(decode(&file).unwrap().record.identity.generation, 5);
+    // What a newer Sterna has written is not passed over for what it has left.
+    file[SLOT_LEN + 8] = 9;
+    let crc = crc32c::crc32c(&file[SLOT_LEN..SLOT_LEN + CRC_AT]);
+    file[SLOT_LEN + CRC_AT..SLOT_LEN + RECORD_LEN].copy_from_slice(&crc.to_le_bytes());
+    assert!(matches!(decode(&file), Err(SidecarError::Version(9))));
+}
+
+#[test]
+fn a_file_of_an_older_sterna_is_read_and_gets_slots_with_the_next_write() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("db1.raw.sterna");
+    std::fs::write(&path, example(4).encode().unwrap()).unwrap();
+    let said = file::read_all(&path).unwrap();
+    assert!(said.is_old());
+    assert_eq!((said.record.identity, said.record.beside), (example(4), None));
+    file::write(&path, &example(5)).unwrap();
+    let said = file::read_all(&path).unwrap();
+    assert!(!said.is_old());
+    assert_eq!(said.record.identity, example(5));
+}
+
+#[test]
+fn what_is_known_of_the_file_stays_when_something_else_changes() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("db1.raw.sterna");
+    file::write_all(&path, &recorded(4)).unwrap();
+    for generation in 5..9 {
+        file::write(&path, &example(generation)).unwrap();
+        assert_eq!(file::read_all(&path).unwrap().record, recorded(generation));
+    }
+    let other = Beside { number: 9, made: 9 };
+    file::write_beside(&path, other).unwrap();
+    let said = file::read_all(&path).unwrap().record;
+    assert_eq!(said, Record { beside: Some(other), ..recorded(8) });
+}
+
+#[test]
+fn a_sidecar_that_is_a_link_is_not_written_through() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    file::write_all(&at("victim"), &recorded(4)).unwrap();
+    let victim = std::fs::read(at("victim")).unwrap();
+    std::os::unix::fs::symlink(at("victim"), at("link.sterna")).unwrap();
+    std::fs::hard_link(at("victim"), at("second.sterna")).unwrap();
+    assert!(matches!(file::read(&at("link.sterna")), Err(SidecarError::Io { .. })));
+    for name in ["link.sterna", "second.sterna"] {
+        file::write(&at(name), &example(5)).unwrap();
+        assert_eq!(file::read(&at(name)).unwrap(), example(5));
+        assert_eq!(std::fs::read(at("victim")).unwrap(), victim);
+    }
 }
 
 #[test]

@@ -84,6 +84,17 @@ impl Mover {
         }
     }
 
+    /// Whether the destination's name leads to the file that QEMU copies to, as far as
+    /// that is known: after the next start of the machine nothing else would be found.
+    pub(super) fn is_in_its_place(&self) -> bool {
+        match (&self.record.kind, &self.file) {
+            (Kind::Adopt(_), _) | (_, None) => true,
+            (Kind::Move | Kind::Release(_), Some(known)) => {
+                files::known(&self.record).is_some_and(|found| found.is(known))
+            }
+        }
+    }
+
     /// From now on QEMU may make the destination the truth. Says whether it is a copy
     /// still.
     pub(super) fn seal(&self) -> Result<bool, DaemonError> {

@@ -2,33 +2,19 @@
 //! Where there is no file to go by, it is whose QEMU is.
 //!
 //! Only that very file is removed, however long it takes until it can be: meanwhile
-//! somebody may have put another one in its place ([`Known`]).
+//! somebody may have put another one in its place.
 
-use std::fs::{File, Metadata, OpenOptions, Permissions};
-use std::io::ErrorKind;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
-use std::time::SystemTime;
+use std::fs::{File, OpenOptions, Permissions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::path::Path;
+
+use sterna_engine::FileIdentity;
+use sterna_engine::datastore::{Known, remove_known};
 
 use sterna_engine::place;
 
 use crate::error::DaemonError;
 use crate::store::VmMoveRecord;
-
-/// What a file is known by. Its number is given to another one once it is removed; the
-/// moment at which it was made is not. Some file systems do not say when that was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Known {
-    device: u64,
-    number: u64,
-    made: Option<SystemTime>,
-}
-
-impl Known {
-    fn of(found: &Metadata) -> Known {
-        let (device, number) = (found.dev(), found.ino());
-        Known { device, number, made: found.created().ok() }
-    }
-}
 
 /// What has become of what was to be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,9 +28,8 @@ pub(super) enum Removed {
 }
 
 /// What the file that is there is known by.
-pub(super) fn known(record: &VmMoveRecord) -> Option<Known> {
-    let found = std::fs::symlink_metadata(&record.destination).ok()?;
-    Some(Known::of(&found))
+pub(super) fn known(record: &VmMoveRecord) -> Option<FileIdentity> {
+    FileIdentity::at(Path::new(&record.destination)).ok()
 }
 
 /// Makes the file, which must not be there: raw images have their size, others are to
@@ -52,7 +37,7 @@ pub(super) fn known(record: &VmMoveRecord) -> Option<Known> {
 pub(super) fn make(
     record: &VmMoveRecord,
     qemu: Option<(u32, u32)>,
-) -> Result<Option<Known>, DaemonError> {
+) -> Result<Option<FileIdentity>, DaemonError> {
     let path = &record.destination;
     let failed = |error: std::io::Error| {
         DaemonError::unavailable(format!("cannot make {path}: {error}"))
@@ -68,16 +53,17 @@ pub(super) fn make(
         let thick = source.as_ref().is_some_and(|it| it.blocks() * 512 >= record.size);
         if let Err(error) = give_size(&file, record.size, thick) {
             // It is ours, and of no use to anybody.
-            let _ = std::fs::remove_file(path);
+            let known = FileIdentity::of(&file).map(Known::File);
+            let _ = known.and_then(|known| remove_known(Path::new(path), &known));
             return Err(failed(error));
         }
     }
     let owner = source.map(|source| (source.uid(), source.gid())).or(qemu);
     if let Some((user, group)) = owner {
         // Without the right to do so, QEMU must be able to open it as it is.
-        let _ = chown(path, Some(user), Some(group));
+        let _ = fchown(&file, Some(user), Some(group));
     }
-    Ok(file.metadata().ok().map(|made| Known::of(&made)))
+    Ok(FileIdentity::of(&file).ok())
 }
 
 /// Gives a new file its size, and its room if the source had all of it. Where a file system
@@ -89,7 +75,7 @@ fn give_size(file: &File, size: u64, thick: bool) -> std::io::Result<()> {
         return Ok(());
     }
     match place::allocate(file, size) {
-        Err(error) if error.kind() == ErrorKind::Unsupported => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::Unsupported => Ok(()),
         allocated => allocated,
     }
 }
@@ -125,17 +111,16 @@ pub(super) fn is_there(record: &VmMoveRecord) -> bool {
 /// of it, or what is in the way.
 pub(super) fn remove(
     record: &VmMoveRecord,
-    known: Option<Known>,
+    known: Option<FileIdentity>,
 ) -> Result<Removed, String> {
+    use sterna_engine::datastore::Removed as What;
+    let Some(known) = known else { return Ok(Removed::Kept) };
     let path = &record.destination;
-    let removed = std::fs::symlink_metadata(path).and_then(|found| match known {
-        None => Ok(Removed::Kept),
-        Some(known) if known != Known::of(&found) => Ok(Removed::Another),
-        Some(_) => std::fs::remove_file(path).map(|()| Removed::Gone),
-    });
-    match removed {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Removed::Kept),
-        removed => removed.map_err(|why| format!("{path} could not be removed: {why}")),
+    match remove_known(Path::new(path), &Known::File(known)) {
+        Ok(What::Gone) => Ok(Removed::Gone),
+        Ok(What::Absent) => Ok(Removed::Kept),
+        Ok(What::Another) => Ok(Removed::Another),
+        Err(why) => Err(format!("{path} could not be removed: {why}")),
     }
 }
 

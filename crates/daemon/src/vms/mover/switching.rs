@@ -63,7 +63,7 @@ impl Mover {
             return Ok(());
         }
         self.record.step = Step::Switching;
-        if !self.seal()? {
+        if !self.is_in_its_place() || !self.seal()? {
             // QEMU was not told, and is not to be: what it copies to is no copy of ours.
             let (_, destination) = both(&self.record);
             self.called_off = Some(format!(

@@ -157,8 +157,20 @@ fn call<T: Send + 'static>(
     answered.recv().map_err(|_| Error::BackendInternalError)
 }
 
+/// A descriptor that a hypervisor has given to us is for nobody that this process starts:
+/// it may be the guest's memory. The protocol's library takes it without that flag, so a
+/// program that is started in the moment between the two has it.
+fn ours(file: &File) -> Result<()> {
+    // SAFETY: changes a flag of a descriptor that is open.
+    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) } {
+        -1 => Err(Error::ReqHandlerError(io::Error::last_os_error())),
+        _ => Ok(()),
+    }
+}
+
 /// An event of a queue. Whatever it really is, nobody waits for it.
 fn event(file: File) -> Result<OwnedFd> {
+    ours(&file)?;
     let fd = file.as_raw_fd();
     // SAFETY: changes a flag of an open file.
     let set = unsafe {
@@ -203,6 +215,7 @@ impl VhostUserBackendReqHandlerMut for Control {
         files: Vec<File>,
         _postcopy: Option<bool>,
     ) -> Result<Option<Vec<VhostUserMemoryRegionBase>>> {
+        files.iter().try_for_each(ours)?;
         self.regions = Regions::of(regions, files)?;
         self.tell_memory()?;
         Ok(None)
@@ -373,6 +386,7 @@ impl VhostUserBackendReqHandlerMut for Control {
     }
 
     fn set_inflight_fd(&mut self, area: &VhostUserInflight, file: File) -> Result<()> {
+        ours(&file)?;
         let opened = Area::open(file, area.mmap_offset, area.num_queues, area.queue_size);
         self.area = Some(opened.map_err(Error::ReqHandlerError)?);
         Ok(())
@@ -396,6 +410,7 @@ impl VhostUserBackendReqHandlerMut for Control {
         file: File,
         _postcopy: Option<bool>,
     ) -> Result<Option<VhostUserMemoryRegionBase>> {
+        ours(&file)?;
         self.regions.add(region, file)?;
         self.tell_memory()?;
         Ok(None)
@@ -431,4 +446,24 @@ impl VhostUserBackendReqHandlerMut for Control {
 /// Nobody has offered this.
 fn unsupported(what: &'static str) -> Error {
     Error::InvalidOperation(what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The flags of a descriptor.
+    fn flags(file: &File) -> i32 {
+        // SAFETY: asks for flags of a descriptor that is open.
+        unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFD) }
+    }
+
+    #[test]
+    fn what_a_hypervisor_gives_is_for_no_program_that_is_started() {
+        let file = tempfile::tempfile().expect("a file");
+        // SAFETY: changes a flag of a descriptor that is open.
+        unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFD, 0) };
+        ours(&file).expect("it is open");
+        assert_eq!(flags(&file), libc::FD_CLOEXEC);
+    }
 }

@@ -20,7 +20,7 @@ use sterna_core::mirror::{
 
 use super::MirrorDriver;
 use crate::disk::{Core, Placed};
-use crate::image::{Cx, Opened};
+use crate::image::Cx;
 use crate::origin;
 
 /// How often it is noted that something may have been written: often enough that a write

@@ -59,6 +59,8 @@ enum Own {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Message {
     Control(Control),
+    /// Somebody else has changed the destination.
+    Distrust,
     Prepared(Option<Nanos>),
     Sealed(Result<(), Fault>),
     Committed(Commit),
@@ -156,6 +158,11 @@ impl MirrorDriver {
         self.id
     }
 
+    /// Its destination, by its number on the disk.
+    pub(crate) fn destination(&self) -> u16 {
+        self.destination
+    }
+
     /// The migration in figures.
     pub(crate) fn progress(&self) -> Progress {
         self.mirror.progress()
@@ -166,6 +173,8 @@ impl MirrorDriver {
     pub(crate) fn message(&mut self, core: &mut Core, cx: &mut Cx, message: Message) {
         let event = match message {
             Message::Control(control) => Event::Control(control),
+            // Bytes that a flush had covered may be gone as well.
+            Message::Distrust => Event::Doubted(Doubt::Equal),
             Message::Prepared(record) => Event::Prepared(record),
             Message::Sealed(result) => Event::Sealed(result),
             Message::Committed(commit) => Event::Committed(commit),

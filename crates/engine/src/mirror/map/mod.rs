@@ -53,7 +53,8 @@ use sterna_core::{Bytes, Nanos};
 
 use crate::boot::BootId;
 use crate::origin;
-use crate::sidecar::{self, DiskId};
+use crate::plain;
+use crate::sidecar::DiskId;
 use header::{HEADER_LEN, Header};
 use mapping::Mapping;
 use std::os::unix::fs::FileExt;
@@ -196,8 +197,7 @@ impl MapFile {
             let _ = std::fs::remove_file(&temporary);
             failed("create", path, error)
         })?;
-        sidecar::file::sync_directory_of(path)
-            .map_err(|error| failed("create", path, error))?;
+        plain::sync_directory_of(path).map_err(|error| failed("create", path, error))?;
         let file = lock(file, path)?;
         let map = MapFile::over(file, path, header)?;
         map.note_write(origin::now());
