@@ -9,6 +9,7 @@ pub mod array;
 pub mod guard;
 pub mod measure;
 pub mod mirror;
+pub mod mover;
 pub mod place;
 pub mod predict;
 pub mod qos;

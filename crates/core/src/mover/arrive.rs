@@ -1,0 +1,92 @@
+//! The disk is at the destination: that becomes durable step by step, and QEMU forgets
+//! the source.
+//!
+//! A destination that says what it is says *active* before the step `committed`: somebody
+//! else may have had QEMU switch over.
+
+use super::event::{Action, Event, Notice, Place, Step};
+use super::state::{Arrival, Arriving, State};
+use super::verdict::{Doubt, Verdict};
+use super::{AGAIN, Mover};
+use crate::Nanos;
+
+impl Mover {
+    pub(super) fn arrive(&mut self, arrival: Arrival, out: &mut Vec<Action>) {
+        let (stage, action) = match (&arrival, self.step) {
+            (Arrival::Unclear(doubt), _) => match self.place {
+                Place::Disk => (Arriving::Sealing, Action::Seal),
+                Place::File => return self.unclear(doubt.clone(), out),
+            },
+            (_, Step::Created) => record(Step::Copying),
+            (_, Step::Copying) => record(Step::Switching),
+            (_, Step::Switching) => match self.place {
+                Place::Disk => (Arriving::Sealing, Action::Seal),
+                Place::File => record(Step::Committed),
+            },
+            (_, Step::Committed | Step::Ended) => (Arriving::PuttingAway, Action::PutAway),
+        };
+        self.ask(State::Arriving(stage, arrival), action, out);
+    }
+
+    pub(super) fn arriving(
+        &mut self,
+        now: Nanos,
+        stage: Arriving,
+        arrival: Arrival,
+        answer: Event,
+        out: &mut Vec<Action>,
+    ) {
+        match (stage, answer) {
+            (Arriving::Recording(step), Event::Stored(Ok(()))) => {
+                self.step = step;
+                self.arrive(arrival, out);
+            }
+            // The guest has it: it says what it is, if it can.
+            (Arriving::Sealing, Event::Sealed(sealed))
+                if matches!(arrival, Arrival::Unclear(_)) =>
+            {
+                drop(sealed);
+                let Arrival::Unclear(doubt) = arrival else { return };
+                self.unclear(doubt, out);
+            }
+            (Arriving::Sealing, Event::Sealed(Ok(true))) => {
+                let (stage, action) = record(Step::Committed);
+                self.ask(State::Arriving(stage, arrival), action, out);
+            }
+            (Arriving::Sealing, Event::Sealed(Ok(false))) => {
+                self.unclear(Doubt::NotTheCopy, out);
+            }
+            (
+                Arriving::Recording(_) | Arriving::Sealing,
+                Event::Stored(Err(why)) | Event::Sealed(Err(why)),
+            ) => {
+                out.push(Action::Tell(Notice::Trouble(why)));
+                let wait = Action::Wait(now.plus(AGAIN));
+                self.ask(State::Arriving(Arriving::Resting, arrival), wait, out);
+            }
+            (Arriving::Resting, Event::Woken) if self.stopping => self.over(out),
+            (Arriving::Resting, Event::Woken) => self.arrive(arrival, out),
+            (Arriving::PuttingAway, Event::Done(done)) => {
+                let left = done.err().map(|failure| failure.words().clone());
+                match arrival {
+                    // The machine has the destination only because of the copy.
+                    Arrival::Moved { unplugged: true } => {
+                        let stage = Arriving::GivingUp { left };
+                        self.ask(State::Arriving(stage, arrival), Action::GiveUp, out);
+                    }
+                    _ => self.close(Verdict::Moved { unplugged: false, left }, out),
+                }
+            }
+            (Arriving::GivingUp { left }, Event::GaveUp(given_up)) => {
+                let still = given_up.err().map(|failure| failure.words().clone());
+                let left = left.or(still);
+                self.close(Verdict::Moved { unplugged: true, left }, out);
+            }
+            (stage, answer) => self.astray(State::Arriving(stage, arrival), &answer),
+        }
+    }
+}
+
+fn record(step: Step) -> (Arriving, Action) {
+    (Arriving::Recording(step), Action::Record(step))
+}
