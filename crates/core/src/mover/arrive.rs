@@ -18,11 +18,8 @@ impl Mover {
                 Place::File => return self.unclear(doubt.clone(), out),
             },
             (_, Step::Created) => record(Step::Copying),
-            (_, Step::Copying) => record(Step::Switching),
-            (_, Step::Switching) => match self.place {
-                Place::Disk => (Arriving::Sealing, Action::Seal),
-                Place::File => record(Step::Committed),
-            },
+            // Whether it is `switching` may not be known: once more does no harm.
+            (_, Step::Copying | Step::Switching) => record(Step::Switching),
             (_, Step::Committed | Step::Ended) => (Arriving::PuttingAway, Action::PutAway),
         };
         self.ask(State::Arriving(stage, arrival), action, out);
@@ -37,6 +34,14 @@ impl Mover {
         out: &mut Vec<Action>,
     ) {
         match (stage, answer) {
+            (Arriving::Recording(Step::Switching), Event::Stored(Ok(()))) => {
+                self.step = Step::Switching;
+                let (stage, action) = match self.place {
+                    Place::Disk => (Arriving::Sealing, Action::Seal),
+                    Place::File => record(Step::Committed),
+                };
+                self.ask(State::Arriving(stage, arrival), action, out);
+            }
             (Arriving::Recording(step), Event::Stored(Ok(()))) => {
                 self.step = step;
                 self.arrive(arrival, out);

@@ -230,6 +230,9 @@ impl World {
         };
         if begun.is_err() && self.setup.owner == Owner::Libvirt {
             qemu.node = None;
+            if makes_file {
+                self.images.remove_destination();
+            }
         }
         Event::Done(begun)
     }

@@ -281,6 +281,7 @@ impl World {
                 {
                     false
                 }
+                Verdict::Moved { unplugged: true, .. } if self.setup.plugs_again => false,
                 Verdict::Moved { left: None, .. } | Verdict::Stays { .. } => {
                     let is_used = qemu.node == qemu.device;
                     qemu.mirror.is_some() || qemu.node.is_some() && !is_used
