@@ -61,16 +61,18 @@ impl Mover {
             (Arriving::Sealing, Event::Sealed(Ok(false))) => {
                 self.unclear(Doubt::NotTheCopy, out);
             }
-            (
-                Arriving::Recording(_) | Arriving::Sealing,
-                Event::Stored(Err(why)) | Event::Sealed(Err(why)),
-            ) => {
-                out.push(Action::Tell(Notice::Trouble(why)));
-                let wait = Action::Wait(now.plus(AGAIN));
-                self.ask(State::Arriving(Arriving::Resting, arrival), wait, out);
+            (Arriving::Recording(step), Event::Stored(Err(why))) => {
+                self.rest_arriving(now, Some(step), arrival, why, out);
             }
-            (Arriving::Resting, Event::Woken) if self.stopping => self.over(out),
-            (Arriving::Resting, Event::Woken) => self.arrive(arrival, out),
+            (Arriving::Sealing, Event::Sealed(Err(why))) => {
+                self.rest_arriving(now, None, arrival, why, out);
+            }
+            (Arriving::Resting(_), Event::Woken) if self.stopping => self.over(out),
+            (Arriving::Resting(step), Event::Woken) => {
+                let (stage, action) =
+                    step.map_or((Arriving::Sealing, Action::Seal), record);
+                self.ask(State::Arriving(stage, arrival), action, out);
+            }
             (Arriving::PuttingAway, Event::Done(done)) => {
                 let left = done.err().map(|failure| failure.words().clone());
                 match arrival {
@@ -89,6 +91,19 @@ impl Mover {
             }
             (stage, answer) => self.astray(State::Arriving(stage, arrival), &answer),
         }
+    }
+
+    fn rest_arriving(
+        &mut self,
+        now: Nanos,
+        step: Option<Step>,
+        arrival: Arrival,
+        why: super::Words,
+        out: &mut Vec<Action>,
+    ) {
+        out.push(Action::Tell(Notice::Trouble(why)));
+        let wait = Action::Wait(now.plus(AGAIN));
+        self.ask(State::Arriving(Arriving::Resting(step), arrival), wait, out);
     }
 }
 

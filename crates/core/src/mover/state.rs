@@ -125,8 +125,8 @@ pub(super) enum Lost {
 pub(super) enum Arriving {
     Recording(super::Step),
     Sealing,
-    /// Until it is tried again.
-    Resting,
+    /// Until that is tried again; sealed, if it is no step.
+    Resting(Option<super::Step>),
     PuttingAway,
     /// What an unplugged disk leaves in QEMU is given up.
     GivingUp { left: Option<Words> },
