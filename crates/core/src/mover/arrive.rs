@@ -20,7 +20,9 @@ impl Mover {
             (_, Step::Created) => record(Step::Copying),
             // Whether it is `switching` may not be known: once more does no harm.
             (_, Step::Copying | Step::Switching) => record(Step::Switching),
-            (_, Step::Committed | Step::Ended) => (Arriving::PuttingAway, Action::PutAway),
+            (_, Step::Committed | Step::Ended) => {
+                (Arriving::PuttingAway, Action::PutAway)
+            }
         };
         self.ask(State::Arriving(stage, arrival), action, out);
     }

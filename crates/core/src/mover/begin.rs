@@ -97,7 +97,9 @@ impl Mover {
                     self.seen(out);
                 }
                 match self.place {
-                    Place::File => self.beginning_is(Beginning::Peeking, Action::Peek, out),
+                    Place::File => {
+                        self.beginning_is(Beginning::Peeking, Action::Peek, out)
+                    }
                     Place::Disk => {
                         self.beginning_is(Beginning::Counting, Action::CountTimes, out);
                     }
@@ -145,11 +147,7 @@ impl Mover {
         }
     }
 
-    fn made(
-        &mut self,
-        made: Result<Option<u64>, super::Words>,
-        out: &mut Vec<Action>,
-    ) {
+    fn made(&mut self, made: Result<Option<u64>, super::Words>, out: &mut Vec<Action>) {
         match made {
             Ok(allowed) => {
                 // What libvirt makes is not there yet, and may be somebody else's until it

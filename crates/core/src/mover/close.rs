@@ -78,12 +78,10 @@ impl Mover {
             (Tidying::Finding(found), Event::Found(at)) => {
                 self.tidied(now, told, found, at, out);
             }
-            (Tidying::Removing, Event::Removed(removed)) => {
-                match self.rest_of(removed) {
-                    Rest::InTheWay(why) => self.not_tidy(now, told, why, out),
-                    _ => self.ask(tidies(Tidying::Recording), Action::RecordTidy, out),
-                }
-            }
+            (Tidying::Removing, Event::Removed(removed)) => match self.rest_of(removed) {
+                Rest::InTheWay(why) => self.not_tidy(now, told, why, out),
+                _ => self.ask(tidies(Tidying::Recording), Action::RecordTidy, out),
+            },
             (Tidying::Recording, Event::Stored(Ok(()))) => self.over(out),
             (Tidying::Recording, Event::Stored(Err(why))) => {
                 self.not_tidy(now, told, why, out);

@@ -104,10 +104,9 @@ impl Mover {
                 _ => self.halt(now, Failure::Refused(why), out),
             },
             (Following::Waiting, Event::Woken) => self.round(now, out),
-            (
-                Following::CallingOff(why),
-                Event::Done(told),
-            ) => self.called_off(now, why, told, out),
+            (Following::CallingOff(why), Event::Done(told)) => {
+                self.called_off(now, why, told, out)
+            }
             (Following::Completing, Event::Done(told)) => self.told(now, told, out),
             (
                 _,

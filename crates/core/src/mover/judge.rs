@@ -6,10 +6,10 @@
 //! | it ended | moved | stays | moved, if it had taken the word; else unclear | unclear |
 //! | nothing | moved, if it may have been told; else unclear | stays, or unclear if it may have been told | the same | unclear |
 
+use super::Mover;
 use super::event::{Action, At, Ended, Event, Failure, Job, Owner, Step};
 use super::state::{Arrival, Lost, Order, Over, State};
 use super::verdict::{Doubt, Verdict, Why};
-use super::Mover;
 use crate::Nanos;
 
 impl Mover {
@@ -43,7 +43,9 @@ impl Mover {
             // While it was to switch over, it may have done so, and may have been started
             // anew since, with the old image: then what the guest wrote in between is in
             // the other one.
-            At::Source if over == Over::Unknown && is_switching && !self.is_called_off() => {
+            At::Source
+                if over == Over::Unknown && is_switching && !self.is_called_off() =>
+            {
                 self.unclear(Doubt::Forgotten, out);
             }
             At::Source => self.stay(self.reason(over), undone, out),

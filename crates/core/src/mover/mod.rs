@@ -200,7 +200,9 @@ impl Mover {
         match self.step {
             Step::Created => self.begin(out),
             Step::Copying | Step::Switching => self.round(now, out),
-            Step::Committed => self.arrive(state::Arrival::Moved { unplugged: false }, out),
+            Step::Committed => {
+                self.arrive(state::Arrival::Moved { unplugged: false }, out)
+            }
             Step::Ended => self.tidy_later(now, out),
         }
     }

@@ -1,7 +1,7 @@
 //! What the mover waits for: each state has the one question that is open.
 
-use super::event::{Ended, GivenUp, Words};
 use super::event::Failure;
+use super::event::{Ended, GivenUp, Words};
 use super::verdict::{Doubt, Verdict, Why};
 use crate::Nanos;
 
@@ -129,7 +129,9 @@ pub(super) enum Arriving {
     Resting(Option<super::Step>),
     PuttingAway,
     /// What an unplugged disk leaves in QEMU is given up.
-    GivingUp { left: Option<Words> },
+    GivingUp {
+        left: Option<Words>,
+    },
 }
 
 /// What is to be said of a disk that is at the destination.

@@ -6,7 +6,9 @@
 //! ended before it switched over, it is made to forget the job first, and asked where the
 //! disk is then.
 
-use super::event::{Action, At, Event, Failure, GivenUp, Notice, Owner, Place, Removed, Step};
+use super::event::{
+    Action, At, Event, Failure, GivenUp, Notice, Owner, Place, Removed, Step,
+};
 use super::state::{Arrival, Retry, State, Stay, Staying};
 use super::verdict::{Doubt, Rest, Verdict, Why};
 use super::{AGAIN, Copy, Mover};

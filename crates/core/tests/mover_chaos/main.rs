@@ -64,7 +64,10 @@ fn is_caught(words: &str, setup: impl Fn(&mut Random) -> Setup) {
     for seed in 0..CASES * 10 {
         let Err(panic) = one(seed, &setup) else { continue };
         let said = panic.downcast_ref::<String>().cloned().unwrap_or_else(|| {
-            panic.downcast_ref::<&str>().map(|said| (*said).to_owned()).unwrap_or_default()
+            panic
+                .downcast_ref::<&str>()
+                .map(|said| (*said).to_owned())
+                .unwrap_or_default()
         });
         assert!(said.contains(words), "caught, but as: {said}");
         return;

@@ -9,7 +9,8 @@ use std::mem;
 
 use sterna_core::Nanos;
 use sterna_core::mover::{
-    Action, At, Copy, Doubt, Event, Job, Mover, Owner, Place, Rest, Setup as Made, Step, Verdict,
+    Action, At, Copy, Doubt, Event, Job, Mover, Owner, Place, Rest, Setup as Made, Step,
+    Verdict,
 };
 
 use crate::driver::Operation;
@@ -232,13 +233,19 @@ impl World {
                     "moved, and it was cancelled in time"
                 );
                 let copy = self.copy().expect("moved, and there is no copy");
-                assert!(self.split || self.has_all(copy), "moved, and writes are missing");
+                assert!(
+                    self.split || self.has_all(copy),
+                    "moved, and writes are missing"
+                );
                 let role = self.images.all[copy].role;
                 let says = self.setup.place == Place::File || role != Role::Partial;
                 assert!(says, "moved, and it says partial");
             }
             Verdict::Stays { rest, .. } => {
-                assert!(self.split || self.has_all(SOURCE), "stays, and writes are missing");
+                assert!(
+                    self.split || self.has_all(SOURCE),
+                    "stays, and writes are missing"
+                );
                 let is_there = self.truth() == At::Destination;
                 assert!(self.split || !is_there, "stays, and it is at the destination");
                 let is_there = self.images.destination.is_some();
@@ -247,7 +254,10 @@ impl World {
             }
             Verdict::Unclear(doubt) => {
                 let was_replaced = *doubt == Doubt::NotTheCopy;
-                assert!(self.excused || was_replaced, "unclear, and QEMU knows: {doubt:?}");
+                assert!(
+                    self.excused || was_replaced,
+                    "unclear, and QEMU knows: {doubt:?}"
+                );
             }
         }
         if let Some(at) = self.unplugged_at.filter(|_| !self.setup.plugs_again) {

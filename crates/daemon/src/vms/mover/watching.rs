@@ -1,11 +1,11 @@
 //! The tick of a copy: what the guest notices of it, and how fast it may go on.
 
 use sterna_api::{Guarding, Progress};
+use sterna_core::Nanos;
 use sterna_core::guard::Observation;
 use sterna_core::measure::Window;
 use sterna_core::mirror::Allowance;
 use sterna_core::mover::{Failure, Job, Watched};
-use sterna_core::Nanos;
 use tokio::time::Instant;
 
 use super::Driver;
