@@ -48,26 +48,11 @@ impl Mover {
                 self.step = step;
                 self.arrive(arrival, out);
             }
-            // The guest has it: it says what it is, if it can.
-            (Arriving::Sealing, Event::Sealed(sealed))
-                if matches!(arrival, Arrival::Unclear(_)) =>
-            {
-                drop(sealed);
-                let Arrival::Unclear(doubt) = arrival else { return };
-                self.unclear(doubt, out);
-            }
-            (Arriving::Sealing, Event::Sealed(Ok(true))) => {
-                let (stage, action) = record(Step::Committed);
-                self.ask(State::Arriving(stage, arrival), action, out);
-            }
-            (Arriving::Sealing, Event::Sealed(Ok(false))) => {
-                self.unclear(Doubt::NotTheCopy, out);
+            (Arriving::Sealing, Event::Sealed(sealed)) => {
+                self.sealed(now, arrival, sealed, out);
             }
             (Arriving::Recording(step), Event::Stored(Err(why))) => {
                 self.rest_arriving(now, Some(step), arrival, why, out);
-            }
-            (Arriving::Sealing, Event::Sealed(Err(why))) => {
-                self.rest_arriving(now, None, arrival, why, out);
             }
             (Arriving::Resting(_), Event::Woken) if self.stopping => self.over(out),
             (Arriving::Resting(step), Event::Woken) => {
@@ -92,6 +77,25 @@ impl Mover {
                 self.close(Verdict::Moved { unplugged: true, left }, out);
             }
             (stage, answer) => self.astray(State::Arriving(stage, arrival), &answer),
+        }
+    }
+
+    fn sealed(
+        &mut self,
+        now: Nanos,
+        arrival: Arrival,
+        sealed: Result<bool, super::Words>,
+        out: &mut Vec<Action>,
+    ) {
+        match (arrival, sealed) {
+            // The guest has it: it says what it is, if it can.
+            (Arrival::Unclear(doubt), _) => self.unclear(doubt, out),
+            (arrival, Ok(true)) => {
+                let (stage, action) = record(Step::Committed);
+                self.ask(State::Arriving(stage, arrival), action, out);
+            }
+            (_, Ok(false)) => self.unclear(Doubt::NotTheCopy, out),
+            (arrival, Err(why)) => self.rest_arriving(now, None, arrival, why, out),
         }
     }
 

@@ -72,7 +72,7 @@ impl Mover {
             }
             (Beginning::Recording, Event::Stored(Ok(()))) => {
                 self.step = Step::Copying;
-                self.round(now, out);
+                self.round(out);
             }
             // QEMU copies, and a kill must find that: so it does not go on.
             (Beginning::Recording, Event::Stored(Err(why))) => {

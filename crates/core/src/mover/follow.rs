@@ -21,7 +21,7 @@ impl Mover {
     }
 
     /// A round begins.
-    pub(super) fn round(&mut self, now: Nanos, out: &mut Vec<Action>) {
+    pub(super) fn round(&mut self, out: &mut Vec<Action>) {
         if self.stopping {
             // Nobody will watch over the copy for a while.
             let halt = Action::SetSpeed(HALT);
@@ -31,11 +31,11 @@ impl Mover {
             Hearing::Behind => {
                 self.follows(Following::Reading, Action::ReadWishes, out);
             }
-            Hearing::Current => self.look(now, out),
+            Hearing::Current => self.look(out),
         }
     }
 
-    fn look(&mut self, _now: Nanos, out: &mut Vec<Action>) {
+    fn look(&mut self, out: &mut Vec<Action>) {
         if self.wishes.cancel && self.step == Step::Copying {
             return self.stay(Why::Asked, false, out);
         }
@@ -73,7 +73,7 @@ impl Mover {
             (Following::StandingStill, Event::Done(_)) => self.over(out),
             (Following::Reading, Event::Wished(wishes)) => {
                 self.hear(wishes);
-                self.look(now, out);
+                self.look(out);
             }
             (Following::Looking, Event::Looked(Ok(job))) => self.looked(now, job, out),
             (Following::Watching, Event::Watched(Ok(watched))) => {
@@ -103,7 +103,7 @@ impl Mover {
                 Job::Ended(_) | Job::Unknown => self.looked(now, job, out),
                 _ => self.halt(now, Failure::Refused(why), out),
             },
-            (Following::Waiting, Event::Woken) => self.round(now, out),
+            (Following::Waiting, Event::Woken) => self.round(out),
             (Following::CallingOff(why), Event::Done(told)) => {
                 self.called_off(now, why, told, out)
             }

@@ -127,7 +127,7 @@ impl Mover {
                 Lost::Looking,
                 Event::Looked(Ok(Job::Unknown) | Err(Failure::Nobody(_))),
             ) => self.ask(State::Lost(Lost::Finding), Action::Find, out),
-            (Lost::Looking, Event::Looked(Ok(_))) => self.round(now, out),
+            (Lost::Looking, Event::Looked(Ok(_))) => self.round(out),
             (Lost::Looking, Event::Looked(Err(failure))) => {
                 self.rest(now, failure.words().clone(), out);
             }

@@ -191,15 +191,10 @@ impl Mover {
         }
     }
 
-    /// Where the move is, as far as is known.
-    pub fn step(&self) -> Step {
-        self.step
-    }
-
     fn start(&mut self, now: Nanos, out: &mut Vec<Action>) {
         match self.step {
             Step::Created => self.begin(out),
-            Step::Copying | Step::Switching => self.round(now, out),
+            Step::Copying | Step::Switching => self.round(out),
             Step::Committed => {
                 self.arrive(state::Arrival::Moved { unplugged: false }, out)
             }

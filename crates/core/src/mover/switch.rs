@@ -89,7 +89,7 @@ impl Mover {
             // What was asked for a moment ago counts.
             Ok(false) => {
                 self.hearing = Hearing::Behind;
-                self.round(now, out);
+                self.wait_a_tick(now, out);
             }
             // It may be durable all the same.
             Err(why) => {
@@ -118,7 +118,7 @@ impl Mover {
                 self.wait_a_tick(now, out);
             }
             // It is told again if it has not heard.
-            Err(Failure::Cut(_)) => self.round(now, out),
+            Err(Failure::Cut(_)) => self.round(out),
             Err(failure) => self.halt(now, failure, out),
         }
     }
