@@ -35,6 +35,13 @@ pub(crate) struct Operation {
     pub(crate) is_woken: bool,
 }
 
+impl Operation {
+    /// Whether the next thing that is heard of the machine is where its job is.
+    pub(crate) fn is_a_look(&self) -> bool {
+        self.action == Action::Look && self.fate == Fate::Fine
+    }
+}
+
 fn is_for_machine(action: &Action) -> bool {
     matches!(
         action,

@@ -190,6 +190,9 @@ impl World {
     fn people(&mut self) {
         let is_libvirts = self.is_libvirts();
         let pick = self.random.below(5);
+        // What somebody has switched over is looked at before anything is said of it.
+        let is_looked_at = self.late.is_empty()
+            && self.operation.as_ref().is_none_or(|operation| operation.is_a_look());
         let Some(qemu) = self.qemu.as_mut().filter(|qemu| !qemu.hangs) else { return };
         let Some(mirror) = &qemu.mirror else { return };
         let is_over = matches!(mirror.phase, Phase::Over(_));
@@ -200,7 +203,7 @@ impl World {
                 qemu.mirror = None;
                 self.excused = true;
             }
-            3 if qemu.is_ready() && !self.away && self.late.is_empty() => {
+            3 if qemu.is_ready() && !self.away && is_looked_at => {
                 // Nobody else is in the way until that is over.
                 self.completed_by_hand = qemu.complete().is_ok();
             }
