@@ -54,7 +54,9 @@
 //! # Known gaps
 //!
 //! If somebody else has QEMU switch over before the mover tells it to, and QEMU ends
-//! before it is looked at again (a tenth of a second), the copy is taken for one. What is
+//! before it is looked at again (a tenth of a second), the copy is taken for one. If
+//! somebody does so while the machine does not answer the mover, the move has ended as one
+//! that stays; the image is kept, as QEMU says where the disk is when it answers. What is
 //! put in the copy's place while no daemon runs is taken for the copy, if QEMU copies.
 //!
 //! # The parts
