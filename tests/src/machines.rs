@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use rustix::process::Signal;
+use serde_json::{Value, json};
 
 use crate::daemon::send_signal;
 use crate::images::write_image;
@@ -83,14 +84,22 @@ pub fn same_but_the_number(a: &Path, b: &Path) {
 /// Has QEMU carry out a command, past whoever else speaks with it.
 #[track_caller]
 pub fn tell(monitor: &Path, command: &str) {
+    ask(monitor, &json!({ "execute": command }));
+}
+
+/// The same of a command with arguments; gives what QEMU returns.
+#[track_caller]
+pub fn ask(monitor: &Path, command: &Value) -> Value {
     let mut qemu = UnixStream::connect(monitor).expect("connect to QEMU");
     let answers = BufReader::new(qemu.try_clone().expect("clone a socket"));
-    for command in ["qmp_capabilities", command] {
-        let line = format!("{{\"execute\":\"{command}\"}}\n");
-        qemu.write_all(line.as_bytes()).expect("tell QEMU");
+    let commands = [json!({ "execute": "qmp_capabilities" }), command.clone()];
+    for command in commands {
+        qemu.write_all(format!("{command}\n").as_bytes()).expect("tell QEMU");
     }
-    let done = answers.lines().map_while(Result::ok);
-    assert_eq!(done.filter(|line| line.contains("\"return\"")).take(2).count(), 2);
+    let said = answers.lines().map_while(Result::ok);
+    let said = said.filter_map(|line| serde_json::from_str::<Value>(&line).ok());
+    let mut returned = said.filter_map(|said| said.get("return").cloned());
+    returned.nth(1).expect("QEMU to do it")
 }
 
 /// What all machines are.

@@ -10,6 +10,7 @@ pub mod commit;
 pub mod guard;
 pub mod measure;
 pub mod mirror;
+pub mod mover;
 pub mod place;
 pub mod predict;
 pub mod qos;

@@ -9,7 +9,8 @@
 //! copy is an export of this daemon, and the rest is the same.
 //!
 //! `book` has the machines, `link` the connections, `moves` what may be asked of a move,
-//! `adoptions` of those to and from disks of ours (`ours`), and `mover` is the move itself.
+//! `adoptions` of those to and from disks of ours (`ours`), and `mover` carries out what
+//! `core::mover` decides of it.
 //! `sights` is what machines were last seen with, for warnings.
 //!
 //! **Who decides where the disk is.** QEMU does, from the moment it is told to switch
@@ -17,7 +18,7 @@
 //! source is the truth, and a destination of which nothing is known any more can go.
 //!
 //! **Failures.** A machine that dies or hangs ends its move within
-//! [`sterna_qemu::qmp::PATIENCE`] and a tick. A daemon that is killed leaves QEMU's job
+//! [`sterna_qemu::qmp::PATIENCE`] and a tick; a connection that breaks ends none. A daemon that is killed leaves QEMU's job
 //! behind; the next one finds it by its name and goes on. One that stops in good order
 //! has the jobs stand still until it is back, as nobody would hold what was promised.
 

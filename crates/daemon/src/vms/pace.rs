@@ -8,9 +8,6 @@ use sterna_core::Nanos;
 use sterna_core::measure::Window;
 use sterna_core::mirror::Allowance;
 
-/// Standing still, in QEMU's terms: its 0 means no limit.
-const HALT: u64 = 1;
-
 /// The guest is gone after so long without a request: the longest that a mirror of
 /// ours waits.
 const QUIET: Nanos = Nanos::from_millis(250);
@@ -76,18 +73,9 @@ impl Pace {
         if seconds > 0.0 { self.seen as f64 / seconds } else { 0.0 }
     }
 
-    /// What QEMU is to be told, in its terms.
-    pub(super) fn speed(
-        &self,
-        allowance: Allowance,
-        limit: Option<u64>,
-        paused: bool,
-    ) -> u64 {
-        let allowed = if self.is_gone() { allowance.idle } else { allowance.busy };
-        match [allowed, limit, paused.then_some(0)].into_iter().flatten().min() {
-            None => 0,
-            Some(rate) => rate.max(HALT),
-        }
+    /// Bytes per second that the copy may have now; unlimited without.
+    pub(super) fn allowed(&self, allowance: Allowance) -> Option<u64> {
+        if self.is_gone() { allowance.idle } else { allowance.busy }
     }
 }
 
@@ -106,25 +94,15 @@ mod tests {
     }
 
     #[test]
-    fn the_least_counts_and_nothing_is_not_everything() {
-        let pace = Pace::default();
-        let busy = |rate| Allowance { busy: rate, ..Allowance::default() };
-        assert_eq!(pace.speed(busy(None), None, false), 0);
-        assert_eq!(pace.speed(busy(Some(0)), None, false), HALT);
-        assert_eq!(pace.speed(busy(Some(900)), Some(500), false), 500);
-        assert_eq!(pace.speed(busy(None), None, true), HALT);
-    }
-
-    #[test]
     fn a_guest_is_gone_after_a_while_and_back_at_once() {
         let mut pace = Pace::default();
         let shy = Allowance::IDLE_ONLY;
         for gone in [Nanos(0), Nanos(0), TICK] {
             assert_eq!(pace.look(&window(0)), gone);
         }
-        assert_eq!(pace.speed(shy, None, false), 0);
+        assert_eq!(pace.allowed(shy), None);
         assert_eq!(pace.look(&window(1)), Nanos(0));
-        assert_eq!(pace.speed(shy, None, false), HALT);
+        assert_eq!(pace.allowed(shy), Some(0));
     }
 
     #[test]

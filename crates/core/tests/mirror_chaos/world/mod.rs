@@ -242,6 +242,10 @@ impl World {
         while let Some(event) = self.later.pop() {
             self.tell(event);
         }
+        // As the driver lets go of it: reads that began before the commit end there.
+        if self.ended == Some(End::Completed) && self.mirror.is_idle() {
+            self.images.free_source();
+        }
         match (self.mirror.holding(), self.held_from) {
             (true, None) => self.held_from = Some(self.now),
             (false, Some(since)) => {
@@ -275,12 +279,7 @@ impl World {
                 }
                 self.begin(Effect::Commit, vec![]);
             }
-            Action::Ended(end) => {
-                self.ended = Some(end);
-                if end == End::Completed {
-                    self.images.free_source();
-                }
-            }
+            Action::Ended(end) => self.ended = Some(end),
         }
     }
 

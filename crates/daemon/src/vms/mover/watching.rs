@@ -1,33 +1,37 @@
 //! The tick of a copy: what the guest notices of it, and how fast it may go on.
 
 use sterna_api::{Guarding, Progress};
+use sterna_core::Nanos;
 use sterna_core::guard::Observation;
+use sterna_core::measure::Window;
 use sterna_core::mirror::Allowance;
-use sterna_core::{Nanos, measure};
-use sterna_qemu::{Machine, QemuError};
+use sterna_core::mover::{Failure, Job, Watched};
 use tokio::time::Instant;
 
-use super::Mover;
-use crate::jobs::Post;
+use super::Driver;
+use crate::jobs::{Post, first_allowance};
 
-impl Mover {
-    /// One tick of the copy: what the guest does, what the copy may take.
-    pub(super) async fn watch_over(
-        &mut self,
-        machine: &Machine,
-        done: u64,
-        total: u64,
-    ) -> Result<(), QemuError> {
-        let Some(window) = self.look_at_guest(machine).await? else { return Ok(()) };
+impl Driver {
+    /// What the guest does, and what the copy may take; before it has begun, the former.
+    pub(super) async fn watch(&mut self, job: Option<&Job>) -> Result<Watched, Failure> {
+        let (there, window) = self.look_at_guest().await?;
+        let (Some(window), Some(job)) = (window, job) else {
+            let first = first_allowance(&self.record.guard);
+            return Ok(Watched { there, allowed: self.pace.allowed(first) });
+        };
         let gone = self.pace.look(&window);
+        let (done, left) = match *job {
+            // QEMU has not counted yet what there is to copy.
+            Job::Copying { done, total: 0 } => (done, self.record.size),
+            Job::Copying { done, total } => {
+                self.total = self.total.max(total);
+                (done, total.saturating_sub(done))
+            }
+            Job::Ready { done } => (done, 0),
+            Job::Switching | Job::Ended(_) | Job::Unknown => (self.done, 0),
+        };
         let copied = self.pace.note(done, window.span);
         self.done = self.done.max(done);
-        self.total = self.total.max(total);
-        let left = match total {
-            // QEMU has not counted yet what there is to copy.
-            0 => self.record.size,
-            total => total.saturating_sub(done),
-        };
         let seen = Observation {
             guest: &window,
             copied,
@@ -37,22 +41,7 @@ impl Mover {
             // QEMU's copier uses no short gaps.
             idle_processors: Some(1.0),
         };
-        let guard = &self.record.guard;
-        let is_another = self.post.as_ref().is_none_or(|post| post.asked() != guard);
-        if is_another {
-            self.post = (!guard.is_none()).then(|| Post::of_qemu(guard));
-        }
-        let mut allowance = Allowance::default();
-        let mut guarding: Option<Guarding> = None;
-        if let Some(post) = self.post.as_mut().filter(|_| !self.record.paused) {
-            allowance = post.step(&seen, left);
-            guarding = Some(post.report(self.record.id, allowance));
-        }
-        let speed = self.speed(allowance);
-        if self.told != Some(speed) {
-            machine.set_speed(&self.copy, speed).await?;
-            self.told = Some(speed);
-        }
+        let (allowance, guarding) = self.guard(&seen, left);
         let progress = self.progress(left);
         let application = self.watch.application();
         self.one.note(|standing| {
@@ -60,7 +49,27 @@ impl Mover {
             standing.guarding = guarding;
             standing.application = application;
         });
-        Ok(())
+        Ok(Watched { there, allowed: self.pace.allowed(allowance) })
+    }
+
+    /// What the guard lets the copy have, if there is one.
+    fn guard(
+        &mut self,
+        seen: &Observation<'_>,
+        left: u64,
+    ) -> (Allowance, Option<Guarding>) {
+        let guard = &self.record.guard;
+        let is_another = self.post.as_ref().is_none_or(|post| post.asked() != guard);
+        if is_another {
+            self.post = (!guard.is_none()).then(|| Post::of_qemu(guard));
+        }
+        match self.post.as_mut().filter(|_| !self.record.paused) {
+            Some(post) => {
+                let allowance = post.step(seen, left);
+                (allowance, Some(post.report(self.record.id, allowance)))
+            }
+            None => (Allowance::default(), None),
+        }
     }
 
     /// Both sides are the same: what was left at the last tick is so no more.
@@ -69,25 +78,19 @@ impl Mover {
         self.one.note(|standing| standing.progress = Some(progress));
     }
 
-    /// What the guest did since the last look; nothing at the first.
-    pub(super) async fn look_at_guest(
-        &mut self,
-        machine: &Machine,
-    ) -> Result<Option<measure::Window>, QemuError> {
-        let all = machine.stats().await?;
+    /// Whether the machine has the disk, and what its guest did since the last look;
+    /// nothing at the first.
+    async fn look_at_guest(&mut self) -> Result<(bool, Option<Window>), Failure> {
+        let all = self.stats().await?;
         let now = Instant::now();
         let found = all.into_iter().find(|(device, _)| *device == self.record.device);
-        let Some((_, stats)) = found else { return Ok(None) };
+        let Some((_, stats)) = found else { return Ok((false, None)) };
         let last = self.last.replace((stats.clone(), now));
         let window = last.map(|(before, at)| stats.since(&before, (now - at).into()));
         if let Some(window) = &window {
             self.watch.add(window);
         }
-        Ok(window)
-    }
-
-    pub(super) fn speed(&self, allowance: Allowance) -> u64 {
-        self.pace.speed(allowance, self.record.rate, self.record.paused)
+        Ok((true, window))
     }
 
     fn progress(&self, left: u64) -> Progress {

@@ -1,0 +1,138 @@
+//! The end is made durable, and what a machine has not let go of is put away when it
+//! answers, if need be by a later daemon.
+
+use super::event::{Action, At, Event, Failure, GivenUp, Notice};
+use super::state::{Closing, State, Tidying, Told};
+use super::verdict::{Rest, Verdict};
+use super::{AGAIN, Copy, Mover, Step};
+use crate::Nanos;
+
+impl Mover {
+    pub(super) fn close(&mut self, verdict: Verdict, out: &mut Vec<Action>) {
+        let close = Action::Close(verdict.clone());
+        self.ask(State::Closing(Closing::Recording, verdict), close, out);
+    }
+
+    pub(super) fn closing(
+        &mut self,
+        now: Nanos,
+        stage: Closing,
+        verdict: Verdict,
+        answer: Event,
+        out: &mut Vec<Action>,
+    ) {
+        match (stage, answer) {
+            (Closing::Recording, Event::Stored(Ok(()))) => {
+                self.step = Step::Ended;
+                match verdict.is_untidy() {
+                    true => self.tidy_later(now, out),
+                    false => self.over(out),
+                }
+            }
+            // How it has ended is not asked again.
+            (Closing::Recording, Event::Stored(Err(_))) => {
+                let wait = Action::Wait(now.plus(AGAIN));
+                self.ask(State::Closing(Closing::Resting, verdict), wait, out);
+            }
+            (Closing::Resting, Event::Woken) if self.stopping => self.over(out),
+            (Closing::Resting, Event::Woken) => self.close(verdict, out),
+            (stage, answer) => self.astray(State::Closing(stage, verdict), &answer),
+        }
+    }
+
+    /// What a machine still has is given up when it answers.
+    pub(super) fn tidy_later(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        self.tidy_again(now, Told::NotYet, out);
+    }
+
+    fn tidy_again(&mut self, now: Nanos, told: Told, out: &mut Vec<Action>) {
+        let wait = Action::Wait(now.plus(AGAIN));
+        self.ask(State::Tidying(Tidying::Resting, told), wait, out);
+    }
+
+    pub(super) fn tidying(
+        &mut self,
+        now: Nanos,
+        stage: Tidying,
+        told: Told,
+        answer: Event,
+        out: &mut Vec<Action>,
+    ) {
+        let tidies = |stage| State::Tidying(stage, told);
+        match (stage, answer) {
+            (Tidying::Resting, Event::Woken) if self.stopping => self.over(out),
+            (Tidying::Resting, Event::Woken) => {
+                self.ask(tidies(Tidying::GivingUp), Action::GiveUp, out);
+            }
+            (Tidying::GivingUp, Event::GaveUp(Ok(found))) => {
+                if found != GivenUp::Nothing {
+                    self.seen(out);
+                }
+                self.ask(tidies(Tidying::Finding(found)), Action::Find, out);
+            }
+            (Tidying::GivingUp, Event::GaveUp(Err(failure))) => match failure {
+                Failure::Nobody(_) => self.tidy_here(told, out),
+                Failure::Silent(_) | Failure::Cut(_) => self.tidy_again(now, told, out),
+                failure => self.not_tidy(now, told, failure.words().clone(), out),
+            },
+            (Tidying::Finding(found), Event::Found(at)) => {
+                self.tidied(now, told, found, at, out);
+            }
+            (Tidying::Removing, Event::Removed(removed)) => match self.rest_of(removed) {
+                Rest::InTheWay(why) => self.not_tidy(now, told, why, out),
+                _ => self.ask(tidies(Tidying::Recording), Action::RecordTidy, out),
+            },
+            (Tidying::Recording, Event::Stored(Ok(()))) => self.over(out),
+            (Tidying::Recording, Event::Stored(Err(why))) => {
+                self.not_tidy(now, told, why, out);
+            }
+            (stage, answer) => self.astray(State::Tidying(stage, told), &answer),
+        }
+    }
+
+    /// QEMU has forgotten the copy: what it says of the disk tells whether that was one.
+    fn tidied(
+        &mut self,
+        now: Nanos,
+        told: Told,
+        found: GivenUp,
+        at: Result<At, Failure>,
+        out: &mut Vec<Action>,
+    ) {
+        let is_copy = match at {
+            Ok(At::Source) => true,
+            Ok(At::Destination) => false,
+            Ok(At::Nowhere | At::Elsewhere(_)) => found == GivenUp::Undone,
+            Err(_) if found == GivenUp::Undone => true,
+            Err(Failure::Nobody(_)) => false,
+            Err(_) => return self.tidy_again(now, told, out),
+        };
+        if !is_copy {
+            self.doubt();
+        }
+        self.tidy_here(told, out);
+    }
+
+    /// Nothing is left at the machine: now for what is left here.
+    fn tidy_here(&mut self, told: Told, out: &mut Vec<Action>) {
+        let (stage, action) = match self.copy {
+            Copy::Ours => (Tidying::Removing, Action::Remove),
+            // What may be somebody's is kept for good.
+            Copy::Unknown | Copy::NotOurs => (Tidying::Recording, Action::RecordTidy),
+        };
+        self.ask(State::Tidying(stage, told), action, out);
+    }
+
+    fn not_tidy(
+        &mut self,
+        now: Nanos,
+        told: Told,
+        why: super::Words,
+        out: &mut Vec<Action>,
+    ) {
+        if told == Told::NotYet {
+            out.push(Action::Tell(Notice::Untidy(why)));
+        }
+        self.tidy_again(now, Told::Once, out);
+    }
+}

@@ -1,0 +1,91 @@
+//! How a move has ended.
+
+use super::event::{Failure, Words};
+
+/// Why the disk stays where it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Somebody asked for that.
+    Asked,
+    /// The machine has failed, or does not answer.
+    Machine(Words),
+    /// The destination or the state has.
+    Here(Words),
+    /// The machine's copy failed.
+    Failed(Words),
+    /// The destination did not catch up with the guest, so it was not switched over.
+    Late,
+    /// What is at the destination is not what was made for the copy.
+    NotTheCopy,
+    /// Somebody has taken the disk from the machine.
+    Unplugged,
+    /// The machine's disk is at another image.
+    Elsewhere(Words),
+    /// Somebody else has given the copy up.
+    ByHand,
+}
+
+/// Why nobody can say where the last writes are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// The machine ended while it switched over.
+    Ended,
+    /// The machine knows nothing of the switch-over.
+    Forgotten,
+    /// The disk was taken from the machine while it switched over.
+    TakenAway,
+    /// The disk is at neither image.
+    Neither,
+    /// The machine runs with the copy, and nobody has seen that it was whole.
+    Unseen,
+    /// The image at the destination is not the one that was made.
+    NotTheCopy,
+}
+
+/// What has become of the destination of a move that leads nowhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// There is none of ours.
+    Gone,
+    /// It is kept: nobody has seen that it is only a copy.
+    Kept,
+    /// It goes once the machine has let go of it.
+    Later,
+    /// It could not be removed; that is tried again.
+    InTheWay(Words),
+}
+
+/// How a move has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The disk is at the destination.
+    Moved {
+        /// The machine has no such disk any more; the destination has all of it.
+        unplugged: bool,
+        /// What the machine could not be had to forget, and why.
+        left: Option<Words>,
+    },
+    /// The disk is where it was.
+    Stays {
+        /// Why.
+        why: Why,
+        /// Why the machine may still have something of the copy.
+        still: Option<Failure>,
+        /// What has become of the destination.
+        rest: Rest,
+    },
+    /// The last writes may be in either image; both are kept.
+    Unclear(Doubt),
+}
+
+impl Verdict {
+    /// Whether something is still to be put away.
+    pub fn is_untidy(&self) -> bool {
+        match self {
+            Verdict::Stays { still, rest, .. } => {
+                still.is_some() || matches!(rest, Rest::InTheWay(_) | Rest::Later)
+            }
+            Verdict::Moved { .. } | Verdict::Unclear(_) => false,
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Images, as one number a block; and what has which name.
+
+/// Which image: its inode.
+pub(crate) type Inode = usize;
+
+/// Where the disk is at first.
+pub(crate) const SOURCE: Inode = 0;
+
+/// An image of somebody else's, which the machine may be given.
+pub(crate) const OTHER: Inode = 1;
+
+/// What an image of ours says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Active,
+    Partial,
+    /// It is no disk of ours.
+    None,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Image {
+    pub(crate) blocks: Vec<u64>,
+    pub(crate) role: Role,
+    /// It was removed, or its name was taken; whoever has it open has it still.
+    pub(crate) removed: bool,
+    /// Somebody else has made it.
+    pub(crate) foreign: bool,
+    /// A guest has run on it.
+    pub(crate) was_used: bool,
+}
+
+/// All images, and the destination's name.
+pub(crate) struct Images {
+    pub(crate) all: Vec<Image>,
+    pub(crate) destination: Option<Inode>,
+}
+
+impl Images {
+    pub(crate) fn new(blocks: usize) -> Self {
+        let mut images = Images { all: Vec::new(), destination: None };
+        for foreign in [false, true] {
+            let image = images.make(blocks, Role::None, foreign);
+            images.all[image].was_used = true;
+        }
+        images.all[SOURCE].blocks = (1..=blocks as u64).collect();
+        images
+    }
+
+    fn make(&mut self, blocks: usize, role: Role, foreign: bool) -> Inode {
+        let blocks = vec![0; blocks];
+        self.all.push(Image { blocks, role, removed: false, foreign, was_used: false });
+        self.all.len() - 1
+    }
+
+    /// Makes the destination.
+    pub(crate) fn make_destination(&mut self, role: Role) -> Inode {
+        let blocks = self.all[SOURCE].blocks.len();
+        let new = self.make(blocks, role, false);
+        self.destination = Some(new);
+        new
+    }
+
+    /// Somebody puts a file of his own in the destination's place.
+    pub(crate) fn replace_destination(&mut self) {
+        let blocks = self.all[SOURCE].blocks.len();
+        self.destination = Some(self.make(blocks, Role::None, true));
+    }
+
+    /// Removes what has the destination's name.
+    pub(crate) fn remove_destination(&mut self) {
+        let Some(gone) = self.destination.take() else { return };
+        let image = &mut self.all[gone];
+        assert!(!image.foreign, "a file was removed that is somebody else's");
+        assert!(!image.was_used, "an image was removed that the guest has written to");
+        image.removed = true;
+    }
+
+    /// Whether an image that is kept holds this in this block.
+    pub(crate) fn is_kept(&self, block: usize, value: u64) -> bool {
+        let kept = self.all.iter().filter(|image| !image.removed);
+        kept.into_iter().any(|image| image.blocks[block] == value)
+    }
+}

@@ -1,0 +1,53 @@
+//! The state: what is durable of a move.
+
+use sterna_core::mover::{Step, Verdict, Wishes};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Record {
+    pub(crate) step: Step,
+    pub(crate) wishes: Wishes,
+    pub(crate) verdict: Option<Verdict>,
+    pub(crate) untidy: bool,
+}
+
+impl Record {
+    pub(crate) fn new() -> Self {
+        let wishes = Wishes::default();
+        Record { step: Step::Created, wishes, verdict: None, untidy: false }
+    }
+
+    /// Goes on to `next`, if the step leads there.
+    pub(crate) fn advance(&mut self, next: Step) {
+        let leads = match (self.step, next) {
+            (now, next) if now == next => true,
+            (Step::Created, Step::Copying)
+            | (Step::Copying, Step::Switching)
+            | (Step::Switching, Step::Copying | Step::Committed) => true,
+            _ => false,
+        };
+        assert!(leads, "{:?} does not lead to {next:?}", self.step);
+        self.step = next;
+    }
+
+    /// Whether QEMU may be told to switch over, which is durable then.
+    pub(crate) fn switches(&mut self) -> bool {
+        if self.step != Step::Switching && self.wishes.cancel {
+            return false;
+        }
+        self.advance(Step::Switching);
+        true
+    }
+
+    pub(crate) fn close(&mut self, verdict: &Verdict) {
+        if let Some(before) = &self.verdict {
+            assert_eq!(before, verdict, "it had ended otherwise");
+            return;
+        }
+        if matches!(verdict, Verdict::Moved { .. }) {
+            assert_eq!(self.step, Step::Committed, "moved, and not committed");
+        }
+        self.step = Step::Ended;
+        self.untidy = verdict.is_untidy();
+        self.verdict = Some(verdict.clone());
+    }
+}
