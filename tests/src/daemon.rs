@@ -133,6 +133,21 @@ impl Daemon {
         assert!(status.success(), "the daemon stopped with {status}:\n{}", self.log());
     }
 
+    /// Ends it while storage hangs: what waits in the kernel for that cannot go, but the
+    /// daemon is over. Gives what is left of it, to be kept until the storage goes on.
+    #[track_caller]
+    pub fn leave(&mut self, limit: Duration) -> Left {
+        let child = self.child.take().expect("the daemon runs");
+        send_signal(&child, rustix::process::Signal::TERM);
+        let stat = format!("/proc/{}/stat", child.id());
+        until("the daemon to be over", limit, || {
+            let stat = std::fs::read_to_string(&stat).unwrap_or_default();
+            let state = stat.rsplit_once(") ").map_or("Z", |(_, state)| state);
+            state.starts_with('Z').then_some(())
+        });
+        Left(child)
+    }
+
     /// Its process.
     pub fn pid(&self) -> u32 {
         self.child.as_ref().expect("the daemon runs").id()
@@ -238,6 +253,21 @@ impl Drop for Daemon {
         }
         if std::thread::panicking() {
             eprintln!("--- the daemon's log ends with:\n{}\n---", self.log());
+        }
+    }
+}
+
+/// A daemon that is over, with threads that the kernel does not let go.
+pub struct Left(Child);
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        // Where the storage still hangs it stays for whoever ends the tests.
+        for _ in 0..50 {
+            if !matches!(self.0.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 }

@@ -106,6 +106,61 @@ impl Drop for Nbdkit {
     }
 }
 
+/// A file system in user space that shows a directory, and can be made to hang.
+pub struct Bindfs {
+    mount: PathBuf,
+    child: Child,
+}
+
+impl Bindfs {
+    /// Mounts a fresh directory at another one. Needs bindfs, and root.
+    #[track_caller]
+    pub fn new(scratch: &Scratch, name: &str) -> Bindfs {
+        let (from, mount) = (scratch.dir(&format!("{name}.behind")), scratch.dir(name));
+        let before = file_system(&mount);
+        let child = programs::command("bindfs")
+            .args(["-f".as_ref(), from.as_os_str(), mount.as_os_str()])
+            .spawn()
+            .expect("start bindfs");
+        let bindfs = Bindfs { mount, child };
+        until("bindfs to be mounted", seconds(10), || {
+            (file_system(&bindfs.mount) != before).then_some(())
+        });
+        bindfs
+    }
+
+    /// Where it is mounted.
+    pub fn dir(&self) -> &Path {
+        &self.mount
+    }
+
+    /// It answers nothing any more: whoever touches it waits.
+    pub fn hang(&self) {
+        send_signal(&self.child, Signal::STOP);
+    }
+
+    /// It goes on where it stopped.
+    pub fn go_on(&self) {
+        send_signal(&self.child, Signal::CONT);
+    }
+}
+
+/// The number of the file system at a path.
+fn file_system(path: &Path) -> u64 {
+    let metadata = std::fs::metadata(path).expect("ask for a directory");
+    std::os::unix::fs::MetadataExt::dev(&metadata)
+}
+
+impl Drop for Bindfs {
+    fn drop(&mut self) {
+        self.go_on();
+        let mount = self.mount.as_os_str();
+        let _ = programs::attempt("umount", ["--lazy".as_ref(), mount]);
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// QEMU as a client in the middle: `qemu-storage-daemon` opens our disk with
 /// its NBD driver and `reconnect-delay`, as a virtual machine does, and offers
 /// it to a client of ours.

@@ -91,11 +91,13 @@ pub(crate) fn run(args: ServeArgs, link: &Link, output: Output) -> anyhow::Resul
         .enable_all()
         .build()
         .context("cannot start the async runtime")?;
-    runtime.block_on(sterna_daemon::serve(settings, move |status| {
+    let served = runtime.block_on(sterna_daemon::serve(settings, move |status| {
         if output.is_json() {
             // Nobody is left to tell if stdout is gone.
             let _ = output.line(status);
         }
-    }))?;
-    Ok(())
+    }));
+    // A request that waits for storage that hangs may never end.
+    runtime.shutdown_background();
+    Ok(served?)
 }

@@ -77,8 +77,12 @@ impl Daemon {
     /// what they were.
     pub(crate) fn retry(self: &Arc<Self>) -> Result<()> {
         for shelf in self.all_shelves() {
-            if shelf.is_back() && self.datastore_is_back(shelf.name())? {
-                shelf.seen_to();
+            // Each by itself: one that hangs keeps nobody from seeing to the others.
+            if shelf.begin_look() {
+                let looked_at = shelf.clone();
+                if !self.aside(move |daemon| daemon.see_to(&looked_at)) {
+                    shelf.end_look();
+                }
             }
         }
         for disk in self.store.disks()? {
@@ -87,6 +91,21 @@ impl Daemon {
             }
         }
         self.attach_missing()
+    }
+
+    /// Lets go on what waited for a datastore that is back.
+    fn see_to(self: &Arc<Self>, shelf: &Shelf) {
+        if shelf.is_back() {
+            match self.datastore_is_back(shelf.name()) {
+                Ok(true) => shelf.seen_to(),
+                Ok(false) => {}
+                Err(error) => {
+                    let datastore = shelf.name();
+                    tracing::warn!(datastore, %error, "cannot look for what waits for it");
+                }
+            }
+        }
+        shelf.end_look();
     }
 
     /// Serves a disk, and lets its migration go on.
@@ -154,14 +173,18 @@ impl Daemon {
         }
     }
 
-    /// Does something on a thread of its own.
-    fn aside(self: &Arc<Self>, work: impl FnOnce(&Arc<Daemon>) + Send + 'static) {
+    /// Does something on a thread of its own; false if there is none for it.
+    pub(crate) fn aside(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Arc<Daemon>) + Send + 'static,
+    ) -> bool {
         let daemon = self.clone();
         let run = move || work(&daemon);
         let spawned = thread::Builder::new().name("sterna-up".into()).spawn(run);
-        if let Err(error) = spawned {
-            tracing::warn!(%error, "no thread to bring a disk up; it is tried again");
+        if let Err(error) = &spawned {
+            tracing::warn!(%error, "no thread to see to storage; it is tried again");
         }
+        spawned.is_ok()
     }
 }
 

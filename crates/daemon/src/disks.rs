@@ -84,6 +84,7 @@ impl Daemon {
     pub(crate) fn make_disk(&self, mut record: DiskRecord, role: Role) -> Result<Disk> {
         let DiskRecord { size, provision: wanted, .. } = record;
         let shelf = self.shelf(&record.datastore)?;
+        shelf.must_answer()?;
         let store = shelf.open()?;
         let created = store
             .create_image(&identity(&record, 1, role), provision(wanted))

@@ -30,6 +30,7 @@ impl Daemon {
         let (file, size) = find_image(&shelf, asked)?;
         self.check_unused(datastore, &file, asked)?;
         check_unlocked(&shelf, &file)?;
+        shelf.must_answer()?;
         let store = shelf.open()?;
         let image = shelf.image(&file)?;
         let mut record = new_record(name, size, datastore, Provision::Thin)?;

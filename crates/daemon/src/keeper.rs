@@ -49,10 +49,13 @@ impl Daemon {
     /// Ends the migrations whose end the state did not take at first. Until then
     /// their disks count as being moved.
     fn end_all_again(self: &Arc<Self>) {
-        for job in self.all_jobs() {
-            if let Err(error) = self.end_again(&job) {
-                tracing::warn!(migration = job.id(), %error, "cannot end the migration");
-            }
+        for job in self.all_jobs().into_iter().filter(|job| !job.running()) {
+            // Each by itself: their storage may hang.
+            self.aside(move |daemon| {
+                if let Err(error) = daemon.end_again(&job) {
+                    tracing::warn!(migration = job.id(), %error, "cannot end the migration");
+                }
+            });
         }
     }
 

@@ -9,6 +9,11 @@
 //! one of the next daemon. So the engine's rings hold the file too
 //! (`Config::keep`): the lock is free only when the last operation has ended, and
 //! a start that finds it taken by a process that is gone waits for that.
+//!
+//! A daemon that is told to stop waits for its operations for some seconds. If one hangs
+//! then, the storage behind it hangs, maybe for ever, and nobody else's disks are to wait
+//! for that: the lock is given up if the images are locked themselves, as they are in
+//! QEMU's manner. Those locks end with the last operation on each.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -18,6 +23,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use rustix::fs::FlockOperation;
 
 use crate::error::{DaemonError, Result};
 use crate::refusals::is_no_room;
@@ -88,6 +95,14 @@ impl StateLock {
             written => written.map_err(|error| failed("write", &path, error))?,
         }
         Ok(StateLock { file: Arc::new(file.into()) })
+    }
+
+    /// Gives the lock up though the kernel still works for this process: the images that
+    /// it works on are locked by themselves until it has ended.
+    pub(crate) fn release(&self) {
+        if let Err(error) = rustix::fs::flock(&self.file, FlockOperation::Unlock) {
+            tracing::warn!(%error, "the state's lock is not given up");
+        }
     }
 
     /// The lock's file, for whoever must hold the lock as long as the kernel works

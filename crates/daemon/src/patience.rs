@@ -66,6 +66,11 @@ impl<T> Asked<T> {
 }
 
 impl Patience {
+    /// For how long the open question has been open, if there is one.
+    pub(crate) fn silent_since(&self) -> Option<Duration> {
+        lock(&self.turn.open).map(|since| since.elapsed())
+    }
+
     /// Asks `question`, which has until `limit` for its answer, unless an earlier
     /// one was not answered in that time. So several can be asked, each of another,
     /// before the first answer is waited for.

@@ -112,6 +112,7 @@ impl Daemon {
         held: Option<&HeldFile>,
     ) -> Result<bool> {
         let shelf = self.shelf(&record.datastore)?;
+        shelf.must_answer()?;
         let store = shelf.open()?;
         let image = shelf.image(&record.image)?;
         let is_there =

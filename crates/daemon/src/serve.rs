@@ -5,7 +5,7 @@ use std::future::Future;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sterna_api::Status;
 use sterna_engine::{Config, Engine, Listener, place};
@@ -24,6 +24,9 @@ use crate::{
     boot, drs, hours, http, jobs, keeper, lookout, plans, policies, samples, storage_drs,
     vms,
 };
+
+/// How long the daemon's own threads may take to end when it stops.
+const LAST_THREADS: Duration = Duration::from_secs(3);
 
 /// How long requests of the API may take to end when the daemon stops.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
@@ -188,26 +191,36 @@ impl Running {
     /// Stops the engine (connections are closed, maps are written) and the
     /// store, and gives up sockets and lock. Blocks.
     fn stop(self) {
-        let Running { daemon, api, _bound, _lock } = self;
+        let Running { daemon, api, _bound, _lock: lock } = self;
         drop(api);
         daemon.leave_vm_moves();
         daemon.leave_transfers();
         daemon.record_all();
-        // Threads that hold the daemon end on their own within moments; the
-        // engine must have stopped before the lock is given up.
+        // Threads that hold the daemon end on their own within moments, unless they wait
+        // for storage that hangs; the engine stops either way, and before the lock is
+        // given up.
+        let engine = daemon.engine.clone();
+        let deadline = Instant::now() + LAST_THREADS;
         let mut daemon = daemon;
-        for _ in 0..100 {
+        let ended = loop {
             match Arc::try_unwrap(daemon) {
                 Ok(last) => {
                     drop(last);
-                    tracing::info!("stopped");
-                    return;
+                    break true;
                 }
+                Err(_) if Instant::now() >= deadline => break false,
                 Err(shared) => daemon = shared,
             }
-            std::thread::sleep(Duration::from_millis(50));
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        if engine.stop() {
+            lock.release();
         }
-        tracing::warn!("something still hangs; stopping without it");
+        if ended {
+            tracing::info!("stopped");
+        } else {
+            tracing::warn!("some storage hangs: stopped without waiting for it");
+        }
     }
 }
 

@@ -26,8 +26,8 @@ use crate::patience::{Asked, Patience};
 use crate::refusals::{refusal, unfit};
 use crate::store::{DatastoreRecord, Store};
 
-/// How long a figure may take. People wait for it.
-const FIGURE: Duration = Duration::from_secs(2);
+/// How long a figure may take. People wait for it, and count a second as an answer.
+const FIGURE: Duration = Duration::from_millis(800);
 /// How long opening may take: a connection to another continent, not more.
 const OPENING: Duration = Duration::from_secs(10);
 /// How long the list of all images may take: thousands of sidecars on NFS.
@@ -59,6 +59,8 @@ pub(crate) struct Shelf {
     was_offline: AtomicBool,
     /// Whether what waited for it has been seen to.
     is_seen_to: AtomicBool,
+    /// Whether the keeper is at it.
+    is_looked_at: AtomicBool,
     /// Whoever opens it holds this; others wait for the outcome.
     opening: Mutex<()>,
     patience: Patience,
@@ -89,6 +91,7 @@ impl Shelf {
             backing: Mutex::default(),
             was_offline: AtomicBool::default(),
             is_seen_to: AtomicBool::default(),
+            is_looked_at: AtomicBool::default(),
             opening: Mutex::default(),
             patience: Patience::default(),
             listing: Patience::default(),
@@ -177,6 +180,24 @@ impl Shelf {
         opened.map_err(|problem| self.unavailable(&problem))
     }
 
+    /// Refuses what somebody asks for now, if the datastore does not answer: whoever
+    /// touches it would wait with it, maybe for ever.
+    pub(crate) fn must_answer(&self) -> Result<()> {
+        let datastore = self.open()?;
+        match self.patience.ask(FIGURE, move || datastore.check()).answer() {
+            Some(checked) => checked.map_err(|error| self.refused(&error)),
+            None => Err(self.unavailable(&self.silent())),
+        }
+    }
+
+    /// What is wrong with a datastore that lets questions hang.
+    fn silent(&self) -> String {
+        match self.patience.silent_since().or_else(|| self.listing.silent_since()) {
+            Some(since) => format!("{SILENT} (for {} s by now)", since.as_secs()),
+            None => SILENT.into(),
+        }
+    }
+
     /// The datastore, if it is open and is what it was. One that could not be marked is
     /// opened anew, as it may have room for its mark by now. One that does not say it in
     /// time may be: who does something there finds out.
@@ -216,6 +237,17 @@ impl Shelf {
         is_online && !self.is_seen_to.load(Relaxed)
     }
 
+    /// Whether the keeper may see to it now: not while it still is at it, as it is for as
+    /// long as a datastore hangs.
+    pub(crate) fn begin_look(&self) -> bool {
+        !self.is_looked_at.swap(true, Relaxed)
+    }
+
+    /// The keeper has seen to it.
+    pub(crate) fn end_look(&self) {
+        self.is_looked_at.store(false, Relaxed);
+    }
+
     /// What waited for it has been seen to.
     pub(crate) fn seen_to(&self) {
         self.is_seen_to.store(true, Relaxed);
@@ -240,7 +272,7 @@ impl Shelf {
 
     /// What it has now, if it says so in time; else why it is offline.
     pub(crate) fn look(&self) -> Found {
-        found(self.ask())
+        found(self.ask(), self)
     }
 
     /// What it has, if it says so in time.
@@ -301,7 +333,7 @@ impl Shelf {
         });
         match found.answer() {
             Some(images) => images.map_err(|error| self.refused(&error)),
-            None => Err(self.unavailable(SILENT)),
+            None => Err(self.unavailable(&self.silent())),
         }
     }
 
@@ -445,8 +477,8 @@ fn is_locked(image: &ImageSpec) -> bool {
 }
 
 /// What became of a question.
-fn found(asked: Question) -> Found {
-    asked?.answer().unwrap_or_else(|| Err(SILENT.into()))
+fn found(asked: Question, shelf: &Shelf) -> Found {
+    asked?.answer().unwrap_or_else(|| Err(shelf.silent()))
 }
 
 impl Daemon {
@@ -455,7 +487,12 @@ impl Daemon {
     pub(crate) fn look_at_shelves(&self) -> Vec<(Arc<Shelf>, Found)> {
         let shelves = self.all_shelves();
         let asked: Vec<Question> = shelves.iter().map(|shelf| shelf.ask()).collect();
-        shelves.into_iter().zip(asked.into_iter().map(found)).collect()
+        let both = shelves.into_iter().zip(asked);
+        let looked = both.map(|(shelf, asked)| {
+            let found = found(asked, &shelf);
+            (shelf, found)
+        });
+        looked.collect()
     }
 
     /// All datastores, by name.

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
@@ -17,12 +17,12 @@ use crate::directory::{Directory, Entry, Taken};
 use crate::disk::{Disk, Placed};
 use crate::export::vhost::{Served, Server};
 use crate::image::{self, Budget, Cx, HeldFile, Image, ImageSpec, OpenError};
-use crate::io::{IoChoice, IoKind};
+use crate::io::{self, IoChoice, IoKind};
 use crate::listener::{Bound, Listener};
 use crate::mailbox::{Letter, Mailbox};
 use crate::migrate::Migrations;
 use crate::qos;
-use crate::reactor::{Reactor, Shared};
+use crate::reactor::{Reactor, Shared, TurnedAway};
 use crate::sidecar::DiskId;
 
 /// Reactors where the configuration does not say: more are of use only to
@@ -146,6 +146,8 @@ impl Engine {
             directory: Directory::default(),
             mailboxes,
             connections: AtomicUsize::new(0),
+            turned_away: TurnedAway::default(),
+            unlocked: AtomicBool::new(false),
             keep: config.keep.clone(),
             classes: Classes::default(),
             epoch: Instant::now(),
@@ -184,6 +186,14 @@ impl Engine {
         self.call(0, move |reactor| reactor.listen(Bound::new(socket, tcp)))
     }
 
+    /// How many clients did not get in, since the start: those for whom there was no
+    /// place, and those whose handshake took so long that it made room for others'.
+    #[must_use]
+    pub fn turned_away(&self) -> (u64, u64) {
+        let TurnedAway { refused, dropped } = &self.0.shared.turned_away;
+        (refused.load(Ordering::Relaxed), dropped.load(Ordering::Relaxed))
+    }
+
     /// Opens a disk's image and serves the disk under its name.
     pub fn attach(&self, disk: DiskSpec) -> Result<(), EngineError> {
         let DiskSpec { id, name, size, image, budget, unnamed, keeps_room } = disk;
@@ -195,11 +205,14 @@ impl Engine {
             Taken::Id => EngineError::Attached,
             Taken::Name => EngineError::NameTaken(name.clone()),
         })?;
-        let attached = image::open(&image).map_err(EngineError::from).and_then(|image| {
-            let image = image::slowed(image, &budget);
-            let image = Placed { image, pool: Arc::clone(budget.pool()), keeps_room };
-            self.place(id, &name, size, image)
-        });
+        let attached = image::open(&image, budget.crew())
+            .map_err(EngineError::from)
+            .and_then(|image| {
+                self.note_locks(&budget);
+                let image = image::slowed(image, &budget);
+                let pool = Arc::clone(budget.pool());
+                self.place(id, &name, size, Placed { image, pool, keeps_room })
+            });
         if attached.is_err() {
             directory.remove(id);
         }
@@ -288,6 +301,7 @@ impl Engine {
         });
         self.0.shared.mailboxes[place.reactor].post(letter);
         let gone = gone.recv().map_err(|_| EngineError::Stopped);
+        io::closed();
         directory.remove(disk);
         gone
     }
@@ -297,6 +311,22 @@ impl Engine {
         self.on_disk(disk, |disk, _| {
             disk.core.image(disk.core.current()).and_then(Image::named)
         })
+    }
+
+    /// Stops the engine in good order, as dropping the last clone does; whoever else has
+    /// one finds that it has stopped. What hangs in the kernel is left behind after a
+    /// while: says whether whatever may still land in an image is in one that nobody
+    /// else can open until then.
+    pub fn stop(&self) -> bool {
+        self.0.stop();
+        !self.0.shared.unlocked.load(Ordering::Relaxed)
+    }
+
+    /// Remembers whether images of a datastore can be opened twice.
+    pub(crate) fn note_locks(&self, budget: &Budget) {
+        if budget.crew().is_unlocked() {
+            self.0.shared.unlocked.store(true, Ordering::Relaxed);
+        }
     }
 
     /// What all reactors share.
@@ -356,23 +386,30 @@ impl Engine {
     }
 }
 
-impl Drop for Inner {
-    fn drop(&mut self) {
-        if let Ok(servers) = self.servers.get_mut() {
-            // All at once, so that they wait for what is under way at the same time.
-            servers.values().flatten().for_each(Server::end);
-            servers.clear();
-        }
+impl Inner {
+    fn stop(&self) {
+        let servers =
+            self.servers.lock().map(|mut servers| std::mem::take(&mut *servers));
+        let servers = servers.unwrap_or_default();
+        // All at once, so that they wait for what is under way at the same time.
+        servers.values().flatten().for_each(Server::end);
+        drop(servers);
         for mailbox in &self.shared.mailboxes {
             mailbox.post(Box::new(Reactor::stop));
         }
-        if let Ok(threads) = self.threads.get_mut() {
-            for thread in threads.drain(..) {
-                if thread.join().is_err() {
-                    tracing::error!("a reactor has panicked");
-                }
+        let threads =
+            self.threads.lock().map(|mut threads| std::mem::take(&mut *threads));
+        for thread in threads.unwrap_or_default() {
+            if thread.join().is_err() {
+                tracing::error!("a reactor has panicked");
             }
         }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.stop();
     }
 }
 

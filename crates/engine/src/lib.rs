@@ -10,6 +10,7 @@ mod disk;
 mod engine;
 mod export;
 mod figures;
+mod holds;
 mod image;
 mod io;
 mod levels;

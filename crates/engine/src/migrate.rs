@@ -85,6 +85,7 @@ impl Engine {
             return Err(MigrateError::Migrating);
         }
         let placed = open_destination(migration)?;
+        self.note_locks(&migration.budget);
         check_size(&*placed.image, size)?;
         // Here and not on the reactor, where guests would wait for it.
         let map = Counted::new(open_map(migration, size)?);
@@ -202,7 +203,8 @@ impl Engine {
 }
 
 fn open_destination(migration: &MigrationSpec) -> Result<Placed, MigrateError> {
-    let image = image::slowed(image::open(&migration.destination)?, &migration.budget);
+    let opened = image::open(&migration.destination, migration.budget.crew())?;
+    let image = image::slowed(opened, &migration.budget);
     let pool = Arc::clone(migration.budget.pool());
     Ok(Placed { image, pool, keeps_room: !migration.options.thin })
 }

@@ -13,7 +13,8 @@
 //! A guest's requests are scheduled where the disk's current image is, and move with
 //! it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use sterna_core::Nanos;
@@ -21,6 +22,7 @@ use sterna_core::measure::Window;
 use sterna_core::qos::{Class, ClassId, Cost, FlowId, Permit, Pool, SHARES, Stake};
 use sterna_core::qos::{SCHEDULERS_MAX, Scheduler};
 
+use crate::holds::Sum;
 use crate::image::{Image, ImageOp};
 use crate::io::{Owner, Token};
 use crate::slab::Slab;
@@ -54,6 +56,38 @@ struct Store {
     copied: Window,
     /// Since when.
     since: Nanos,
+    under_way: UnderWay,
+    /// What commands that are under way here hold of the reactor's memory.
+    held: Sum,
+}
+
+/// The requests that have had their turn and not ended, by the time of it: so many in
+/// each tenth of a second, of which there are no more than requests.
+#[derive(Debug, Default)]
+struct UnderWay(BTreeMap<u64, u32>);
+
+impl UnderWay {
+    const TENTH: u64 = 100_000_000;
+
+    fn begin(&mut self, at: Nanos) {
+        *self.0.entry(at.0 / Self::TENTH).or_default() += 1;
+    }
+
+    fn end(&mut self, at: Nanos) {
+        let tenth = at.0 / Self::TENTH;
+        if let Some(count) = self.0.get_mut(&tenth) {
+            *count -= 1;
+            if *count == 0 {
+                self.0.remove(&tenth);
+            }
+        }
+    }
+
+    /// How long the oldest has been under way, to a tenth of a second.
+    fn oldest(&self, now: Nanos) -> Nanos {
+        let first = self.0.keys().next();
+        first.map_or(Nanos(0), |tenth| now.since(Nanos((tenth + 1) * Self::TENTH)))
+    }
 }
 
 /// What the copier has done: which way, how much, and when it asked for it.
@@ -167,10 +201,30 @@ impl Qos {
         let number = known.unwrap_or_else(|| {
             let scheduler = Scheduler::new(Arc::clone(pool), self.number);
             let (copied, since) = (Window::default(), Nanos(0));
-            self.stores.insert(Store { scheduler, copied, since })
+            let (under_way, held) = (UnderWay::default(), Rc::default());
+            self.stores.insert(Store { scheduler, copied, since, under_way, held })
         });
         let store = self.stores.get_mut(number).expect("just found");
         Flow { store: number, id: store.scheduler.add_flow(stake, SHARES) }
+    }
+
+    /// The datastore of a flow, by its number here.
+    pub(crate) fn store_of(flow: &Flow) -> u32 {
+        flow.store
+    }
+
+    /// How long the oldest request at a flow's datastore has been under way.
+    pub(crate) fn oldest(&self, now: Nanos, flow: &Flow) -> Nanos {
+        let store = self.stores.get(flow.store);
+        store.map_or(Nanos(0), |store| store.under_way.oldest(now))
+    }
+
+    /// What commands that are under way at a flow's datastore hold of the memory.
+    pub(crate) fn held(&self, flow: &Flow) -> Sum {
+        self.stores
+            .get(flow.store)
+            .map(|store| Rc::clone(&store.held))
+            .unwrap_or_default()
     }
 
     /// Moves a guest to another class, with what waits.
@@ -211,8 +265,10 @@ impl Qos {
         cost: Cost,
         item: Item,
     ) -> Option<Turn> {
-        let store = self.scheduler(flow.store)?;
+        let Store { scheduler: store, under_way, .. } =
+            self.stores.get_mut(flow.store)?;
         if let Some((_, permit)) = store.arrive(now, flow.id, cost, item) {
+            under_way.begin(now);
             return Some(Turn { store: flow.store, permit, at: now });
         }
         self.look(now, flow.store);
@@ -227,9 +283,10 @@ impl Qos {
         cost: Cost,
         item: Item,
     ) {
-        let Some(store) = self.scheduler(flow.store) else { return };
-        match store.arrive(now, flow.id, cost, item) {
+        let Some(store) = self.stores.get_mut(flow.store) else { return };
+        match store.scheduler.arrive(now, flow.id, cost, item) {
             Some((item, permit)) => {
+                store.under_way.begin(now);
                 let turn = Turn { store: flow.store, permit, at: now };
                 self.ready.push_back((item, turn));
             }
@@ -240,9 +297,11 @@ impl Qos {
     /// A request is done.
     pub(crate) fn done(&mut self, now: Nanos, turn: Turn) {
         let Turn { store: number, permit, at } = turn;
-        let Some(Store { scheduler: store, .. }) = self.stores.get_mut(number) else {
+        let Some(Store { scheduler: store, under_way, .. }) = self.stores.get_mut(number)
+        else {
             return;
         };
+        under_way.end(at);
         store.done(permit, now.since(at));
         self.wakes |= store.take_wakes();
         if store.is_waiting() {
@@ -311,10 +370,12 @@ impl Qos {
     }
 
     fn look_at(&mut self, now: Nanos, number: u32) {
-        let Some(Store { scheduler: store, .. }) = self.stores.get_mut(number) else {
+        let Some(Store { scheduler: store, under_way, .. }) = self.stores.get_mut(number)
+        else {
             return;
         };
         while let Some((item, permit)) = store.next(now) {
+            under_way.begin(now);
             self.ready.push_back((item, Turn { store: number, permit, at: now }));
         }
         self.wakes |= store.take_wakes();

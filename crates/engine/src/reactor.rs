@@ -20,10 +20,10 @@ mod entrance;
 mod hunger;
 mod letters;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use sterna_core::Nanos;
@@ -34,7 +34,7 @@ use crate::directory::Directory;
 use crate::disk::{Answer, Client, Disk};
 use crate::export::connection::Connection;
 use crate::export::handshake::Handshake;
-use crate::export::memory::Refusal;
+use crate::export::memory::{self, Refusal};
 use crate::export::vhost::device::Device;
 use crate::image::{Cx, file};
 use crate::io::{self, Completion, Fd, IoChoice, IoKind, Owner, Token};
@@ -48,12 +48,22 @@ use crate::timer::Timers;
 /// so that one that is set again and again cannot keep the kernel from being asked.
 const FIRES_MAX: usize = 1024;
 
-/// How long the end of a reactor waits for its disks' operations.
-const LINGER: Duration = Duration::from_secs(10);
+/// How long the end of a reactor waits for its disks' operations. Nobody has been told
+/// that what takes longer is done.
+const LINGER: Duration = Duration::from_secs(6);
 
 /// Tags of the reactor's own operations and timers.
 const MAILBOX: u32 = 0;
 const LOOK_TIMER: u32 = 1;
+
+/// Clients that did not get in, since the start.
+#[derive(Debug, Default)]
+pub(crate) struct TurnedAway {
+    /// There was no place for them.
+    pub(crate) refused: AtomicU64,
+    /// Their handshake made room for that of a newcomer.
+    pub(crate) dropped: AtomicU64,
+}
 
 /// What all reactors of an engine share.
 pub(crate) struct Shared {
@@ -61,6 +71,11 @@ pub(crate) struct Shared {
     pub(crate) mailboxes: Vec<Mailbox>,
     /// Connections in their transmission phase, over all reactors.
     pub(crate) connections: AtomicUsize,
+    /// Clients that did not get in.
+    pub(crate) turned_away: TurnedAway,
+    /// Images were opened that others can open meanwhile: their file system knows no
+    /// locks.
+    pub(crate) unlocked: AtomicBool,
     pub(crate) keep: Option<Arc<OwnedFd>>,
     pub(crate) classes: Classes,
     /// When time begins. One for all: a datastore's images on several reactors share
@@ -87,6 +102,9 @@ pub(crate) struct Reactor {
     drained: Vec<u32>,
     /// Connections that wait for memory, in order of their coming.
     line: VecDeque<u32>,
+    /// Connections that wait for the portion of their datastore, by its number, in order
+    /// of their coming.
+    crowds: BTreeMap<u32, VecDeque<u32>>,
     looking: bool,
     answers: Vec<Answer>,
     /// When the disks' windows were last taken.
@@ -105,6 +123,7 @@ impl Reactor {
         memory: usize,
     ) -> std::io::Result<(Reactor, IoKind)> {
         let buffers = Pool::new(memory)?;
+        let newcomers = memory::newcomers()?;
         let (io, kind) = io::open(choice, shared.keep.as_deref().map(AsFd::as_fd))?;
         let zeroes = buffers.get(file::ZEROES).ok_or(std::io::ErrorKind::OutOfMemory)?;
         let zeroes = zeroes.slice(0, file::ZEROES);
@@ -113,7 +132,8 @@ impl Reactor {
         let (timers, finished) = (Timers::default(), Vec::new());
         let qos = Qos::new(number, shared.classes.migration());
         let now = Nanos(0);
-        let cx = Cx { io, timers, buffers, zeroes, now, finished, lent: 0, qos };
+        let cx =
+            Cx { io, timers, buffers, newcomers, zeroes, now, finished, lent: 0, qos };
         let reactor = Reactor {
             cx,
             number,
@@ -129,6 +149,7 @@ impl Reactor {
             stirred: VecDeque::new(),
             drained: Vec::new(),
             line: VecDeque::new(),
+            crowds: BTreeMap::new(),
             looking: false,
             answers: Vec::new(),
             counted: now,
@@ -212,7 +233,7 @@ impl Reactor {
                 }
             }
             Owner::Handshake(key) => {
-                if let Some(handshake) = self.handshakes.get(key) {
+                if let Some(handshake) = self.handshakes.get_mut(key) {
                     handshake.abort();
                 }
             }
@@ -236,6 +257,7 @@ impl Reactor {
             } else if self.cx.finished.is_empty()
                 && self.cx.qos.is_settled()
                 && !self.feed()
+                && !self.admit()
             {
                 break;
             }
@@ -344,6 +366,7 @@ impl Reactor {
         match refusal {
             Some(Refusal::Memory) => self.stand_in_line(key),
             Some(Refusal::Turns) => self.stand_behind(key),
+            Some(Refusal::Datastore) => self.join_crowd(key),
             None => {}
         }
         // A driver may have answered at once.
@@ -358,6 +381,7 @@ impl Reactor {
         connection.flush(&mut self.cx);
         if connection.is_gone() {
             let disk = connection.disk;
+            self.leave_crowd(key);
             self.connections.remove(key);
             self.line.retain(|waiting| *waiting != key);
             self.shared.connections.fetch_sub(1, Ordering::Relaxed);

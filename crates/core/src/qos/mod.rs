@@ -4,7 +4,8 @@
 //! datastore chooses who starts next of its `flows`, by a `bucket` for each limit (which in
 //! bytes is split among as many `askers` as there are) and
 //! the tags and places of its `pool`; the `window` says how many places there are, fewer
-//! where there is a `shortage`; how far what is reserved is `attained`. What people ask
+//! where there is a `shortage`; how far what is reserved is `attained`. What those under
+//! way at one datastore may hold of the memory is its `portion`. What people ask
 //! for a class, and what that comes to in each second of the week, is `policy`.
 
 mod askers;
@@ -17,6 +18,7 @@ mod goal;
 mod line;
 pub mod policy;
 mod pool;
+mod portion;
 mod reserved;
 mod scheduler;
 mod shortage;
@@ -30,6 +32,7 @@ pub use bucket::Bucket;
 pub use class::{Class, ClassId, Cost};
 pub use goal::{Goal, ParseGoalError};
 pub use pool::{Pool, SHARES_MAX, Stake};
+pub use portion::{Portion, SLOW};
 pub use reserved::Reserved;
 pub use scheduler::{FlowId, Permit, Scheduler};
 pub use slots::SCHEDULERS_MAX;

@@ -4,14 +4,14 @@
 //! holds over a restart between the two. A number may be that of a move which QEMU
 //! carries out: `vms` takes those.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use sterna_api::{AskGuard, Migration};
 use sterna_core::Bytes;
 use sterna_core::mirror::Control;
 
-use super::Job;
 use super::guard::wanted;
+use super::{Job, TURN};
 use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
 use crate::store::{MigrationRecord, Pause, Step};
@@ -26,7 +26,7 @@ impl Daemon {
             return Ok(moved);
         }
         let job = self.live_job(id)?;
-        let _turn = lock(&job.turn);
+        let _turn = job.take_turn()?;
         let record = self.changeable(&job)?;
         if let Some(pause) = record.pause.clone().filter(|pause| pause.unreachable) {
             // It does not go on by itself any more.
@@ -50,7 +50,7 @@ impl Daemon {
             return Ok(moved);
         }
         let job = self.live_job(id)?;
-        let _turn = lock(&job.turn);
+        let _turn = job.take_turn()?;
         let record = self.changeable(&job)?;
         if record.cancel {
             let message = format!("migration {id} is to be cancelled");
@@ -79,16 +79,37 @@ impl Daemon {
             return Ok(moved);
         }
         let job = self.live_job(id)?;
-        let _turn = lock(&job.turn);
-        let record = self.changeable(&job)?;
+        let turn = job.take_turn()?;
+        self.changeable(&job)?;
         self.store.set_cancel(id)?;
         tracing::info!(migration = id, "cancelled by the operator");
         if job.running() {
             self.tell(&job, Control::Cancel)?;
         } else {
-            self.end_cancelled(&job, &record)?;
+            drop(turn);
+            self.end_cancelled_aside(job)?;
         }
         self.show_migration(id)
+    }
+
+    /// Ends a migration without a mirror that is to be cancelled. Storage that hangs may
+    /// keep its image for as long as that; whoever asked has his answer before.
+    fn end_cancelled_aside(self: &Arc<Self>, job: Arc<Job>) -> Result<()> {
+        let (sender, ended) = mpsc::sync_channel(1);
+        self.aside(move |daemon| {
+            let _turn = lock(&job.turn);
+            let ended = daemon.migration_record(job.id).and_then(|record| {
+                // Somebody may have been quicker.
+                let over = record.step.ended() || job.running();
+                if over { Ok(()) } else { daemon.end_cancelled(&job, &record) }
+            });
+            if let Err(error) = &ended {
+                tracing::error!(migration = job.id, %error, "it cannot be ended yet");
+            }
+            // Who asked may have gone on.
+            let _ = sender.send(ended);
+        });
+        ended.recv_timeout(TURN).unwrap_or(Ok(()))
     }
 
     /// Changes a migration's rate.
@@ -102,7 +123,7 @@ impl Daemon {
             return Ok(moved);
         }
         let job = self.live_job(id)?;
-        let _turn = lock(&job.turn);
+        let _turn = job.take_turn()?;
         self.changeable(&job)?;
         self.store.set_rate(id, rate)?;
         if job.running() {
@@ -123,7 +144,7 @@ impl Daemon {
         }
         let guard = wanted(asked)?;
         let job = self.live_job(id)?;
-        let _turn = lock(&job.turn);
+        let _turn = job.take_turn()?;
         self.changeable(&job)?;
         self.store.set_guard(id, &guard)?;
         self.set_guard(&job, guard.clone());

@@ -49,8 +49,9 @@ mod tally;
 mod view;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use sterna_api::{Application, Guard, Guarding};
 use sterna_core::measure::Window;
@@ -71,6 +72,11 @@ use crate::daemon::{Daemon, lock};
 use crate::error::{DaemonError, Result};
 use crate::figures::Watch;
 use crate::store::{Blame, MigrationRecord, Pause, Step, Tallied};
+
+/// How long a request waits for its turn at a job. People count a second as an answer.
+const TURN: Duration = Duration::from_millis(700);
+/// How often it looks.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// A migration that has not ended, as this process knows it.
 #[derive(Debug)]
@@ -126,6 +132,27 @@ struct Unsealed {
 }
 
 impl Job {
+    /// The turn, for whoever changes the job at the operator's request. Who has it may
+    /// wait for storage that hangs; the operator hears that soon.
+    fn take_turn(&self) -> Result<MutexGuard<'_, ()>> {
+        let deadline = Instant::now() + TURN;
+        loop {
+            match self.turn.try_lock() {
+                Ok(turn) => return Ok(turn),
+                Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                    thread::sleep(LOOK);
+                }
+                Err(TryLockError::WouldBlock) => {
+                    let message = format!("migration {} is being changed", self.id);
+                    return Err(DaemonError::in_use(message).hint(
+                        "that waits for storage: see `sterna datastore list`, and try again",
+                    ));
+                }
+            }
+        }
+    }
+
     fn new(record: &MigrationRecord, application: Application) -> Job {
         let watch = Watch::new(application);
         Job {
@@ -171,7 +198,7 @@ impl Job {
         MigrationId(self.id)
     }
 
-    fn running(&self) -> bool {
+    pub(crate) fn running(&self) -> bool {
         lock(&self.state).running
     }
 
@@ -260,7 +287,8 @@ impl Daemon {
         if job.running() || self.problem_of(job.disk).is_some() {
             return Ok(());
         }
-        let _turn = lock(&job.turn);
+        // Who has it may wait for storage.
+        let Ok(_turn) = job.turn.try_lock() else { return Ok(()) };
         if self.migration_record(job.id)?.step == Step::Committed {
             self.put_away(job);
         }

@@ -45,6 +45,7 @@ impl Daemon {
         provision: Option<Provision>,
     ) -> Result<Arc<Datastore>> {
         to.check_takes_new()?;
+        to.must_answer()?;
         let store = to.open()?;
         self.check_room(disk, provision, to, &store)?;
         Ok(store)

@@ -73,6 +73,7 @@ impl Core {
             let cost = self.cost(image, op).unwrap_or(Cost { bytes: 0 });
             cx.qos.arrive_again(cx.now, &flow, cost, item);
         }
+        self.holds.move_to(cx.qos.held(&flow));
         self.flow = Some(flow);
     }
 

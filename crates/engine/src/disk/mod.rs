@@ -44,6 +44,7 @@ mod private;
 mod waiting;
 
 use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
 
 use sterna_core::Nanos;
 use sterna_core::qos::Cost;
@@ -54,9 +55,11 @@ pub(crate) use self::images::Placed;
 use self::private::Private;
 pub(crate) use self::waiting::Entry;
 use self::waiting::Waiting;
+use crate::export::memory::Strain;
+use crate::holds::Holds;
 use crate::image::{Cx, Done, ImageOp, ImageResult, Ticket};
 use crate::io::Errno;
-use crate::qos::{self, Flow, Item, Membership, Turn};
+use crate::qos::{self, Flow, Item, Membership, Qos, Turn};
 use crate::sidecar::DiskId;
 use crate::slab::Slab;
 use crate::stats::{Counters, Took};
@@ -172,6 +175,8 @@ pub(crate) struct Core {
     /// The copier's operations, by their tickets.
     copies: HashMap<u64, Copying>,
     private: Private,
+    /// What its clients' commands hold of the reactor's memory.
+    pub(crate) holds: Rc<Holds>,
 }
 
 impl Disk {
@@ -196,6 +201,7 @@ impl Disk {
             flow: None,
             copies: HashMap::new(),
             private: Private::default(),
+            holds: Rc::default(),
         };
         Disk { core, route: Route::Direct }
     }
@@ -373,9 +379,16 @@ impl Core {
         }
     }
 
-    /// What waits for its turn holds so much of the reactor's memory.
-    pub(crate) fn waiting(&self) -> usize {
-        self.waiting.memory()
+    /// How it stands with the memory that this disk's clients may have.
+    pub(crate) fn strain(&self, cx: &Cx) -> Strain {
+        let oldest = self.flow.as_ref().map(|flow| cx.qos.oldest(cx.now, flow));
+        let oldest = oldest.unwrap_or_default();
+        Strain { waiting: self.waiting.memory(), oldest }
+    }
+
+    /// The number of its datastore among those of the reactor.
+    pub(crate) fn store(&self) -> Option<u32> {
+        self.flow.as_ref().map(Qos::store_of)
     }
 
     /// Whether the guest waits for a turn.

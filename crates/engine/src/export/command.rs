@@ -190,7 +190,8 @@ impl Connection {
         if !disk.core.may_begin() {
             return Err(Refusal::Turns);
         }
-        let taken = self.account.take(&cx.buffers, len, disk.core.waiting())?;
+        let strain = disk.core.strain(cx);
+        let taken = self.account.take(&cx.buffers, len, strain)?;
         disk.core.begun();
         Ok(taken)
     }
@@ -285,6 +286,7 @@ impl Connection {
 
     fn end_read(&mut self, key: u32, offset: u64, buf: Slice) {
         if let Some(command) = self.commands.remove(key) {
+            self.account.answered(command.cost);
             let head = self.session.read(command.cookie, offset, buf.len() as u32);
             self.output.push(&head, Some(buf), command.cost);
         }
@@ -317,6 +319,7 @@ impl Connection {
     /// Replies to a command without content, or with its error, and forgets it.
     pub(super) fn end(&mut self, key: u32) {
         let Some(command) = self.commands.remove(key) else { return };
+        self.account.answered(command.cost);
         self.account.give(command.cost);
         match command.error {
             None => self.output.push(&self.session.ok(command.cookie), None, 0),

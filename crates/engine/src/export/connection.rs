@@ -13,11 +13,13 @@
 
 use std::collections::VecDeque;
 use std::os::fd::AsRawFd;
+use std::rc::Rc;
 
 use sterna_core::Nanos;
 use sterna_nbd::{Request, Session, session::Remedy};
 
 use crate::disk::{Answer, Disk};
+use crate::holds::Holds;
 use crate::image::Cx;
 use crate::io::{Completion, Fd, Message, Op, Owner, Token};
 use crate::slab::Slab;
@@ -64,6 +66,8 @@ pub(crate) struct Connection {
     pub(crate) listed: bool,
     /// The reactor has it in the line for memory.
     pub(crate) in_line: bool,
+    /// The reactor has it among those that wait for their datastore's portion.
+    pub(crate) crowded: bool,
     /// Its disk has it among those that wait for others' turns.
     pub(crate) behind: bool,
 }
@@ -85,19 +89,20 @@ impl Connection {
         fd: Fd,
         session: Session,
         leftover: &[u8],
+        holds: &Rc<Holds>,
     ) -> Option<Connection> {
         Some(Connection {
             index,
             fd,
             disk,
             session,
-            account: Account::default(),
+            account: Account::new(holds),
             commands: Slab::new(),
             streams: Vec::new(),
             exclusive: None,
             deferred: VecDeque::new(),
             output: Output::default(),
-            input: Input::new(&cx.buffers, leftover)?,
+            input: Input::new(&cx.newcomers, leftover)?,
             phase: Phase::Head,
             ahead: Ahead::default(),
             receiving: false,
@@ -106,6 +111,7 @@ impl Connection {
             moved: cx.now,
             listed: false,
             in_line: false,
+            crowded: false,
             behind: false,
         })
     }
@@ -385,6 +391,7 @@ impl Connection {
         if self.commands.get(key).is_some_and(|command| command.pieces == 0)
             && let Some(command) = self.commands.remove(key)
         {
+            self.account.answered(command.cost);
             self.account.give(command.cost);
         }
     }

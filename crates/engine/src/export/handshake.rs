@@ -6,6 +6,7 @@
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use sterna_core::Nanos;
 use sterna_nbd::server::Ready;
 use sterna_nbd::{ServerHandshake, ServerStep};
 
@@ -28,6 +29,8 @@ pub(crate) struct Handshake {
     buf: Buf,
     /// Fires when it takes too long.
     timer: TimerId,
+    /// When it began; none if it is to end.
+    since: Option<Nanos>,
 }
 
 /// How far a handshake is.
@@ -41,11 +44,12 @@ pub(crate) enum Progress {
 impl Handshake {
     /// `None` if there is no memory for it now.
     pub(crate) fn new(cx: &mut Cx, index: u32, fd: OwnedFd) -> Option<Handshake> {
-        let buf = cx.buffers.get(RECEIVE)?;
+        let buf = cx.newcomers.get(RECEIVE)?;
         let token = Token { owner: Owner::Handshake(index), tag: 0 };
         let timer = cx.timers.set(cx.now.plus(HANDSHAKE_TIME), token);
         let machine = ServerHandshake::new();
-        Some(Handshake { index, fd: fd.into(), machine, buf, timer })
+        let since = Some(cx.now);
+        Some(Handshake { index, fd: fd.into(), machine, buf, timer, since })
     }
 
     /// Its operation is done.
@@ -96,9 +100,15 @@ impl Handshake {
     }
 
     /// Makes the operation in flight end, and the handshake fail with it.
-    pub(crate) fn abort(&self) {
+    pub(crate) fn abort(&mut self) {
+        self.since = None;
         // SAFETY: no pointers are involved; a socket that is gone is as good.
         unsafe { libc::shutdown(self.fd.as_raw_fd(), libc::SHUT_RDWR) };
+    }
+
+    /// When it began, unless it is about to end.
+    pub(crate) fn since(&self) -> Option<Nanos> {
+        self.since
     }
 
     /// Ends it; the socket remains, if nothing of it is in flight.

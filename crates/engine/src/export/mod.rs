@@ -56,10 +56,15 @@ use sterna_core::Nanos;
 /// idle one costs a receive buffer of `RECEIVE_MIN` and a file descriptor.
 pub(crate) const CONNECTIONS_MAX: usize = 1024;
 
-/// Connections that are shaking hands. Only those of strangers and of clients
-/// that are just starting; a stranger cannot keep others out for longer than
-/// `HANDSHAKE_TIME`.
+/// Connections that are shaking hands: those of strangers and of clients that are just
+/// starting. Where there are more, the oldest goes, not the newest: a client is through
+/// in a few round trips, so strangers who say nothing keep nobody out. (While the
+/// kernel ends those that go, there may be as many of them again.)
 pub(crate) const HANDSHAKES_MAX: usize = 128;
+
+/// Connections that are accepted in one turn of the loop: those who are served already
+/// have their turn in between.
+pub(crate) const ACCEPTS_MAX: usize = 32;
 
 /// A handshake takes a few round trips; who needs longer than this is no client.
 pub(crate) const HANDSHAKE_TIME: Nanos = Nanos::from_secs(10);

@@ -133,6 +133,7 @@ impl Connection {
                 }
                 Next::Wait => return,
                 Next::Done => {
+                    self.account.answered(cost);
                     self.commands.remove(key);
                     self.streams.retain(|stream| *stream != key);
                     return;
@@ -155,6 +156,7 @@ impl Connection {
         }
         let head = error_head(&self.session, *cookie, error.unwrap_or(Errno(libc::EIO)));
         if let Some(command) = self.commands.remove(key) {
+            self.account.answered(command.cost);
             self.output.push(&head, None, command.cost);
         }
         self.streams.retain(|stream| *stream != key);

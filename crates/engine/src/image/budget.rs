@@ -1,5 +1,6 @@
 //! What a datastore lets through, for all of its images together: its shape, the
-//! array that it emulates, and the pool that its schedulers share.
+//! array that it emulates, and the pool that its schedulers share. With it go the threads
+//! that wait for the datastore where the kernel would ([`Crew`]).
 //!
 //! The images of a datastore are on several reactors. They share one budget, which
 //! is atomics alone: no image ever waits for another thread. Each takes for one
@@ -15,6 +16,7 @@ use sterna_core::qos::{Bucket, Pool};
 
 use super::emulator::Emulator;
 use super::shape::Shape;
+use crate::io::Crew;
 
 /// The budget of a datastore: shared by all its images.
 #[derive(Debug, Default)]
@@ -24,6 +26,7 @@ pub struct Budget {
     requests: Option<Bucket>,
     array: Option<Arc<Emulator>>,
     pool: Arc<Pool>,
+    crew: Arc<Crew>,
 }
 
 impl Budget {
@@ -35,6 +38,7 @@ impl Budget {
             requests: shape.iops.map(Bucket::new),
             array: None,
             pool: Arc::default(),
+            crew: Arc::default(),
         }
     }
 
@@ -58,6 +62,11 @@ impl Budget {
     /// Who may be there at once, and in which order.
     pub(crate) fn pool(&self) -> &Arc<Pool> {
         &self.pool
+    }
+
+    /// Who waits for it.
+    pub(crate) fn crew(&self) -> &Arc<Crew> {
+        &self.crew
     }
 
     /// Whether this is the budget with that pool.

@@ -3,15 +3,15 @@
 //! that it cannot; `copy_file_range`, which would do anything to succeed, is not used
 //! (`docs/adr/0006-no-copy-file-range.md`).
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 
-use crate::io::Errno;
+use crate::io::{Errno, Stored};
 
 /// Makes the range of `to` share the blocks of the same range of `from`. What is
-/// in the page cache of either is written out first. Blocks: for helper threads.
+/// in the page cache of either is written out first. Blocks: for the datastore's threads.
 pub(super) fn range(
-    from: &OwnedFd,
-    to: &OwnedFd,
+    from: &Stored,
+    to: &Stored,
     offset: u64,
     len: u64,
 ) -> Result<u64, Errno> {

@@ -163,7 +163,7 @@ mod tests {
     fn nothing_goes_past_the_array_by_reference() {
         let mut rig = rig("none", PLAIN);
         let from = std::fs::File::open("/dev/null").unwrap();
-        let from = Arc::new(from.into());
+        let from = Arc::new(crate::io::Stored::new(from, &Arc::default(), true));
         rig.submit(1, ImageOp::Clone { offset: 0, len: 4096, from });
         let refused = Err(Errno(libc::EOPNOTSUPP));
         assert_eq!(rig.cx.finished, [(Ticket { disk: 1, id: 1 }, refused)]);

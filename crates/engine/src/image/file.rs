@@ -17,7 +17,6 @@
 //! holes there: somebody has shortened the file, and what is missing is not made up.
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -28,7 +27,7 @@ use super::{
     Opened, Ticket, extents,
 };
 use crate::buffer::{Slice, UNIT};
-use crate::io::{Allocate, Chore, Completion, Errno, Fd, ImageId, Op};
+use crate::io::{Allocate, Chore, Completion, Crew, Errno, Fd, ImageId, Job, Op, Stored};
 use crate::slab::Slab;
 
 /// Zeroes are written in pieces of this size, from one shared buffer.
@@ -38,8 +37,12 @@ pub(crate) const ZEROES: usize = 64 << 10;
 pub(crate) struct OpenedFile(Files);
 
 impl OpenedFile {
-    pub(crate) fn open(path: &Path, direct: bool) -> Result<OpenedFile, OpenError> {
-        open(path, direct).map(OpenedFile)
+    pub(crate) fn open(
+        path: &Path,
+        direct: bool,
+        crew: &Arc<Crew>,
+    ) -> Result<OpenedFile, OpenError> {
+        open(path, direct, crew).map(OpenedFile)
     }
 }
 
@@ -49,13 +52,14 @@ impl Opened for OpenedFile {
     }
 
     fn start(self: Box<Self>, _cx: &mut Cx, id: ImageId) -> Box<dyn Image> {
-        let Files { buffered, direct, seek, held, size, align } = self.0;
+        let Files { buffered, direct, seek, held, at_once, size, align } = self.0;
         Box::new(FileImage {
             id,
             size,
             align: if direct.is_some() { align } else { 1 },
-            direct: direct.map(Fd::from),
-            buffered: buffered.into(),
+            direct: direct.map(|file| Fd::stored(file, at_once)),
+            // The page cache makes whoever writes much wait for the storage.
+            buffered: Fd::stored(buffered, false),
             seek,
             named: held,
             flights: Slab::new(),
@@ -73,7 +77,7 @@ struct FileImage {
     align: u32,
     direct: Option<Fd>,
     buffered: Fd,
-    seek: Arc<OwnedFd>,
+    seek: Arc<Stored>,
     /// The file with its name.
     named: Arc<HeldFile>,
     flights: Slab<Flight>,
@@ -156,7 +160,7 @@ impl Image for FileImage {
         }
     }
 
-    fn file(&self) -> Option<Arc<OwnedFd>> {
+    fn file(&self) -> Option<Arc<Stored>> {
         Some(Arc::clone(&self.seek))
     }
 
@@ -166,6 +170,16 @@ impl Image for FileImage {
 
     fn in_flight(&self) -> usize {
         self.flights.len() + self.held.len()
+    }
+
+    /// What no thread has begun ends; the rest ends when the storage answers.
+    fn abort(&mut self, cx: &mut Cx) {
+        for (ticket, _) in std::mem::take(&mut self.held) {
+            cx.finished.push((ticket, Err(Errno(libc::ECANCELED))));
+        }
+        for key in self.flights.keys() {
+            cx.io.cancel(super::token(self.id, key));
+        }
     }
 }
 
@@ -238,22 +252,27 @@ impl FileImage {
                     *found.lock().map_err(|_| Errno(libc::EIO))? = extents;
                     Ok(0)
                 };
-                Op::Blocking { chore: Chore::LookUp, job: Some(Box::new(job)) }
+                self.aside(Chore::LookUp, Box::new(job))
             }
             (_, ImageOp::Cache { offset, len }) => {
                 let (file, offset, len) = (Arc::clone(&self.seek), *offset, *len);
                 let job = move || extents::will_need(&*file, offset, len);
-                Op::Blocking { chore: Chore::LookUp, job: Some(Box::new(job)) }
+                self.aside(Chore::LookUp, Box::new(job))
             }
             (_, ImageOp::Clone { offset, len, from }) => {
                 let (to, from) = (Arc::clone(&self.seek), Arc::clone(from));
                 let (offset, len) = (*offset, *len);
                 let job = move || clone::range(&from, &to, offset, len);
-                Op::Blocking { chore: Chore::Clone, job: Some(Box::new(job)) }
+                self.aside(Chore::Clone, Box::new(job))
             }
             _ => Op::Sync { fd: buffered() },
         };
         cx.io.submit(super::token(self.id, key), op);
+    }
+
+    /// A job for a thread of the datastore.
+    fn aside(&self, chore: Chore, job: Job) -> Op {
+        Op::Blocking { crew: Arc::clone(self.seek.crew()), chore, job: Some(job) }
     }
 
     /// A step failed: another way, or the end.

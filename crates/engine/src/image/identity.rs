@@ -13,13 +13,15 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{AtFlags, CWD, FileType, SeekFrom, Statx, StatxFlags, seek, statx};
 use sterna_core::Bytes;
+
+use crate::io::Stored;
 
 const NANOS: u64 = 1_000_000_000;
 
@@ -149,7 +151,7 @@ impl fmt::Display for Astray {
 #[derive(Debug)]
 pub struct HeldFile {
     path: PathBuf,
-    file: Arc<OwnedFd>,
+    file: Arc<Stored>,
     identity: FileIdentity,
     /// The least length that was seen.
     shortest: AtomicU64,
@@ -157,7 +159,7 @@ pub struct HeldFile {
 
 impl HeldFile {
     /// A file that was opened by this path.
-    pub(super) fn new(path: &Path, file: Arc<OwnedFd>) -> io::Result<HeldFile> {
+    pub(super) fn new(path: &Path, file: Arc<Stored>) -> io::Result<HeldFile> {
         let identity = FileIdentity::of(&*file)?;
         let shortest = AtomicU64::new(u64::MAX);
         Ok(HeldFile { path: path.into(), file, identity, shortest })
@@ -174,8 +176,8 @@ impl HeldFile {
     }
 
     /// The file itself.
-    pub fn file(&self) -> &Arc<OwnedFd> {
-        &self.file
+    pub fn file(&self) -> impl AsRawFd + '_ {
+        self.file.as_fd()
     }
 
     /// Whether the name leads to the file still, and the file has all bytes of a disk of
@@ -256,7 +258,7 @@ mod tests {
         let path = directory.join("db.raw");
         fs::write(&path, [1; SIZE as usize]).unwrap();
         let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
-        HeldFile::new(&path, Arc::new(file.into())).unwrap()
+        HeldFile::new(&path, Arc::new(Stored::new(file, &Arc::default(), true))).unwrap()
     }
 
     #[test]

@@ -34,17 +34,16 @@ const OURS: [i64; 2] = [READ, WRITE];
 /// What nobody else may do meanwhile.
 const NOT_OTHERS: [i64; 3] = [WRITE, WRITE_UNCHANGED, RESIZE];
 
-/// Takes the lock. False if somebody uses the image in a way that does not go
-/// together with serving it.
-pub(super) fn take(file: &File) -> Result<bool, Errno> {
+/// Takes the lock.
+pub(super) fn take(file: &File) -> Result<Lock, Errno> {
     let ours = OURS.map(|permission| HAVE + permission);
     let kept = NOT_OTHERS.map(|permission| KEEP + permission);
     for byte in ours.into_iter().chain(kept) {
         match fcntl(file, libc::F_OFD_SETLK, libc::F_RDLCK, byte..byte + 1) {
             Ok(_) => {}
-            Err(Errno(libc::EAGAIN | libc::EACCES)) => return Ok(false),
+            Err(Errno(libc::EAGAIN | libc::EACCES)) => return Ok(Lock::Others),
             Err(Errno(libc::EINVAL | libc::ENOLCK | libc::EOPNOTSUPP)) => {
-                return Ok(true);
+                return Ok(Lock::Unknown);
             }
             Err(errno) => return Err(errno),
         }
@@ -55,10 +54,31 @@ pub(super) fn take(file: &File) -> Result<bool, Errno> {
     for byte in refused.into_iter().chain(in_use) {
         let found = fcntl(file, libc::F_OFD_GETLK, libc::F_WRLCK, byte..byte + 1)?;
         if found != libc::F_UNLCK {
-            return Ok(false);
+            return Ok(Lock::Others);
         }
     }
-    Ok(true)
+    Ok(Lock::Ours)
+}
+
+/// Holds what was taken by a further descriptor of the same image, too: the lock is there
+/// as long as one of them is, and an operation that the kernel has begun holds its own.
+pub(super) fn hold(file: &File) {
+    let ours = OURS.map(|permission| HAVE + permission);
+    let kept = NOT_OTHERS.map(|permission| KEEP + permission);
+    for byte in ours.into_iter().chain(kept) {
+        // They are all shared with the first descriptor's, so none is refused.
+        let _ = fcntl(file, libc::F_OFD_SETLK, libc::F_RDLCK, byte..byte + 1);
+    }
+}
+
+/// What came of taking the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lock {
+    Ours,
+    /// Somebody uses the image in a way that does not go together with serving it.
+    Others,
+    /// The file system knows no such locks.
+    Unknown,
 }
 
 /// Whether anybody has any lock on the file, as programs have on images that they
@@ -96,12 +116,17 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let first = file.reopen().unwrap();
         let second = file.reopen().unwrap();
-        assert_eq!(take(&first), Ok(true));
-        assert_eq!(take(&second), Ok(false));
-        drop((first, second));
+        assert_eq!(take(&first), Ok(Lock::Ours));
+        assert_eq!(take(&second), Ok(Lock::Others));
+        let further = file.reopen().unwrap();
+        hold(&further);
+        drop(first);
+        assert_eq!(take(&second), Ok(Lock::Others), "the further one holds it");
+        drop(further);
+        drop(second);
         // A child that another test is just starting may still have them.
         let third = file.reopen().unwrap();
-        while take(&third) == Ok(false) {
+        while take(&third) == Ok(Lock::Others) {
             std::thread::yield_now();
         }
     }

@@ -31,14 +31,13 @@ mod shape;
 mod shaped;
 
 use std::fmt;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use sterna_core::{ByteRange, Nanos};
 
 use crate::buffer::{Pool, Slice};
-use crate::io::{Completion, Errno, ImageId, Io, Token};
+use crate::io::{Completion, Crew, Errno, ImageId, Io, Stored, Token};
 use crate::qos::Qos;
 use crate::timer::Timers;
 
@@ -66,6 +65,8 @@ pub(crate) struct Cx {
     pub(crate) io: Box<dyn Io>,
     pub(crate) timers: Timers,
     pub(crate) buffers: Pool,
+    /// For first receive buffers: whoever comes in finds one.
+    pub(crate) newcomers: Pool,
     /// Zeroes to write, `file::ZEROES` bytes, shared by all.
     pub(crate) zeroes: Slice,
     /// `CLOCK_MONOTONIC`, read once per turn of the loop.
@@ -106,7 +107,7 @@ pub(crate) enum ImageOp {
     /// Take the range over from another image's file, by reference (reflink).
     /// Where the two cannot share blocks, fails with an error of [`no_clone`] and
     /// changes nothing.
-    Clone { offset: u64, len: u64, from: Arc<OwnedFd> },
+    Clone { offset: u64, len: u64, from: Arc<Stored> },
     /// Make all answered writes durable.
     Flush,
     /// Say what is allocated, from `offset` on; at most `limit` extents, which
@@ -195,7 +196,7 @@ pub(crate) trait Image {
 
     /// The file behind the image, if another image may `Clone` from it: none
     /// where something lies in between.
-    fn file(&self) -> Option<Arc<OwnedFd>> {
+    fn file(&self) -> Option<Arc<Stored>> {
         None
     }
 
@@ -263,13 +264,16 @@ impl OpenError {
     }
 }
 
-/// Opens an image. Blocks: not for a reactor's thread.
-pub(crate) fn open(spec: &ImageSpec) -> Result<Box<dyn Opened>, OpenError> {
+/// Opens an image of the datastore with that crew. Blocks: not for a reactor's thread.
+pub(crate) fn open(
+    spec: &ImageSpec,
+    crew: &Arc<Crew>,
+) -> Result<Box<dyn Opened>, OpenError> {
     match spec {
         ImageSpec::File { path, direct } => {
-            Ok(Box::new(file::OpenedFile::open(path, *direct)?))
+            Ok(Box::new(file::OpenedFile::open(path, *direct, crew)?))
         }
-        ImageSpec::Nbd(uri) => Ok(Box::new(nbd::OpenedNbd::open(uri)?)),
+        ImageSpec::Nbd(uri) => Ok(Box::new(nbd::OpenedNbd::open(uri, crew)?)),
     }
 }
 

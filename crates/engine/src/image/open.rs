@@ -7,13 +7,15 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
+use super::OpenError;
 use super::identity::{FileIdentity, HeldFile};
-use super::{OpenError, lock};
+use super::lock::{self, Lock};
+use crate::io::{Crew, Stored};
 
 /// Where the kernel does not say (before 6.1), direct I/O of regular files is
 /// held to a page: every device takes that.
@@ -23,21 +25,37 @@ const REPLACED: &str = "somebody has put another file there just now; try again"
 const LINK: &str =
     "it is a symbolic link, and an image is a file itself; put the file there";
 
+/// File systems of this machine, by the number that `statfs` gives: the kernel starts
+/// direct I/O on them without waiting, or says that it would have to. All others may
+/// have a server somewhere, which may not answer.
+const OF_THIS_MACHINE: [i64; 4] = [
+    0xEF53,      // ext2, ext3, ext4
+    0x5846_5342, // XFS
+    0x9123_683E, // Btrfs
+    0xF2F5_2010, // F2FS
+];
+
 /// The descriptors of an image, and what they need.
 pub(super) struct Files {
-    pub(super) buffered: OwnedFd,
+    pub(super) buffered: Stored,
     /// Past the page cache, if that was asked for and can be had.
-    pub(super) direct: Option<OwnedFd>,
-    /// For helpers, who move its position.
-    pub(super) seek: Arc<OwnedFd>,
+    pub(super) direct: Option<Stored>,
+    /// For the datastore's threads, who move its position.
+    pub(super) seek: Arc<Stored>,
     /// The same, and the name by which it was opened.
     pub(super) held: Arc<HeldFile>,
+    /// Whether direct I/O can be asked for without waiting.
+    pub(super) at_once: bool,
     pub(super) size: u64,
     /// What offset, length and address of direct I/O are multiples of.
     pub(super) align: u32,
 }
 
-pub(super) fn open(path: &Path, direct: bool) -> Result<Files, OpenError> {
+pub(super) fn open(
+    path: &Path,
+    direct: bool,
+    crew: &Arc<Crew>,
+) -> Result<Files, OpenError> {
     let failed = |error: io::Error| OpenError::new(path.display(), error);
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(libc::O_CLOEXEC);
@@ -50,8 +68,9 @@ pub(super) fn open(path: &Path, direct: bool) -> Result<Files, OpenError> {
         ));
     }
     match lock::take(&buffered) {
-        Ok(true) => {}
-        Ok(false) => {
+        Ok(Lock::Ours) => {}
+        Ok(Lock::Unknown) => crew.set_unlocked(),
+        Ok(Lock::Others) => {
             return Err(OpenError::new(
                 path.display(),
                 "another program uses it (a virtual machine, qemu-nbd, another Sterna); \
@@ -72,18 +91,27 @@ pub(super) fn open(path: &Path, direct: bool) -> Result<Files, OpenError> {
     if kind.is_file() && !FileIdentity::at(path).map_err(failed)?.is(&known) {
         return Err(OpenError::new(path.display(), LINK));
     }
+    for file in [&seek].into_iter().chain(&direct) {
+        lock::hold(file);
+    }
     let align = match &direct {
         Some(file) if kind.is_block_device() => sector(file).unwrap_or(ALIGN_UNKNOWN),
         Some(file) => stated(file).unwrap_or(ALIGN_UNKNOWN),
         None => 1,
     };
-    let seek = Arc::new(OwnedFd::from(seek));
+    // A device has no server by itself; what the kernel cannot start on one at once (its
+    // queue is full), it says.
+    let local = kind.is_file() && is_of_this_machine(&buffered);
+    let at_once = local || kind.is_block_device();
+    let stored = |file| Stored::new(file, crew, local);
+    let seek = Arc::new(stored(seek));
     let held = HeldFile::new(path, Arc::clone(&seek)).map_err(failed)?;
     Ok(Files {
-        buffered: buffered.into(),
-        direct: direct.filter(|_| align > 0).map(OwnedFd::from),
+        buffered: stored(buffered),
+        direct: direct.filter(|_| align > 0).map(stored),
         seek,
         held: Arc::new(held),
+        at_once,
         size,
         align: align.max(1),
     })
@@ -119,6 +147,19 @@ fn stated(file: &File) -> Option<u32> {
         return None;
     }
     Some(statx.stx_dio_offset_align.max(statx.stx_dio_mem_align))
+}
+
+/// Whether the file is on a file system that waits for nobody but this machine.
+fn is_of_this_machine(file: &File) -> bool {
+    let mut found = MaybeUninit::<libc::statfs>::zeroed();
+    // SAFETY: the kernel fills the structure; all zeroes are a valid one.
+    let found = unsafe {
+        if libc::fstatfs(file.as_raw_fd(), found.as_mut_ptr()) < 0 {
+            return false;
+        }
+        found.assume_init()
+    };
+    OF_THIS_MACHINE.contains(&found.f_type)
 }
 
 /// The size of a block device's sectors.

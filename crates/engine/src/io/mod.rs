@@ -7,12 +7,18 @@
 //! Every submitted operation completes exactly once.
 //!
 //! Two implementations, chosen at start: `uring` and `threads` (epoll, and
-//! worker threads with `preadv2` and its like), for kernels and containers
-//! that forbid io_uring. They behave the same; tests run against both.
+//! threads with `preadv2` and its like), for kernels and containers that forbid
+//! io_uring. They behave the same; tests run against both.
+//!
+//! **Nobody waits inside the kernel.** `submit` and `wait` never carry out what may have
+//! to wait for storage: that is for the threads of the datastore ([`Crew`]). The rings
+//! are asked only for what the kernel starts without waiting (`RWF_NOWAIT`), and only
+//! of files on file systems that are known to keep to that ([`Fd::stored`]).
 
-mod helpers;
+mod crew;
 mod message;
 mod slots;
+mod task;
 mod threads;
 mod uring;
 mod workers;
@@ -21,12 +27,14 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use std::cell::Cell;
 
 use crate::buffer::Slice;
 
+pub(crate) use crew::{Chore, Crew, Stored, closed};
 pub(crate) use message::Message;
 pub(crate) use workers::{drain, eventfd, signal};
 
@@ -67,28 +75,77 @@ impl std::error::Error for Errno {}
 pub(crate) struct Fd(Rc<FdInner>);
 
 #[derive(Debug)]
-struct FdInner {
-    fd: OwnedFd,
-    /// Whether `threads` has told its epoll about it.
-    polled: Cell<bool>,
+enum FdInner {
+    /// Whoever asks it does not wait.
+    Socket {
+        fd: OwnedFd,
+        /// Whether `threads` has told its epoll about it.
+        polled: Cell<bool>,
+    },
+    /// Whoever asks it may wait for its datastore.
+    File {
+        file: Stored,
+        /// Whether the kernel starts reads and writes of it without waiting, or says that
+        /// it would have to.
+        at_once: Cell<bool>,
+    },
 }
 
 impl From<OwnedFd> for Fd {
     fn from(fd: OwnedFd) -> Self {
-        Fd(Rc::new(FdInner { fd, polled: Cell::new(false) }))
+        Fd(Rc::new(FdInner::Socket { fd, polled: Cell::new(false) }))
     }
 }
 
 impl Fd {
-    /// The file itself, if this is the last reference.
+    /// A file of a datastore. `at_once`: its file system is one that can be asked without
+    /// waiting.
+    pub(crate) fn stored(file: Stored, at_once: bool) -> Fd {
+        Fd(Rc::new(FdInner::File { file, at_once: Cell::new(at_once) }))
+    }
+
+    /// The socket itself, if this is the last reference.
     pub(crate) fn into_owned(self) -> Option<OwnedFd> {
-        Rc::into_inner(self.0).map(|inner| inner.fd)
+        match Rc::into_inner(self.0)? {
+            FdInner::Socket { fd, .. } => Some(fd),
+            FdInner::File { .. } => None,
+        }
+    }
+
+    /// Those who may wait for it.
+    fn crew(&self) -> Option<&Arc<Crew>> {
+        match &*self.0 {
+            FdInner::Socket { .. } => None,
+            FdInner::File { file, .. } => Some(file.crew()),
+        }
+    }
+
+    fn is_at_once(&self) -> bool {
+        matches!(&*self.0, FdInner::File { at_once, .. } if at_once.get())
+    }
+
+    /// Its file system was asked without waiting, and does not know how.
+    fn forbid_at_once(&self) {
+        if let FdInner::File { at_once, .. } = &*self.0 {
+            at_once.set(false);
+        }
+    }
+
+    /// Whether epoll knows it, from now on; says whether it did before.
+    fn set_polled(&self, is: bool) -> bool {
+        match &*self.0 {
+            FdInner::Socket { polled, .. } => polled.replace(is),
+            FdInner::File { .. } => false,
+        }
     }
 }
 
 impl AsRawFd for Fd {
     fn as_raw_fd(&self) -> RawFd {
-        self.0.fd.as_raw_fd()
+        match &*self.0 {
+            FdInner::Socket { fd, .. } => fd.as_raw_fd(),
+            FdInner::File { file, .. } => file.as_raw_fd(),
+        }
     }
 }
 
@@ -147,21 +204,9 @@ impl Allocate {
     }
 }
 
-/// Something that may block, for a helper thread. What it finds beyond a
+/// Something that may block, for a thread of a crew. What it finds beyond a
 /// number goes through whatever it captured (an `Arc<Mutex<_>>`).
 pub(crate) type Job = Box<dyn FnOnce() -> Result<u64, Errno> + Send>;
-
-/// What a job is about. Each kind has helpers of its own: a server that does not
-/// answer those who connect keeps nobody waiting who looks for holes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Chore {
-    /// What is where in a file, or soon to be read from it.
-    LookUp,
-    /// Sharing blocks between files.
-    Clone,
-    /// Connecting to a server.
-    Connect,
-}
 
 /// An operation. Results are byte counts, unless said otherwise.
 pub(crate) enum Op {
@@ -180,10 +225,39 @@ pub(crate) enum Op {
     Send { fd: Fd, message: Box<Message> },
     /// Waits until there is something to read (or to accept). Result 0.
     Readable { fd: Fd },
-    /// Runs the job on a helper thread; its result is the result. `None` when
+    /// Runs the job on a thread of the crew; its result is the result. `None` when
     /// it comes back: the job is used up.
-    Blocking { chore: Chore, job: Option<Job> },
+    Blocking { crew: Arc<Crew>, chore: Chore, job: Option<Job> },
 }
+
+impl Op {
+    /// The file that it is about, if it is no socket.
+    fn file(&self) -> Option<&Fd> {
+        match self {
+            Op::Read { fd, .. }
+            | Op::Write { fd, .. }
+            | Op::Sync { fd }
+            | Op::Allocate { fd, .. } => Some(fd),
+            Op::Recv { .. }
+            | Op::Send { .. }
+            | Op::Readable { .. }
+            | Op::Blocking { .. } => None,
+        }
+    }
+
+    /// Whether the kernel can be asked without waiting for its datastore.
+    fn is_at_once(&self) -> bool {
+        match self {
+            Op::Read { fd, .. } | Op::Write { fd, .. } => fd.is_at_once(),
+            Op::Recv { .. } | Op::Send { .. } | Op::Readable { .. } => true,
+            Op::Sync { .. } | Op::Allocate { .. } | Op::Blocking { .. } => false,
+        }
+    }
+}
+
+/// How long the end of an `Io` waits for what is under way. Whoever ends one has waited
+/// for its disks before: what is left by then hangs.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// An operation that is done.
 pub(crate) struct Completion {

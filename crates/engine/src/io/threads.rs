@@ -2,7 +2,7 @@
 //!
 //! A socket operation is tried at once; if it would block, it waits for the
 //! edge that epoll reports (each socket is told to epoll once). A file
-//! operation goes to a worker, which makes the plain system call.
+//! operation goes to the threads of its datastore.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,28 +10,19 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::helpers::Helpers;
 use super::slots::Slots;
-use super::workers::{Finished, Outcome, Work, Workers};
-use super::{Allocate, Completion, Errno, Fd, Io, Op, Token};
-
-/// Worker threads of one `Io`: its queue depth at the devices. As many as QEMU
-/// has; idle ones cost a small stack.
-const WORKERS: usize = 64;
+use super::task::retry;
+use super::workers::{Finished, Outcome};
+use super::{Completion, Errno, Fd, Io, LINGER, Op, Token};
 
 /// Events taken from epoll at a time.
 const EVENTS: u16 = 64;
 
-/// How long the end of an `Io` waits for its workers.
-const LINGER: Duration = Duration::from_secs(5);
-
 pub(super) struct Threads {
     epoll: OwnedFd,
     slots: Slots,
-    workers: Workers<Task>,
-    helpers: Helpers,
     worked: Arc<Finished>,
-    /// How many slots are with the workers and helpers.
+    /// How many slots are with threads.
     working: usize,
     waiting: HashMap<RawFd, Waiting>,
     ready: Vec<Outcome>,
@@ -58,8 +49,6 @@ impl Threads {
         Ok(Threads {
             epoll,
             slots: Slots::new(),
-            workers: Workers::new(WORKERS, &worked),
-            helpers: Helpers::new(&worked),
             worked,
             working: 0,
             waiting: HashMap::new(),
@@ -95,7 +84,7 @@ impl Threads {
 
     /// Tells epoll about a socket, once.
     fn watch(&self, fd: &Fd) -> Result<(), Errno> {
-        if fd.0.polled.replace(true) {
+        if fd.set_polled(true) {
             return Ok(());
         }
         let events = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET;
@@ -103,14 +92,7 @@ impl Threads {
     }
 
     fn work(&mut self, slot: u32) {
-        let Some(op) = self.slots.get_mut(slot) else { return };
-        let started = match op {
-            Op::Blocking { chore, job } => {
-                job.take().map(|job| self.helpers.start(slot, *chore, job))
-            }
-            op => Task::of(op).map(|task| self.workers.start(slot, task)),
-        };
-        match started.unwrap_or(Err(Errno(libc::EINVAL))) {
+        match self.slots.delegate(slot, &self.worked) {
             Ok(()) => self.working += 1,
             Err(errno) => self.ready.push((slot, Err(errno))),
         }
@@ -172,14 +154,14 @@ impl Io for Threads {
 
     fn cancel(&mut self, token: Token) {
         for slot in self.slots.with_token(token) {
+            if self.slots.withdraw(slot, &self.worked) {
+                self.working -= 1;
+                self.ready.push((slot, Err(Errno(libc::ECANCELED))));
+                continue;
+            }
             let fd = match self.slots.get_mut(slot) {
                 Some(Op::Recv { fd, .. } | Op::Send { fd, .. } | Op::Readable { fd }) => {
                     fd.as_raw_fd()
-                }
-                _ if self.workers.withdraw(slot) || self.helpers.withdraw(slot) => {
-                    self.working -= 1;
-                    self.ready.push((slot, Err(Errno(libc::ECANCELED))));
-                    continue;
                 }
                 _ => continue,
             };
@@ -194,7 +176,7 @@ impl Io for Threads {
     }
 
     fn forget(&mut self, fd: &Fd) {
-        if fd.0.polled.replace(false) {
+        if fd.set_polled(false) {
             let (epoll, fd) = (self.epoll.as_raw_fd(), fd.as_raw_fd());
             // SAFETY: removal reads no event.
             unsafe {
@@ -207,7 +189,7 @@ impl Io for Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         for slot in self.slots.all() {
-            let unbegun = self.workers.withdraw(slot) || self.helpers.withdraw(slot);
+            let unbegun = self.slots.withdraw(slot, &self.worked);
             self.working -= usize::from(unbegun);
         }
         let deadline = Instant::now() + LINGER;
@@ -216,99 +198,6 @@ impl Drop for Threads {
         }
         if self.working > 0 {
             self.slots.leak();
-        }
-    }
-}
-
-/// What a worker does. The addresses belong to the operation in its slot.
-enum Task {
-    Read { fd: RawFd, offset: u64, to: Vec<libc::iovec> },
-    Write { fd: RawFd, offset: u64, from: Vec<libc::iovec>, dsync: bool },
-    Sync { fd: RawFd },
-    Allocate { fd: RawFd, mode: Allocate, offset: u64, len: u64 },
-}
-
-// SAFETY: the raw addresses are valid and borrowed for the operation until its
-// completion is taken out of its slot, which happens after the worker is done
-// with them (or never, if the slots are leaked).
-unsafe impl Send for Task {}
-
-impl Task {
-    fn of(op: &mut Op) -> Option<Task> {
-        Some(match op {
-            Op::Read { fd, offset, buf } => Task::Read {
-                fd: fd.as_raw_fd(),
-                offset: *offset,
-                to: buf.vector().to_vec(),
-            },
-            Op::Write { fd, offset, buf, dsync } => Task::Write {
-                fd: fd.as_raw_fd(),
-                offset: *offset,
-                from: buf.vector().to_vec(),
-                dsync: *dsync,
-            },
-            Op::Sync { fd } => Task::Sync { fd: fd.as_raw_fd() },
-            Op::Allocate { fd, mode, offset, len } => Task::Allocate {
-                fd: fd.as_raw_fd(),
-                mode: *mode,
-                offset: *offset,
-                len: *len,
-            },
-            Op::Blocking { .. }
-            | Op::Recv { .. }
-            | Op::Send { .. }
-            | Op::Readable { .. } => return None,
-        })
-    }
-}
-
-impl Work for Task {
-    fn run(self) -> Result<u64, Errno> {
-        match self {
-            Task::Read { fd, offset, to } => {
-                let (at, count) = (to.as_ptr(), count(&to));
-                // SAFETY: the buffer is borrowed exclusively for this read.
-                retry(|| unsafe { libc::preadv2(fd, at, count, signed(offset), 0) })
-            }
-            Task::Write { fd, offset, from, dsync } => {
-                let (at, count) = (from.as_ptr(), count(&from));
-                let flags = if dsync { libc::RWF_DSYNC } else { 0 };
-                // SAFETY: the buffer is borrowed for reading.
-                retry(|| unsafe { libc::pwritev2(fd, at, count, signed(offset), flags) })
-            }
-            // SAFETY: no pointers are involved.
-            Task::Sync { fd } => retry(|| unsafe { libc::fdatasync(fd) } as isize),
-            Task::Allocate { fd, mode, offset, len } => retry(|| {
-                // SAFETY: no pointers are involved.
-                let result = unsafe {
-                    libc::fallocate(fd, mode.mode(), signed(offset), signed(len))
-                };
-                result as isize
-            }),
-        }
-    }
-}
-
-/// A number of stretches as the system calls take it. There are never so many.
-fn count(vector: &[libc::iovec]) -> i32 {
-    i32::try_from(vector.len()).unwrap_or(i32::MAX)
-}
-
-/// An offset as the system calls take it. Images are never larger.
-fn signed(offset: u64) -> i64 {
-    i64::try_from(offset).unwrap_or(i64::MAX)
-}
-
-/// Makes a system call until it is not interrupted.
-fn retry(mut call: impl FnMut() -> isize) -> Result<u64, Errno> {
-    loop {
-        let result = call();
-        match u64::try_from(result) {
-            Ok(value) => return Ok(value),
-            Err(_) => match Errno::last() {
-                Errno(libc::EINTR) => {}
-                errno => return Err(errno),
-            },
         }
     }
 }

@@ -7,21 +7,30 @@
 //! what they know, down to 5.15; what `Uring` cannot do without (`EXT_ARG`
 //! timeouts, completions that are never dropped) came before.
 //!
+//! Reads and writes are asked for with `RWF_NOWAIT`: the kernel carries a submission out
+//! right in the system call, and says `EAGAIN` where it could not start it without
+//! waiting. Such an operation goes in again for the kernel's workers: they start it, and
+//! do not wait for its end as a thread would (a first write to a hole is six times as
+//! quick with many at once). A ring has only so many workers for all its files, so each
+//! datastore has only so many operations with them, and what comes beyond that goes to
+//! its own threads, as does everything that is not known to be asked without waiting.
+//!
 //! A request's `user_data` is its slot. A message that the kernel has sent in
 //! part goes in again with the rest, so a `Send` completes once.
 
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use io_uring::types::{Fd as Raw, FsyncFlags, SubmitArgs, Timespec};
+use io_uring::types::{Fd as Raw, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
 
-use super::helpers::Helpers;
+use super::crew::Crew;
 use super::slots::Slots;
 use super::workers::{Finished, Outcome};
-use super::{Completion, Errno, Io, Op, Token};
+use super::{Completion, Errno, Io, LINGER, Op, Token};
 use crate::buffer::Vector;
 
 /// Submissions in one system call. More than a turn of the loop usually makes:
@@ -31,21 +40,28 @@ const SUBMISSIONS: u32 = 256;
 /// Completions that the ring holds before the kernel must keep them elsewhere.
 const COMPLETIONS: u32 = 4096;
 
-/// How long the end of an `Io` waits for the kernel to let go.
-const LINGER: Duration = Duration::from_secs(5);
+/// Workers of the kernel for a ring: as many datastores can hang at once as have their
+/// operations with workers (`WITH_WORKERS`) in this many.
+const WORKERS: u32 = 256;
+
+/// Operations of a datastore that are with the workers of rings, over all rings.
+const WITH_WORKERS: usize = 32;
 
 /// `user_data` of a cancellation: nobody waits for its completion.
 const NOBODY: u64 = u64::MAX;
-/// `user_data` of the poll for the helpers' event.
-const HELPERS_EVENT: u64 = u64::MAX - 1;
+/// `user_data` of the poll for the event of the datastores' threads.
+const CREWS_EVENT: u64 = u64::MAX - 1;
 
 pub(super) struct Uring {
     ring: IoUring,
     slots: Slots,
-    helpers: Helpers,
+    /// What the datastores' threads have done.
     helped: Arc<Finished>,
-    helpers_polled: bool,
-    helpers_busy: usize,
+    crews_polled: bool,
+    /// How many slots are with these threads.
+    with_crews: usize,
+    /// The slots that are with the kernel's workers, and whose they are.
+    with_workers: HashMap<u32, Arc<Crew>>,
     /// What was taken from the completion ring and not yet handled.
     reaped: Vec<(u64, i32)>,
     outcomes: Vec<Outcome>,
@@ -66,6 +82,8 @@ impl Uring {
         }
         // Saves the look-up of the ring at each call; kernels before 5.18 cannot.
         let _ = ring.submitter().register_ring_fd();
+        // An older kernel has as many as it likes.
+        let _ = ring.submitter().register_iowq_max_workers(&mut [WORKERS, 0]);
         if let Some(keep) = keep {
             // A registered file is let go of when the ring is freed, which is after
             // the last of its requests.
@@ -75,10 +93,10 @@ impl Uring {
         Ok(Uring {
             ring,
             slots: Slots::new(),
-            helpers: Helpers::new(&helped),
             helped,
-            helpers_polled: false,
-            helpers_busy: 0,
+            crews_polled: false,
+            with_crews: 0,
+            with_workers: HashMap::new(),
             reaped: Vec::new(),
             outcomes: Vec::new(),
             early: Vec::new(),
@@ -111,6 +129,8 @@ impl Uring {
             Err(Errno(libc::EBUSY | libc::EAGAIN)) => {
                 let mut early = std::mem::take(&mut self.early);
                 self.reap(&mut early);
+                // What could not be begun meanwhile.
+                early.append(&mut self.early);
                 self.early = early;
             }
             Err(errno) => panic!("io_uring_enter: {errno}"),
@@ -123,8 +143,8 @@ impl Uring {
         for (user_data, result) in reaped.drain(..) {
             match user_data {
                 NOBODY => {}
-                HELPERS_EVENT => {
-                    self.helpers_polled = false;
+                CREWS_EVENT => {
+                    self.crews_polled = false;
                     self.collect(out);
                 }
                 slot => self.settle(slot as u32, result, out),
@@ -135,6 +155,9 @@ impl Uring {
 
     /// Completes the operation in a slot, unless a part of it is left to do.
     fn settle(&mut self, slot: u32, result: i32, out: &mut Vec<Completion>) {
+        if self.would_wait(slot, result) {
+            return;
+        }
         let retry = match self.slots.get_mut(slot) {
             Some(Op::Send { fd, message }) if result == -libc::EINTR => {
                 Some(send(fd.as_raw_fd(), message.rest()))
@@ -142,13 +165,7 @@ impl Uring {
             Some(Op::Send { fd, message }) if result >= 0 => message
                 .advance(result as usize)
                 .map(|header| send(fd.as_raw_fd(), header)),
-            Some(op) if result == -libc::EINTR => Some(entry(op)),
-            // Some devices say so now and then, and mean it.
-            Some(op @ (Op::Read { .. } | Op::Write { .. } | Op::Sync { .. }))
-                if result == -libc::EAGAIN =>
-            {
-                Some(entry(op))
-            }
+            Some(op) if result == -libc::EINTR => Some(entry(op, true)),
             _ => None,
         };
         if let Some(again) = retry {
@@ -171,48 +188,73 @@ impl Uring {
         let mut outcomes = std::mem::take(&mut self.outcomes);
         self.helped.collect(&mut outcomes);
         for (slot, result) in outcomes.drain(..) {
-            self.helpers_busy -= 1;
+            self.with_crews -= 1;
             out.push(self.slots.complete(slot, result));
         }
         self.outcomes = outcomes;
     }
 
-    fn start_job(&mut self, slot: u32) {
-        let job = match self.slots.get_mut(slot) {
-            Some(Op::Blocking { chore, job }) => job.take().map(|job| (*chore, job)),
-            _ => None,
-        };
-        let started = job.map_or(Err(Errno(libc::EINVAL)), |(chore, job)| {
-            self.helpers.start(slot, chore, job)
-        });
-        match started {
-            Ok(()) => self.helpers_busy += 1,
+    /// Has the threads of its datastore carry out the operation in a slot.
+    fn delegate(&mut self, slot: u32) {
+        match self.slots.delegate(slot, &self.helped) {
+            Ok(()) => self.with_crews += 1,
             Err(errno) => {
                 let completion = self.slots.complete(slot, Err(errno));
                 self.early.push(completion);
             }
         }
     }
+
+    /// Whether the kernel would have had to wait for what it was to start at once; then
+    /// somebody is asked who may.
+    fn would_wait(&mut self, slot: u32, result: i32) -> bool {
+        let waited = if self.with_workers.is_empty() {
+            None
+        } else {
+            self.with_workers.remove(&slot)
+        };
+        if let Some(crew) = &waited {
+            crew.worker_is_free();
+        }
+        // What the ring was asked to do with a file was to be started at once.
+        let Some(op) = self.slots.get_mut(slot) else { return false };
+        let Some(file) = op.file() else { return false };
+        match -result {
+            libc::EAGAIN => {}
+            libc::EOPNOTSUPP if waited.is_none() => file.forbid_at_once(),
+            _ => return false,
+        }
+        let crew = file.crew().filter(|_| file.is_at_once() && waited.is_none());
+        match crew.filter(|crew| crew.take_worker(WITH_WORKERS)).map(Arc::clone) {
+            Some(crew) => {
+                let entry = entry(op, false).flags(squeue::Flags::ASYNC);
+                self.with_workers.insert(slot, crew);
+                self.push(&entry.user_data(u64::from(slot)));
+            }
+            None => self.delegate(slot),
+        }
+        true
+    }
 }
 
 impl Io for Uring {
     fn submit(&mut self, token: Token, op: Op) {
-        let blocking = matches!(op, Op::Blocking { .. });
+        let at_once = op.is_at_once();
         let slot = self.slots.insert(token, op);
-        if blocking {
-            return self.start_job(slot);
+        if !at_once {
+            return self.delegate(slot);
         }
         let op = self.slots.get_mut(slot).expect("just put in");
-        let entry = entry(op).user_data(u64::from(slot));
+        let entry = entry(op, true).user_data(u64::from(slot));
         self.push(&entry);
     }
 
     fn wait(&mut self, timeout: Option<Duration>, out: &mut Vec<Completion>) {
-        if self.helpers_busy > 0 && !self.helpers_polled {
+        if self.with_crews > 0 && !self.crews_polled {
             let event = Raw(self.helped.event().as_raw_fd());
             let poll = opcode::PollAdd::new(event, libc::POLLIN as u32).build();
-            self.push(&poll.user_data(HELPERS_EVENT));
-            self.helpers_polled = true;
+            self.push(&poll.user_data(CREWS_EVENT));
+            self.crews_polled = true;
         }
         let timeout = if self.early.is_empty() { timeout } else { Some(Duration::ZERO) };
         self.enter(Some(timeout));
@@ -228,6 +270,12 @@ impl Io for Uring {
 
     fn cancel(&mut self, token: Token) {
         for slot in self.slots.with_token(token) {
+            if self.slots.withdraw(slot, &self.helped) {
+                self.with_crews -= 1;
+                let ended = self.slots.complete(slot, Err(Errno(libc::ECANCELED)));
+                self.early.push(ended);
+                continue;
+            }
             self.push(
                 &opcode::AsyncCancel::new(u64::from(slot)).build().user_data(NOBODY),
             );
@@ -237,18 +285,26 @@ impl Io for Uring {
 
 impl Drop for Uring {
     fn drop(&mut self) {
+        let mut ended = Vec::new();
         for slot in self.slots.all() {
+            if self.slots.withdraw(slot, &self.helped) {
+                ended.push(self.slots.complete(slot, Err(Errno(libc::ECANCELED))));
+                self.with_crews -= 1;
+                continue;
+            }
             self.push(
                 &opcode::AsyncCancel::new(u64::from(slot)).build().user_data(NOBODY),
             );
         }
-        let (deadline, mut ended) = (Instant::now() + LINGER, Vec::new());
-        while self.slots.len() > self.helpers_busy && Instant::now() < deadline {
-            self.enter(Some(Some(Duration::from_millis(100))));
-            self.reap(&mut ended);
+        let deadline = Instant::now() + LINGER;
+        while self.slots.len() > self.slots.jobs() && Instant::now() < deadline {
+            self.wait(Some(Duration::from_millis(100)), &mut ended);
             ended.clear();
         }
-        if self.slots.len() > self.helpers_busy {
+        for crew in self.with_workers.values() {
+            crew.worker_is_free();
+        }
+        if self.slots.len() > self.slots.jobs() {
             self.slots.leak();
         }
     }
@@ -283,8 +339,10 @@ fn build() -> io::Result<IoUring> {
     }
 }
 
-/// The ring's form of an operation, from its start.
-fn entry(op: &mut Op) -> squeue::Entry {
+/// The ring's form of an operation, from its start; of reads and writes `at_once`, or by
+/// whoever may wait.
+fn entry(op: &mut Op, at_once: bool) -> squeue::Entry {
+    let nowait = if at_once { libc::RWF_NOWAIT } else { 0 };
     match op {
         Op::Read { fd, offset, buf } => {
             let fd = Raw(fd.as_raw_fd());
@@ -292,18 +350,21 @@ fn entry(op: &mut Op) -> squeue::Entry {
                 Vector::One(one) => {
                     opcode::Read::new(fd, one.iov_base.cast(), one.iov_len as u32)
                         .offset(*offset)
+                        .rw_flags(nowait)
                         .build()
                 }
                 Vector::Many(many) => {
                     opcode::Readv::new(fd, many.as_ptr(), many.len() as u32)
                         .offset(*offset)
+                        .rw_flags(nowait)
                         .build()
                 }
             }
         }
         Op::Write { fd, offset, buf, dsync } => {
             let fd = Raw(fd.as_raw_fd());
-            let flags = if *dsync { libc::RWF_DSYNC } else { 0 };
+            let durably = if *dsync { libc::RWF_DSYNC } else { 0 };
+            let flags = nowait | durably;
             match buf.vector() {
                 Vector::One(one) => {
                     let (start, len) = (one.iov_base.cast::<u8>(), one.iov_len as u32);
@@ -320,15 +381,6 @@ fn entry(op: &mut Op) -> squeue::Entry {
                 }
             }
         }
-        Op::Sync { fd } => {
-            opcode::Fsync::new(Raw(fd.as_raw_fd())).flags(FsyncFlags::DATASYNC).build()
-        }
-        Op::Allocate { fd, mode, offset, len } => {
-            opcode::Fallocate::new(Raw(fd.as_raw_fd()), *len)
-                .offset(*offset)
-                .mode(mode.mode())
-                .build()
-        }
         Op::Recv { fd, buf } => {
             let first = buf.vector()[0];
             let (start, len) = (first.iov_base.cast(), first.iov_len as u32);
@@ -338,7 +390,10 @@ fn entry(op: &mut Op) -> squeue::Entry {
         Op::Readable { fd } => {
             opcode::PollAdd::new(Raw(fd.as_raw_fd()), libc::POLLIN as u32).build()
         }
-        Op::Blocking { .. } => opcode::Nop::new().build(),
+        // These are for the datastore's threads.
+        Op::Sync { .. } | Op::Allocate { .. } | Op::Blocking { .. } => {
+            opcode::Nop::new().build()
+        }
     }
 }
 

@@ -1,30 +1,36 @@
-//! Threads of one `Io`, for what cannot be done without blocking.
+//! Threads for what cannot be done without waiting.
 //!
-//! Threads start when there is work and none is free, up to a limit, and end
-//! with the `Io`. Results come back through a queue and an eventfd. A thread
-//! that hangs in the kernel (a lost NFS server) is left behind at the end.
+//! Threads start when there is work and none is free, up to a limit, and end when there
+//! has been nothing to do for a while. Whoever asks hears of the end through a queue and
+//! an eventfd of its own. When nobody can ask any more, what was asked for is still done.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
+use std::time::Duration;
 
 use super::Errno;
 
 /// The stack of a helper: system calls and path look-ups need little.
 const STACK: usize = 256 * 1024;
 
+/// How long a thread with nothing to do waits for more.
+const IDLE: Duration = Duration::from_secs(10);
+
 /// The result of the work in a slot.
 pub(super) type Outcome = (u32, Result<u64, Errno>);
 
-/// Work for a helper.
+/// Work for a thread.
 pub(super) trait Work: Send + 'static {
     fn run(self) -> Result<u64, Errno>;
 }
 
-/// What helpers have done and nobody has collected yet. Several `Workers` may share
-/// it: then there is one event for all of them.
+/// What threads have done for one `Io` and it has not collected yet: one event for all
+/// datastores.
+#[derive(Debug)]
 pub(super) struct Finished {
     outcomes: Mutex<Vec<Outcome>>,
     event: OwnedFd,
@@ -57,62 +63,70 @@ impl Finished {
     }
 }
 
+/// Who hears of the end of some work.
+type To = Option<(u32, Arc<Finished>)>;
+
 pub(super) struct Workers<W> {
     shared: Arc<Shared<W>>,
-    threads: usize,
     limit: usize,
 }
 
 struct Shared<W> {
     queue: Mutex<Queue<W>>,
     ready: Condvar,
-    finished: Arc<Finished>,
 }
 
 struct Queue<W> {
-    work: VecDeque<(u32, W)>,
+    work: VecDeque<(W, To)>,
+    threads: usize,
     idle: usize,
     stop: bool,
 }
 
+impl<W> fmt::Debug for Workers<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Workers(at most {})", self.limit)
+    }
+}
+
 impl<W: Work> Workers<W> {
-    pub(super) fn new(limit: usize, finished: &Arc<Finished>) -> Workers<W> {
-        let queue = Queue { work: VecDeque::new(), idle: 0, stop: false };
-        let shared = Shared {
-            queue: Mutex::new(queue),
-            ready: Condvar::new(),
-            finished: Arc::clone(finished),
-        };
-        Workers { shared: Arc::new(shared), threads: 0, limit }
+    pub(super) fn new(limit: usize) -> Workers<W> {
+        let queue = Queue { work: VecDeque::new(), threads: 0, idle: 0, stop: false };
+        let shared = Shared { queue: Mutex::new(queue), ready: Condvar::new() };
+        Workers { shared: Arc::new(shared), limit }
     }
 
-    /// Hands work to a helper. Fails if there is none and none can be started.
-    pub(super) fn start(&mut self, slot: u32, work: W) -> Result<(), Errno> {
-        let mut queue = self.shared.queue.lock().expect("no helper panics with the lock");
-        if queue.idle <= queue.work.len() && self.threads < self.limit {
+    /// Hands work to a thread. Gives it back if there is none and none can be started.
+    pub(super) fn start(&self, work: W, to: To) -> Result<(), (W, Errno)> {
+        let mut queue = self.shared.lock();
+        if queue.idle <= queue.work.len() && queue.threads < self.limit {
             let shared = Arc::clone(&self.shared);
             let started = thread::Builder::new()
                 .name("sterna-helper".into())
                 .stack_size(STACK)
                 .spawn(move || shared.run());
             match started {
-                Ok(_) => self.threads += 1,
-                Err(error) if self.threads == 0 => return Err(Errno::from(error)),
+                Ok(_) => queue.threads += 1,
+                Err(error) if queue.threads == 0 => {
+                    return Err((work, Errno::from(error)));
+                }
                 Err(_) => {}
             }
         }
-        queue.work.push_back((slot, work));
+        queue.work.push_back((work, to));
         drop(queue);
         self.shared.ready.notify_one();
         Ok(())
     }
 
-    /// Takes back work that no helper has begun; false if it is too late.
-    pub(super) fn withdraw(&mut self, slot: u32) -> bool {
-        let mut queue = self.shared.queue.lock().expect("no helper panics with the lock");
-        let before = queue.work.len();
-        queue.work.retain(|(other, _)| *other != slot);
-        queue.work.len() < before
+    /// Takes back work that no thread has begun; false if it is too late.
+    pub(super) fn withdraw(&self, slot: u32, to: &Arc<Finished>) -> bool {
+        let mut queue = self.shared.lock();
+        let is_it = |(_, whose): &(W, To)| {
+            whose.as_ref().is_some_and(|(at, of)| *at == slot && Arc::ptr_eq(of, to))
+        };
+        let at = queue.work.iter().position(is_it);
+        at.and_then(|at| queue.work.remove(at)).is_some()
     }
 }
 
@@ -120,31 +134,45 @@ impl<W> Drop for Workers<W> {
     fn drop(&mut self) {
         if let Ok(mut queue) = self.shared.queue.lock() {
             queue.stop = true;
-            queue.work.clear();
         }
         self.shared.ready.notify_all();
     }
 }
 
+impl<W> Shared<W> {
+    fn lock(&self) -> MutexGuard<'_, Queue<W>> {
+        self.queue.lock().expect("no thread panics with the lock")
+    }
+}
+
 impl<W: Work> Shared<W> {
     fn run(&self) {
-        while let Some((slot, work)) = self.next() {
-            self.finished.add((slot, work.run()));
+        while let Some((work, to)) = self.next() {
+            let result = work.run();
+            if let Some((slot, to)) = to {
+                to.add((slot, result));
+            }
         }
     }
 
-    fn next(&self) -> Option<(u32, W)> {
-        let mut queue = self.queue.lock().expect("no helper panics with the lock");
+    /// The next work; none if there is nothing to do any more.
+    fn next(&self) -> Option<(W, To)> {
+        let mut queue = self.lock();
         queue.idle += 1;
+        let mut waited = false;
         loop {
-            if queue.stop {
+            if let Some(next) = queue.work.pop_front() {
+                queue.idle -= 1;
+                return Some(next);
+            }
+            if queue.stop || waited {
+                queue.idle -= 1;
+                queue.threads -= 1;
                 return None;
             }
-            if let Some(work) = queue.work.pop_front() {
-                queue.idle -= 1;
-                return Some(work);
-            }
-            queue = self.ready.wait(queue).expect("no helper panics with the lock");
+            let woken = self.ready.wait_timeout(queue, IDLE);
+            let (again, time) = woken.expect("no thread panics with the lock");
+            (queue, waited) = (again, time.timed_out());
         }
     }
 }

@@ -5,7 +5,7 @@
 //! of it is in flight, also after a failure, so that a job that is over can
 //! never write any more.
 
-use std::os::fd::OwnedFd;
+use crate::io::Stored;
 use std::sync::Arc;
 
 use sterna_core::ByteRange;
@@ -61,7 +61,7 @@ pub(super) struct Run {
     job: Job,
     style: Style,
     /// The source's file, if the destination is to share its blocks.
-    clone: Option<Arc<OwnedFd>>,
+    clone: Option<Arc<Stored>>,
     /// One buffer for a copy, two for a comparison.
     buffers: Vec<Slice>,
     /// How far a job that goes piece by piece has come.
@@ -84,7 +84,7 @@ impl Run {
     pub(super) fn start(
         job: Job,
         style: Style,
-        clone: Option<Arc<OwnedFd>>,
+        clone: Option<Arc<Stored>>,
         asks: bool,
         pool: &Pool,
         needs: &mut Vec<Need>,

@@ -7,9 +7,9 @@
 //! that first; refused, it is done again as a copy of bytes. A refusal that is not
 //! about its range alone is the last one: nothing is tried in vain a second time.
 
+use crate::io::Stored;
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use sterna_core::mirror::{Job, JobId, JobKind, Outcome};
@@ -34,7 +34,7 @@ pub(super) enum Asked {
 pub(super) struct Jobs {
     style: Style,
     /// The source's file, while the destination may be able to share its blocks.
-    clone: Option<Arc<OwnedFd>>,
+    clone: Option<Arc<Stored>>,
     pool: Pool,
     runs: HashMap<JobId, Run>,
     /// Whether comparisons ask for what is empty.
@@ -46,7 +46,7 @@ pub(super) struct Jobs {
 }
 
 impl Jobs {
-    pub(super) fn new(style: Style, clone: Option<Arc<OwnedFd>>) -> io::Result<Jobs> {
+    pub(super) fn new(style: Style, clone: Option<Arc<Stored>>) -> io::Result<Jobs> {
         Ok(Jobs {
             style,
             clone,
@@ -77,7 +77,7 @@ impl Jobs {
     fn run(
         &mut self,
         job: Job,
-        clone: Option<Arc<OwnedFd>>,
+        clone: Option<Arc<Stored>>,
         on_source: bool,
         asked: &mut Vec<Asked>,
     ) {

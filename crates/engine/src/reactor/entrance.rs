@@ -8,7 +8,7 @@ use sterna_nbd::Session;
 use super::Reactor;
 use crate::export::connection::Connection;
 use crate::export::handshake::{Handshake, Progress};
-use crate::export::{CONNECTIONS_MAX, HANDSHAKES_MAX};
+use crate::export::{ACCEPTS_MAX, CONNECTIONS_MAX, HANDSHAKES_MAX};
 use crate::io::{Completion, Fd, Op, Owner, Token};
 use crate::listener::{Accepted, Bound};
 use crate::mailbox::Letter;
@@ -28,7 +28,7 @@ impl Reactor {
     }
 
     pub(super) fn accept(&mut self, key: u32) {
-        loop {
+        for _ in 0..ACCEPTS_MAX {
             let Some(listener) = self.listeners.get(key) else { return };
             match listener.accept() {
                 Accepted::Socket(socket) => self.greet(socket),
@@ -40,22 +40,39 @@ impl Reactor {
                 }
             }
         }
+        self.listen_on(key);
     }
 
     /// Begins a handshake. Without a place or memory for it the socket is closed.
     pub(super) fn greet(&mut self, socket: OwnedFd) {
-        let connections = self.shared.connections.load(Ordering::Relaxed);
-        if self.stopping
-            || self.handshakes.len() >= HANDSHAKES_MAX
-            || connections >= CONNECTIONS_MAX
-        {
+        if self.stopping {
             return;
         }
+        if self.handshakes.len() >= HANDSHAKES_MAX {
+            self.drop_oldest_handshake();
+        }
+        let connections = self.shared.connections.load(Ordering::Relaxed);
+        let full =
+            connections >= CONNECTIONS_MAX || self.handshakes.len() >= 2 * HANDSHAKES_MAX;
         let key = self.handshakes.next_key();
-        if let Some(handshake) = Handshake::new(&mut self.cx, key, socket) {
-            let inserted = self.handshakes.insert(handshake);
-            debug_assert_eq!(inserted, key);
-            self.handshake(key, None);
+        let begun = (!full).then(|| Handshake::new(&mut self.cx, key, socket)).flatten();
+        let Some(handshake) = begun else {
+            self.shared.turned_away.refused.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        let inserted = self.handshakes.insert(handshake);
+        debug_assert_eq!(inserted, key);
+        self.handshake(key, None);
+    }
+
+    /// Makes room for a newcomer.
+    fn drop_oldest_handshake(&mut self) {
+        let all = self.handshakes.iter();
+        let since = all.filter_map(|(key, one)| one.since().map(|since| (since, key)));
+        let Some((_, oldest)) = since.min() else { return };
+        if let Some(handshake) = self.handshakes.get_mut(oldest) {
+            handshake.abort();
+            self.shared.turned_away.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -98,7 +115,7 @@ impl Reactor {
         let key = self.connections.next_key();
         let fd = Fd::from(socket);
         let Some(connection) =
-            Connection::new(&self.cx, key, disk, fd, session, leftover)
+            Connection::new(&self.cx, key, disk, fd, session, leftover, &home.core.holds)
         else {
             return;
         };

@@ -1,5 +1,7 @@
-//! Connections that cannot start their next command: they stand in line for memory, or
-//! behind what waits for its turn on their disk.
+//! Connections that cannot start their next command: they stand in line for memory, behind
+//! what waits for its turn on their disk, or among those whose datastore holds its portion.
+
+use std::collections::VecDeque;
 
 use sterna_core::Nanos;
 
@@ -27,8 +29,10 @@ impl Reactor {
             if refusal != Some(Refusal::Memory) {
                 connection.in_line = false;
                 self.line.remove(at);
-                if refusal == Some(Refusal::Turns) {
-                    self.stand_behind(key);
+                match refusal {
+                    Some(Refusal::Turns) => self.stand_behind(key),
+                    Some(Refusal::Datastore) => self.join_crowd(key),
+                    _ => {}
                 }
                 return true;
             }
@@ -92,6 +96,59 @@ impl Reactor {
         }
     }
 
+    /// A connection waits for the portion of its datastore.
+    pub(super) fn join_crowd(&mut self, key: u32) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let disk = self.disks.get(connection.disk);
+        let Some(store) = disk.and_then(|disk| disk.core.store()) else { return };
+        if !std::mem::replace(&mut connection.crowded, true) {
+            self.crowds.entry(store).or_default().push_back(key);
+            self.start_looking();
+        }
+    }
+
+    /// Lets the first of those that wait for the portion of each datastore try again;
+    /// true if one of them is served.
+    pub(super) fn admit(&mut self) -> bool {
+        for store in self.crowds.keys().copied().collect::<Vec<_>>() {
+            let first = self.crowds.get(&store).and_then(VecDeque::front).copied();
+            let Some(key) = first else { continue };
+            let Some(connection) = self.connections.get_mut(key) else { continue };
+            let Some(disk) = self.disks.get_mut(connection.disk) else { continue };
+            disk.core.holds.set_reserved(false);
+            let refusal = connection.work(&mut self.cx, disk);
+            self.worked.push(key);
+            if refusal == Some(Refusal::Datastore) {
+                // As in the line: what the first waits for may be its own.
+                disk.core.holds.set_reserved(!connection.holds_memory());
+                continue;
+            }
+            self.leave_crowd(key);
+            match refusal {
+                Some(Refusal::Memory) => self.stand_in_line(key),
+                Some(Refusal::Turns) => self.stand_behind(key),
+                _ => {}
+            }
+            return true;
+        }
+        false
+    }
+
+    /// A connection waits for no portion any more.
+    pub(super) fn leave_crowd(&mut self, key: u32) {
+        if let Some(connection) = self.connections.get_mut(key)
+            && std::mem::take(&mut connection.crowded)
+            && let Some(disk) = self.disks.get(connection.disk)
+        {
+            // Whoever is the first now is asked next.
+            disk.core.holds.set_reserved(false);
+        }
+        self.crowds.retain(|_, crowd| {
+            crowd.retain(|waiting| *waiting != key);
+            !crowd.is_empty()
+        });
+    }
+
     fn start_looking(&mut self) {
         if !std::mem::replace(&mut self.looking, true) {
             let token = Token { owner: Owner::Reactor, tag: LOOK_TIMER };
@@ -102,7 +159,7 @@ impl Reactor {
     /// While someone waits for memory, closes connections that sit on theirs.
     pub(super) fn look(&mut self) {
         self.looking = false;
-        if self.line.is_empty() {
+        if self.line.is_empty() && self.crowds.is_empty() {
             return;
         }
         for key in self.connections.keys() {

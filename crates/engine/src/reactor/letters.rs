@@ -101,7 +101,7 @@ impl Reactor {
             self.cx.io.cancel(Token { owner: Owner::Listener(key), tag: 0 });
         }
         for key in self.handshakes.keys() {
-            if let Some(handshake) = self.handshakes.get(key) {
+            if let Some(handshake) = self.handshakes.get_mut(key) {
                 handshake.abort();
             }
         }

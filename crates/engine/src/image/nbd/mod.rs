@@ -45,7 +45,7 @@ use sterna_nbd::{Command, TransmissionFlags, Uri};
 
 use super::{Cx, Done, Image, ImageInfo, ImageOp, OpenError, Opened, Ticket, token};
 use crate::buffer::Slice;
-use crate::io::{Completion, Errno, Fd, ImageId, Op};
+use crate::io::{Completion, Crew, Errno, Fd, ImageId, Op};
 use crate::slab::Slab;
 use connect::Connected;
 use flight::{Abilities, Flight, Part, Queue};
@@ -78,12 +78,13 @@ const KINDS: u32 = 4;
 /// An export that was opened and belongs to no reactor yet.
 pub(crate) struct OpenedNbd {
     uri: Uri,
+    crew: Arc<Crew>,
     connected: Connected,
 }
 
 impl OpenedNbd {
     /// Connects to the server. Blocks.
-    pub(crate) fn open(uri: &Uri) -> Result<OpenedNbd, OpenError> {
+    pub(crate) fn open(uri: &Uri, crew: &Arc<Crew>) -> Result<OpenedNbd, OpenError> {
         let failed = |reason: String| OpenError::new(uri, reason);
         let connected =
             connect::connect(uri).map_err(|error| failed(error.to_string()))?;
@@ -98,7 +99,7 @@ impl OpenedNbd {
                  {MIN_BLOCK_MAX}; export it with smaller blocks"
             )));
         }
-        Ok(OpenedNbd { uri: uri.clone(), connected })
+        Ok(OpenedNbd { uri: uri.clone(), crew: Arc::clone(crew), connected })
     }
 }
 
@@ -108,7 +109,7 @@ impl Opened for OpenedNbd {
     }
 
     fn start(self: Box<Self>, cx: &mut Cx, id: ImageId) -> Box<dyn Image> {
-        let image = NbdImage::start(self.uri, self.connected, cx, id);
+        let image = NbdImage::start(*self, cx, id);
         Box::new(image)
     }
 }
@@ -124,6 +125,8 @@ struct Counters {
 struct NbdImage {
     id: ImageId,
     uri: Arc<Uri>,
+    /// Who connects to its server.
+    crew: Arc<Crew>,
     able: Abilities,
     min_block: u32,
     flights: Slab<Flight>,
@@ -146,7 +149,8 @@ struct NbdImage {
 }
 
 impl NbdImage {
-    fn start(uri: Uri, connected: Connected, cx: &mut Cx, id: ImageId) -> NbdImage {
+    fn start(opened: OpenedNbd, cx: &mut Cx, id: ImageId) -> NbdImage {
+        let OpenedNbd { uri, crew, connected } = opened;
         let session = connected.negotiated.session;
         let several = session.flags.has(TransmissionFlags::CAN_MULTI_CONN);
         let links = if several { LINKS } else { 1 };
@@ -154,6 +158,7 @@ impl NbdImage {
         let mut image = NbdImage {
             id,
             uri: Arc::new(uri),
+            crew,
             able: Abilities::of(&session),
             min_block: if told { session.block_sizes.minimum() } else { MIN_BLOCK_MAX },
             flights: Slab::new(),
@@ -306,7 +311,9 @@ impl NbdImage {
     fn come_up(&mut self, cx: &mut Cx, at: usize, connected: Connected) {
         let session = connected.negotiated.session;
         let link = &mut self.links[at];
-        let staging = link.inbox.take_staging().or_else(|| cx.buffers.get(link::STAGING));
+        let staging = link.inbox.take_staging();
+        let staging = staging.or_else(|| cx.newcomers.get(link::STAGING));
+        let staging = staging.or_else(|| cx.buffers.get(link::STAGING));
         let Some(staging) = staging else {
             tracing::debug!(uri = %self.uri, "no memory for a connection now");
             return self.retry_later(cx, at);

@@ -1,5 +1,7 @@
 //! Losing connections and getting them back.
 
+use std::sync::Arc;
+
 use sterna_core::Nanos;
 
 use super::connect::{Connected, connect};
@@ -117,7 +119,8 @@ impl NbdImage {
             Ok(0)
         };
         let token = self.token(at, CONNECT);
-        let op = Op::Blocking { chore: Chore::Connect, job: Some(Box::new(job)) };
+        let (crew, chore) = (Arc::clone(&self.crew), Chore::Connect);
+        let op = Op::Blocking { crew, chore, job: Some(Box::new(job)) };
         cx.io.submit(token, op);
     }
 

@@ -4,6 +4,7 @@ mod hostile;
 mod restart;
 mod rig;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::*;
@@ -213,14 +214,20 @@ fn an_export_that_no_disk_can_live_on_is_refused_with_the_reason() {
     let refused = |arguments: &[&str], reason: &str| {
         let Place { directory: _directory, socket, uri } = place();
         let _server = Server::nbdkit(&socket, arguments);
-        let error = OpenedNbd::open(&uri.parse().unwrap()).err().unwrap().to_string();
+        let error = OpenedNbd::open(&uri.parse().unwrap(), &Arc::default())
+            .err()
+            .unwrap()
+            .to_string();
         assert!(error.contains(reason), "{error}");
     };
     refused(&["-r", "memory", "16M"], "read-only");
     let large = ["--filter=blocksize-policy", "memory", "16M", "blocksize-minimum=4K"];
     refused(&large, "blocks of 4096 bytes");
     let nobody = place();
-    let error = OpenedNbd::open(&nobody.uri.parse().unwrap()).err().unwrap().to_string();
+    let error = OpenedNbd::open(&nobody.uri.parse().unwrap(), &Arc::default())
+        .err()
+        .unwrap()
+        .to_string();
     assert!(error.contains("is the server running?"), "{error}");
 }
 

@@ -1,0 +1,254 @@
+//! A datastore that hangs, whatever it is: everybody else goes on, whoever asks is
+//! answered, a move that is stuck with it can be given up, and the daemon can be stopped
+//! and started meanwhile.
+//!
+//! How much of its speed a disk keeps is measured by the same client right before, in
+//! the same run: what the machine does to everybody is thereby not held against us.
+
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use sterna_tests::clients::{Fio, writes_and_reads};
+use sterna_tests::places::Loop;
+use sterna_tests::servers::{Bindfs, Nbdkit};
+use sterna_tests::wait::seconds;
+use sterna_tests::{MIB, Stage, programs, until};
+
+const SIZE: u64 = 32 * MIB;
+/// A second counts as an answer; the rest is for a machine that is busy with other things.
+const ANSWERED: Duration = seconds(3);
+/// Of its speed, a disk that has nothing to do with what hangs keeps at least this much.
+/// It keeps all of it where nothing else is going on.
+const KEPT: f64 = 0.6;
+/// A move to what hangs pauses after 10 s.
+const PAUSES: Duration = seconds(20);
+
+/// A disk `well` on `here`, `sick` on the datastore `hung`, and two that are on their way
+/// there.
+struct Scene {
+    stage: Stage,
+    moves: [u64; 2],
+}
+
+impl Scene {
+    #[track_caller]
+    fn on(stage: Stage) -> Scene {
+        for disk in ["well", "beside"] {
+            stage.disk(disk, SIZE);
+        }
+        stage.daemon.sterna("disk create sick --size 16M --on hung").ok();
+        Scene { stage, moves: [0; 2] }
+    }
+
+    /// Two moves there begin.
+    #[track_caller]
+    fn with_moves(mut self) -> Scene {
+        for (at, disk) in ["one", "two"].into_iter().enumerate() {
+            self.stage.disk_with_data(disk, SIZE, SIZE);
+            let line = format!("{disk} --to hung --rate 2M");
+            let id = self.stage.daemon.migrate(&line);
+            self.stage.daemon.wait_for_bytes(id, MIB);
+            self.moves[at] = id;
+        }
+        self
+    }
+
+    /// What a client of a disk gets, in IO/s.
+    #[track_caller]
+    fn speed_of(&self, disk: &str) -> f64 {
+        let job = "rw=randwrite\nbs=4k\niodepth=4\nsize=16m\ntime_based=1\nruntime=1";
+        let figures = Fio::start(&self.stage.daemon.uri(disk), job).finish();
+        figures["write"]["iops"].as_f64().expect("a figure")
+    }
+
+    /// Somebody writes to the disk that hangs, and goes on waiting.
+    fn clients_of_the_sick_one(&self) -> std::process::Child {
+        let script = "import time\n\
+            b = nbd.Buffer.from_bytearray(bytearray(262144))\n\
+            hs = []\n\
+            for i in range(16):\n\
+            \x20 c = nbd.NBD(); c.connect_uri(URI); hs.append(c)\n\
+            \x20 for j in range(16): c.aio_pwrite(b, (i * 16 + j) % 64 * 262144)\n\
+            while True:\n\
+            \x20 for c in hs: c.poll(0)\n\
+            \x20 time.sleep(0.05)\n";
+        let uri = self.stage.daemon.uri("sick");
+        let script = format!("import nbd\nURI = '{uri}'\n{script}");
+        let mut command = std::process::Command::new("/usr/bin/python3");
+        command.args(["-c", &script]).spawn().expect("start clients")
+    }
+
+    #[track_caller]
+    fn answers_in_time(&self, line: &str) -> String {
+        let asked = Instant::now();
+        let said = self.stage.daemon.sterna(line).ok().stdout;
+        assert!(asked.elapsed() < ANSWERED, "`{line}` took {:?}", asked.elapsed());
+        said
+    }
+
+    /// It hangs now. Everybody else goes on, and whoever asks is answered.
+    #[track_caller]
+    fn nobody_else_stands_still(&self, hang: impl FnOnce()) {
+        let before = ["well", "beside"].map(|disk| self.speed_of(disk));
+        hang();
+        let mut clients = self.clients_of_the_sick_one();
+        // They must have asked for something before it counts.
+        until("requests to hang", seconds(10), || {
+            let sick = self.stage.daemon.disk("sick");
+            (sick["activity"]["in_flight"].as_u64() > Some(8)).then_some(())
+        });
+        let after = ["well", "beside"].map(|disk| self.speed_of(disk));
+        println!("IO/s before {before:.0?}, while another datastore hangs {after:.0?}");
+        for (before, after) in before.into_iter().zip(after) {
+            assert!(after > before * KEPT, "{before:.0} IO/s before, {after:.0} after");
+        }
+        // Somebody new gets in, and on.
+        let asked = Instant::now();
+        writes_and_reads(&self.stage.daemon.uri("well"));
+        assert!(asked.elapsed() < ANSWERED, "a new client took {:?}", asked.elapsed());
+        for line in ["disk list", "status", "datastore list", "migration list"] {
+            self.answers_in_time(line);
+        }
+        let shown = self.answers_in_time("datastore show hung");
+        assert!(shown.contains("does not answer"), "{shown}");
+        clients.kill().and_then(|()| clients.wait()).expect("end the clients");
+    }
+
+    /// One move is given up at once, the other pauses by itself, and says why.
+    #[track_caller]
+    fn moves_stand_still_and_can_be_given_up(&self) {
+        let [one, two] = self.moves;
+        self.answers_in_time(&format!("migration cancel {one}"));
+        let paused = self.stage.daemon.wait_for(two, "paused", PAUSES);
+        let reason = paused["reason"].as_str().unwrap_or_default();
+        assert!(reason.contains("not answered"), "{reason}");
+        self.answers_in_time(&format!("migration cancel {two}"));
+        writes_and_reads(&self.stage.daemon.uri("two"));
+    }
+
+    /// The daemon is stopped and started while it hangs; the disk there comes up when it
+    /// goes on.
+    #[track_caller]
+    fn a_restart_waits_for_nobody(&mut self, go_on: impl FnOnce()) {
+        let left = self.stage.daemon.leave(seconds(20));
+        let began = Instant::now();
+        self.stage.daemon.restart();
+        assert!(began.elapsed() < seconds(8), "the start took {:?}", began.elapsed());
+        for disk in ["well", "beside"] {
+            writes_and_reads(&self.stage.daemon.uri(disk));
+        }
+        go_on();
+        until("the disk to be served again", seconds(30), || {
+            self.stage.daemon.disk("sick")["served"].as_bool().filter(|served| *served)
+        });
+        writes_and_reads(&self.stage.daemon.uri("sick"));
+        drop(left);
+    }
+}
+
+/// Has a file system go on before anybody waits for what hangs there: also when a test
+/// fails.
+struct Awake<'a>(&'a Bindfs);
+
+impl Drop for Awake<'_> {
+    fn drop(&mut self) {
+        self.0.go_on();
+    }
+}
+
+fn given_fuse() -> Option<(Stage, Bindfs)> {
+    let stage = Stage::given_root(&["bindfs", "fio"])?;
+    let fuse = Bindfs::new(&stage.scratch, "fuse");
+    Some((stage, fuse))
+}
+
+#[test]
+fn a_file_system_in_user_space_hangs_and_nobody_else() {
+    let Some((stage, fuse)) = given_fuse() else { return };
+    stage.datastore("hung", fuse.dir().display());
+    let mut scene = Scene::on(stage).with_moves();
+    let _awake = Awake(&fuse);
+    scene.nobody_else_stands_still(|| fuse.hang());
+    scene.moves_stand_still_and_can_be_given_up();
+    scene.a_restart_waits_for_nobody(|| fuse.go_on());
+}
+
+#[test]
+fn so_it_is_without_io_uring() {
+    if !(programs::root() && programs::have(&["bindfs", "fio"])) {
+        return;
+    }
+    let stage = Stage::with_threads();
+    let fuse = Bindfs::new(&stage.scratch, "fuse");
+    stage.datastore("hung", fuse.dir().display());
+    let mut scene = Scene::on(stage);
+    let _awake = Awake(&fuse);
+    scene.nobody_else_stands_still(|| fuse.hang());
+    scene.a_restart_waits_for_nobody(|| fuse.go_on());
+}
+
+#[test]
+fn a_device_hangs_and_nobody_else() {
+    let Some((stage, fuse)) = given_fuse() else { return };
+    let file = fuse.dir().join("device.img");
+    let device = Loop::new(&file, 32 * MIB);
+    stage.datastore("hung", device.device().display());
+    let mut scene = Scene::on(stage);
+    let _awake = Awake(&fuse);
+    scene.nobody_else_stands_still(|| fuse.hang());
+    scene.a_restart_waits_for_nobody(|| fuse.go_on());
+}
+
+#[test]
+fn a_server_hangs_and_nobody_else() {
+    let Some(stage) = Stage::given(&["nbdkit", "fio"]) else { return };
+    let server: Nbdkit = stage.nbd_server("hung", 32 * MIB, &[]);
+    let mut scene = Scene::on(stage);
+    scene.nobody_else_stands_still(|| server.hang());
+    scene.a_restart_waits_for_nobody(|| server.go_on());
+}
+
+#[test]
+fn strangers_who_say_nothing_keep_nobody_out() {
+    let stage = Stage::new();
+    stage.disk("a", SIZE);
+    let socket: &Path = stage.daemon.nbd_socket();
+    let strangers: Vec<UnixStream> =
+        (0..1000).filter_map(|_| UnixStream::connect(socket).ok()).collect();
+    assert!(strangers.len() > 900, "{} strangers", strangers.len());
+    let asked = Instant::now();
+    writes_and_reads(&stage.daemon.uri("a"));
+    assert!(asked.elapsed() < ANSWERED, "a client took {:?}", asked.elapsed());
+}
+
+#[test]
+fn clients_that_stall_keep_nobody_out() {
+    let Some(stage) = Stage::given(&["fio"]) else { return };
+    let uri = stage.disk("a", SIZE);
+    stage.disk("b", SIZE);
+    // They ask for much, and take nothing of it.
+    let script = format!(
+        "import nbd, time\n\
+        hs = []\n\
+        for i in range(48):\n\
+        \x20 c = nbd.NBD(); c.connect_uri('{uri}'); hs.append(c)\n\
+        \x20 for j in range(16): c.aio_pread(nbd.Buffer(1048576), 0)\n\
+        print('ready', flush=True)\n\
+        time.sleep(60)\n"
+    );
+    let mut stalled = std::process::Command::new("/usr/bin/python3")
+        .args(["-c", &script])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("start clients");
+    let stdout = stalled.stdout.take().expect("it is piped");
+    let (lines, _) = sterna_tests::lines::Lines::collect(stdout);
+    until("the clients to stall", seconds(20), || (lines.count() > 0).then_some(()));
+    for disk in ["a", "b"] {
+        let asked = Instant::now();
+        writes_and_reads(&stage.daemon.uri(disk));
+        assert!(asked.elapsed() < ANSWERED, "a client of {disk}: {:?}", asked.elapsed());
+    }
+    stalled.kill().and_then(|()| stalled.wait()).expect("end the clients");
+}
