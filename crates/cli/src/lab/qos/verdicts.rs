@@ -196,7 +196,9 @@ impl Judge<'_> {
             let now = did(sample.at - sample.span, sample.at);
             (has * ENOUGH < wish.value).then(|| (1.0 - now / before).clamp(0.0, 1.0))
         };
-        samples.iter().filter_map(lost).sum::<f64>() / samples.len() as f64
+        // A sum of nothing is a negative zero.
+        let all = samples.iter().filter_map(lost).fold(0.0, |all, lost| all + lost);
+        all / samples.len() as f64
     }
 
     fn limit(&self, stretch: &Stretch) -> Option<[Verdict; 2]> {
