@@ -218,8 +218,10 @@ impl Engine {
         let directory = &self.0.shared.directory;
         let load = directory.load(self.0.shared.mailboxes.len());
         let reactor = (0..load.len()).min_by_key(|&number| load[number]).unwrap_or(0);
-        let (place, info) =
-            self.call(reactor, move |reactor| reactor.attach(id, size, image, &pool))?;
+        let called = name.to_owned();
+        let (place, info) = self.call(reactor, move |reactor| {
+            reactor.attach(id, called, size, image, &pool)
+        })?;
         tracing::info!(
             name,
             reactor,

@@ -24,6 +24,7 @@ mod slab;
 mod stats;
 mod timer;
 mod times;
+mod troubles;
 
 pub use engine::{Config, DiskSpec, Engine, EngineError};
 pub use figures::DiskWindow;
@@ -34,3 +35,4 @@ pub use migrate::MigrateError;
 pub use sidecar::DiskId;
 pub use stats::{DiskProfile, DiskStats, Requests};
 pub use times::Times;
+pub use troubles::{Trouble, TroubleKind};

@@ -158,6 +158,9 @@ pub enum Event {
     /// The destination went away and came back, and may have lost what it had not
     /// been asked to make durable. What was equal is compared.
     DestinationForgot,
+    /// The same of the source: the copies of what it has lost are newer than it is. It
+    /// stays the truth, and what was equal is compared.
+    SourceForgot,
     /// A mirrored write never went to the destination: there was no memory to
     /// send it from until the guest had its answer. Its regions fall behind.
     DestinationSkipped {

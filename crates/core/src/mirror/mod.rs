@@ -184,6 +184,7 @@ impl<M: RegionMap> Mirror<M> {
                 self.destination_done(now, id, result, out);
             }
             Event::DestinationForgot => self.destination_forgot(now, out),
+            Event::SourceForgot => self.source_forgot(now, out),
             Event::DestinationInReach(is) => {
                 self.out_of_reach = (!is).then(|| self.out_of_reach.unwrap_or(now));
             }

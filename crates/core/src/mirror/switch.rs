@@ -376,7 +376,22 @@ impl<M: RegionMap> Mirror<M> {
         self.undo_switch(now, out);
     }
 
+    /// What the source was told to keep may be gone, and copies of it are on the
+    /// destination. A commit that was asked for decides which of both is the truth; if it
+    /// is the source after all, the map does not believe any copy.
+    pub(super) fn source_forgot(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        if matches!(self.state, State::Ended(_)) {
+            return;
+        }
+        self.begin_again(Stored::Suspect);
+        if !self.switch.committing() {
+            self.undo_switch(now, out);
+        }
+    }
+
     fn begin_again(&mut self, stored: Stored) {
+        // What is being copied was read, or is being written, before the loss was known.
+        self.jobs.touch(&(0..self.regions.count()));
         self.regions.distrust(stored);
         self.copier.restart();
     }

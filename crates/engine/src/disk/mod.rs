@@ -23,6 +23,10 @@
 //! is under way. One image takes it as it comes; two would differ. So what a driver
 //! is given is `private`.
 //!
+//! **Several clients.** Requests that overlap an earlier write of another client wait until
+//! it has ended, before they are in line for a turn (`order`). What clients were told to be
+//! durable, and what becomes of it, is in `promise`.
+//!
 //! **Requests that nobody waits for.** When a connection is closed, those of its
 //! requests that still wait for their turn are dropped: a machine that was killed must
 //! not be held up, when it is back, by what it had asked for before. Nobody was told
@@ -40,7 +44,9 @@
 
 mod copies;
 mod images;
+mod order;
 mod private;
+mod promise;
 mod waiting;
 
 use std::collections::{HashMap, VecDeque};
@@ -50,14 +56,21 @@ use sterna_core::qos::Cost;
 
 use self::copies::Copying;
 use self::images::Held;
+use self::order::Order;
 use self::private::Private;
+use self::promise::Promise;
 use self::waiting::Waiting;
-use crate::image::{Cx, Done, ImageOp, ImageResult, Ticket};
-use crate::io::Errno;
+use crate::image::{Cx, Done, Image, ImageOp, ImageResult, Ticket};
+use crate::io::{Errno, Owner, Token};
 use crate::qos::{self, Flow, Item, Membership, Turn};
 use crate::sidecar::DiskId;
 use crate::slab::Slab;
 use crate::stats::{Counters, Took};
+use crate::timer::Alarm;
+use crate::troubles::{Trouble, TroubleKind};
+
+/// The tag of the timer for requests that wait in `order`; a driver has the others.
+const ORDER_TIMER: u32 = u32::MAX;
 
 /// A guest's operation.
 pub(crate) struct Request {
@@ -65,6 +78,8 @@ pub(crate) struct Request {
     pub(crate) op: ImageOp,
     pub(crate) arrived: Nanos,
     progress: Progress,
+    /// What had been promised when it came.
+    promised: u64,
 }
 
 /// How far a request is.
@@ -145,6 +160,7 @@ pub(crate) struct Core {
     /// The disk's number on its reactor.
     pub(crate) index: u32,
     pub(crate) id: DiskId,
+    name: String,
     pub(crate) size: u64,
     /// Connections that are open, kept by the reactor.
     pub(crate) connections: u32,
@@ -154,6 +170,9 @@ pub(crate) struct Core {
     requests: Slab<Request>,
     /// Those of them that wait for their turn.
     waiting: Waiting,
+    order: Order,
+    order_alarm: Alarm,
+    promise: Promise,
     /// Commands that connections have read and cannot start, kept by these.
     pub(crate) ahead: usize,
     /// Connections that wait until those hold less memory, in order of their coming.
@@ -171,16 +190,20 @@ pub(crate) struct Core {
 }
 
 impl Disk {
-    pub(crate) fn new(index: u32, id: DiskId, size: u64) -> Disk {
+    pub(crate) fn new(index: u32, id: DiskId, name: String, size: u64) -> Disk {
         let core = Core {
             index,
             id,
+            name,
             size,
             connections: 0,
             closing: false,
             counters: Counters::default(),
             requests: Slab::new(),
             waiting: Waiting::default(),
+            order: Order::default(),
+            order_alarm: Alarm::default(),
+            promise: Promise::default(),
             ahead: 0,
             behind: VecDeque::new(),
             answers: Vec::new(),
@@ -204,12 +227,36 @@ impl Disk {
         op: ImageOp,
         came: Nanos,
     ) {
-        let cost = self.core.cost(self.core.current, &op);
+        let (core, client) = (&mut self.core, origin.client);
         let progress = Progress::Waiting;
-        self.core.waiting.begin(&op);
-        let request = Request { origin, op, arrived: came, progress };
-        let id = self.core.requests.insert(request);
-        self.core.count_arrival(id);
+        core.waiting.begin(&op);
+        let promised = core.promise.now();
+        let request = Request { origin, op, arrived: came, progress, promised };
+        let id = core.requests.insert(request);
+        core.count_arrival(id);
+        let held = core.requests.get(id).is_some_and(|request| {
+            core.order.arrives(cx.now, id, client, &request.op)
+        });
+        if held {
+            core.set_order_alarm(cx);
+            self.look_who_waits(cx);
+        } else {
+            self.enter(cx, id);
+        }
+    }
+
+    /// What waited for an earlier request of another client goes on, if that has ended.
+    pub(crate) fn go_on(&mut self, cx: &mut Cx) {
+        while let Some(id) = self.core.order.next() {
+            self.enter(cx, id);
+            self.core.set_order_alarm(cx);
+        }
+    }
+
+    /// A request gets in line for its turn, or starts.
+    fn enter(&mut self, cx: &mut Cx, id: u32) {
+        let Some(request) = self.core.requests.get(id) else { return };
+        let cost = self.core.cost(self.core.current, &request.op);
         match (cost, &self.core.flow) {
             (Some(cost), Some(flow)) => {
                 let item = Item::Guest { disk: self.core.index, request: id };
@@ -268,6 +315,9 @@ impl Disk {
     /// An image has answered.
     pub(crate) fn finished(&mut self, cx: &mut Cx, id: u64, result: ImageResult) {
         match &mut self.route {
+            Route::Direct if id == Ticket::NEWS => {
+                self.core.has_forgotten(cx, self.core.current);
+            }
             Route::Direct => {
                 if let Ok(request) = u32::try_from(id) {
                     self.core.answer(cx, request, result);
@@ -299,6 +349,10 @@ impl Disk {
 
     /// A timer of the disk has fired.
     pub(crate) fn timer(&mut self, cx: &mut Cx, tag: u32) {
+        if tag == ORDER_TIMER {
+            self.core.order_alarm.fired();
+            return self.core.tell_who_waits();
+        }
         if let Route::Mirrored(driver) = &mut self.route {
             driver.timer(&mut self.core, cx, tag);
             self.settle();
@@ -418,6 +472,12 @@ impl Core {
     /// Answers a request; it leaves the table.
     pub(crate) fn answer(&mut self, cx: &mut Cx, id: u32, result: ImageResult) {
         let Some(request) = self.requests.remove(id) else { return };
+        self.order.ends(id);
+        let Core { promise, images, current, name, .. } = self;
+        let image = images.iter_mut().find(|held| held.number == *current);
+        let image = image.map(|held| held.image.as_mut() as &mut dyn Image);
+        let result =
+            promise.answer(cx.now, name, &request.op, request.promised, image, result);
         let mut started = request.arrived;
         match request.progress {
             Progress::Started(at, turn) => {
@@ -435,8 +495,11 @@ impl Core {
     }
 
     fn abandon(&mut self, cx: &mut Cx, client: Client) {
-        for id in self.take_waiting(cx, client) {
+        let mut gone = self.take_waiting(cx, client);
+        gone.extend(self.order.give_up(client));
+        for id in gone {
             let Some(request) = self.requests.remove(id) else { continue };
+            self.order.ends(id);
             self.waiting.end(&request.op);
             let result = Err(Errno(libc::ECANCELED));
             self.answers.push(Answer { origin: request.origin, op: request.op, result });
@@ -460,8 +523,38 @@ impl Core {
         taken.into_iter().filter_map(number).collect()
     }
 
+    fn set_order_alarm(&mut self, cx: &mut Cx) {
+        let next = self.order.waits().map(|(since, _)| since.plus(order::TOLD));
+        let next = next.filter(|at| *at > cx.now);
+        let token = Token { owner: Owner::Disk(self.index), tag: ORDER_TIMER };
+        self.order_alarm.set(&mut cx.timers, next, token);
+    }
+
+    fn tell_who_waits(&self) {
+        if let Some((_, requests)) = self.order.waits() {
+            tracing::warn!(
+                disk = self.name,
+                requests,
+                "requests wait for an earlier write of another client to the same place,                  which does not end; is the disk's datastore all right?"
+            );
+        }
+    }
+
+    /// What somebody should look at.
+    pub(crate) fn troubles(&self, now: Nanos) -> impl Iterator<Item = Trouble> {
+        let waits = self.order.waits().map(|(since, requests)| Trouble {
+            kind: TroubleKind::Waits { requests },
+            age: now.since(since).into(),
+        });
+        let waits = waits.filter(|trouble| trouble.age >= order::TOLD.into());
+        self.promise.troubles(now).chain(waits)
+    }
+
     /// One more step towards the end of a disk that is closing; true at the end.
     pub(crate) fn close(&mut self, cx: &mut Cx) -> bool {
+        for request in self.order.give_up_all() {
+            self.answer(cx, request, Err(Errno(libc::ESHUTDOWN)));
+        }
         let waiting = self.flow.take().map(|flow| cx.qos.remove(&flow));
         for item in waiting.into_iter().flatten() {
             if let Item::Guest { request, .. } = item {

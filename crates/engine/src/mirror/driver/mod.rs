@@ -309,7 +309,10 @@ impl MirrorDriver {
 
     /// Something has happened to one of the images.
     fn look(&mut self, core: &mut Core, cx: &mut Cx) {
-        if core.has_forgotten(self.destination) {
+        if core.has_forgotten(cx, self.source) {
+            self.tell(core, cx, Event::SourceForgot);
+        }
+        if core.has_forgotten(cx, self.destination) {
             self.tell(core, cx, Event::DestinationForgot);
         }
         let is = core.is_in_reach(self.destination);
