@@ -114,6 +114,41 @@ fn a_destination_that_may_have_forgotten_is_compared() {
 }
 
 #[test]
+fn a_source_that_may_have_forgotten_is_compared_with_its_copy() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.tell(Event::SourceForgot);
+    assert!(bench.jobs().iter().all(|job| job.kind == JobKind::Compare));
+}
+
+#[test]
+fn a_source_that_forgets_during_the_commit_is_compared_if_it_stays_the_truth() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.reach_commit();
+    assert_eq!(bench.tell(Event::SourceForgot), []);
+    assert!(bench.mirror.holding(), "the commit's answer decides");
+    bench.tell(Event::Committed(Commit::Refused));
+    assert!(!bench.mirror.holding());
+    assert!(bench.jobs().iter().all(|job| job.kind == JobKind::Compare));
+    assert!((0..REGIONS).all(|region| bench.stored(region) != Stored::Synced));
+}
+
+#[test]
+fn a_copy_that_was_under_way_when_a_side_forgot_is_not_believed() {
+    for forgot in [Event::SourceForgot, Event::DestinationForgot] {
+        let mut bench = Bench::with(Stored::Late, Bench::config());
+        bench.tell(Event::Tick);
+        let job = bench.jobs()[0];
+        assert!(matches!(job.kind, JobKind::Copy { .. }), "{job:?}");
+        bench.tell(forgot);
+        bench.copied(job);
+        let region = job.range.offset / Bench::config().region;
+        assert_ne!(bench.stored(region), Stored::Synced, "read before, written after");
+    }
+}
+
+#[test]
 fn writes_that_could_not_even_be_sent_make_the_destination_count_as_stalled() {
     let mut bench = Bench::almost_done();
     for id in 1..=8 {

@@ -40,7 +40,9 @@ impl Core {
         let Some(held) = images.iter_mut().find(|held| held.number == image) else {
             return;
         };
-        promise.moved(held.image.as_mut());
+        promise.moved();
+        // What failed while it was a copy was written anew.
+        let _ = held.image.has_lost();
         let flow = cx.qos.add_guest(&held.pool, &self.class);
         let waiting = self.flow.take().map(|old| cx.qos.remove(&old));
         for item in waiting.into_iter().flatten() {

@@ -60,7 +60,7 @@ use self::order::Order;
 use self::private::Private;
 use self::promise::Promise;
 use self::waiting::Waiting;
-use crate::image::{Cx, Done, Image, ImageOp, ImageResult, Ticket};
+use crate::image::{Cx, Done, ImageOp, ImageResult, Ticket};
 use crate::io::{Errno, Owner, Token};
 use crate::qos::{self, Flow, Item, Membership, Turn};
 use crate::sidecar::DiskId;
@@ -473,11 +473,10 @@ impl Core {
     pub(crate) fn answer(&mut self, cx: &mut Cx, id: u32, result: ImageResult) {
         let Some(request) = self.requests.remove(id) else { return };
         self.order.ends(id);
-        let Core { promise, images, current, name, .. } = self;
-        let image = images.iter_mut().find(|held| held.number == *current);
-        let image = image.map(|held| held.image.as_mut() as &mut dyn Image);
-        let result =
-            promise.answer(cx.now, name, &request.op, request.promised, image, result);
+        if self.held(self.current).is_some_and(|held| held.image.has_lost()) {
+            self.promise.lost(cx.now, &self.name);
+        }
+        let result = self.promise.answer(&request.op, request.promised, result);
         let mut started = request.arrived;
         match request.progress {
             Progress::Started(at, turn) => {

@@ -3,10 +3,10 @@
 //! A flush that is acknowledged says: all that was answered before is there after a loss of
 //! power. Two things make that untrue although the image has answered well.
 //!
-//! - **The server behind the image forgot** ([`Image::has_forgotten`]): the next flush
+//! - **The server behind the image forgot** (`Image::has_forgotten`): the next flush
 //!   fails, once for each loss ([`Debt`]). What is written from then on is as durable as
 //!   ever.
-//! - **A flush failed for which there is no second try** ([`Image::has_lost`]): the kernel
+//! - **A flush failed for which there is no second try** (`Image::has_lost`): the kernel
 //!   takes the pages that it could not write for clean, so every later success may be a lie.
 //!   No flush is acknowledged any more until the disk has another image: it is moved, or
 //!   opened anew.
@@ -18,7 +18,7 @@
 use sterna_core::Nanos;
 use sterna_core::durability::Debt;
 
-use crate::image::{Image, ImageOp, ImageResult};
+use crate::image::{ImageOp, ImageResult};
 use crate::io::Errno;
 use crate::troubles::{Trouble, TroubleKind};
 
@@ -54,35 +54,35 @@ impl Promise {
     }
 
     /// The disk has another image.
-    pub(super) fn moved(&mut self, image: &mut dyn Image) {
+    pub(super) fn moved(&mut self) {
         self.broken = None;
-        // What failed while it was a copy was written anew.
-        let _ = image.has_lost();
     }
 
-    /// The answer to a request that began at `began`, when `image` has answered this.
+    /// A flush of the disk's image has failed for which there is no second try.
+    pub(super) fn lost(&mut self, now: Nanos, disk: &str) {
+        if self.broken.is_some() {
+            return;
+        }
+        self.broken = Some(now);
+        tracing::error!(
+            disk,
+            "a flush of the disk's image failed, and the kernel may have dropped what it \
+             could not write: no flush of this disk is acknowledged until it is moved or \
+             the daemon is started anew"
+        );
+    }
+
+    /// What a client is answered, when it began at `promised` and the image says `result`.
     pub(super) fn answer(
         &mut self,
-        now: Nanos,
-        disk: &str,
         op: &ImageOp,
-        began: u64,
-        image: Option<&mut dyn Image>,
+        promised: u64,
         result: ImageResult,
     ) -> ImageResult {
         if !is_durable(op) {
             return result;
         }
-        if image.is_some_and(Image::has_lost) && self.broken.is_none() {
-            self.broken = Some(now);
-            tracing::error!(
-                disk,
-                "a flush of the disk's image failed, and the kernel may have dropped what it \
-                 could not write: no flush of this disk is acknowledged until it is moved \
-                 or the daemon is started anew"
-            );
-        }
-        let owed = self.debt.settle(began);
+        let owed = self.debt.settle(promised);
         match result {
             Ok(_) if owed || self.broken.is_some() => Err(Errno(libc::EIO)),
             result => result,
@@ -108,4 +108,61 @@ fn is_durable(op: &ImageOp) -> bool {
             | ImageOp::Write { fua: true, .. }
             | ImageOp::Zero { fua: true, .. }
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::Done;
+
+    const FAILS: ImageResult = Err(Errno(libc::EIO));
+
+    fn flush(promise: &mut Promise) -> ImageResult {
+        promise.answer(&ImageOp::Flush, promise.now(), Ok(Done::Ok))
+    }
+
+    fn zero(fua: bool) -> ImageOp {
+        ImageOp::Zero { offset: 0, len: 512, unmap: true, fua, fast: false }
+    }
+
+    #[test]
+    fn after_a_loss_one_flush_fails_and_nothing_else() {
+        let mut promise = Promise::default();
+        assert_eq!(flush(&mut promise), Ok(Done::Ok));
+        promise.forgotten(Nanos(1), "db");
+        let began = promise.now();
+        assert_eq!(promise.answer(&zero(false), began, Ok(Done::Ok)), Ok(Done::Ok));
+        assert_eq!(promise.answer(&zero(true), began, Ok(Done::Ok)), FAILS);
+        assert_eq!(flush(&mut promise), Ok(Done::Ok));
+    }
+
+    #[test]
+    fn a_flush_that_has_failed_for_good_goes_on_to_fail_until_the_disk_moves() {
+        let mut promise = Promise::default();
+        promise.lost(Nanos(1), "db");
+        for _ in 0..3 {
+            assert_eq!(flush(&mut promise), FAILS);
+        }
+        let kinds = |promise: &Promise| {
+            let troubles = promise.troubles(Nanos(2));
+            troubles.map(|trouble| trouble.kind).collect::<Vec<_>>()
+        };
+        assert_eq!(kinds(&promise), [TroubleKind::CannotFlush]);
+        promise.moved();
+        assert_eq!(flush(&mut promise), Ok(Done::Ok));
+        assert_eq!(kinds(&promise), []);
+    }
+
+    #[test]
+    fn a_loss_moves_along_and_is_shown_for_a_day() {
+        let mut promise = Promise::default();
+        promise.forgotten(Nanos(0), "db");
+        promise.moved();
+        let shown = |promise: &Promise, at| promise.troubles(at).next().map(|it| it.kind);
+        let (soon, later) = (Nanos::from_secs(60), Nanos::from_secs(25 * 3600));
+        assert_eq!(shown(&promise, soon), Some(TroubleKind::Forgot { told: false }));
+        assert_eq!(flush(&mut promise), FAILS);
+        assert_eq!(shown(&promise, soon), Some(TroubleKind::Forgot { told: true }));
+        assert_eq!(shown(&promise, later), None);
+    }
 }
