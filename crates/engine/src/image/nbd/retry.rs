@@ -59,9 +59,7 @@ impl NbdImage {
     /// order; those of an operation that has failed anyway are done. So are flushes: what
     /// is to be flushed now, and where, is looked up anew.
     fn take_back(&mut self, cx: &mut Cx, at: usize) {
-        for key in std::mem::take(&mut self.links[at].own) {
-            self.finish(cx, key);
-        }
+        let own = std::mem::take(&mut self.links[at].own);
         let mut keys: Vec<(u64, u32)> = self
             .parts
             .iter()
@@ -69,20 +67,30 @@ impl NbdImage {
             .map(|(key, part)| (part.cookie, key))
             .collect();
         keys.sort_unstable();
-        for (_, key) in keys.into_iter().rev() {
+        let (over, again): (Vec<u32>, Vec<u32>) =
+            keys.into_iter().map(|(_, key)| key).partition(|key| self.is_over(*key));
+        // First all that are sent again: what ends below may let newer ones go on.
+        for key in again.into_iter().rev() {
             let Some(part) = self.parts.get_mut(key) else { continue };
-            let flight = self.flights.get_mut(part.flight);
-            let goes_on = flight.filter(|flight| flight.error.is_none());
-            let over = part.answered || part.flush.is_some();
-            if let (Some(flight), false) = (goes_on, over) {
+            if let Some(flight) = self.flights.get_mut(part.flight) {
                 flight.resent |= flight::changes(&flight.op).is_some();
-                part.reset();
-                self.queue.push_front(key);
-                self.counters.resent += 1;
-            } else {
-                self.finish(cx, key);
             }
+            part.reset();
+            self.queue.push_front(key);
+            self.counters.resent += 1;
         }
+        for key in over.into_iter().chain(own) {
+            self.finish(cx, key);
+        }
+    }
+
+    /// Whether a request of a lost connection is not sent again.
+    fn is_over(&self, key: u32) -> bool {
+        self.parts.get(key).is_none_or(|part| {
+            let flight = self.flights.get(part.flight);
+            let failed = flight.is_none_or(|flight| flight.error.is_some());
+            failed || part.answered || part.flush.is_some()
+        })
     }
 
     /// Plans the next attempt to connect.
