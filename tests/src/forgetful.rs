@@ -220,9 +220,8 @@ impl State {
     }
 
     fn is_held(&self, offset: u64, len: usize) -> bool {
-        let meets = |hold: &Range<u64>| {
-            offset < hold.end && hold.start < offset + len as u64
-        };
+        let meets =
+            |hold: &Range<u64>| offset < hold.end && hold.start < offset + len as u64;
         self.hold.as_ref().is_some_and(meets)
     }
 }

@@ -94,7 +94,7 @@ fn after_its_server_forgot_an_application_s_flush_fails_once() {
     let told = until("the loss to be known", seconds(10), || warnings(&stage).pop());
     assert!(told.contains("may have lost writes on"), "{told}");
     assert!(told.contains("its next flush fails"), "{told}");
-    assert_eq!(flushes(&uri, 3), ["5", "ok", "ok"]);
+    assert_eq!(flushes(&uri, 3), ["EIO", "ok", "ok"]);
     let told = warnings(&stage).pop().unwrap_or_default();
     assert!(told.contains("a flush has failed since"), "{told}");
     assert!(stage.daemon.log().contains("may be lost"), "{}", stage.daemon.log());
@@ -115,7 +115,7 @@ except nbd.Error as error:
     print(error.errno)
 h.flush()
 ";
-    assert_eq!(nbdsh(&uri, fua).trim(), "5");
+    assert_eq!(nbdsh(&uri, fua).trim(), "EIO");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_flush_under_way_when_the_server_forgets_is_not_acknowledged() {
     let flush = thread::spawn(move || flushes(&uri, 2));
     server.wait_for_unanswered(1);
     server.break_all_connections();
-    assert_eq!(flush.join().expect("the client ends"), ["5", "ok"]);
+    assert_eq!(flush.join().expect("the client ends"), ["EIO", "ok"]);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_source_that_forgot_and_its_copy_end_equal() {
     nbdsh(&uri, "h.pwrite(b'n' * 65536, 0)");
     assert!(server.lose_power() > 0, "there was something to lose");
     until("the loss to be known", seconds(10), || warnings(&stage).pop());
-    assert_eq!(flushes(&uri, 2), ["5", "ok"]);
+    assert_eq!(flushes(&uri, 2), ["EIO", "ok"]);
     stage.daemon.hurry(id);
     stage.daemon.completed(id);
     let image = stage.scratch.path("source.raw");
@@ -160,11 +160,16 @@ fn a_write_of_a_client_that_is_gone_lands_on_nothing_newer() {
     let uri = disk_on(&stage, &server);
     server.hold(0..4096);
     let mut gone = client(&uri, "h.pwrite(b'o' * 4096, 0)");
-    until("its write to be under way", seconds(10), || (server.held() == 1).then_some(()));
+    until("its write to be under way", seconds(10), || {
+        (server.held() == 1).then_some(())
+    });
     gone.kill().expect("kill the client");
     gone.wait().expect("wait for it");
     // Connected anew it may do all that the old write does not touch.
-    nbdsh(&uri, "h.pwrite(b'x' * 4096, 4096); assert h.pread(1, 4096) == b'x'; h.flush()");
+    nbdsh(
+        &uri,
+        "h.pwrite(b'x' * 4096, 4096); assert h.pread(1, 4096) == b'x'; h.flush()",
+    );
     let newer = "h.pwrite(b'n' * 512, 512); h.flush(); print(bytes(h.pread(1, 512)))";
     let writer = thread::spawn(move || nbdsh(&uri, newer));
     let told = until("somebody to be told", seconds(20), || warnings(&stage).pop());
@@ -172,7 +177,10 @@ fn a_write_of_a_client_that_is_gone_lands_on_nothing_newer() {
     assert_eq!(server.held(), 1, "the newer write has not been sent");
     server.release();
     assert_eq!(writer.join().expect("the client ends").trim(), "b'n'");
-    assert_eq!((server.durable(0..1), server.durable(512..513)), (b"o".into(), b"n".into()));
+    assert_eq!(
+        (server.durable(0..1), server.durable(512..513)),
+        (b"o".into(), b"n".into())
+    );
     assert_eq!(warnings(&stage), Vec::<String>::new());
 }
 
@@ -198,7 +206,9 @@ h.flush()
         go.display().to_string()
     );
     let client = thread::spawn(move || nbdsh(&uri, &script));
-    until("the write to be under way", seconds(10), || (server.held() == 1).then_some(()));
+    until("the write to be under way", seconds(10), || {
+        (server.held() == 1).then_some(())
+    });
     server.break_connection_of_held();
     // The server is still at work on the first one.
     until("it to be sent again", seconds(10), || (server.held() == 2).then_some(()));
@@ -210,7 +220,10 @@ h.flush()
     assert_eq!(server.held(), 2, "the newer one has not been sent");
     server.release();
     client.join().expect("the client ends");
-    assert_eq!((server.durable(0..1), server.durable(512..513)), (b"o".into(), b"n".into()));
+    assert_eq!(
+        (server.durable(0..1), server.durable(512..513)),
+        (b"o".into(), b"n".into())
+    );
 }
 
 #[test]

@@ -234,9 +234,10 @@ impl Disk {
         let request = Request { origin, op, arrived: came, progress, promised };
         let id = core.requests.insert(request);
         core.count_arrival(id);
-        let held = core.requests.get(id).is_some_and(|request| {
-            core.order.arrives(cx.now, id, client, &request.op)
-        });
+        let held = core
+            .requests
+            .get(id)
+            .is_some_and(|request| core.order.arrives(cx.now, id, client, &request.op));
         if held {
             core.set_order_alarm(cx);
             self.look_who_waits(cx);

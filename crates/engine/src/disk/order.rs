@@ -97,7 +97,8 @@ impl Order {
         let free = |at: &usize| {
             let entry = &self.held[*at].entry;
             let earlier = self.held.iter().take(*at);
-            !self.is_behind(entry) && !earlier.into_iter().any(|it| entry.follows(&it.entry))
+            !self.is_behind(entry)
+                && !earlier.into_iter().any(|it| entry.follows(&it.entry))
         };
         let at = (0..self.held.len()).find(free)?;
         let Held { entry, .. } = self.held.remove(at)?;
@@ -116,7 +117,10 @@ impl Order {
 
     /// Takes all that waits.
     pub(super) fn give_up_all(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.held).into_iter().map(|held| held.entry.request).collect()
+        std::mem::take(&mut self.held)
+            .into_iter()
+            .map(|held| held.entry.request)
+            .collect()
     }
 
     /// Since when the first of those that wait does, and how many they are.

@@ -215,16 +215,8 @@ impl FileImage {
         if dirties {
             self.cache.begins();
         }
-        let flight = Flight {
-            ticket,
-            op,
-            done: 0,
-            step,
-            cached,
-            dirties,
-            covers,
-            outstanding,
-        };
+        let flight =
+            Flight { ticket, op, done: 0, step, cached, dirties, covers, outstanding };
         let key = self.flights.insert(flight);
         self.issue(cx, key);
     }

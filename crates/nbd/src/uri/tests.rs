@@ -49,8 +49,14 @@ fn hosts_come_in_all_forms() {
 #[test]
 fn one_place_is_read_from_all_its_spellings() {
     let places = [
-        ("nbd://host/", &["nbd://host", "nbd://host:10809/", "nbd+tcp://host", "nbd:host:10809"][..]),
-        ("nbd://host:1/x", &["NBD://host:1/x", "nbd:host:1:exportname=x", "nbd://host:1/%78"]),
+        (
+            "nbd://host/",
+            &["nbd://host", "nbd://host:10809/", "nbd+tcp://host", "nbd:host:10809"][..],
+        ),
+        (
+            "nbd://host:1/x",
+            &["NBD://host:1/x", "nbd:host:1:exportname=x", "nbd://host:1/%78"],
+        ),
         ("nbd://[::1]/x", &["nbd://[::1]:10809/x", "nbd:[::1]:10809:exportname=x"]),
         (
             "nbd+unix:///x?socket=/run/s",

@@ -129,13 +129,8 @@ fn a_flush_of_direct_writes_can_be_tried_again() {
 
 #[test]
 fn zeroes_dirty_pages_at_their_edges_only() {
-    let zero = |offset, len| ImageOp::Zero {
-        offset,
-        len,
-        unmap: true,
-        fua: false,
-        fast: false,
-    };
+    let zero =
+        |offset, len| ImageOp::Zero { offset, len, unmap: true, fua: false, fast: false };
     let mut rig = rig(Some(512));
     assert!(rig.call(zero(4096, 65536)).is_ok());
     assert!(!rig.failing_flush_loses());

@@ -212,8 +212,7 @@ impl NbdImage {
         if !flight.ends_with_flush(&self.able) {
             return false;
         }
-        let flushing =
-            flight.flushing.get_or_insert_with(|| self.durability.flushing());
+        let flushing = flight.flushing.get_or_insert_with(|| self.durability.flushing());
         let mut part = || self.parts.insert(Part::new(key, (Command::Flush, None)));
         match self.durability.goes(flushing) {
             Goes::Nowhere => return false,

@@ -111,7 +111,8 @@ fn a_server_that_was_flushed_has_nothing_to_forget() {
 #[test]
 fn a_write_whose_first_part_was_answered_counts_before_it_is_done() {
     let place = place();
-    let limits = ["blocksize-minimum=1", "blocksize-preferred=4K", "blocksize-maximum=64K"];
+    let limits =
+        ["blocksize-minimum=1", "blocksize-preferred=4K", "blocksize-maximum=64K"];
     let arguments = ["--filter=blocksize-policy", "--filter=delay", "memory", "16M"];
     let arguments = [&arguments[..], &limits, &["delay-write=1"]].concat();
     let server = Server::nbdkit(&place.socket, &arguments);
