@@ -39,6 +39,8 @@ struct State {
     run: u64,
     durable: Vec<u8>,
     cache: Vec<u8>,
+    /// Written since the last flush: a guest is held while one is under way.
+    dirty: Vec<Range<usize>>,
     /// The connections that are open, with the run that each belongs to.
     open: Vec<(u64, u64, UnixStream)>,
     /// Connections there have ever been.
@@ -184,6 +186,7 @@ impl Forgetful {
         let pairs = state.cache.iter().zip(&state.durable);
         let lost = pairs.filter(|(cached, durable)| cached != durable).count();
         state.cache = state.durable.clone();
+        state.dirty.clear();
         state.run += 1;
         state.hold = None;
         state.held.clear();
@@ -216,6 +219,14 @@ impl State {
         self.cache[range.clone()].copy_from_slice(data);
         if durable {
             self.durable[range].copy_from_slice(data);
+        } else {
+            self.dirty.push(range);
+        }
+    }
+
+    fn flush(&mut self) {
+        for range in std::mem::take(&mut self.dirty) {
+            self.durable[range.clone()].copy_from_slice(&self.cache[range]);
         }
     }
 
@@ -329,7 +340,7 @@ impl Served<'_> {
             | Command::Trim { offset, len, fua } => {
                 state.write(offset, &vec![0; len as usize], fua);
             }
-            Command::Flush => state.durable = state.cache.clone(),
+            Command::Flush => state.flush(),
             _ => {}
         }
         Some(session.ok(cookie).to_vec())

@@ -170,7 +170,8 @@ fn a_write_of_a_client_that_is_gone_lands_on_nothing_newer() {
         &uri,
         "h.pwrite(b'x' * 4096, 4096); assert h.pread(512, 4096) == b'x' * 512; h.flush()",
     );
-    let newer = "h.pwrite(b'n' * 512, 512); h.flush(); print(bytes(h.pread(512, 512)[:1]))";
+    let newer =
+        "h.pwrite(b'n' * 512, 512); h.flush(); print(bytes(h.pread(512, 512)[:1]))";
     let writer = thread::spawn(move || nbdsh(&uri, newer));
     let told = until("somebody to be told", seconds(20), || warnings(&stage).pop());
     assert!(told.contains("a request waits since"), "{told}");
