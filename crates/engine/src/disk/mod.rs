@@ -61,13 +61,12 @@ use self::private::Private;
 use self::promise::Promise;
 use self::waiting::Waiting;
 use crate::image::{Cx, Done, ImageOp, ImageResult, Ticket};
-use crate::io::{Errno, Owner, Token};
+use crate::io::Errno;
 use crate::qos::{self, Flow, Item, Membership, Turn};
 use crate::sidecar::DiskId;
 use crate::slab::Slab;
 use crate::stats::{Counters, Took};
 use crate::timer::Alarm;
-use crate::troubles::{Trouble, TroubleKind};
 
 /// The tag of the timer for requests that wait in `order`; a driver has the others.
 const ORDER_TIMER: u32 = u32::MAX;
@@ -246,30 +245,6 @@ impl Disk {
         }
     }
 
-    /// What waited for an earlier request of another client goes on, if that has ended.
-    pub(crate) fn go_on(&mut self, cx: &mut Cx) {
-        while let Some(id) = self.core.order.next() {
-            self.enter(cx, id);
-            self.core.set_order_alarm(cx);
-        }
-    }
-
-    /// A request gets in line for its turn, or starts.
-    fn enter(&mut self, cx: &mut Cx, id: u32) {
-        let Some(request) = self.core.requests.get(id) else { return };
-        let cost = self.core.cost(self.core.current, &request.op);
-        match (cost, &self.core.flow) {
-            (Some(cost), Some(flow)) => {
-                let item = Item::Guest { disk: self.core.index, request: id };
-                match cx.qos.arrive(cx.now, flow, cost, item) {
-                    Some(turn) => self.start(cx, id, Some(turn)),
-                    None => self.look_who_waits(cx),
-                }
-            }
-            _ => self.start(cx, id, None),
-        }
-    }
-
     /// A guest's request has its turn, or needs none.
     pub(crate) fn start(&mut self, cx: &mut Cx, id: u32, turn: Option<Turn>) {
         let Core { requests, private, waiting, .. } = &mut self.core;
@@ -289,27 +264,6 @@ impl Disk {
                 driver.arrived(&mut self.core, cx, id);
                 self.settle();
             }
-        }
-    }
-
-    /// What waits for its turn and is asked for by this client starts without one.
-    pub(crate) fn hasten(&mut self, cx: &mut Cx, client: Client) {
-        for id in self.core.take_waiting(cx, client) {
-            self.start(cx, id, None);
-        }
-    }
-
-    /// Drops what waits for its turn and is asked for by a client that has gone.
-    pub(crate) fn abandon(&mut self, cx: &mut Cx, client: Client) {
-        self.core.abandon(cx, client);
-        self.look_who_waits(cx);
-    }
-
-    /// A guest's request waits for its turn, or has been dropped while it did.
-    fn look_who_waits(&mut self, cx: &mut Cx) {
-        if let Route::Mirrored(driver) = &mut self.route {
-            driver.look_who_waits(&mut self.core, cx);
-            self.settle();
         }
     }
 
@@ -351,8 +305,7 @@ impl Disk {
     /// A timer of the disk has fired.
     pub(crate) fn timer(&mut self, cx: &mut Cx, tag: u32) {
         if tag == ORDER_TIMER {
-            self.core.order_alarm.fired();
-            return self.core.tell_who_waits();
+            return self.core.tell_who_waits(cx);
         }
         if let Route::Mirrored(driver) = &mut self.route {
             driver.timer(&mut self.core, cx, tag);
@@ -408,16 +361,6 @@ impl Core {
     /// Requests in the table.
     pub(crate) fn in_flight(&self) -> usize {
         self.requests.len()
-    }
-
-    /// What waits for its turn holds so much of the reactor's memory.
-    pub(crate) fn waiting(&self) -> usize {
-        self.waiting.memory()
-    }
-
-    /// Whether the guest waits for a turn.
-    pub(crate) fn is_waiting(&self) -> bool {
-        !self.waiting.is_empty()
     }
 
     fn count_arrival(&mut self, id: u32) {
@@ -492,62 +435,6 @@ impl Core {
         let took = Took { queue, service: cx.now.since(started) };
         self.counters.answered(&request.op, result.is_ok(), took);
         self.answers.push(Answer { origin: request.origin, op: request.op, result });
-    }
-
-    fn abandon(&mut self, cx: &mut Cx, client: Client) {
-        let mut gone = self.take_waiting(cx, client);
-        gone.extend(self.order.give_up(client));
-        for id in gone {
-            let Some(request) = self.requests.remove(id) else { continue };
-            self.order.ends(id);
-            self.waiting.end(&request.op);
-            let result = Err(Errno(libc::ECANCELED));
-            self.answers.push(Answer { origin: request.origin, op: request.op, result });
-        }
-    }
-
-    /// Takes what waits for its turn and is asked for by a client out of its flow.
-    fn take_waiting(&self, cx: &mut Cx, client: Client) -> Vec<u32> {
-        let Some(flow) = &self.flow else { return Vec::new() };
-        let taken = cx.qos.give_up(cx.now, flow, |item| match item {
-            Item::Guest { request, .. } => self
-                .requests
-                .get(*request)
-                .is_some_and(|request| request.origin.client == client),
-            Item::Copy { .. } => false,
-        });
-        let number = |item| match item {
-            Item::Guest { request, .. } => Some(request),
-            Item::Copy { .. } => None,
-        };
-        taken.into_iter().filter_map(number).collect()
-    }
-
-    fn set_order_alarm(&mut self, cx: &mut Cx) {
-        let next = self.order.waits().map(|(since, _)| since.plus(order::TOLD));
-        let next = next.filter(|at| *at > cx.now);
-        let token = Token { owner: Owner::Disk(self.index), tag: ORDER_TIMER };
-        self.order_alarm.set(&mut cx.timers, next, token);
-    }
-
-    fn tell_who_waits(&self) {
-        if let Some((_, requests)) = self.order.waits() {
-            tracing::warn!(
-                disk = self.name,
-                requests,
-                "requests wait for an earlier write of another client to the same place,                  which does not end; is the disk's datastore all right?"
-            );
-        }
-    }
-
-    /// What somebody should look at.
-    pub(crate) fn troubles(&self, now: Nanos) -> impl Iterator<Item = Trouble> {
-        let waits = self.order.waits().map(|(since, requests)| Trouble {
-            kind: TroubleKind::Waits { requests },
-            age: now.since(since).into(),
-        });
-        let waits = waits.filter(|trouble| trouble.age >= order::TOLD.into());
-        self.promise.troubles(now).chain(waits)
     }
 
     /// One more step towards the end of a disk that is closing; true at the end.

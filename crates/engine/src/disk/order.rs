@@ -11,9 +11,14 @@
 //! Reads wait, too: what was read must not change behind a client's back. Flushes do not:
 //! they cover what was answered, and what waits was not.
 //!
-//! What waits is not yet in line for a turn. It waits for as long as it takes, because to go
-//! on could destroy what a client relies on; after [`TOLD`] that is said. A client that has
-//! gone takes what waits here for it along.
+//! **Nobody waits for each other.** A request waits only for writes that came before it, so
+//! there is no circle; and what comes later never adds to what it waits for, so nobody is
+//! overtaken again and again. Each keeps the count of the writes that it still waits for.
+//!
+//! What waits is not yet in line for a turn. If the earlier write never ends, it waits for
+//! ever, because to go on could destroy what a client relies on; after [`TOLD`] the log and
+//! the disk's status say so. A client that has gone takes what waits here for it along, and
+//! a disk that is detached gives up all that waits.
 
 use std::collections::VecDeque;
 
@@ -28,7 +33,10 @@ pub(super) const TOLD: Nanos = Nanos::from_secs(5);
 /// What is under way and what waits for it.
 #[derive(Default)]
 pub(super) struct Order {
+    /// Requests that have come.
+    came: u64,
     writes: Vec<Entry>,
+    /// In order of their coming.
     held: VecDeque<Held>,
 }
 
@@ -36,6 +44,8 @@ pub(super) struct Order {
 #[derive(Clone, Copy)]
 struct Entry {
     request: u32,
+    /// Its place in the order of their coming.
+    came: u64,
     client: Client,
     range: ByteRange,
     writes: bool,
@@ -44,13 +54,16 @@ struct Entry {
 struct Held {
     entry: Entry,
     since: Nanos,
+    /// The writes that it waits for.
+    behind: usize,
 }
 
 impl Entry {
-    fn follows(&self, earlier: &Entry) -> bool {
-        earlier.writes
-            && earlier.client != self.client
-            && earlier.range.overlaps(self.range)
+    fn follows(&self, other: &Entry) -> bool {
+        other.writes
+            && other.came < self.came
+            && other.client != self.client
+            && other.range.overlaps(self.range)
     }
 }
 
@@ -64,18 +77,17 @@ impl Order {
         op: &ImageOp,
     ) -> bool {
         let Some((range, writes)) = touches(op) else { return false };
-        let entry = Entry { request, client, range, writes };
-        let behind = self.held.iter().any(|held| entry.follows(&held.entry));
-        if behind || self.is_behind(&entry) {
-            self.held.push_back(Held { entry, since: now });
-            return true;
+        self.came += 1;
+        let entry = Entry { request, came: self.came, client, range, writes };
+        let held = self.held.iter().map(|held| &held.entry);
+        let earlier = self.writes.iter().chain(held);
+        let behind = earlier.filter(|other| entry.follows(other)).count();
+        if behind > 0 {
+            self.held.push_back(Held { entry, since: now, behind });
+        } else {
+            self.begins(entry);
         }
-        self.begins(entry);
-        false
-    }
-
-    fn is_behind(&self, entry: &Entry) -> bool {
-        self.writes.iter().any(|other| entry.follows(other))
+        behind > 0
     }
 
     fn begins(&mut self, entry: Entry) {
@@ -88,19 +100,22 @@ impl Order {
     pub(super) fn ends(&mut self, request: u32) {
         // The oldest are in front, and mostly the first to end.
         if let Some(at) = self.writes.iter().position(|entry| entry.request == request) {
-            self.writes.swap_remove(at);
+            let ended = self.writes.swap_remove(at);
+            self.is_out_of_the_way(&ended);
+        }
+    }
+
+    fn is_out_of_the_way(&mut self, ended: &Entry) {
+        for held in &mut self.held {
+            if held.entry.follows(ended) {
+                held.behind -= 1;
+            }
         }
     }
 
     /// Takes the next request that need not wait any more.
     pub(super) fn next(&mut self) -> Option<u32> {
-        let free = |at: &usize| {
-            let entry = &self.held[*at].entry;
-            let earlier = self.held.iter().take(*at);
-            !self.is_behind(entry)
-                && !earlier.into_iter().any(|it| entry.follows(&it.entry))
-        };
-        let at = (0..self.held.len()).find(free)?;
+        let at = self.held.iter().position(|held| held.behind == 0)?;
         let Held { entry, .. } = self.held.remove(at)?;
         self.begins(entry);
         Some(entry.request)
@@ -112,6 +127,9 @@ impl Order {
             .into_iter()
             .partition::<VecDeque<_>, _>(|held| held.entry.client == client);
         self.held = left;
+        for held in &gone {
+            self.is_out_of_the_way(&held.entry);
+        }
         gone.into_iter().map(|held| held.entry.request).collect()
     }
 
@@ -125,7 +143,6 @@ impl Order {
 
     /// Since when the first of those that wait does, and how many they are.
     pub(super) fn waits(&self) -> Option<(Nanos, usize)> {
-        // In order of their coming.
         Some((self.held.front()?.since, self.held.len()))
     }
 }
@@ -149,6 +166,8 @@ fn touches(op: &ImageOp) -> Option<(ByteRange, bool)> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const OLD: Client = Client::Connection(1);
@@ -201,6 +220,30 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_later_does_not_add_to_what_a_read_waits_for() {
+        let mut order = Order::default();
+        let third = Client::Device(1);
+        assert!(!order.arrives(Nanos(0), 1, OLD, &zero(0, 512)));
+        assert!(order.arrives(Nanos(0), 2, NEW, &look(0, 1024)));
+        assert!(!order.arrives(Nanos(0), 3, third, &zero(512, 512)), "2 changes nothing");
+        order.ends(1);
+        assert_eq!((order.next(), order.next()), (Some(2), None));
+        order.ends(3);
+        assert_eq!(order.next(), None);
+    }
+
+    #[test]
+    fn what_waited_for_a_request_that_was_given_up_goes_on() {
+        let mut order = Order::default();
+        let third = Client::Device(1);
+        assert!(!order.arrives(Nanos(0), 1, OLD, &zero(0, 512)));
+        assert!(order.arrives(Nanos(0), 2, NEW, &zero(0, 1024)));
+        assert!(order.arrives(Nanos(0), 3, third, &look(512, 512)));
+        assert_eq!(order.give_up(NEW), [2]);
+        assert_eq!((order.next(), order.next()), (Some(3), None), "1 never ends");
+    }
+
+    #[test]
     fn a_client_that_goes_takes_along_what_waits() {
         let mut order = Order::default();
         assert!(!order.arrives(Nanos(0), 1, OLD, &zero(0, 512)));
@@ -209,5 +252,109 @@ mod tests {
         assert_eq!(order.give_up_all(), [0; 0]);
         order.ends(1);
         assert_eq!(order.next(), None);
+    }
+
+    /// What happens to the order in the test below.
+    #[derive(Clone, Debug)]
+    enum Step {
+        Arrives {
+            client: u32,
+            start: u64,
+            len: u64,
+            writes: bool,
+        },
+        /// One of those that are under way ends.
+        Ends(usize),
+        Leaves(u32),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let arrives = (0..4u32, 0..8u64, 1..5u64, any::<bool>()).prop_map(
+            |(client, start, len, writes)| Step::Arrives { client, start, len, writes },
+        );
+        let ends = any::<usize>().prop_map(Step::Ends);
+        let leaves = (0..4u32).prop_map(Step::Leaves);
+        prop::collection::vec(prop_oneof![6 => arrives, 4 => ends, 1 => leaves], 1..80)
+    }
+
+    /// What the rule says, with nothing kept: requests in order of their coming.
+    #[derive(Default)]
+    struct Plain(Vec<(u32, Client, ByteRange, bool, bool)>);
+
+    impl Plain {
+        fn must_wait(&self, request: u32) -> bool {
+            let at = self.0.iter().position(|one| one.0 == request).expect("it is there");
+            let (_, client, range, ..) = self.0[at];
+            self.0[..at].iter().any(|(_, other, place, writes, _)| {
+                *writes && *other != client && place.overlaps(range)
+            })
+        }
+
+        fn under_way(&self) -> Vec<u32> {
+            self.0.iter().filter(|one| one.4).map(|one| one.0).collect()
+        }
+
+        fn begins(&mut self, request: u32) {
+            assert!(!self.must_wait(request), "{request} overtakes");
+            let one = self.0.iter_mut().find(|one| one.0 == request);
+            let one = one.expect("it is there");
+            assert!(!std::mem::replace(&mut one.4, true), "{request} begins twice");
+        }
+
+        fn ends(&mut self, request: u32) {
+            self.0.retain(|one| one.0 != request);
+        }
+
+        /// Takes what goes on; afterwards exactly those wait that have to.
+        fn follow(&mut self, order: &mut Order) {
+            while let Some(request) = order.next() {
+                self.begins(request);
+            }
+            for (request, .., begun) in &self.0 {
+                assert_eq!(*begun, !self.must_wait(*request), "{request}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nobody_overtakes_and_nobody_waits_for_nothing(steps in steps()) {
+            let (mut order, mut plain) = (Order::default(), Plain::default());
+            for (number, step) in (0u32..).zip(steps) {
+                match step {
+                    Step::Arrives { client, start, len, writes } => {
+                        let client = Client::Connection(client);
+                        let op = if writes { zero(start, len) } else { look(start, len) };
+                        plain.0.push((number, client, ByteRange::new(start, len), writes, false));
+                        if !order.arrives(Nanos(0), number, client, &op) {
+                            plain.begins(number);
+                        }
+                    }
+                    Step::Ends(which) => {
+                        let under_way = plain.under_way();
+                        if let Some(at) = which.checked_rem(under_way.len()) {
+                            order.ends(under_way[at]);
+                            plain.ends(under_way[at]);
+                        }
+                    }
+                    Step::Leaves(client) => {
+                        let gone = order.give_up(Client::Connection(client));
+                        gone.into_iter().for_each(|request| plain.ends(request));
+                    }
+                }
+                plain.follow(&mut order);
+            }
+            // When all that is under way ends, nothing waits any more.
+            while !plain.0.is_empty() {
+                let under_way = plain.under_way();
+                prop_assert!(!under_way.is_empty(), "all wait for each other");
+                for request in under_way {
+                    order.ends(request);
+                    plain.ends(request);
+                }
+                plain.follow(&mut order);
+            }
+            prop_assert_eq!(order.waits(), None);
+        }
     }
 }
