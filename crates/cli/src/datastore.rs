@@ -93,10 +93,17 @@ pub(crate) fn run(
     }
 }
 
+/// Whether it is a path, and not the address of a server: QEMU's spelling of one has no
+/// `://`.
+pub(crate) fn is_path(text: &str) -> bool {
+    let qemu = text.starts_with("unix:") || text.starts_with("nbd:");
+    text.starts_with('/') || !(qemu || text.contains("://"))
+}
+
 /// The daemon has another working directory: paths must be whole. Links stay
 /// what they are (/dev/disk/by-id), except where `..` has to be resolved.
 fn absolute(location: String) -> String {
-    if location.contains("://") {
+    if !is_path(&location) {
         return location;
     }
     let path = Path::new(&location);

@@ -11,6 +11,7 @@ use sterna_core::Bytes;
 
 use crate::args::NameArg;
 use crate::connect::{Failure, Link};
+use crate::datastore::is_path;
 use crate::format::{bytes, count, iops, rate, response};
 use crate::output::{Output, WIDTH};
 use crate::qemu;
@@ -252,7 +253,7 @@ fn uri(name: &str, link: &Link, output: Output) -> anyhow::Result<()> {
 /// is left to it as a name in the datastore's directory.
 fn found(file: String) -> String {
     let path = Path::new(&file);
-    if file.contains("://") || !path.exists() {
+    if !is_path(&file) || !path.exists() {
         return file;
     }
     match std::path::absolute(path) {

@@ -7,6 +7,7 @@
 pub mod advise;
 pub mod array;
 pub mod commit;
+pub mod durability;
 pub mod guard;
 pub mod measure;
 pub mod mirror;

@@ -58,6 +58,7 @@ mod sockets;
 mod storage_drs;
 mod store;
 mod survey;
+mod troubles;
 mod vms;
 
 pub use datastores::check_shape;

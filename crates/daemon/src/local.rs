@@ -39,6 +39,12 @@ impl Local {
         then.strftime("%a %Y-%m-%d %H:%M %Z").to_string()
     }
 
+    /// When it was, in words, with seconds.
+    pub(crate) fn words_ago(&self, ago: Duration) -> String {
+        let then = self.0.checked_sub(ago).unwrap_or_else(|_| self.0.clone());
+        then.strftime("%a %Y-%m-%d %H:%M:%S %Z").to_string()
+    }
+
     /// The second of the week.
     pub(crate) fn moment(&self) -> Moment {
         use jiff::civil::Weekday as Civil;

@@ -34,6 +34,7 @@ impl Daemon {
         let disks = self.store.disks()?;
         self.survey_datastores(&disks, &mut counts, &mut warnings);
         self.survey_disks(&disks, &mut counts, &mut warnings);
+        warnings.extend(self.disk_troubles(&disks));
         self.survey_migrations(&mut counts, &mut warnings)?;
         warnings.extend(self.plan_warnings()?);
         warnings.extend(self.state_is_full());

@@ -232,8 +232,9 @@ impl Engine {
         let directory = &self.0.shared.directory;
         let load = directory.load(self.0.shared.mailboxes.len());
         let reactor = (0..load.len()).min_by_key(|&number| load[number]).unwrap_or(0);
+        let called = name.to_owned();
         let (place, info) =
-            self.call(reactor, move |reactor| reactor.attach(id, size, image))?;
+            self.call(reactor, move |reactor| reactor.attach(id, called, size, image))?;
         tracing::info!(
             name,
             reactor,

@@ -28,6 +28,7 @@ mod slab;
 mod stats;
 mod timer;
 mod times;
+mod troubles;
 
 pub use engine::{Config, DiskSpec, Engine, EngineError};
 pub use figures::DiskWindow;
@@ -42,3 +43,4 @@ pub use plain::keep_descriptors;
 pub use sidecar::DiskId;
 pub use stats::{DiskProfile, DiskStats, Requests};
 pub use times::Times;
+pub use troubles::{Trouble, TroubleKind};

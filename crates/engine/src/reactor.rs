@@ -326,6 +326,7 @@ impl Reactor {
     /// Takes a disk's answers to its connections.
     pub(crate) fn deliver_disk(&mut self, key: u32) {
         let Some(disk) = self.disks.get_mut(key) else { return };
+        disk.go_on(&mut self.cx);
         let mut answers = disk.take_answers(std::mem::take(&mut self.answers));
         for answer in answers.drain(..) {
             match answer.origin.client {

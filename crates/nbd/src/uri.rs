@@ -1,4 +1,5 @@
-//! NBD URIs: `nbd://host[:port]/export` and `nbd+unix:///export?socket=/path`.
+//! NBD URIs: `nbd://host[:port]/export` and `nbd+unix:///export?socket=/path`. QEMU's older
+//! spellings are read, too (`qemu`), and written as URIs.
 //!
 //! The rule is the NBD URI specification on top of RFC 3986: the export's name is the
 //! path without its first slash, percent-decoded; the port defaults to 10809; a query
@@ -9,6 +10,8 @@
 //!
 //! `nbds` and everything about TLS is refused by name. So are user names, which exist
 //! only for TLS, a host beside a Unix socket, and characters that a URI cannot have.
+
+mod qemu;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -46,6 +49,16 @@ pub enum Transport {
     },
 }
 
+impl Uri {
+    /// Whether a text is meant to be the address of a server, well or badly written, and
+    /// not a path.
+    #[must_use]
+    pub fn is_meant(text: &str) -> bool {
+        let qemu = text.starts_with("unix:") || text.starts_with("nbd:");
+        qemu || (text.contains("://") && !text.starts_with('/'))
+    }
+}
+
 impl FromStr for Uri {
     type Err = UriError;
 
@@ -53,11 +66,16 @@ impl FromStr for Uri {
         if text.len() > URI_MAX {
             return Err(UriError::TooLong);
         }
-        let (scheme, rest) = text.split_once("://").ok_or(UriError::NotAUri)?;
+        let Some((scheme, rest)) = text.split_once("://") else {
+            return qemu::parse(text).unwrap_or(Err(UriError::NotAUri));
+        };
         let unix = match scheme.to_ascii_lowercase().as_str() {
-            "nbd" => false,
+            "nbd" | "nbd+tcp" => false,
             "nbd+unix" => true,
-            "nbds" | "nbds+unix" => return Err(UriError::Tls),
+            "nbds" | "nbds+tcp" | "nbds+unix" => return Err(UriError::Tls),
+            _ if scheme.starts_with("nbd:") || scheme.starts_with("unix:") => {
+                return qemu::parse(text).unwrap_or(Err(UriError::NotAUri));
+            }
             _ => return Err(UriError::Scheme(scheme.to_owned())),
         };
         check_characters(rest)?;

@@ -157,8 +157,11 @@ pub enum Event {
     /// been asked to make durable. That is copied again.
     DestinationForgot,
     /// Something that was believed of the two sides is not believed any more: an image
-    /// was opened anew, or the source may have lost what it had answered.
+    /// was opened anew.
     Doubted(Doubt),
+    /// The source went away and came back, and may have lost what it had answered: copies
+    /// of that are newer than it is. It stays the truth, and what was equal is compared.
+    SourceForgot,
     /// A mirrored write never went to the destination: there was no memory to
     /// send it from until the guest had its answer. Its regions fall behind.
     DestinationSkipped {

@@ -200,6 +200,7 @@ impl<M: RegionMap> Mirror<M> {
                 self.destination_done(now, id, result, out);
             }
             Event::DestinationForgot => self.withdraw(now, Doubt::Unflushed, out),
+            Event::SourceForgot => self.source_forgot(now, out),
             Event::Doubted(doubt) => self.withdraw(now, doubt, out),
             Event::DestinationInReach(is) => {
                 self.out_of_reach = (!is).then(|| self.out_of_reach.unwrap_or(now));

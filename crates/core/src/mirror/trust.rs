@@ -39,8 +39,9 @@
 //!    never written, and so would the next flush.
 //! 4. A flush covers what was equal when it began; what is withdrawn while it is under
 //!    way, it does not cover.
-//! 5. From the moment at which the commit is asked for nothing is withdrawn: a flush with
-//!    nothing in flight was its condition.
+//! 5. From the moment at which the commit is asked for nothing is withdrawn of the
+//!    destination: a flush with nothing in flight was its condition. What the source has
+//!    lost is: the commit may fail.
 
 use super::verify::AGAIN_MAX;
 use super::{Action, Fault, Mirror, PauseReason, RegionMap, State};
@@ -104,6 +105,17 @@ impl<M: RegionMap> Mirror<M> {
     pub(super) fn flush_due(&self) -> Option<Nanos> {
         let due = self.running() && self.regions.any_unflushed();
         (due && self.switch.may_flush()).then_some(self.flush_at)
+    }
+
+    /// The source may have lost what copies have. A commit that was asked for decides which
+    /// of both is the truth; if it is the source after all, the map believes no copy.
+    pub(super) fn source_forgot(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        if self.switch.committing() {
+            self.regions.distrust(false);
+            self.copier.restart();
+        } else {
+            self.withdraw(now, Doubt::Equal, out);
+        }
     }
 
     /// Believes less than before. The one place where trust is withdrawn.

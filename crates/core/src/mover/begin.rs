@@ -98,7 +98,7 @@ impl Mover {
                 }
                 match self.place {
                     Place::File => {
-                        self.beginning_is(Beginning::Peeking, Action::Peek, out)
+                        self.beginning_is(Beginning::Peeking, Action::Peek, out);
                     }
                     Place::Disk => {
                         self.beginning_is(Beginning::Counting, Action::CountTimes, out);

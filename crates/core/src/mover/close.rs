@@ -76,7 +76,7 @@ impl Mover {
                 failure => self.not_tidy(now, told, failure.words().clone(), out),
             },
             (Tidying::Finding(found), Event::Found(at)) => {
-                self.tidied(now, told, found, at, out);
+                self.tidied(now, told, found, &at, out);
             }
             (Tidying::Removing, Event::Removed(removed)) => match self.rest_of(removed) {
                 Rest::InTheWay(why) => self.not_tidy(now, told, why, out),
@@ -96,7 +96,7 @@ impl Mover {
         now: Nanos,
         told: Told,
         found: GivenUp,
-        at: Result<At, Failure>,
+        at: &Result<At, Failure>,
         out: &mut Vec<Action>,
     ) {
         let is_copy = match at {

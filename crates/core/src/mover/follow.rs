@@ -105,7 +105,7 @@ impl Mover {
             },
             (Following::Waiting, Event::Woken) => self.round(out),
             (Following::CallingOff(why), Event::Done(told)) => {
-                self.called_off(now, why, told, out)
+                self.called_off(now, why, told, out);
             }
             (Following::Completing, Event::Done(told)) => self.told(now, told, out),
             (

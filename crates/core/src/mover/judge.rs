@@ -25,13 +25,13 @@ impl Mover {
         out: &mut Vec<Action>,
     ) {
         match answer {
-            Event::Found(Ok(at)) => self.found(over, at, out),
+            Event::Found(Ok(at)) => self.found(over, &at, out),
             Event::Found(Err(failure)) => self.not_found(now, over, failure, out),
             answer => self.astray(State::Judging(over), &answer),
         }
     }
 
-    fn found(&mut self, over: Over, at: At, out: &mut Vec<Action>) {
+    fn found(&mut self, over: Over, at: &At, out: &mut Vec<Action>) {
         let is_switching = self.step == Step::Switching;
         let undone = matches!(over, Over::Said(Ended::Cancelled | Ended::Failed(_)));
         let is_clean = over == Over::Said(Ended::Clean);

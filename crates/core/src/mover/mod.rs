@@ -198,7 +198,7 @@ impl Mover {
             Step::Created => self.begin(out),
             Step::Copying | Step::Switching => self.round(out),
             Step::Committed => {
-                self.arrive(state::Arrival::Moved { unplugged: false }, out)
+                self.arrive(state::Arrival::Moved { unplugged: false }, out);
             }
             Step::Ended => self.tidy_later(now, out),
         }

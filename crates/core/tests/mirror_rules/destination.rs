@@ -2,10 +2,11 @@
 
 use sterna_core::Nanos;
 use sterna_core::mirror::{
-    Action, Commit, Control, Event, Fault, Notice, PauseReason, Phase, RequestId, Stored,
+    Action, Commit, Control, Event, Fault, JobKind, Notice, PauseReason, Phase,
+    RequestId, Stored,
 };
 
-use crate::bench::{Bench, answer, destination, source};
+use crate::bench::{Bench, REGIONS, answer, destination, source};
 
 #[test]
 fn a_destination_error_pauses_with_the_reason_and_the_guest_sees_nothing() {
@@ -87,6 +88,42 @@ fn a_destination_that_is_lost_during_the_commit_changes_nothing() {
     assert_eq!(bench.after(Nanos::from_secs(3)).tell(Event::Tick), []);
     bench.tell(Event::Committed(Commit::Failed));
     assert_eq!(bench.mirror.progress().phase, Phase::Paused(PauseReason::StateStore));
+}
+
+#[test]
+fn a_source_that_may_have_forgotten_is_compared_with_its_copy() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.tell(Event::SourceForgot);
+    assert!(bench.jobs().iter().all(|job| job.kind == JobKind::Compare));
+}
+
+#[test]
+fn a_source_that_forgets_during_the_commit_is_compared_if_it_stays_the_truth() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.reach_commit();
+    assert_eq!(bench.tell(Event::SourceForgot), []);
+    assert!(bench.mirror.holding(), "the commit's answer decides");
+    bench.tell(Event::Committed(Commit::Failed));
+    assert!(!bench.mirror.holding());
+    assert!((0..REGIONS).all(|region| bench.stored(region) != Stored::Synced));
+    bench.tell(Event::Control(Control::Resume));
+    assert!(bench.jobs().iter().all(|job| job.kind == JobKind::Compare));
+}
+
+#[test]
+fn a_copy_that_was_under_way_when_a_side_forgot_is_not_believed() {
+    for forgot in [Event::SourceForgot, Event::DestinationForgot] {
+        let mut bench = Bench::with(Stored::Late, Bench::config());
+        bench.tell(Event::Tick);
+        let job = bench.jobs()[0];
+        assert!(matches!(job.kind, JobKind::Copy { .. }), "{job:?}");
+        bench.tell(forgot);
+        bench.copied(job);
+        let region = job.range.offset / Bench::config().region;
+        assert_ne!(bench.stored(region), Stored::Synced, "read before, written after");
+    }
 }
 
 #[test]

@@ -86,7 +86,7 @@ impl FromStr for Location {
                 .map(|array| Location::Array(Box::new(array)))
                 .map_err(|error| ParseLocationError::Array(text.into(), error));
         }
-        if text.contains("://") {
+        if Uri::is_meant(text) {
             return text
                 .parse()
                 .map(Location::Nbd)
@@ -131,7 +131,8 @@ mod tests {
         assert_eq!(read("/dev/shm/x"), directory("/dev/shm/x"));
         assert_eq!(read("/device"), directory("/device"));
         assert_eq!(read("/dev/loop0"), Ok(Location::Device("/dev/loop0".into())));
-        for uri in ["nbd://host/e", "nbd+unix:///e?socket=/run/nbd.sock"] {
+        let qemu = "unix:/run/nbd.sock:exportname=e";
+        for uri in ["nbd://host/e", "nbd+unix:///e?socket=/run/nbd.sock", qemu] {
             assert!(matches!(read(uri), Ok(Location::Nbd(_))), "{uri}");
         }
         let array = read("array://old-fc?spindles=7&path=/vm/disks").unwrap();

@@ -59,9 +59,13 @@ impl Core {
     /// datastore from now on.
     pub(crate) fn set_current(&mut self, cx: &mut Cx, image: u16) {
         self.current = image;
-        let Some(held) = self.images.iter().find(|held| held.number == image) else {
+        let Core { images, promise, .. } = self;
+        let Some(held) = images.iter_mut().find(|held| held.number == image) else {
             return;
         };
+        promise.moved();
+        // What failed while it was a copy was written anew.
+        let _ = held.image.has_lost();
         let flow = cx.qos.add_guest(&held.pool, &self.class);
         let waiting = self.flow.take().map(|old| cx.qos.remove(&old));
         for item in waiting.into_iter().flatten() {
@@ -116,9 +120,14 @@ impl Core {
         }
     }
 
-    /// Whether an image may have lost writes that it had answered; asked once.
-    pub(crate) fn has_forgotten(&mut self, number: u16) -> bool {
-        self.held(number).is_some_and(|held| held.image.has_forgotten())
+    /// Whether an image may have lost writes that it had answered; asked once. Of the
+    /// image that is the truth, clients are told.
+    pub(crate) fn has_forgotten(&mut self, cx: &Cx, number: u16) -> bool {
+        let forgot = self.held(number).is_some_and(|held| held.image.has_forgotten());
+        if forgot && number == self.current {
+            self.promise.forgotten(cx.now, &self.name);
+        }
+        forgot
     }
 
     /// Whether there is a way to an image.

@@ -23,6 +23,10 @@
 //! is under way. One image takes it as it comes; two would differ. So what a driver
 //! is given is `private`.
 //!
+//! **Several clients.** Requests that overlap an earlier write of another client wait until
+//! it has ended, before they are in line for a turn (`order`). What clients were told to be
+//! durable, and what becomes of it, is in `promise`.
+//!
 //! **Requests that nobody waits for.** When a connection is closed, those of its
 //! requests that still wait for their turn are dropped: a machine that was killed must
 //! not be held up, when it is back, by what it had asked for before. Nobody was told
@@ -40,7 +44,9 @@
 
 mod copies;
 mod images;
+mod order;
 mod private;
+mod promise;
 mod waiting;
 
 use std::collections::{HashMap, VecDeque};
@@ -52,7 +58,9 @@ use sterna_core::qos::Cost;
 use self::copies::Copying;
 use self::images::Held;
 pub(crate) use self::images::Placed;
+use self::order::Order;
 use self::private::Private;
+use self::promise::Promise;
 pub(crate) use self::waiting::Entry;
 use self::waiting::Waiting;
 use crate::export::memory::Strain;
@@ -63,6 +71,10 @@ use crate::qos::{self, Flow, Item, Membership, Qos, Turn};
 use crate::sidecar::DiskId;
 use crate::slab::Slab;
 use crate::stats::{Counters, Took};
+use crate::timer::Alarm;
+
+/// The tag of the timer for requests that wait in `order`; a driver has the others.
+const ORDER_TIMER: u32 = u32::MAX;
 
 /// A guest's operation.
 pub(crate) struct Request {
@@ -70,6 +82,8 @@ pub(crate) struct Request {
     pub(crate) op: ImageOp,
     pub(crate) arrived: Nanos,
     progress: Progress,
+    /// What had been promised when it came.
+    promised: u64,
 }
 
 /// How far a request is.
@@ -150,6 +164,7 @@ pub(crate) struct Core {
     /// The disk's number on its reactor.
     pub(crate) index: u32,
     pub(crate) id: DiskId,
+    name: String,
     pub(crate) size: u64,
     /// Connections that are open, kept by the reactor.
     pub(crate) connections: u32,
@@ -159,6 +174,9 @@ pub(crate) struct Core {
     requests: Slab<Request>,
     /// Those of them that wait for their turn.
     waiting: Waiting,
+    order: Order,
+    order_alarm: Alarm,
+    promise: Promise,
     /// Commands that connections have read and cannot start, kept by these.
     pub(crate) ahead: usize,
     /// Connections that wait until those hold less memory, in order of their coming.
@@ -180,16 +198,20 @@ pub(crate) struct Core {
 }
 
 impl Disk {
-    pub(crate) fn new(index: u32, id: DiskId, size: u64) -> Disk {
+    pub(crate) fn new(index: u32, id: DiskId, name: String, size: u64) -> Disk {
         let core = Core {
             index,
             id,
+            name,
             size,
             connections: 0,
             closing: false,
             counters: Counters::default(),
             requests: Slab::new(),
             waiting: Waiting::default(),
+            order: Order::default(),
+            order_alarm: Alarm::default(),
+            promise: Promise::default(),
             ahead: 0,
             behind: VecDeque::new(),
             entry: Entry::default(),
@@ -215,21 +237,22 @@ impl Disk {
         op: ImageOp,
         came: Nanos,
     ) {
-        let cost = self.core.cost(self.core.current, &op);
+        let (core, client) = (&mut self.core, origin.client);
         let progress = Progress::Waiting;
-        self.core.waiting.begin(&op);
-        let request = Request { origin, op, arrived: came, progress };
-        let id = self.core.requests.insert(request);
-        self.core.count_arrival(id);
-        match (cost, &self.core.flow) {
-            (Some(cost), Some(flow)) => {
-                let item = Item::Guest { disk: self.core.index, request: id };
-                match cx.qos.arrive(cx.now, flow, cost, item) {
-                    Some(turn) => self.start(cx, id, Some(turn)),
-                    None => self.look_who_waits(cx),
-                }
-            }
-            _ => self.start(cx, id, None),
+        core.waiting.begin(&op);
+        let promised = core.promise.now();
+        let request = Request { origin, op, arrived: came, progress, promised };
+        let id = core.requests.insert(request);
+        core.count_arrival(id);
+        let held = core
+            .requests
+            .get(id)
+            .is_some_and(|request| core.order.arrives(cx.now, id, client, &request.op));
+        if held {
+            core.set_order_alarm(cx);
+            self.look_who_waits(cx);
+        } else {
+            self.enter(cx, id);
         }
     }
 
@@ -255,30 +278,12 @@ impl Disk {
         }
     }
 
-    /// What waits for its turn and is asked for by this client starts without one.
-    pub(crate) fn hasten(&mut self, cx: &mut Cx, client: Client) {
-        for id in self.core.take_waiting(cx, client) {
-            self.start(cx, id, None);
-        }
-    }
-
-    /// Drops what waits for its turn and is asked for by a client that has gone.
-    pub(crate) fn abandon(&mut self, cx: &mut Cx, client: Client) {
-        self.core.abandon(cx, client);
-        self.look_who_waits(cx);
-    }
-
-    /// A guest's request waits for its turn, or has been dropped while it did.
-    fn look_who_waits(&mut self, cx: &mut Cx) {
-        if let Route::Mirrored(driver) = &mut self.route {
-            driver.look_who_waits(&mut self.core, cx);
-            self.settle();
-        }
-    }
-
     /// An image has answered.
     pub(crate) fn finished(&mut self, cx: &mut Cx, id: u64, result: ImageResult) {
         match &mut self.route {
+            Route::Direct if id == Ticket::NEWS => {
+                self.core.has_forgotten(cx, self.core.current);
+            }
             Route::Direct => {
                 if let Ok(request) = u32::try_from(id) {
                     self.core.answer(cx, request, result);
@@ -310,6 +315,9 @@ impl Disk {
 
     /// A timer of the disk has fired.
     pub(crate) fn timer(&mut self, cx: &mut Cx, tag: u32) {
+        if tag == ORDER_TIMER {
+            return self.core.tell_who_waits(cx);
+        }
         if let Route::Mirrored(driver) = &mut self.route {
             driver.timer(&mut self.core, cx, tag);
             self.settle();
@@ -391,11 +399,6 @@ impl Core {
         self.flow.as_ref().map(Qos::store_of)
     }
 
-    /// Whether the guest waits for a turn.
-    pub(crate) fn is_waiting(&self) -> bool {
-        !self.waiting.is_empty()
-    }
-
     fn count_arrival(&mut self, id: u32) {
         let outstanding = self.requests.len() + self.ahead;
         if let Some(Request { arrived, op, .. }) = self.requests.get(id) {
@@ -456,6 +459,11 @@ impl Core {
     /// Answers a request; it leaves the table.
     pub(crate) fn answer(&mut self, cx: &mut Cx, id: u32, result: ImageResult) {
         let Some(request) = self.requests.remove(id) else { return };
+        self.order.ends(id);
+        if self.held(self.current).is_some_and(|held| held.image.has_lost()) {
+            self.promise.lost(cx.now, &self.name);
+        }
+        let result = self.promise.answer(&request.op, request.promised, result);
         let mut started = request.arrived;
         match request.progress {
             Progress::Started(at, turn) => {
@@ -472,34 +480,11 @@ impl Core {
         self.answers.push(Answer { origin: request.origin, op: request.op, result });
     }
 
-    fn abandon(&mut self, cx: &mut Cx, client: Client) {
-        for id in self.take_waiting(cx, client) {
-            let Some(request) = self.requests.remove(id) else { continue };
-            self.waiting.end(&request.op);
-            let result = Err(Errno(libc::ECANCELED));
-            self.answers.push(Answer { origin: request.origin, op: request.op, result });
-        }
-    }
-
-    /// Takes what waits for its turn and is asked for by a client out of its flow.
-    fn take_waiting(&self, cx: &mut Cx, client: Client) -> Vec<u32> {
-        let Some(flow) = &self.flow else { return Vec::new() };
-        let taken = cx.qos.give_up(cx.now, flow, |item| match item {
-            Item::Guest { request, .. } => self
-                .requests
-                .get(*request)
-                .is_some_and(|request| request.origin.client == client),
-            Item::Copy { .. } => false,
-        });
-        let number = |item| match item {
-            Item::Guest { request, .. } => Some(request),
-            Item::Copy { .. } => None,
-        };
-        taken.into_iter().filter_map(number).collect()
-    }
-
     /// One more step towards the end of a disk that is closing; true at the end.
     pub(crate) fn close(&mut self, cx: &mut Cx) -> bool {
+        for request in self.order.give_up_all() {
+            self.answer(cx, request, Err(Errno(libc::ESHUTDOWN)));
+        }
         let waiting = self.flow.take().map(|flow| cx.qos.remove(&flow));
         for item in waiting.into_iter().flatten() {
             if let Item::Guest { request, .. } = item {

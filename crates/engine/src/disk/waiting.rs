@@ -1,7 +1,14 @@
-//! What of a disk waits for its turn: how many requests of its guest, and what they hold
-//! of the reactor's memory.
+//! What of a disk waits: behind an earlier write of another client ([`order`]), then for a
+//! turn at the datastore; how many requests that are and what they hold of the reactor's
+//! memory; and who goes on, is given up, or has waited for so long that somebody should look.
 
-use crate::image::ImageOp;
+use sterna_core::Nanos;
+
+use super::{Answer, Client, Core, Disk, ORDER_TIMER, Route, order};
+use crate::image::{Cx, ImageOp};
+use crate::io::{Errno, Owner, Token};
+use crate::qos::Item;
+use crate::troubles::{Trouble, TroubleKind};
 
 /// Connections that stand behind what waits begin one command each, in turn: so each has
 /// the same part of the requests that its class lets through, whether it asks for 8 KiB at
@@ -40,5 +47,123 @@ impl Waiting {
 
     pub(super) fn memory(&self) -> usize {
         self.memory
+    }
+}
+
+impl Disk {
+    /// What waited for an earlier request of another client goes on, if that has ended.
+    pub(crate) fn go_on(&mut self, cx: &mut Cx) {
+        while let Some(id) = self.core.order.next() {
+            self.enter(cx, id);
+            self.core.set_order_alarm(cx);
+        }
+    }
+
+    /// A request gets in line for its turn, or starts.
+    pub(super) fn enter(&mut self, cx: &mut Cx, id: u32) {
+        let Some(request) = self.core.requests.get(id) else { return };
+        let cost = self.core.cost(self.core.current, &request.op);
+        match (cost, &self.core.flow) {
+            (Some(cost), Some(flow)) => {
+                let item = Item::Guest { disk: self.core.index, request: id };
+                match cx.qos.arrive(cx.now, flow, cost, item) {
+                    Some(turn) => self.start(cx, id, Some(turn)),
+                    None => self.look_who_waits(cx),
+                }
+            }
+            _ => self.start(cx, id, None),
+        }
+    }
+
+    /// What waits for its turn and is asked for by this client starts without one.
+    pub(crate) fn hasten(&mut self, cx: &mut Cx, client: Client) {
+        for id in self.core.take_waiting(cx, client) {
+            self.start(cx, id, None);
+        }
+    }
+
+    /// Drops what waits for its turn and is asked for by a client that has gone.
+    pub(crate) fn abandon(&mut self, cx: &mut Cx, client: Client) {
+        self.core.abandon(cx, client);
+        self.look_who_waits(cx);
+    }
+
+    /// A guest's request waits for its turn, or has been dropped while it did.
+    pub(super) fn look_who_waits(&mut self, cx: &mut Cx) {
+        if let Route::Mirrored(driver) = &mut self.route {
+            driver.look_who_waits(&mut self.core, cx);
+            self.settle();
+        }
+    }
+}
+
+impl Core {
+    /// Whether the guest waits for a turn.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    fn abandon(&mut self, cx: &mut Cx, client: Client) {
+        let mut gone = self.take_waiting(cx, client);
+        gone.extend(self.order.give_up(client));
+        for id in gone {
+            let Some(request) = self.requests.remove(id) else { continue };
+            self.order.ends(id);
+            self.waiting.end(&request.op);
+            let result = Err(Errno(libc::ECANCELED));
+            self.answers.push(Answer { origin: request.origin, op: request.op, result });
+        }
+        self.set_order_alarm(cx);
+    }
+
+    /// Takes what waits for its turn and is asked for by a client out of its flow.
+    fn take_waiting(&self, cx: &mut Cx, client: Client) -> Vec<u32> {
+        let Some(flow) = &self.flow else { return Vec::new() };
+        let taken = cx.qos.give_up(cx.now, flow, |item| match item {
+            Item::Guest { request, .. } => self
+                .requests
+                .get(*request)
+                .is_some_and(|request| request.origin.client == client),
+            Item::Copy { .. } => false,
+        });
+        let number = |item| match item {
+            Item::Guest { request, .. } => Some(request),
+            Item::Copy { .. } => None,
+        };
+        taken.into_iter().filter_map(number).collect()
+    }
+
+    /// Sets the timer for the moment from which somebody should look.
+    pub(super) fn set_order_alarm(&mut self, cx: &mut Cx) {
+        let next = self.order.waits().map(|(since, _)| since.plus(order::TOLD));
+        let next = next.filter(|at| *at > cx.now);
+        let token = Token { owner: Owner::Disk(self.index), tag: ORDER_TIMER };
+        self.order_alarm.set(&mut cx.timers, next, token);
+    }
+
+    /// Somebody should look at what waits for another client's write.
+    pub(super) fn tell_who_waits(&mut self, cx: &mut Cx) {
+        self.order_alarm.fired();
+        if let Some((since, requests)) = self.order.waits()
+            && cx.now.since(since) >= order::TOLD
+        {
+            tracing::warn!(
+                disk = self.name,
+                requests,
+                "requests wait for an earlier write of another client to the same place, \
+                 which does not end; is the disk's datastore all right?"
+            );
+        }
+        self.set_order_alarm(cx);
+    }
+
+    /// What somebody should look at.
+    pub(crate) fn troubles(&self, now: Nanos) -> impl Iterator<Item = Trouble> {
+        let waits = self.order.waits().map(|(since, requests)| Trouble {
+            kind: TroubleKind::Waits { requests },
+            age: now.since(since).into(),
+        });
+        let waits = waits.filter(|trouble| trouble.age >= order::TOLD.into());
+        self.promise.troubles(now).chain(waits)
     }
 }

@@ -8,6 +8,15 @@
 //! to the same page is under way. `Lane` closes the gap: such a pair never runs
 //! together. (Devices with sectors of 512 bytes never get there.)
 //!
+//! **A flush that fails** is reported by the kernel once. While writes through the page
+//! cache are outstanding ([`Cached`]) there is no second try: the kernel takes the pages that
+//! it could not write for clean. The image says so (`has_lost`), and whoever uses it must not
+//! believe a later flush. What was written past the cache is on the device; if only such
+//! writes are outstanding, the next flush is a true one. Each of the two descriptors has an
+//! account of errors of its own in the kernel, so a flush, which goes to the cached one, is
+//! told of a page that could not be written even if a direct write with FUA was told before.
+//! A write with FUA that fails counts as a flush that fails.
+//!
 //! Zeroing is tried from cheap to dear: punch a hole (if the space may go),
 //! zero the range in place, write zeroes. What a file system cannot do it is
 //! not asked again.
@@ -19,6 +28,8 @@
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+
+use sterna_core::durability::Cached;
 
 use super::clone;
 use super::open::{Files, open};
@@ -64,6 +75,8 @@ impl Opened for OpenedFile {
             named: held,
             flights: Slab::new(),
             held: VecDeque::new(),
+            cache: Cached::default(),
+            lost: false,
             can_punch: true,
             can_zero: true,
         })
@@ -83,6 +96,10 @@ struct FileImage {
     flights: Slab<Flight>,
     /// Writes that wait in the lane.
     held: VecDeque<(Ticket, ImageOp)>,
+    /// What went through the page cache.
+    cache: Cached,
+    /// A flush has failed for which there is no second try, and nobody has asked since.
+    lost: bool,
     can_punch: bool,
     can_zero: bool,
 }
@@ -96,6 +113,11 @@ struct Flight {
     step: Step,
     /// It writes through the page cache though the image is direct.
     cached: bool,
+    /// It leaves something in the page cache.
+    dirties: bool,
+    /// When it began: what a flush covers, and whether something was outstanding.
+    covers: u64,
+    outstanding: bool,
 }
 
 /// What the kernel is doing for an operation.
@@ -105,7 +127,7 @@ enum Step {
     Punch,
     Zero,
     WriteZeroes,
-    /// Making zeroes durable.
+    /// Making it durable.
     Sync,
     /// A helper is looking for extents.
     Seek(Arc<Mutex<Vec<Extent>>>),
@@ -168,6 +190,10 @@ impl Image for FileImage {
         Some(Arc::clone(&self.named))
     }
 
+    fn has_lost(&mut self) -> bool {
+        std::mem::take(&mut self.lost)
+    }
+
     fn in_flight(&self) -> usize {
         self.flights.len() + self.held.len()
     }
@@ -210,8 +236,41 @@ impl FileImage {
         let cached = self.direct.is_some()
             && matches!(op, ImageOp::Write { .. })
             && !self.aligned(&op);
-        let key = self.flights.insert(Flight { ticket, op, done: 0, step, cached });
+        let dirties = self.dirties(&op);
+        let (covers, outstanding) =
+            (self.cache.flush_begins(), dirties || self.cache.is_outstanding());
+        if dirties {
+            self.cache.begins();
+        }
+        let flight =
+            Flight { ticket, op, done: 0, step, cached, dirties, covers, outstanding };
+        let key = self.flights.insert(flight);
         self.issue(cx, key);
+    }
+
+    /// Whether an operation leaves something in the page cache. Zeroes do at their edges.
+    fn dirties(&self, op: &ImageOp) -> bool {
+        match op {
+            ImageOp::Write { .. } => self.direct.is_none() || !self.aligned(op),
+            ImageOp::Zero { offset, len, .. } => {
+                let whole = |at: u64| at.is_multiple_of(UNIT as u64);
+                self.direct.is_none() || !whole(*offset) || !whole(*len)
+            }
+            _ => false,
+        }
+    }
+
+    /// Keeps the account of what is durable when an operation has ended.
+    fn note(&mut self, flight: &Flight, ok: bool) {
+        if flight.dirties {
+            self.cache.ends();
+        }
+        let is_flush = matches!(flight.op, ImageOp::Flush);
+        if !ok && (is_flush || matches!(flight.step, Step::Sync)) {
+            self.lost |= flight.outstanding || self.cache.is_outstanding();
+        } else if ok && is_flush {
+            self.cache.flushed(flight.covers);
+        }
     }
 
     /// Asks the kernel for the next step of an operation.
@@ -225,7 +284,8 @@ impl FileImage {
             }
             (Step::Transfer, ImageOp::Write { offset, buf, fua }) => {
                 let (offset, buf) = rest(*offset, buf, done);
-                Op::Write { fd: self.fd_for(offset, &buf), offset, buf, dsync: *fua }
+                let dsync = *fua && !flight.dirties;
+                Op::Write { fd: self.fd_for(offset, &buf), offset, buf, dsync }
             }
             (Step::Punch, ImageOp::Zero { offset, len, .. }) => Op::Allocate {
                 fd: buffered(),
@@ -308,6 +368,7 @@ impl FileImage {
 
     fn finish(&mut self, cx: &mut Cx, key: u32, result: ImageResult) {
         if let Some(flight) = self.flights.remove(key) {
+            self.note(&flight, result.is_ok());
             cx.finished.push((flight.ticket, result));
         }
         // In their order, and each held back only by those before it.
@@ -393,7 +454,11 @@ impl Flight {
             }
             (Step::Transfer, ImageOp::Read { buf, .. } | ImageOp::Write { buf, .. }) => {
                 self.done += count;
+                let durable = matches!(self.op, ImageOp::Write { fua: true, .. });
                 if self.done < buf.len() as u64 {
+                    Verdict::Next
+                } else if durable && self.dirties {
+                    self.step = Step::Sync;
                     Verdict::Next
                 } else {
                     Verdict::Done(Done::Ok)
@@ -425,3 +490,6 @@ impl Flight {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

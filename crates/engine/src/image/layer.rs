@@ -96,7 +96,12 @@ impl<L: Layer> Under<L> {
         let before = cx.finished.len();
         call(self.inner.as_mut(), cx);
         let answers = cx.finished.split_off(before);
-        let on = answers.into_iter().filter_map(|it| self.layer.answered(cx.now, it));
+        let now = cx.now;
+        let on = answers.into_iter().filter_map(|answer| match answer.0.id {
+            // No answer: it must not come after those of operations that it is about.
+            Ticket::NEWS => Some(answer),
+            _ => self.layer.answered(now, answer),
+        });
         cx.finished.extend(on);
     }
 
@@ -148,6 +153,10 @@ impl<L: Layer> Image for Under<L> {
 
     fn has_forgotten(&mut self) -> bool {
         self.inner.has_forgotten()
+    }
+
+    fn has_lost(&mut self) -> bool {
+        self.inner.has_lost()
     }
 
     fn is_in_reach(&self) -> bool {

@@ -215,6 +215,12 @@ pub(crate) trait Image {
         false
     }
 
+    /// Whether a flush has failed in such a way that what it should have made durable may
+    /// be lost, whatever later flushes answer. Says so once.
+    fn has_lost(&mut self) -> bool {
+        false
+    }
+
     /// Whether there is a way to what is behind the image. While there is none, its
     /// operations wait.
     fn is_in_reach(&self) -> bool {

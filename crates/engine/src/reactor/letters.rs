@@ -7,6 +7,7 @@ use crate::figures::DiskWindow;
 use crate::image::{Cx, Image, ImageInfo};
 use crate::io::{Op, Owner, Token};
 use crate::sidecar::DiskId;
+use crate::troubles::Trouble;
 
 impl Reactor {
     pub(super) fn watch_mailbox(&mut self) {
@@ -25,11 +26,12 @@ impl Reactor {
     pub(crate) fn attach(
         &mut self,
         id: DiskId,
+        name: String,
         size: u64,
         image: Placed,
     ) -> (Place, ImageInfo) {
         let key = self.disks.next_key();
-        let mut disk = Disk::new(key, id, size);
+        let mut disk = Disk::new(key, id, name, size);
         let image = disk.core.add_image(&mut self.cx, image);
         disk.core.set_current(&mut self.cx, image);
         let info = disk.core.image(image).map(Image::info).expect("just added");
@@ -59,6 +61,16 @@ impl Reactor {
             }
         }
         taken
+    }
+
+    /// The disks that somebody should look at.
+    pub(crate) fn troubles(&mut self) -> Vec<(DiskId, Trouble)> {
+        let disks = self.disks.iter();
+        let all = disks.flat_map(|(_, disk)| {
+            let troubles = disk.core.troubles(self.cx.now);
+            troubles.map(|trouble| (disk.core.id, trouble))
+        });
+        all.collect()
     }
 
     /// Ends a disk's connections, waits for its operations, and calls `done`

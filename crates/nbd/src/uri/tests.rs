@@ -47,6 +47,39 @@ fn hosts_come_in_all_forms() {
 }
 
 #[test]
+fn one_place_is_read_from_all_its_spellings() {
+    let places = [
+        (
+            "nbd://host/",
+            &["nbd://host", "nbd://host:10809/", "nbd+tcp://host", "nbd:host:10809"][..],
+        ),
+        (
+            "nbd://host:1/x",
+            &["NBD://host:1/x", "nbd:host:1:exportname=x", "nbd://host:1/%78"],
+        ),
+        ("nbd://[::1]/x", &["nbd://[::1]:10809/x", "nbd:[::1]:10809:exportname=x"]),
+        (
+            "nbd+unix:///x?socket=/run/s",
+            &[
+                "nbd+unix:///x?socket=%2Frun%2Fs",
+                "unix:/run/s:exportname=x",
+                "nbd:unix:/run/s:exportname=x",
+            ],
+        ),
+        (
+            "nbd+unix:///?socket=/run/s",
+            &["nbd+unix://?socket=/run/s", "unix:/run/s", "nbd:unix:/run/s:exportname="],
+        ),
+    ];
+    for (uri, spellings) in places {
+        for spelling in spellings {
+            let read = spelling.parse::<Uri>().map(|uri| uri.to_string());
+            assert_eq!(read.as_deref(), Ok(uri), "{spelling}");
+        }
+    }
+}
+
+#[test]
 fn a_plus_is_a_plus() {
     assert_eq!("nbd://h/a+b".parse(), Ok(tcp("h", 10809, "a+b")));
     assert_eq!("nbd+unix:///?socket=/a+b".parse(), Ok(unix("/a+b", "")));
@@ -58,6 +91,11 @@ fn what_cannot_be_meant_is_refused_by_name() {
         ("/dev/sda", UriError::NotAUri),
         ("http://host/", UriError::Scheme("http".to_owned())),
         ("nbds://host/x", UriError::Tls),
+        ("nbds+tcp://host/x", UriError::Tls),
+        ("unix:", UriError::NoSocket),
+        ("nbd:host", UriError::Host),
+        ("nbd:host:x", UriError::Port),
+        ("host:10809", UriError::NotAUri),
         ("nbds+unix:///x?socket=/s", UriError::Tls),
         ("nbd://host/x?tls-type=psk", UriError::Tls),
         ("nbd://user@host/x", UriError::UserInfo),

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use sterna_core::ByteRange;
+use sterna_core::durability::{Flush, Flushing, Moment};
 use sterna_nbd::client::ReadPieces;
 use sterna_nbd::{Command, Session, TransmissionFlags};
 
@@ -79,8 +80,10 @@ pub(super) struct Flight {
     cut: u64,
     /// Requests that are under way or wait to be sent.
     pub(super) parts: u32,
-    /// The flush behind a write that must be durable was cut.
-    flushed: bool,
+    /// The flush that it is, or that is behind a write that must be durable.
+    pub(super) flushing: Option<Flushing>,
+    /// A request of it that writes was sent, and is sent again on another connection.
+    pub(super) resent: bool,
     pub(super) error: Option<Errno>,
     extents: Vec<Extent>,
 }
@@ -92,7 +95,8 @@ impl Flight {
             op,
             cut: 0,
             parts: 0,
-            flushed: false,
+            flushing: None,
+            resent: false,
             error: None,
             extents: Vec::new(),
         }
@@ -139,7 +143,6 @@ impl Flight {
                     Some((Command::Write { offset, len, fua }, Some(part), len))
                 }
             }
-            ImageOp::Flush if at == 0 => Some((Command::Flush, None, 1)),
             ImageOp::Extents { offset, len, limit } if at == 0 => {
                 let len = step(*len, u64::from(u32::MAX - (super::MIN_BLOCK_MAX - 1)));
                 let (offset, req_one) = (*offset, *limit == 1);
@@ -151,28 +154,23 @@ impl Flight {
             }
             _ => None,
         };
-        if let Some((command, buf, len)) = request {
-            self.cut += u64::from(len);
-            self.parts += 1;
-            return Some((command, buf));
-        }
-        self.flush_behind(able)
+        let (command, buf, len) = request?;
+        self.cut += u64::from(len);
+        self.parts += 1;
+        Some((command, buf))
     }
 
-    /// The flush that makes up for a server without FUA.
-    fn flush_behind(&mut self, able: &Abilities) -> Option<Request> {
+    /// Whether the operation ends with a flush: it is one, or it must be durable and the
+    /// server has no FUA.
+    pub(super) fn ends_with_flush(&self, able: &Abilities) -> bool {
         use TransmissionFlags as F;
         let durable = matches!(
             self.op,
             ImageOp::Write { fua: true, .. } | ImageOp::Zero { fua: true, .. }
         );
-        let needed = durable && !able.has(F::SEND_FUA) && able.has(F::SEND_FLUSH);
-        if !needed || self.flushed || self.parts > 0 {
-            return None;
-        }
-        self.flushed = true;
-        self.parts += 1;
-        Some((Command::Flush, None))
+        let is_flush = matches!(self.op, ImageOp::Flush);
+        let behind = durable && !able.has(F::SEND_FUA) && able.has(F::SEND_FLUSH);
+        self.error.is_none() && (is_flush || behind)
     }
 
     /// Takes what the server says about the range of an `Extents`. Nothing, if
@@ -235,6 +233,17 @@ pub(super) fn moves_bytes(op: &ImageOp, able: &Abilities) -> bool {
     }
 }
 
+/// What an operation changes.
+pub(super) fn changes(op: &ImageOp) -> Option<ByteRange> {
+    match op {
+        ImageOp::Write { offset, buf, .. } => {
+            Some(ByteRange::new(*offset, buf.len() as u64))
+        }
+        ImageOp::Zero { offset, len, .. } => Some(ByteRange::new(*offset, *len)),
+        _ => None,
+    }
+}
+
 fn data(offset: u64, len: u64) -> Extent {
     Extent { range: ByteRange::new(offset, len), hole: false, zero: false }
 }
@@ -251,6 +260,10 @@ pub(super) struct Part {
     pub(super) cookie: u64,
     /// The connection that it was sent on; `None`: it is in the queue.
     pub(super) link: Option<usize>,
+    /// When it was sent, for what its answer proves.
+    pub(super) sent: Moment,
+    /// Of a flush that was sent: what it covers.
+    pub(super) flush: Option<Flush>,
     /// The kernel still sends it, and reads its payload.
     pub(super) sending: bool,
     pub(super) answered: bool,
@@ -269,6 +282,8 @@ impl Part {
             buf,
             cookie: 0,
             link: None,
+            sent: Moment::default(),
+            flush: None,
             sending: false,
             answered: false,
             error: None,
@@ -280,9 +295,18 @@ impl Part {
     /// Makes it as new, to be sent again.
     pub(super) fn reset(&mut self) {
         self.link = None;
+        self.flush = None;
         self.error = None;
         self.pieces = None;
         self.told = false;
+    }
+
+    /// Whether it writes something that is not durable when it is answered.
+    pub(super) fn writes_to_cache(&self) -> bool {
+        matches!(
+            self.command,
+            Command::Write { fua: false, .. } | Command::WriteZeroes { fua: false, .. }
+        )
     }
 
     /// What is missing from a reply that says it is complete.

@@ -12,6 +12,7 @@ use sterna_nbd::client::{Parsed, ReplyLimits};
 use sterna_nbd::{ReplyHead, Session};
 
 use super::connect::{ConnectError, Connected};
+use super::flight::Queue;
 use crate::buffer::{Buf, Slice};
 use crate::io::{Fd, Message};
 use crate::timer::TimerId;
@@ -50,6 +51,8 @@ pub(super) struct Link {
     pub(super) inbox: Inbox,
     /// For the next send; `None` while the kernel has it.
     pub(super) message: Option<Box<Message>>,
+    /// Flushes that must be sent on this connection and no other.
+    pub(super) own: Queue,
     /// The requests in the message that the kernel has.
     pub(super) sent: Vec<u32>,
     pub(super) receiving: bool,
@@ -72,6 +75,7 @@ impl Link {
             allocation: session.allocation,
             inbox: Inbox::default(),
             message: Some(Box::default()),
+            own: Queue::new(),
             sent: Vec::new(),
             receiving: false,
             outstanding: 0,

@@ -20,10 +20,20 @@
 //! what it holds up fails with `EIO`. `ESHUTDOWN` counts as a lost connection:
 //! the server says itself that it is going.
 //!
-//! What cannot be helped: a server that goes on working on the requests of a
-//! connection that it has lost, while the same requests arrive on the new one,
-//! can apply an old write after a newer one. Servers that end with their
-//! connections, or finish what they have read before they take new ones, do not.
+//! **What the server may have forgotten** is decided by [`sterna_core::durability`]: writes
+//! count where they were answered, part by part; a flush goes to each connection whose
+//! writes no other flush would certainly cover; and a connection that is lost with
+//! unflushed writes makes `has_forgotten` true, and news, before any flush is answered
+//! that was under way. A server that takes no flush has promised nothing: there each
+//! lost connection that has written counts.
+//!
+//! **Requests that are sent again.** A server may still be working on a write of a
+//! connection that it has lost, while the same write arrives on a new one. So a newer write
+//! that overlaps one which was sent again waits until that is answered: then the older
+//! bytes have landed at least once before the newer ones are sent. What cannot be helped: a
+//! server that is still at the write of the lost connection even then can put old bytes
+//! over newer ones. Servers that end with their connections, or finish what they have read
+//! before they take new ones, do not.
 //!
 //! **Buffers.** An operation is answered only when the kernel has given back
 //! every buffer of it, also after a reply, an abort or a lost connection. All
@@ -38,9 +48,11 @@ mod retry;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use sterna_core::Nanos;
+use sterna_core::durability::{Durability, Goes};
 use sterna_nbd::{Command, TransmissionFlags, Uri};
 
 use super::{Cx, Done, Image, ImageInfo, ImageOp, OpenError, Opened, Ticket, token};
@@ -132,6 +144,8 @@ struct NbdImage {
     flights: Slab<Flight>,
     parts: Slab<Part>,
     queue: Queue,
+    /// Writes that wait for older ones which were sent again.
+    held: VecDeque<(Ticket, ImageOp)>,
     links: Vec<Link>,
     /// Makes cookies different from those of lost connections.
     sequence: u32,
@@ -139,12 +153,8 @@ struct NbdImage {
     violations: u32,
     counters: Counters,
     closing: bool,
-    /// Writes answered so far, and at the time of the last flush's start.
-    written: u64,
-    flushing: u64,
-    /// Writes have been answered that no flush has made durable.
-    unflushed: bool,
-    /// The server was gone while there were such writes.
+    durability: Durability,
+    /// Writes may have been lost since this was last asked.
     forgotten: bool,
 }
 
@@ -164,13 +174,12 @@ impl NbdImage {
             flights: Slab::new(),
             parts: Slab::new(),
             queue: Queue::new(),
+            held: VecDeque::new(),
             links: (0..links).map(|_| Link::new(&session)).collect(),
             sequence: 0,
             violations: 0,
             counters: Counters::default(),
-            written: 0,
-            flushing: 0,
-            unflushed: false,
+            durability: Durability::new(links),
             forgotten: false,
             closing: false,
         };
@@ -182,37 +191,66 @@ impl NbdImage {
     }
 
     /// Cuts what may be cut of an operation, and answers it if it is done.
-    /// Remembers what an operation that has ended means for durability.
-    fn note(&mut self, flight: &Flight) {
-        match flight.op {
-            ImageOp::Write { .. } | ImageOp::Zero { .. } => {
-                self.written += 1;
-                self.unflushed = true;
-            }
-            ImageOp::Flush if flight.error.is_none() && self.written == self.flushing => {
-                self.unflushed = false;
-            }
-            _ => {}
-        }
-    }
-
     fn advance(&mut self, cx: &mut Cx, key: u32) {
         let Some(flight) = self.flights.get_mut(key) else { return };
         while let Some(request) = flight.next(&self.able, &cx.zeroes) {
             self.queue.push_back(self.parts.insert(Part::new(key, request)));
         }
-        if flight.parts == 0
-            && let Some(flight) = self.flights.remove(key)
-        {
-            self.note(&flight);
-            cx.finished.push((flight.ticket, flight.answer()));
+        if flight.parts > 0 || self.flush(key) {
+            return;
         }
+        let Some(flight) = self.flights.remove(key) else { return };
+        let resent = flight.resent;
+        cx.finished.push((flight.ticket, flight.answer()));
+        if resent {
+            // In their order, and each held back only by those before it.
+            for (ticket, op) in std::mem::take(&mut self.held) {
+                self.submit(cx, ticket, op);
+            }
+        }
+    }
+
+    /// Goes on with the flush that an operation ends with; false if it needs none any
+    /// more.
+    fn flush(&mut self, key: u32) -> bool {
+        let Some(flight) = self.flights.get_mut(key) else { return false };
+        if !flight.ends_with_flush(&self.able) {
+            return false;
+        }
+        let flushing = flight.flushing.get_or_insert_with(|| self.durability.flushing());
+        let mut part = || self.parts.insert(Part::new(key, (Command::Flush, None)));
+        match self.durability.goes(flushing) {
+            Goes::Nowhere => return false,
+            Goes::Anywhere => {
+                flight.parts += 1;
+                self.queue.push_back(part());
+            }
+            Goes::On(links) => {
+                for link in links {
+                    flight.parts += 1;
+                    self.links[link].own.push_back(part());
+                }
+            }
+        }
+        true
+    }
+
+    /// Whether an operation has to wait for an older one that was sent again.
+    fn must_wait(&self, op: &ImageOp) -> bool {
+        let Some(range) = flight::changes(op) else { return false };
+        let meets =
+            |other: &ImageOp| flight::changes(other).is_some_and(|it| it.overlaps(range));
+        self.flights.iter().any(|(_, flight)| flight.resent && meets(&flight.op))
+            || self.held.iter().any(|(_, op)| meets(op))
     }
 
     /// Sends what waits, on the connections that are free.
     fn pump(&mut self, cx: &mut Cx) {
-        while !self.queue.is_empty() {
-            let free = self.links.iter().enumerate().filter(|(_, link)| link.can_send());
+        loop {
+            let shared = !self.queue.is_empty();
+            let has_work = |link: &Link| shared || !link.own.is_empty();
+            let links = self.links.iter().enumerate();
+            let free = links.filter(|(_, link)| link.can_send() && has_work(link));
             let Some((at, _)) = free.min_by_key(|(_, link)| link.outstanding) else {
                 return;
             };
@@ -227,8 +265,13 @@ impl NbdImage {
             return;
         };
         while message.has_room() && link.sent.len() < BATCH {
-            let Some(key) = self.queue.pop_front() else { break };
+            let next = link.own.pop_front().or_else(|| self.queue.pop_front());
+            let Some(key) = next else { break };
             let Some(part) = self.parts.get_mut(key) else { continue };
+            part.sent = self.durability.sent();
+            if matches!(part.command, Command::Flush) {
+                part.flush = Some(self.durability.flush_sent(at));
+            }
             self.sequence = self.sequence.wrapping_add(1);
             part.cookie = u64::from(self.sequence) << 32 | u64::from(key);
             part.link = Some(at);
@@ -272,6 +315,11 @@ impl NbdImage {
             // A server that cannot tell: everything may be data.
             (Some(_), Command::BlockStatus { .. }) => flight.take_extents(&[]),
             (Some(errno), _) => flight.error = flight.error.or(Some(errno)),
+            (None, Command::Flush) if part.answered => {
+                if let Some(flushing) = &mut flight.flushing {
+                    flushing.flushed();
+                }
+            }
             (None, _) => {}
         }
         self.advance(cx, part.flight);
@@ -280,12 +328,17 @@ impl NbdImage {
     /// Fails every operation that is under way. Each is answered as soon as the
     /// kernel has given its buffers back.
     fn fail_all(&mut self, cx: &mut Cx, errno: Errno) {
+        for (ticket, _) in std::mem::take(&mut self.held) {
+            cx.finished.push((ticket, Err(errno)));
+        }
         for key in self.flights.keys() {
             if let Some(flight) = self.flights.get_mut(key) {
                 flight.error = flight.error.or(Some(errno));
             }
         }
-        for key in std::mem::take(&mut self.queue) {
+        let own = self.links.iter_mut().flat_map(|link| std::mem::take(&mut link.own));
+        let waiting: Vec<u32> = own.chain(std::mem::take(&mut self.queue)).collect();
+        for key in waiting {
             self.finish(cx, key);
         }
     }
@@ -324,6 +377,7 @@ impl NbdImage {
         link.fd = Some(Fd::from(std::os::fd::OwnedFd::from(connected.stream)));
         link.outstanding = 0;
         link.proven = true;
+        self.durability.came_up(at);
         let back = !self.is_in_reach();
         self.links[at].state = State::Up;
         if back {
@@ -344,8 +398,9 @@ impl Image for NbdImage {
     }
 
     fn submit(&mut self, cx: &mut Cx, ticket: Ticket, op: ImageOp) {
-        if matches!(op, ImageOp::Flush) {
-            self.flushing = self.written;
+        if self.must_wait(&op) {
+            self.held.push_back((ticket, op));
+            return;
         }
         if let Some(result) = flight::at_once(&op, &self.able) {
             cx.finished.push((ticket, result));
@@ -393,7 +448,7 @@ impl Image for NbdImage {
     }
 
     fn in_flight(&self) -> usize {
-        self.flights.len()
+        self.flights.len() + self.held.len()
     }
 
     fn abort(&mut self, cx: &mut Cx) {
@@ -415,6 +470,6 @@ impl Image for NbdImage {
     }
 
     fn idle(&self) -> bool {
-        self.flights.is_empty() && self.links.iter().all(Link::is_quiet)
+        self.in_flight() == 0 && self.links.iter().all(Link::is_quiet)
     }
 }

@@ -175,6 +175,12 @@ impl NbdImage {
         if let Some(at) = part.link {
             self.links[at].outstanding -= 1;
             self.links[at].attempts = 0;
+            self.durability.answered(at, part.sent);
+            match (part.error, part.flush) {
+                (None, Some(flush)) => self.durability.flushed(flush),
+                (None, None) if part.writes_to_cache() => self.durability.wrote(at),
+                _ => {}
+            }
         }
         self.violations = 0;
         if !part.sending {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sterna_core::Nanos;
 
 use super::connect::{Connected, connect};
-use super::flight::Abilities;
+use super::flight::{self, Abilities};
 use super::link::{Outcome, State};
 use super::{CONNECT, NbdImage, RECV, RETRY_MAX, RETRY_MIN, SEND, STAY_AWAY};
 use crate::image::{Cx, Image, token};
@@ -19,9 +19,9 @@ impl NbdImage {
             return self.settle(cx, at);
         }
         link.state = State::Ending;
-        if !self.is_in_reach() && !self.closing {
-            // With its last connection the server itself may be gone, and its cache.
-            self.forgotten |= self.unflushed;
+        let forgotten = self.durability.lost(at);
+        self.forgotten |= forgotten;
+        if (forgotten || !self.is_in_reach()) && !self.closing {
             self.tell_news(cx);
         }
         let link = &mut self.links[at];
@@ -30,7 +30,7 @@ impl NbdImage {
             self.counters.lost += 1;
             tracing::warn!(
                 uri = %self.uri, connection = at, reason = why, lost = self.counters.lost,
-                unanswered = self.links[at].outstanding,
+                unanswered = self.links[at].outstanding, forgotten,
                 "lost a connection to the NBD server; connecting again"
             );
         }
@@ -58,8 +58,10 @@ impl NbdImage {
     }
 
     /// Puts the requests of a lost connection back into the queue, in their
-    /// order; those of an operation that has failed anyway are done.
+    /// order; those of an operation that has failed anyway are done. So are flushes: what
+    /// is to be flushed now, and where, is looked up anew.
     fn take_back(&mut self, cx: &mut Cx, at: usize) {
+        let own = std::mem::take(&mut self.links[at].own);
         let mut keys: Vec<(u64, u32)> = self
             .parts
             .iter()
@@ -67,17 +69,30 @@ impl NbdImage {
             .map(|(key, part)| (part.cookie, key))
             .collect();
         keys.sort_unstable();
-        for (_, key) in keys.into_iter().rev() {
+        let (over, again): (Vec<u32>, Vec<u32>) =
+            keys.into_iter().map(|(_, key)| key).partition(|key| self.is_over(*key));
+        // First all that are sent again: what ends below may let newer ones go on.
+        for key in again.into_iter().rev() {
             let Some(part) = self.parts.get_mut(key) else { continue };
-            let failed = self.flights.get(part.flight).is_none_or(|f| f.error.is_some());
-            if part.answered || failed {
-                self.finish(cx, key);
-            } else {
-                part.reset();
-                self.queue.push_front(key);
-                self.counters.resent += 1;
+            if let Some(flight) = self.flights.get_mut(part.flight) {
+                flight.resent |= flight::changes(&flight.op).is_some();
             }
+            part.reset();
+            self.queue.push_front(key);
+            self.counters.resent += 1;
         }
+        for key in over.into_iter().chain(own) {
+            self.finish(cx, key);
+        }
+    }
+
+    /// Whether a request of a lost connection is not sent again.
+    fn is_over(&self, key: u32) -> bool {
+        self.parts.get(key).is_none_or(|part| {
+            let flight = self.flights.get(part.flight);
+            let failed = flight.is_none_or(|flight| flight.error.is_some());
+            failed || part.answered || part.flush.is_some()
+        })
     }
 
     /// Plans the next attempt to connect.
@@ -172,7 +187,7 @@ impl NbdImage {
 
     /// When closing and nothing is under way: ends the connections, politely.
     pub(super) fn say_goodbye(&mut self, cx: &mut Cx) {
-        if !self.closing || !self.flights.is_empty() {
+        if !self.closing || self.in_flight() > 0 {
             return;
         }
         for at in 0..self.links.len() {

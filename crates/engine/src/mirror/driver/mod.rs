@@ -331,13 +331,11 @@ impl MirrorDriver {
 
     /// Something has happened to one of the images.
     fn look(&mut self, core: &mut Core, cx: &mut Cx) {
-        if core.has_forgotten(self.destination) {
-            self.tell(core, cx, Event::DestinationForgot);
+        if core.has_forgotten(cx, self.source) {
+            self.tell(core, cx, Event::SourceForgot);
         }
-        if core.has_forgotten(self.source) {
-            // Of what the guest was told is written, the source may lack some, and the
-            // destination not.
-            self.tell(core, cx, Event::Doubted(Doubt::Equal));
+        if core.has_forgotten(cx, self.destination) {
+            self.tell(core, cx, Event::DestinationForgot);
         }
         let is = core.is_in_reach(self.destination);
         self.tell(core, cx, Event::DestinationInReach(is));

@@ -1,0 +1,108 @@
+//! What disks cannot tell their clients, told to people.
+
+use std::time::Duration;
+
+use sterna_api::Warning;
+use sterna_engine::{Trouble, TroubleKind};
+
+use crate::daemon::Daemon;
+use crate::local::Local;
+use crate::store::DiskRecord;
+
+impl Daemon {
+    /// A warning for each thing that the engine knows of these disks. An engine that has
+    /// ended knows nothing any more.
+    pub(crate) fn disk_troubles(&self, disks: &[DiskRecord]) -> Vec<Warning> {
+        let known = self.engine.troubles().unwrap_or_default();
+        let of = |id| disks.iter().find(|disk| disk.id == id);
+        let warnings = known.into_iter();
+        warnings.filter_map(|(id, trouble)| Some(warning(of(id)?, trouble))).collect()
+    }
+}
+
+fn warning(disk: &DiskRecord, trouble: Trouble) -> Warning {
+    let (name, datastore) = (&disk.name, &disk.datastore);
+    let since = since(trouble.age);
+    let (message, hint) = match trouble.kind {
+        TroubleKind::Forgot { told } => {
+            let flush = match told {
+                true => "a flush has failed since, so its client knows",
+                false => "its next flush fails, so that its client knows",
+            };
+            (
+                format!(
+                    "it may have lost writes on {since}: the NBD server of its image was \
+                     away with writes that nobody had flushed; {flush}"
+                ),
+                format!(
+                    "check the file systems and databases on {name}, and why the server of \
+                     datastore {datastore} went away"
+                ),
+            )
+        }
+        TroubleKind::CannotFlush => (
+            format!(
+                "since {since} no flush of it succeeds: one has failed, and the kernel may \
+                 have dropped what it could not write to datastore {datastore}"
+            ),
+            format!(
+                "see the kernel's log; move {name} to another datastore, or repair this one, \
+                 start the daemon anew and check the disk's file systems"
+            ),
+        ),
+        TroubleKind::Waits { requests } => (
+            format!(
+                "{} since {since} for an earlier write of another client, which does not \
+                 end: to overtake it could destroy newer data",
+                match requests {
+                    1 => "a request waits".to_owned(),
+                    many => format!("{many} requests wait"),
+                }
+            ),
+            format!("see what datastore {datastore} is busy with: it does not answer"),
+        ),
+    };
+    Warning { about: format!("disk {name}"), message, hint }
+}
+
+fn since(age: Duration) -> String {
+    Local::now().words_ago(age)
+}
+
+#[cfg(test)]
+mod tests {
+    use sterna_api::Provision;
+    use sterna_engine::DiskId;
+
+    use super::*;
+
+    fn told(kind: TroubleKind) -> Warning {
+        let disk = DiskRecord {
+            id: DiskId(7),
+            name: "db".into(),
+            size: 1 << 30,
+            datastore: "far".into(),
+            image: String::new(),
+            provision: Provision::Thin,
+            imported: false,
+            generation: 1,
+            created: 1,
+            vhost_user: None,
+        };
+        warning(&disk, Trouble { kind, age: Duration::from_secs(3) })
+    }
+
+    #[test]
+    fn each_trouble_names_the_disk_and_says_what_to_do() {
+        let forgot = told(TroubleKind::Forgot { told: false });
+        assert_eq!(forgot.about, "disk db");
+        assert!(forgot.message.contains("its next flush fails"), "{}", forgot.message);
+        assert!(forgot.hint.contains("datastore far"), "{}", forgot.hint);
+        let known = told(TroubleKind::Forgot { told: true });
+        assert!(known.message.contains("a flush has failed since"), "{}", known.message);
+        let lost = told(TroubleKind::CannotFlush);
+        assert!(lost.hint.contains("move db"), "{}", lost.hint);
+        let waits = told(TroubleKind::Waits { requests: 1 });
+        assert!(waits.message.starts_with("a request waits since "), "{}", waits.message);
+    }
+}

@@ -1,0 +1,153 @@
+//! What a flush that fails means, with a kernel that fails when it is told to.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sterna_core::Nanos;
+
+use super::*;
+use crate::buffer::Pool;
+use crate::io::{Io, Token};
+use crate::qos::Qos;
+use crate::timer::Timers;
+
+/// Everything succeeds at once but the next flush, if it is to fail.
+#[derive(Default)]
+struct Kernel {
+    done: Vec<Completion>,
+    flush_fails: Arc<Mutex<bool>>,
+}
+
+impl Io for Kernel {
+    fn submit(&mut self, token: Token, op: Op) {
+        let result = match &op {
+            Op::Write { buf, .. } => Ok(buf.len() as u64),
+            Op::Sync { .. } if std::mem::take(&mut *self.flush_fails.lock().unwrap()) => {
+                Err(Errno(libc::EIO))
+            }
+            _ => Ok(0),
+        };
+        self.done.push(Completion { token, result, op });
+    }
+
+    fn wait(&mut self, _timeout: Option<Duration>, out: &mut Vec<Completion>) {
+        out.append(&mut self.done);
+    }
+
+    fn cancel(&mut self, _token: Token) {}
+
+    fn in_flight(&self) -> usize {
+        self.done.len()
+    }
+}
+
+struct Rig {
+    cx: Cx,
+    image: Box<dyn Image>,
+    flush_fails: Arc<Mutex<bool>>,
+    buffer: Slice,
+}
+
+/// An image of which direct operations are multiples of `align`, if it has any.
+fn rig(align: Option<u32>) -> Rig {
+    let kernel = Kernel::default();
+    let flush_fails = Arc::clone(&kernel.flush_fails);
+    let buffers = Pool::new(8 << 20).unwrap();
+    let zeroes = buffers.get(ZEROES).unwrap().slice(0, ZEROES);
+    let buffer = buffers.get(1 << 20).unwrap().slice(0, 1 << 20);
+    let (timers, finished, now) = (Timers::default(), Vec::new(), Nanos(0));
+    let (io, qos) = (Box::new(kernel), Qos::new(0, Arc::default()));
+    let newcomers = Pool::new(1 << 20).unwrap();
+    let mut cx =
+        Cx { io, timers, buffers, newcomers, zeroes, now, finished, lent: 0, qos };
+    let named = tempfile::NamedTempFile::new().unwrap();
+    let file = || Stored::new(named.reopen().unwrap(), &Arc::default(), true);
+    let seek = Arc::new(file());
+    let files = Files {
+        buffered: file(),
+        direct: align.map(|_| file()),
+        held: Arc::new(HeldFile::new(named.path(), Arc::clone(&seek)).unwrap()),
+        seek,
+        at_once: true,
+        size: 1 << 20,
+        align: align.unwrap_or(1),
+    };
+    let id = ImageId { disk: 1, image: 2 };
+    let image = Box::new(OpenedFile(files)).start(&mut cx, id);
+    Rig { cx, image, flush_fails, buffer }
+}
+
+impl Rig {
+    fn call(&mut self, op: ImageOp) -> ImageResult {
+        self.image.submit(&mut self.cx, Ticket { disk: 1, id: 1 }, op);
+        while self.cx.finished.is_empty() {
+            let mut completions = Vec::new();
+            self.cx.io.wait(None, &mut completions);
+            for completion in completions {
+                self.image.completed(&mut self.cx, completion);
+            }
+        }
+        self.cx.finished.remove(0).1
+    }
+
+    fn write(&mut self, offset: u64, len: usize, fua: bool) -> ImageResult {
+        let buf = self.buffer.part(0, len);
+        self.call(ImageOp::Write { offset, buf, fua })
+    }
+
+    /// A flush that fails, and whether the image says that its writes are lost.
+    fn failing_flush_loses(&mut self) -> bool {
+        *self.flush_fails.lock().unwrap() = true;
+        assert_eq!(self.call(ImageOp::Flush), Err(Errno(libc::EIO)));
+        let lost = self.image.has_lost();
+        assert!(!self.image.has_lost(), "said once");
+        lost
+    }
+}
+
+#[test]
+fn what_went_through_the_page_cache_is_lost_when_its_flush_fails() {
+    let mut rig = rig(None);
+    assert!(rig.write(0, 4096, false).is_ok());
+    assert!(rig.failing_flush_loses());
+    // Nothing has been written since, and the failed flush has covered nothing.
+    assert!(rig.failing_flush_loses());
+}
+
+#[test]
+fn what_was_flushed_before_is_not_lost() {
+    let mut rig = rig(None);
+    assert!(rig.write(0, 4096, false).is_ok());
+    assert!(rig.call(ImageOp::Flush).is_ok());
+    assert!(!rig.failing_flush_loses());
+}
+
+#[test]
+fn a_flush_of_direct_writes_can_be_tried_again() {
+    let mut rig = rig(Some(4096));
+    assert!(rig.write(0, 8192, false).is_ok());
+    assert!(!rig.failing_flush_loses());
+    // One write that the device does not take as it is goes through the cache.
+    assert!(rig.write(512, 512, false).is_ok());
+    assert!(rig.write(0, 8192, true).is_ok());
+    assert!(rig.failing_flush_loses());
+}
+
+#[test]
+fn zeroes_dirty_pages_at_their_edges_only() {
+    let zero =
+        |offset, len| ImageOp::Zero { offset, len, unmap: true, fua: false, fast: false };
+    let mut rig = rig(Some(512));
+    assert!(rig.call(zero(4096, 65536)).is_ok());
+    assert!(!rig.failing_flush_loses());
+    assert!(rig.call(zero(512, 65536)).is_ok());
+    assert!(rig.failing_flush_loses());
+}
+
+#[test]
+fn a_cached_write_with_fua_fails_as_its_flush_does() {
+    let mut rig = rig(None);
+    *rig.flush_fails.lock().unwrap() = true;
+    assert_eq!(rig.write(0, 4096, true), Err(Errno(libc::EIO)));
+    assert!(rig.image.has_lost());
+}

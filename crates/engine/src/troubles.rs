@@ -1,0 +1,42 @@
+//! Disks that somebody should look at: what the engine knows and no client can be told.
+
+use std::time::Duration;
+
+use crate::engine::{Engine, EngineError};
+use crate::reactor::Reactor;
+use crate::sidecar::DiskId;
+
+/// Something about a disk that somebody should look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// What.
+    pub kind: TroubleKind,
+    /// For how long.
+    pub age: Duration,
+}
+
+/// What is the matter with a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TroubleKind {
+    /// The server behind its image was away, and may have lost writes that it had answered.
+    Forgot {
+        /// A flush has failed since, so the client knows.
+        told: bool,
+    },
+    /// A flush of its image failed for which there is no second try; none is acknowledged
+    /// any more.
+    CannotFlush,
+    /// Requests wait for an earlier write of another client, which does not end.
+    Waits {
+        /// How many.
+        requests: usize,
+    },
+}
+
+impl Engine {
+    /// The disks that somebody should look at.
+    pub fn troubles(&self) -> Result<Vec<(DiskId, Trouble)>, EngineError> {
+        let all = self.call_all(Reactor::troubles)?;
+        Ok(all.into_iter().flatten().collect())
+    }
+}

@@ -1,0 +1,348 @@
+//! A storage server with a write cache, which forgets when its power is cut.
+//!
+//! It speaks NBD, keeps two images in memory (what is durable, and what it answers), and is
+//! told by the test what goes wrong. It allows several connections and says that all see
+//! one cache. A connection of a *run* that has ended is dead: it takes requests and answers
+//! none, until it breaks.
+
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::ops::Range;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
+
+use sterna_nbd::wire::REQUEST_LEN;
+use sterna_nbd::{
+    Command, Export, NbdError, Request, ServerHandshake, ServerStep, Session,
+    TransmissionFlags,
+};
+
+use crate::scratch::Scratch;
+use crate::wait::{seconds, until};
+
+/// Connections are made one after the other: as many as a client of ours has.
+const CONNECTIONS: usize = 4;
+
+/// The server. Its connections end with it.
+pub struct Forgetful {
+    socket: PathBuf,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    run: u64,
+    durable: Vec<u8>,
+    cache: Vec<u8>,
+    /// Written since the last flush: a guest is held while one is under way.
+    dirty: Vec<Range<usize>>,
+    /// The connections that are open, with the run that each belongs to.
+    open: Vec<(u64, u64, UnixStream)>,
+    /// Connections there have ever been.
+    accepted: u64,
+    /// Writes to here are kept back.
+    hold: Option<Range<u64>>,
+    held: Vec<Held>,
+    /// Requests on connections of earlier runs.
+    unanswered: usize,
+    over: bool,
+}
+
+/// A write that was kept back.
+struct Held {
+    offset: u64,
+    data: Vec<u8>,
+    cookie: u64,
+    session: Session,
+    stream: UnixStream,
+}
+
+impl Forgetful {
+    /// Starts it, with an image of `size` zeroes.
+    #[track_caller]
+    pub fn start(scratch: &Scratch, name: &str, size: u64) -> Forgetful {
+        let socket = scratch.socket(&format!("{name}.sock"));
+        let listener = UnixListener::bind(&socket).expect("listen");
+        let zeroes = vec![0; usize::try_from(size).expect("it fits into memory")];
+        let state = State { durable: zeroes.clone(), cache: zeroes, ..State::default() };
+        let shared = Arc::new(Shared(Mutex::new(state)));
+        let server = Forgetful { socket, shared: Arc::clone(&shared) };
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                if shared.lock().over {
+                    return;
+                }
+                let (Ok(stream), shared) = (stream, Arc::clone(&shared)) else { return };
+                thread::spawn(move || serve(&shared, stream));
+            }
+        });
+        server
+    }
+
+    /// Its location, as a datastore.
+    pub fn location(&self) -> String {
+        format!("nbd+unix:///?socket={}", self.socket.display())
+    }
+
+    /// Its socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Waits until a client has all of its connections.
+    #[track_caller]
+    pub fn wait_for_connections(&self) {
+        until("all connections", seconds(10), || {
+            (self.shared.lock().open.len() >= CONNECTIONS).then_some(())
+        });
+    }
+
+    /// The power is cut and is back: what was not flushed is gone, and all connections
+    /// break at once. Gives how many bytes were lost.
+    pub fn lose_power(&self) -> usize {
+        let lost = self.forget_silently();
+        self.break_all_connections();
+        lost
+    }
+
+    /// All connections break, of this run and of earlier ones.
+    pub fn break_all_connections(&self) {
+        for (_, _, stream) in &self.shared.lock().open {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// The same, but the connections find out one by one, each after the client has a new
+    /// one for the one before.
+    #[track_caller]
+    pub fn lose_power_and_tell_one_by_one(&self) -> usize {
+        let lost = self.forget_silently();
+        let run = self.shared.lock().run;
+        let next = || {
+            let state = self.shared.lock();
+            let dead = state.open.iter().find(|(_, of, _)| *of < run);
+            dead.map(|(_, _, stream)| (state.accepted, stream.try_clone()))
+        };
+        while let Some((before, stream)) = next() {
+            let _ = stream.expect("a stream").shutdown(Shutdown::Both);
+            until("a new connection", seconds(10), || {
+                (self.shared.lock().accepted > before).then_some(())
+            });
+        }
+        lost
+    }
+
+    /// The connection breaks that brought the write which is kept back; the server lives,
+    /// and keeps the write.
+    pub fn break_connection_of_held(&self) {
+        for held in &self.shared.lock().held {
+            let _ = held.stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Waits until so many requests have come that nobody answers.
+    #[track_caller]
+    pub fn wait_for_unanswered(&self, count: usize) {
+        until("requests to a server that is gone", seconds(10), || {
+            (self.shared.lock().unanswered >= count).then_some(())
+        });
+    }
+
+    /// From now on writes to these bytes are kept back.
+    pub fn hold(&self, range: Range<u64>) {
+        self.shared.lock().hold = Some(range);
+    }
+
+    /// How many writes are kept back.
+    pub fn held(&self) -> usize {
+        self.shared.lock().held.len()
+    }
+
+    /// Carries out the writes that were kept back, in the order of their coming, also those
+    /// of connections that have broken.
+    pub fn release(&self) {
+        let mut state = self.shared.lock();
+        state.hold = None;
+        for held in std::mem::take(&mut state.held) {
+            state.write(held.offset, &held.data, false);
+            let mut stream = held.stream;
+            let _ = stream.write_all(&held.session.ok(held.cookie));
+        }
+    }
+
+    /// What is durable.
+    pub fn durable(&self, range: Range<usize>) -> Vec<u8> {
+        self.shared.lock().durable[range].to_vec()
+    }
+
+    /// The power is cut and is back, and no connection has found out yet.
+    pub fn forget_silently(&self) -> usize {
+        let mut state = self.shared.lock();
+        let pairs = state.cache.iter().zip(&state.durable);
+        let lost = pairs.filter(|(cached, durable)| cached != durable).count();
+        state.cache = state.durable.clone();
+        state.dirty.clear();
+        state.run += 1;
+        state.hold = None;
+        state.held.clear();
+        lost
+    }
+}
+
+impl Drop for Forgetful {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.over = true;
+        for (_, _, stream) in &state.open {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        drop(state);
+        // Wakes the thread that accepts.
+        let _ = UnixStream::connect(&self.socket);
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect("nothing panics with the server's state")
+    }
+}
+
+impl State {
+    fn write(&mut self, offset: u64, data: &[u8], durable: bool) {
+        let range = offset as usize..offset as usize + data.len();
+        self.cache[range.clone()].copy_from_slice(data);
+        if durable {
+            self.durable[range].copy_from_slice(data);
+        } else {
+            self.dirty.push(range);
+        }
+    }
+
+    fn flush(&mut self) {
+        for range in std::mem::take(&mut self.dirty) {
+            self.durable[range.clone()].copy_from_slice(&self.cache[range]);
+        }
+    }
+
+    fn is_held(&self, offset: u64, len: usize) -> bool {
+        let meets =
+            |hold: &Range<u64>| offset < hold.end && hold.start < offset + len as u64;
+        self.hold.as_ref().is_some_and(meets)
+    }
+}
+
+/// One connection, from its first byte to its last.
+fn serve(shared: &Shared, stream: UnixStream) {
+    let Ok(other) = stream.try_clone() else { return };
+    let (number, run) = {
+        let mut state = shared.lock();
+        state.accepted += 1;
+        (state.accepted, state.run)
+    };
+    let mut connection = Served { shared, stream, run };
+    if let Ok(Some(session)) = connection.shake_hands() {
+        shared.lock().open.push((number, run, other));
+        let _ = connection.requests(&session);
+        shared.lock().open.retain(|(open, _, _)| *open != number);
+    }
+}
+
+struct Served<'a> {
+    shared: &'a Shared,
+    stream: UnixStream,
+    run: u64,
+}
+
+impl Served<'_> {
+    fn shake_hands(&mut self) -> io::Result<Option<Session>> {
+        let mut handshake = ServerHandshake::new();
+        let mut bytes = [0; 4096];
+        loop {
+            match handshake.step() {
+                ServerStep::Send(bytes) => self.stream.write_all(&bytes)?,
+                ServerStep::Receive => {
+                    let room = handshake.room().min(bytes.len());
+                    let count = self.stream.read(&mut bytes[..room])?;
+                    if count == 0 {
+                        return Ok(None);
+                    }
+                    let _ = handshake.push(&bytes[..count]);
+                }
+                ServerStep::NeedExport(_) => {
+                    let mut export = Export::disk(self.shared.lock().cache.len() as u64);
+                    export.flags = export.flags.with(TransmissionFlags::CAN_MULTI_CONN);
+                    export.allocation = false;
+                    handshake.answer_export(Ok(export));
+                }
+                ServerStep::NeedList => handshake.answer_list(Ok(Vec::new())),
+                // A client sends nothing before it has the last answer.
+                ServerStep::Ready(ready) => return Ok(Some(ready.session)),
+                ServerStep::Closed(_) => return Ok(None),
+            }
+        }
+    }
+
+    fn requests(&mut self, session: &Session) -> io::Result<()> {
+        loop {
+            let mut head = [0; REQUEST_LEN];
+            self.stream.read_exact(&mut head)?;
+            let Ok(request) = Request::parse(&head) else { return Ok(()) };
+            let mut data = vec![0; request.payload_len() as usize];
+            self.stream.read_exact(&mut data)?;
+            let Ok(command) = session.check(&request) else {
+                let error = session.error(request.cookie, NbdError::Inval, "refused");
+                self.stream.write_all(&error)?;
+                continue;
+            };
+            if matches!(command, Command::Disconnect) {
+                return Ok(());
+            }
+            if let Some(reply) = self.carry_out(session, command, request.cookie, data) {
+                self.stream.write_all(&reply)?;
+            }
+        }
+    }
+
+    /// What is answered, if anything is.
+    fn carry_out(
+        &self,
+        session: &Session,
+        command: Command,
+        cookie: u64,
+        data: Vec<u8>,
+    ) -> Option<Vec<u8>> {
+        let mut state = self.shared.lock();
+        if state.run != self.run {
+            state.unanswered += 1;
+            return None; // Nobody is there any more.
+        }
+        match command {
+            Command::Read { offset, len, .. } => {
+                let mut reply = session.read(cookie, offset, len).to_vec();
+                let start = offset as usize;
+                reply.extend_from_slice(&state.cache[start..start + len as usize]);
+                return Some(reply);
+            }
+            Command::Write { offset, .. } if state.is_held(offset, data.len()) => {
+                let stream = self.stream.try_clone().ok()?;
+                let session = *session;
+                state.held.push(Held { offset, data, cookie, session, stream });
+                return None;
+            }
+            Command::Write { offset, fua, .. } => state.write(offset, &data, fua),
+            Command::WriteZeroes { offset, len, fua, .. }
+            | Command::Trim { offset, len, fua } => {
+                state.write(offset, &vec![0; len as usize], fua);
+            }
+            Command::Flush => state.flush(),
+            _ => {}
+        }
+        Some(session.ok(cookie).to_vec())
+    }
+}

@@ -1,0 +1,256 @@
+//! Storage servers that lose what nobody had asked them to keep, and writes that end late:
+//! what an application has flushed is there, and what cannot be kept it is told.
+
+use std::process::Child;
+use std::thread;
+
+use serde_json::Value;
+use sterna_tests::clients::nbdsh;
+use sterna_tests::images::identical_files;
+use sterna_tests::wait::seconds;
+use sterna_tests::{Forgetful, MIB, Stage, programs, until};
+
+const SIZE: u64 = 32 * MIB;
+/// A disk on a server, with room for its sidecar.
+const EXPORT: u64 = SIZE + 65536;
+/// What the tests below need.
+const CLIENTS: &[&str] = &["/usr/bin/python3", "qemu-img"];
+
+/// The datastore `far` on a server that forgets.
+fn far(stage: &Stage) -> Forgetful {
+    let server = Forgetful::start(&stage.scratch, "far", EXPORT);
+    stage.datastore("far", server.location());
+    server
+}
+
+/// The disk `d` on `far`; gives its URI.
+fn disk_on(stage: &Stage, server: &Forgetful) -> String {
+    stage.daemon.sterna(&format!("disk create d --size {SIZE} --on far")).ok();
+    server.wait_for_connections();
+    stage.daemon.uri("d")
+}
+
+/// What somebody should look at about the disk `d`.
+#[track_caller]
+fn warnings(stage: &Stage) -> Vec<String> {
+    let status = stage.daemon.json("status");
+    let all = status["warnings"].as_array().cloned().unwrap_or_default();
+    let of_disk = all.into_iter().filter(|warning| warning["about"] == "disk d");
+    of_disk.map(|warning| warning["message"].as_str().unwrap_or("").to_owned()).collect()
+}
+
+/// Flushes so often; says what came of each.
+#[track_caller]
+fn flushes(uri: &str, how_often: usize) -> Vec<String> {
+    let script = format!(
+        "
+for i in range({how_often}):
+    try:
+        h.flush()
+        print('ok')
+    except nbd.Error as error:
+        print(error.errno)
+"
+    );
+    nbdsh(uri, &script).split_whitespace().map(str::to_owned).collect()
+}
+
+/// A client that runs until it has done what it is told, or is killed.
+fn client(uri: &str, script: &str) -> Child {
+    let args = ["-m", "nbd", "--uri", uri, "--command", script];
+    programs::command("/usr/bin/python3").args(args).spawn().expect("start a client")
+}
+
+#[test]
+fn a_destination_that_forgot_while_the_move_was_paused_is_compared() {
+    let Some(stage) = Stage::given(CLIENTS) else { return };
+    let server = far(&stage);
+    stage.disk_with_data("d", SIZE, SIZE);
+    let before = stage.scratch.path("before.raw");
+    std::fs::copy(stage.here.join("d.raw"), &before).expect("copy the image");
+    let id = stage.daemon.migrate("d --to far --rate 16M");
+    stage.daemon.wait_for_bytes(id, 8 * MIB);
+    stage.daemon.pause(id);
+    server.wait_for_connections();
+    // Idle connections find out one by one; there is a way to the server all the time.
+    let lost = server.lose_power_and_tell_one_by_one();
+    assert!(lost > 0, "the copy was durable already");
+    stage.daemon.sterna(&format!("migration set {id} --rate none")).ok();
+    stage.daemon.resume(id);
+    stage.daemon.completed(id);
+    let image = stage.scratch.path("durable.raw");
+    std::fs::write(&image, server.durable(0..SIZE as usize)).expect("keep the image");
+    identical_files(&image, &before);
+}
+
+#[test]
+fn after_its_server_forgot_an_application_s_flush_fails_once() {
+    let Some(stage) = Stage::given(CLIENTS) else { return };
+    let server = far(&stage);
+    let uri = disk_on(&stage, &server);
+    nbdsh(&uri, "h.pwrite(b'old' * 1024, 0); h.flush(); h.pwrite(b'new' * 1024, 0)");
+    assert_eq!(warnings(&stage), Vec::<String>::new());
+    assert!(server.lose_power() > 0, "there was something to lose");
+    let told = until("the loss to be known", seconds(10), || warnings(&stage).pop());
+    assert!(told.contains("may have lost writes on"), "{told}");
+    assert!(told.contains("its next flush fails"), "{told}");
+    assert_eq!(flushes(&uri, 3), ["EIO", "ok", "ok"]);
+    let told = warnings(&stage).pop().unwrap_or_default();
+    assert!(told.contains("a flush has failed since"), "{told}");
+    assert!(stage.daemon.log().contains("may be lost"), "{}", stage.daemon.log());
+    // What is written from then on is as durable as ever.
+    nbdsh(&uri, "h.pwrite(b'new' * 1024, 0); h.flush()");
+    assert_eq!(server.durable(0..3), b"new");
+    // What was flushed cannot be lost, and nobody is alarmed.
+    assert_eq!(server.lose_power(), 0);
+    assert_eq!(flushes(&uri, 1), ["ok"]);
+    // A write that must be durable tells as well.
+    nbdsh(&uri, "h.pwrite(b'n' * 512, 0)");
+    server.lose_power_and_tell_one_by_one();
+    let fua = "
+try:
+    h.pwrite(b'f' * 512, 4096, flags=nbd.CMD_FLAG_FUA)
+    print('ok')
+except nbd.Error as error:
+    print(error.errno)
+h.flush()
+";
+    assert_eq!(nbdsh(&uri, fua).trim(), "EIO");
+}
+
+#[test]
+fn a_flush_under_way_when_the_server_forgets_is_not_acknowledged() {
+    let Some(stage) = Stage::given(CLIENTS) else { return };
+    let server = far(&stage);
+    let uri = disk_on(&stage, &server);
+    // The server's host is gone without a word: its connections are silent.
+    nbdsh(&uri, "h.pwrite(b'new' * 1024, 0)");
+    assert!(server.forget_silently() > 0);
+    let flush = thread::spawn(move || flushes(&uri, 2));
+    server.wait_for_unanswered(1);
+    server.break_all_connections();
+    assert_eq!(flush.join().expect("the client ends"), ["EIO", "ok"]);
+}
+
+#[test]
+fn a_source_that_forgot_and_its_copy_end_equal() {
+    let Some(stage) = Stage::given(CLIENTS) else { return };
+    let server = far(&stage);
+    let uri = disk_on(&stage, &server);
+    nbdsh(&uri, "for i in range(32): h.pwrite(b'o' * (1 << 20), i << 20)\nh.flush()");
+    let id = stage.daemon.migrate("d --to there --rate 8M --keep-source");
+    stage.daemon.wait_for_bytes(id, 4 * MIB);
+    // Copied, then written on both sides; but never flushed.
+    nbdsh(&uri, "h.pwrite(b'n' * 65536, 0)");
+    assert!(server.lose_power() > 0, "there was something to lose");
+    until("the loss to be known", seconds(10), || warnings(&stage).pop());
+    assert_eq!(flushes(&uri, 2), ["EIO", "ok"]);
+    stage.daemon.hurry(id);
+    stage.daemon.completed(id);
+    let image = stage.scratch.path("source.raw");
+    std::fs::write(&image, server.durable(0..SIZE as usize)).expect("keep the image");
+    identical_files(&image, &stage.there.join("d.raw"));
+    assert_eq!(server.durable(0..1), b"o");
+}
+
+#[test]
+fn a_write_of_a_client_that_is_gone_lands_on_nothing_newer() {
+    let Some(stage) = Stage::given(CLIENTS) else { return };
+    let server = far(&stage);
+    let uri = disk_on(&stage, &server);
+    server.hold(0..4096);
+    let mut gone = client(&uri, "h.pwrite(b'o' * 4096, 0)");
+    until("its write to be under way", seconds(10), || {
+        (server.held() == 1).then_some(())
+    });
+    gone.kill().expect("kill the client");
+    gone.wait().expect("wait for it");
+    // Connected anew it may do all that the old write does not touch.
+    nbdsh(
+        &uri,
+        "h.pwrite(b'x' * 4096, 4096); assert h.pread(512, 4096) == b'x' * 512; h.flush()",
+    );
+    let newer =
+        "h.pwrite(b'n' * 512, 512); h.flush(); print(bytes(h.pread(512, 512)[:1]))";
+    let writer = thread::spawn(move || nbdsh(&uri, newer));
+    let told = until("somebody to be told", seconds(20), || warnings(&stage).pop());
+    assert!(told.contains("a request waits since"), "{told}");
+    assert_eq!(server.held(), 1, "the newer write has not been sent");
+    server.release();
+    assert_eq!(writer.join().expect("the client ends").trim(), "b'n'");
+    assert_eq!(
+        (server.durable(0..1), server.durable(512..513)),
+        (b"o".into(), b"n".into())
+    );
+    assert_eq!(warnings(&stage), Vec::<String>::new());
+}
+
+#[test]
+fn a_newer_write_waits_for_an_older_one_that_was_sent_again() {
+    let Some(stage) = Stage::given(CLIENTS) else { return };
+    let server = far(&stage);
+    let uri = disk_on(&stage, &server);
+    server.hold(0..4096);
+    let go = stage.scratch.path("go");
+    let script = format!(
+        "
+import os
+old = h.aio_pwrite(nbd.Buffer.from_bytearray(bytearray(b'o' * 4096)), 0)
+while not os.path.exists({:?}): h.poll(10)
+new = h.aio_pwrite(nbd.Buffer.from_bytearray(bytearray(b'n' * 512)), 512)
+beside = h.aio_pread(nbd.Buffer(512), 8192)
+while not h.aio_command_completed(beside): h.poll(-1)
+print('beside', flush=True)
+while not h.aio_command_completed(old): h.poll(-1)
+while not h.aio_command_completed(new): h.poll(-1)
+h.flush()
+",
+        go.display().to_string()
+    );
+    let client = thread::spawn(move || nbdsh(&uri, &script));
+    until("the write to be under way", seconds(10), || {
+        (server.held() == 1).then_some(())
+    });
+    server.break_connection_of_held();
+    // The server is still at work on the first one.
+    until("it to be sent again", seconds(10), || (server.held() == 2).then_some(()));
+    std::fs::write(&go, "").expect("say go");
+    until("both to have come", seconds(10), || {
+        let disk = stage.daemon.json("disk show d");
+        (disk["activity"]["in_flight"] == 2).then_some(())
+    });
+    assert_eq!(server.held(), 2, "the newer one has not been sent");
+    server.release();
+    client.join().expect("the client ends");
+    assert_eq!(
+        (server.durable(0..1), server.durable(512..513)),
+        (b"o".into(), b"n".into())
+    );
+}
+
+#[test]
+fn a_server_is_found_however_its_address_is_spelled() {
+    let stage = Stage::new();
+    // What a server is called in `datastore add`, and in `disk import`.
+    let spellings: [fn(&str) -> [String; 2]; 2] = [
+        |socket| [format!("nbd+unix://?socket={socket}"), format!("unix:{socket}")],
+        |socket| {
+            let encoded = socket.replace('/', "%2F");
+            [
+                format!("nbd:unix:{socket}:exportname=x"),
+                format!("NBD+UNIX:///%78?socket={encoded}"),
+            ]
+        },
+    ];
+    for (number, spell) in spellings.into_iter().enumerate() {
+        let name = format!("d{number}");
+        let server = Forgetful::start(&stage.scratch, &name, EXPORT);
+        let [added, imported] = spell(&server.socket().display().to_string());
+        stage.datastore(&name, added);
+        let import = format!("disk import {name} --on {name} {imported}");
+        stage.daemon.sterna(&import).ok();
+        stage.daemon.sterna(&format!("disk remove {name}")).ok();
+    }
+    let tls = stage.daemon.sterna("datastore add secret nbds://host/x");
+    tls.fails_with(&["TLS is not supported"]);
+}
