@@ -21,6 +21,7 @@ pub mod cli;
 pub mod clients;
 pub mod daemon;
 pub mod guest;
+pub mod http;
 pub mod images;
 pub mod libvirt;
 pub mod lines;

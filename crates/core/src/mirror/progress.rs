@@ -65,6 +65,10 @@ impl fmt::Display for PauseReason {
             PauseReason::Destination(Fault::Full) => {
                 write!(f, "the destination is full (ENOSPC)")
             }
+            // Its own limit is no fault of the destination's.
+            PauseReason::Destination(Fault::Error(errno @ (23 | 24))) => {
+                write!(f, "the destination cannot be opened ({})", Errno(*errno))
+            }
             PauseReason::Destination(Fault::Error(errno)) => {
                 write!(f, "the destination failed ({})", Errno(*errno))
             }
@@ -118,6 +122,8 @@ impl fmt::Display for Errno {
             9 => f.write_str("EBADF: closed"),
             12 => f.write_str("ENOMEM: out of memory"),
             22 => f.write_str("EINVAL: invalid request"),
+            23 => f.write_str("ENFILE: this machine has too many open files"),
+            24 => f.write_str("EMFILE: the daemon has too many open files"),
             30 => f.write_str("EROFS: read-only"),
             95 => f.write_str("EOPNOTSUPP: not supported"),
             110 => f.write_str("ETIMEDOUT: timed out"),
