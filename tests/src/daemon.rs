@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -26,7 +27,10 @@ pub struct Daemon {
     log: PathBuf,
     variables: Vec<(String, String)>,
     arguments: Vec<String>,
+    /// What starts it, if it is not started as it is.
     under: Vec<String>,
+    /// Where its stderr goes, if not to its log.
+    stderr: Option<OwnedFd>,
     child: Option<Child>,
 }
 
@@ -41,6 +45,7 @@ impl Daemon {
             variables: Vec::new(),
             arguments: Vec::new(),
             under: Vec::new(),
+            stderr: None,
             child: None,
         }
     }
@@ -68,9 +73,25 @@ impl Daemon {
         self.arguments.extend(line.split_whitespace().map(str::to_owned));
     }
 
+    /// From the next start on it is started by this program, with these arguments.
+    pub fn start_under(&mut self, line: &str) {
+        self.under = line.split_whitespace().map(str::to_owned).collect();
+    }
+
+    /// From the next start on its stderr goes there.
+    pub fn log_to(&mut self, place: impl Into<OwnedFd>) {
+        self.stderr = Some(place.into());
+    }
+
     /// The command that starts it.
     fn command(&self) -> Command {
-        let log = OpenOptions::new().create(true).append(true).open(&self.log);
+        let log = match &self.stderr {
+            Some(place) => place.try_clone().expect("another handle"),
+            None => {
+                let log = OpenOptions::new().create(true).append(true).open(&self.log);
+                log.expect("open the daemon's log").into()
+            }
+        };
         let mut all = self.under.iter().map(OsString::from).collect::<Vec<_>>();
         all.push(programs::sterna().into());
         let mut command = Command::new(&all[0]);
@@ -87,7 +108,7 @@ impl Daemon {
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(log.expect("open the daemon's log"));
+            .stderr(log);
         command
     }
 
@@ -225,6 +246,11 @@ impl Daemon {
     /// The disk's NBD URI.
     pub fn uri(&self, disk: &str) -> String {
         format!("nbd+unix:///{disk}?socket={}", self.nbd.display())
+    }
+
+    /// The API's socket.
+    pub fn api_socket(&self) -> &Path {
+        &self.socket
     }
 
     /// The NBD socket.

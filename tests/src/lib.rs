@@ -22,6 +22,7 @@ pub mod clients;
 pub mod daemon;
 pub mod forgetful;
 pub mod guest;
+pub mod http;
 pub mod images;
 pub mod libvirt;
 pub mod lines;

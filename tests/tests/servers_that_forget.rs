@@ -4,7 +4,6 @@
 use std::process::Child;
 use std::thread;
 
-use serde_json::Value;
 use sterna_tests::clients::nbdsh;
 use sterna_tests::images::identical_files;
 use sterna_tests::wait::seconds;

@@ -27,6 +27,7 @@ mod plan;
 mod policy;
 mod pool;
 mod prediction;
+mod printable;
 mod recovery;
 mod rule;
 mod stats;
@@ -79,10 +80,11 @@ pub use pool::{AskTerms, ChangePool, CreatePool, Pool, PoolTerms};
 pub use prediction::{
     BestHour, LearnedFrom, Predict, Predicted, Prediction, PredictionScores, Weakest,
 };
+pub use printable::{is_printable, printable, printable_line};
 pub use recovery::{FoundImage, ImageRole, RecoverDisks, Recovery, Sidecar};
 pub use rule::{AddRule, Rule, RuleKind};
 pub use stats::{Bucket, DiskStats, Pattern, RequestStats, Times};
-pub use status::{Counts, Io, Status, Warning};
+pub use status::{Connections, Counts, Io, OpenFiles, Status, Warning};
 pub use storage_drs::{
     AskStorageDrs, Automation, Balanced, BalancedOutcome, BalancedScene, BalancedScores,
     ChangeStorageDrs, CreateStorageRule, DatastoreLoad, Fared, JudgedDatastore,

@@ -33,6 +33,32 @@ pub struct Counts {
     pub policies: u64,
 }
 
+/// Files that the daemon has open: images, connections, its state.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema,
+)]
+pub struct OpenFiles {
+    /// So many are open.
+    pub open: u64,
+    /// So many may be (`ulimit -Hn`).
+    pub limit: u64,
+}
+
+/// Who is connected to the daemon, and how many were not let in since its start.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema,
+)]
+pub struct Connections {
+    /// NBD clients.
+    pub guests: u64,
+    /// NBD clients that were turned away, as there was no place for them.
+    pub guests_refused: u64,
+    /// Connections to the API.
+    pub api: u64,
+    /// Connections to the API that were closed, as there was no place for all.
+    pub api_closed: u64,
+}
+
 /// Something that somebody should look at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Warning {
@@ -63,6 +89,15 @@ pub struct Status {
     pub io: Io,
     /// How many of each there are.
     pub counts: Counts,
+    /// Files that are open.
+    #[serde(default)]
+    pub open_files: OpenFiles,
+    /// Who is connected.
+    #[serde(default)]
+    pub connections: Connections,
+    /// Lines of the log that could not be written since the start.
+    #[serde(default)]
+    pub lost_log_lines: u64,
     /// How right predictions were.
     #[serde(default)]
     pub predictions: PredictionScores,

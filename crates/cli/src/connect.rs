@@ -1,7 +1,7 @@
 //! Reaching the daemon, and explaining what went wrong.
 
 use std::future::Future;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
@@ -9,6 +9,8 @@ use anyhow::Context;
 use sterna_api::paths::{Caller, too_long};
 use sterna_api::{Client, ClientError, ErrorBody, ErrorCode, Waits};
 use sterna_daemon::DaemonError;
+
+use crate::output::{Output, takes_colour};
 
 /// What a person sees of a call that takes long.
 const WAITING: &str =
@@ -32,18 +34,28 @@ pub(crate) struct Failure {
     pub(crate) hint: String,
 }
 
+/// A failure that has been told already.
+#[derive(Debug, thiserror::Error)]
+#[error("it has been told")]
+pub(crate) struct Said;
+
 impl Link {
     /// The daemon on this socket, or on the one that this user's daemon has.
-    pub(crate) fn new(socket: Option<PathBuf>) -> Self {
+    pub(crate) fn new(socket: Option<PathBuf>, output: Output) -> Self {
         let socket = socket.unwrap_or_else(|| caller().socket());
-        let client = Client::new(socket);
-        let sees = io::stderr().is_terminal();
-        Link { client: if sees { client.that_tells(say_waiting) } else { client } }
+        let mut client = Client::new(socket);
+        if !output.is_json() {
+            client = client.for_people();
+        }
+        if takes_colour(&io::stderr()) {
+            client = client.that_tells(say_waiting);
+        }
+        Link { client }
     }
 
     /// The same, which says nothing by itself: for who draws all of the screen.
     pub(crate) fn silent(&self) -> Self {
-        Link { client: Client::new(self.client.socket()) }
+        Link { client: Client::new(self.client.socket()).for_people() }
     }
 
     /// The client.
@@ -159,7 +171,7 @@ mod tests {
     #[test]
     fn a_socket_with_too_long_a_path_is_not_a_missing_daemon() {
         let path = format!("/{}", "long/".repeat(30));
-        let link = Link::new(Some(path.into()));
+        let link = Link::new(Some(path.into()), Output::new(false));
         let error = link.ask(async |client| Ok(client.status().await?)).unwrap_err();
         let body = explain(&error);
         assert!(body.message.contains("107"), "{body:?}");

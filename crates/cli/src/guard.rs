@@ -78,17 +78,21 @@ pub(crate) fn parse_part(text: &str) -> Result<f64, String> {
     Ok(percent / 100.0)
 }
 
+/// A response time.
 pub(crate) fn parse_span(text: &str) -> Result<Nanos, String> {
+    match span_of(text)? {
+        Nanos(0) => Err("no response time stays below zero".into()),
+        span => Ok(span),
+    }
+}
+
+fn span_of(text: &str) -> Result<Nanos, String> {
     if let Ok(number) = text.trim().parse::<f64>()
         && number > 0.0
     {
         return Err(format!("it has no unit: write {number}ms, or {number}s"));
     }
-    let span: Nanos = text.parse().map_err(|error| format!("{error}"))?;
-    match span {
-        Nanos(0) => Err("no response time stays below zero".into()),
-        span => Ok(span),
-    }
+    text.parse().map_err(|error| format!("{error}"))
 }
 
 /// A span that may have hours or minutes.
@@ -99,7 +103,12 @@ pub(crate) fn parse_long(text: &str) -> Result<Nanos, String> {
     };
     match times("h", 3600.0).or_else(|| times("min", 60.0)) {
         Some(span) => Ok(span),
-        None => parse_span(text),
+        None => match span_of(text)? {
+            Nanos(0) => {
+                Err("a span above zero is needed, such as 30s, 5min or 1h".into())
+            }
+            span => Ok(span),
+        },
     }
 }
 
@@ -205,6 +214,11 @@ mod tests {
         let keep = parse_part("abc").unwrap_err();
         assert_eq!(keep, "it is no part above 0% and at most 100%, such as 90%");
         assert_eq!(parse_span("5").unwrap_err(), "it has no unit: write 5ms, or 5s");
+        assert_eq!(parse_span("0ms").unwrap_err(), "no response time stays below zero");
+        for nothing in ["0s", "0min", "0h", "0ms"] {
+            let said = parse_long(nothing).unwrap_err();
+            assert!(!said.contains("response time"), "{nothing}: {said}");
+        }
         let p99 = parse_span("fast").unwrap_err();
         assert!(p99.contains("`fast` is not a duration") && p99.contains("5ms"), "{p99}");
         let window = parse_schedule("3-4").unwrap_err();

@@ -6,13 +6,14 @@
 
 use std::borrow::Cow;
 
+use sterna_api::printable_line;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::fmt::{FormatFields, format};
 
 /// The fields of a line.
 pub(crate) fn fields() -> impl for<'writer> FormatFields<'writer> + 'static {
     let one = format::debug_fn(|line, field, value| match field.name() {
-        "message" => write!(line, "{value:?}"),
+        "message" => write!(line, "{}", printable_line(&format!("{value:?}"))),
         name => write!(line, "{name}={}", quoted(&format!("{value:?}"))),
     });
     one.delimited(" ")

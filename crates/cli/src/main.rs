@@ -8,7 +8,11 @@
 //!
 //! Exit codes: 0 done, 1 it failed (stderr says what, to what, and what to do
 //! next), 2 the command line was wrong.
+//!
+//! Whether anybody reads what is said changes none of them (`output`).
 #![forbid(unsafe_code)]
+// They panic where nobody reads; `output` does not.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod advise;
 mod args;
@@ -19,10 +23,12 @@ mod connect;
 mod datastore;
 mod disk;
 mod drs;
+mod experiment;
 mod explain;
 mod format;
 mod guard;
 mod host;
+mod interruption;
 mod lab;
 mod log;
 mod migrate;
@@ -56,8 +62,8 @@ use clap::Parser;
 use sterna_api::{ErrorBody, ErrorCode};
 
 use crate::args::{Cli, Command};
-use crate::connect::explain;
-use crate::output::{Output, WIDTH};
+use crate::connect::{Said, explain};
+use crate::output::{Output, WIDTH, note};
 use crate::table::wrap;
 
 fn main() -> ExitCode {
@@ -69,7 +75,9 @@ fn main() -> ExitCode {
     match run(cli, output) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            output.failure(&explain(&error));
+            if !error.is::<Said>() {
+                output.failure(&explain(&error));
+            }
             ExitCode::FAILURE
         }
     }
@@ -90,7 +98,7 @@ fn usage(error: &clap::Error, output: Output) -> ExitCode {
     if output.is_json() {
         output.failure(&usage_body(&text));
     } else {
-        eprintln!("{}", wrap(text.trim_end(), WIDTH).join("\n"));
+        note(&wrap(text.trim_end(), WIDTH).join("\n"));
     }
     // The code that clap promises is small.
     ExitCode::from(error.exit_code() as u8)
@@ -105,7 +113,7 @@ fn usage_body(text: &str) -> ErrorBody {
 }
 
 fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
-    let link = connect::Link::new(cli.socket);
+    let link = connect::Link::new(cli.socket, output);
     match cli.command {
         Command::Serve(args) => serve::run(args, &link, output),
         Command::Datastore(command) => datastore::run(command, &link, output),

@@ -14,6 +14,7 @@ use sterna_api::{Client, ClientError, PlanState};
 
 use crate::args::Cli;
 use crate::connect::{Link, block_on};
+use crate::output::Output;
 
 /// How long the daemon has: longer than any list takes, and short enough that a key
 /// does not seem to have been lost.
@@ -68,7 +69,7 @@ pub(crate) fn names(words: &[String], link: &Link) -> Vec<String> {
     let Some(wanted) = wanted(words) else {
         return Vec::new();
     };
-    let named = wanted.socket.map(|socket| Link::new(Some(socket)));
+    let named = wanted.socket.map(|socket| Link::new(Some(socket), Output::new(false)));
     let client = named.as_ref().unwrap_or(link).client();
     let asked = block_on(async {
         Ok(tokio::time::timeout(PATIENCE, ask(wanted.kind, &wanted.values, client))
@@ -405,7 +406,7 @@ mod tests {
         let socket = dir.path().join("deaf.sock");
         let _deaf = UnixListener::bind(&socket).unwrap();
         let words = ["disk", "show", ""].map(Into::into);
-        assert!(names(&words, &Link::new(Some(socket))).is_empty());
+        assert!(names(&words, &Link::new(Some(socket), Output::new(false))).is_empty());
     }
 
     #[test]

@@ -1,13 +1,20 @@
 //! Where answers go: JSON or words, in colour or not.
 //!
 //! Answers go to stdout, everything else (progress, errors) to stderr. Colour
-//! is for terminals, and not for those who set `NO_COLOR`.
+//! is for terminals, and not for those who set `NO_COLOR`; nor is anything else that moves
+//! on a screen. A terminal that knows no escape sequences (`TERM=dumb`) gets none.
+//!
+//! **If nobody reads.** What is printed may find stdout or stderr closed, and that changes
+//! nothing: the command does what it was told to, and its exit code says whether that was
+//! done. So nothing here panics, and nothing is killed in its middle by SIGPIPE. What
+//! cannot be written for another reason (the disk is full) is a failure.
 
 use std::env;
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
-use sterna_api::ErrorBody;
+use sterna_api::{ErrorBody, printable};
 
 use crate::table::{Pairs, Style, Table, wrap};
 
@@ -19,6 +26,23 @@ pub(crate) fn prose(text: &str) -> String {
     wrap(text, WIDTH).join("\n")
 }
 
+/// Whether it is a screen on which a cursor can be moved.
+pub(crate) fn is_screen(stream: &impl IsTerminal) -> bool {
+    let knows = |term: OsString| !term.is_empty() && term != "dumb";
+    stream.is_terminal() && env::var_os("TERM").is_some_and(knows)
+}
+
+/// Whether colours, and bars that move, are wanted there.
+pub(crate) fn takes_colour(stream: &impl IsTerminal) -> bool {
+    let wanted = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    wanted && is_screen(stream)
+}
+
+/// Says something on stderr, if anybody listens.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "{}", printable(text));
+}
+
 /// How to show things.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
@@ -28,8 +52,7 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn new(json: bool) -> Self {
-        let wanted = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Output { json, colour: wanted && io::stdout().is_terminal() }
+        Output { json, colour: takes_colour(&io::stdout()) }
     }
 
     /// Whether JSON was asked for.
@@ -88,20 +111,23 @@ impl Output {
 
     /// Says on stderr what happened, to what, and what to do next.
     pub(crate) fn failure(self, error: &ErrorBody) {
-        let mut text = String::new();
-        if self.json {
-            text = serde_json::to_string_pretty(error).unwrap_or_default();
-        } else {
-            let colour = self.colour && io::stderr().is_terminal();
-            let label = Style::Bad.paint("error: ", colour);
-            let message = wrap(&error.message, WIDTH - 7).join("\n       ");
-            text.push_str(&format!("{label}{message}"));
-            if !error.hint.is_empty() {
-                let hint = wrap(&error.hint, WIDTH - 7).join("\n       ");
-                text.push_str(&format!("\n hint: {hint}"));
-            }
-        }
         // Nobody is left to tell if stderr is gone.
-        let _ = writeln!(io::stderr(), "{text}");
+        let _ = io::stderr().write_all(self.failure_text(error).as_bytes());
+    }
+
+    /// What happened, to what, and what to do next, in whole lines.
+    pub(crate) fn failure_text(self, error: &ErrorBody) -> String {
+        if self.json {
+            let text = serde_json::to_string_pretty(error).unwrap_or_default();
+            return format!("{text}\n");
+        }
+        let lines = |text: &str| wrap(&printable(text), WIDTH - 7).join("\n       ");
+        let colour = self.colour && takes_colour(&io::stderr());
+        let label = Style::Bad.paint("error: ", colour);
+        let mut text = format!("{label}{}\n", lines(&error.message));
+        if !error.hint.is_empty() {
+            text.push_str(&format!(" hint: {}\n", lines(&error.hint)));
+        }
+        text
     }
 }

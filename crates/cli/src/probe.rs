@@ -22,11 +22,11 @@ use sterna_api::{
 use sterna_core::measure::probe::{End, Next, Probe, STEP, Step};
 use sterna_core::{Bytes, Nanos};
 use sterna_workload::load::{Application, Lengths, Order, Pace, Profile};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
 
 use crate::connect::{Failure, Link};
 use crate::format::{iops, response};
+use crate::interruption::Interruption;
 use crate::lab::screen::Screen;
 use crate::output::{Output, WIDTH};
 use crate::table::{Column, Table, wrap};
@@ -109,13 +109,12 @@ struct Probed {
 /// Carries out the command.
 pub(crate) fn run(args: &ProbeArgs, link: &Link, output: Output) -> anyhow::Result<()> {
     let probed = link.ask(async |client| {
-        let mut interrupt =
-            signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
+        let mut wish = Interruption::listen()?;
         let datastore = client.datastore(&args.name).await?;
         let Target { disk, ours } = target(client, &datastore, args.size).await?;
         let probed = tokio::select! {
             probed = probe(client, args, &disk, ours, output) => probed,
-            _ = interrupt.recv() => Err(interrupted(&args.name).into()),
+            _ = wish.heard() => Err(interrupted(&args.name).into()),
         };
         if ours {
             // Connections end a moment after whoever had them.

@@ -1,6 +1,6 @@
 //! `sterna status`: the daemon in one page.
 
-use sterna_api::Status;
+use sterna_api::{Connections, Status};
 
 use crate::connect::Link;
 use crate::format::moment_ago;
@@ -15,6 +15,18 @@ pub(crate) fn run(link: &Link, output: Output) -> anyhow::Result<()> {
     output.answer(&status, |status| show(status, output))
 }
 
+/// Who is connected, and how many were not let in.
+fn clients(connections: &Connections) -> String {
+    let Connections { guests, guests_refused, api, api_closed } = connections;
+    let without = |count: u64, what: &str| match count {
+        0 => String::new(),
+        count => format!(" ({count} {what})"),
+    };
+    let refused = without(*guests_refused, "turned away");
+    let closed = without(*api_closed, "closed for others");
+    format!("{guests} over NBD{refused}, {api} of the API{closed}")
+}
+
 fn show(status: &Status, output: Output) -> String {
     let mut pairs = Pairs::new();
     pairs.add("version", format!("{} (process {})", status.version, status.pid));
@@ -26,6 +38,12 @@ fn show(status: &Status, output: Output) -> String {
     }
     let why = status.io.reason.as_ref().map_or(String::new(), |why| format!(" ({why})"));
     pairs.add("I/O", format!("{}{why}", status.io.engine));
+    pairs.add("clients", clients(&status.connections));
+    let files = &status.open_files;
+    pairs.add("open files", format!("{} of {}", files.open, files.limit));
+    if status.lost_log_lines > 0 {
+        pairs.add("log", format!("{} lines were lost", status.lost_log_lines));
+    }
     let counts = &status.counts;
     pairs.add("datastores", counts.datastores.to_string());
     pairs.add("disks", format!("{}, {} served", counts.disks, counts.disks_served));

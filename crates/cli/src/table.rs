@@ -5,6 +5,8 @@
 //! out. (The whole is in `show` and in `--json`.) What has to be read to its end goes on
 //! in the next line instead.
 
+use sterna_api::{printable, printable_line};
+
 /// How a text is to look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Style {
@@ -108,7 +110,14 @@ impl Table {
     /// Adds a row: one cell for each column.
     pub(crate) fn row(&mut self, cells: Vec<Cell>) {
         debug_assert_eq!(cells.len(), self.columns.len());
-        self.rows.push(cells);
+        let shown = cells.into_iter().zip(&self.columns).map(|(cell, column)| {
+            let text = match column {
+                Column::Wrapped => printable(&cell.text),
+                _ => printable_line(&cell.text),
+            };
+            Cell { text: text.into_owned(), ..cell }
+        });
+        self.rows.push(shown.collect());
     }
 
     fn widths(&self, limit: usize) -> Vec<usize> {
@@ -182,7 +191,9 @@ impl Pairs {
 
     /// Adds a pair.
     pub(crate) fn add(&mut self, name: &str, value: impl Into<Cell>) {
-        self.pairs.push((name.into(), value.into()));
+        let value: Cell = value.into();
+        let text = printable(&value.text).into_owned();
+        self.pairs.push((printable_line(name).into(), Cell { text, ..value }));
     }
 
     /// Adds a pair if there is a value.
@@ -354,6 +365,18 @@ mod tests {
         let expected =
             ["Commands:", "  create  Make one", "", "  remove it, and", "  its image"];
         assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn what_others_have_named_breaks_no_line_and_reaches_no_terminal() {
+        let columns = [("NAME", Column::Left), ("AT", Column::Flexible)];
+        let mut table = Table::new(&columns);
+        table.row(vec!["a".into(), "/x\ny\u{1b}[31m".into()]);
+        let text = table.render(80, false);
+        assert_eq!(text, "NAME  AT\na     /x\\ny\\u{1b}[31m\n");
+        let mut pairs = Pairs::new();
+        pairs.add("image", "/x\r\u{1b}[2J");
+        assert_eq!(pairs.render(80, false), "image  /x\\r\\u{1b}[2J\n");
     }
 
     #[test]

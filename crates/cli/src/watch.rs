@@ -6,7 +6,7 @@
 //! and the command fails with the reason. A pause that somebody asked for is
 //! waited out. Ctrl-C ends the wait, never the migration.
 
-use std::io::{self, IsTerminal};
+use std::io;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -14,7 +14,7 @@ use sterna_api::{Client, ClientError, ErrorCode, Migration, MigrationState, Prog
 
 use crate::connect::{Failure, explain};
 use crate::format::{bytes, iops, rate, response, span};
-use crate::output::{Output, WIDTH};
+use crate::output::{Output, WIDTH, note, takes_colour};
 use crate::report::summary;
 use crate::table::wrap;
 
@@ -164,7 +164,7 @@ struct Screen {
 
 impl Screen {
     fn new(output: Output, show: Show) -> Self {
-        let bar = !output.is_json() && io::stderr().is_terminal();
+        let bar = !output.is_json() && takes_colour(&io::stderr());
         Screen { output, show, bar: bar.then(new_bar), printed: None }
     }
 
@@ -183,7 +183,7 @@ impl Screen {
         }
         self.printed = Some((Instant::now(), migration.state));
         if !self.output.is_json() {
-            eprintln!("{}", lines(migration));
+            note(&lines(migration));
         } else if self.show == Show::Everything {
             self.output.line(migration)?;
         }

@@ -10,6 +10,7 @@ use sterna_api::Disk;
 
 use crate::claims::Claim;
 use crate::daemon::{Daemon, lock};
+use crate::descriptors;
 use crate::disks::claim_of;
 use crate::error::{DaemonError, Result};
 use crate::sockets::bind_unix;
@@ -113,6 +114,8 @@ impl Daemon {
     }
 
     fn open_socket(&self, record: &DiskRecord, path: &str) -> Result<()> {
+        let what = format!("the socket of disk {}", record.name);
+        self.check_new_files(&what, descriptors::MACHINE)?;
         // One of a disk that was brought up again removes its file when it goes.
         lock(&self.sockets).remove(&record.id);
         let (listener, bound) = bind_unix(Path::new(path))?;

@@ -11,17 +11,20 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sterna_api::{Io, Status};
+use sterna_api::{Connections, Io, OpenFiles, Status};
 use sterna_engine::boot::BootId;
 use sterna_engine::{DiskId, Engine};
 
 use crate::claims::Claims;
 use crate::clock;
+use crate::descriptors::Descriptors;
 use crate::disks::Served;
 use crate::drs::Drs;
 use crate::error::Result;
 use crate::gate::Gate;
+use crate::http::Visitors;
 use crate::jobs::Job;
+use crate::log::Log;
 use crate::lookout::Lookout;
 use crate::plans::Plans;
 use crate::policies::Service;
@@ -85,12 +88,22 @@ fn escape(path: &str) -> String {
     text
 }
 
+/// What the daemon has of the process that it is.
+#[derive(Debug)]
+pub(crate) struct Means {
+    pub(crate) descriptors: Descriptors,
+    pub(crate) log: Log,
+    /// Who is connected to the API.
+    pub(crate) visitors: Arc<Visitors>,
+}
+
 /// The daemon.
 pub(crate) struct Daemon {
     pub(crate) store: Store,
     pub(crate) engine: Engine,
     pub(crate) boot: BootId,
     pub(crate) places: Places,
+    pub(crate) means: Means,
     pub(crate) started: u64,
     pub(crate) claims: Claims,
     pub(crate) gate: Gate,
@@ -121,6 +134,7 @@ impl Daemon {
         engine: Engine,
         boot: BootId,
         places: Places,
+        means: Means,
     ) -> Self {
         Daemon {
             drs: Drs::new(store.clone()),
@@ -128,6 +142,7 @@ impl Daemon {
             engine,
             boot,
             places,
+            means,
             started: clock::now(),
             claims: Claims::default(),
             gate: Gate::default(),
@@ -157,9 +172,29 @@ impl Daemon {
             nbd: self.places.nbd.iter().map(|place| place.uri("")).collect(),
             io: Io { engine: io.name.to_string(), reason: io.reason.clone() },
             counts,
+            open_files: OpenFiles {
+                open: Descriptors::open(),
+                limit: self.means.descriptors.limit(),
+            },
+            connections: self.connections(),
+            lost_log_lines: self.means.log.state().lost,
             predictions: self.prediction_scores()?,
             warnings,
         })
+    }
+}
+
+impl Daemon {
+    /// Who is connected, and how many were not let in.
+    pub(crate) fn connections(&self) -> Connections {
+        let (refused, dropped) = self.engine.turned_away();
+        let (api, api_closed) = self.means.visitors.counted();
+        Connections {
+            guests: self.engine.clients() as u64,
+            guests_refused: refused + dropped,
+            api,
+            api_closed,
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use sterna_engine::datastore::Location;
 
 use crate::clock;
 use crate::daemon::{Daemon, lock};
+use crate::descriptors;
 use crate::error::{DaemonError, Result};
 use crate::shelf::{Found, Shelf};
 use crate::store::DatastoreRecord;
@@ -73,6 +74,7 @@ impl Daemon {
     pub(crate) fn add_datastore(&self, request: &AddDatastore) -> Result<Datastore> {
         let name = &request.name;
         check_name("datastore", name)?;
+        self.check_new_files(&claim_of(name), descriptors::DATASTORE)?;
         let location: Location =
             request.location.parse().map_err(DaemonError::invalid)?;
         let shape = request.shape.as_deref().map(str::parse::<Shape>).transpose();

@@ -14,6 +14,7 @@ use crate::claims::Claim;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::datastores::{check_name, claim_of as datastore_claim};
+use crate::descriptors;
 use crate::error::{DaemonError, Result};
 use crate::figures::{RECENT, summarized};
 use crate::random;
@@ -83,6 +84,7 @@ impl Daemon {
     /// Makes a new disk's image, which calls itself so, and serves the disk.
     pub(crate) fn make_disk(&self, mut record: DiskRecord, role: Role) -> Result<Disk> {
         let DiskRecord { size, provision: wanted, .. } = record;
+        self.check_open_files(&record.name)?;
         let shelf = self.shelf(&record.datastore)?;
         shelf.must_answer()?;
         let store = shelf.open()?;
@@ -107,6 +109,22 @@ impl Daemon {
         self.view_disk(record)
     }
 
+    /// Refuses a disk for which no more files may be open.
+    pub(crate) fn check_open_files(&self, disk: &str) -> Result<()> {
+        self.check_new_files(&format!("disk {disk}"), descriptors::DISK)
+    }
+
+    /// Refuses what needs so many more open files than there may be.
+    pub(crate) fn check_new_files(&self, what: &str, needed: u64) -> Result<()> {
+        self.means.descriptors.check_new(what, needed, self.without_client())
+    }
+
+    /// How many disks have no client, if each client has another one.
+    pub(crate) fn without_client(&self) -> u64 {
+        let served = lock(&self.served).values().filter(|it| it.is_ok()).count();
+        served.saturating_sub(self.engine.clients()) as u64
+    }
+
     /// Serves a disk's image to clients.
     pub(crate) fn serve_disk(
         &self,
@@ -114,6 +132,7 @@ impl Daemon {
         image: &ImageSpec,
         shelf: &Shelf,
     ) -> Result<()> {
+        self.check_open_files(&record.name)?;
         let disk = DiskSpec {
             id: record.id,
             name: record.name.clone(),

@@ -26,6 +26,7 @@ impl Daemon {
         let ImportDisk { name, datastore, file: asked } = request;
         check_name("disk", name)?;
         let _claims = self.claim_new(name, datastore)?;
+        self.check_open_files(name)?;
         let shelf = self.shelf(datastore)?;
         let (file, size) = find_image(&shelf, asked)?;
         self.check_unused(datastore, &file, asked)?;

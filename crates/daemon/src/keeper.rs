@@ -4,6 +4,8 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
+use sterna_api::Connections;
+
 use crate::daemon::Daemon;
 use crate::jobs::Job;
 use crate::store::Figured;
@@ -35,9 +37,11 @@ fn record_for_ever(daemon: &Weak<Daemon>) {
 }
 
 fn retry_for_ever(daemon: &Weak<Daemon>) {
+    let mut told = Connections::default();
     loop {
         thread::sleep(RETRY);
         let Some(daemon) = daemon.upgrade() else { return };
+        told = daemon.tell_refused(&told);
         if let Err(error) = daemon.retry() {
             tracing::warn!(%error, "cannot look for what is offline");
         }
@@ -46,6 +50,25 @@ fn retry_for_ever(daemon: &Weak<Daemon>) {
 }
 
 impl Daemon {
+    /// Says in the log how many clients were not let in since the last time; one line for
+    /// all of them, however many they are.
+    fn tell_refused(&self, told: &Connections) -> Connections {
+        let now = self.connections();
+        let guests = now.guests_refused.saturating_sub(told.guests_refused);
+        if guests > 0 {
+            tracing::warn!(
+                clients = guests,
+                there = now.guests,
+                "NBD clients turned away"
+            );
+        }
+        let api = now.api_closed.saturating_sub(told.api_closed);
+        if api > 0 {
+            tracing::warn!(connections = api, there = now.api, "API connections closed");
+        }
+        now
+    }
+
     /// Ends the migrations whose end the state did not take at first. Until then
     /// their disks count as being moved.
     fn end_all_again(self: &Arc<Self>) {

@@ -22,6 +22,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
+use crate::descriptors;
+
 /// How long one that is to end may take to clean up.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -73,6 +75,7 @@ async fn run_it(
     unwanted: impl Future<Output = ()>,
 ) -> Result<(), String> {
     let file = File::create(said).map_err(|error| format!("has no log: {error}"))?;
+    descriptors::as_before(command.as_std_mut());
     let started = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -8,6 +8,7 @@ use sterna_api::ErrorCode;
 use sterna_engine::datastore::DatastoreError;
 use sterna_engine::sidecar::SidecarError;
 
+use crate::descriptors::HINT;
 use crate::error::DaemonError;
 
 /// An error of the datastore `name`, for the API.
@@ -103,6 +104,11 @@ fn code(error: &DatastoreError) -> ErrorCode {
     }
 }
 
+/// Whether the daemon may not open any more files.
+fn is_limit(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EMFILE)
+}
+
 /// What to do; nothing where the error itself says it.
 fn hint(error: &DatastoreError) -> &'static str {
     match error {
@@ -126,6 +132,7 @@ fn hint(error: &DatastoreError) -> &'static str {
         DatastoreError::Remote { .. } => {
             "see that the server runs, and that it takes one more client"
         }
+        DatastoreError::Io { source, .. } if is_limit(source) => HINT,
         DatastoreError::Io { source, .. } => match source.kind() {
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
                 "see that this daemon may write there, and that it is not read-only"

@@ -12,17 +12,19 @@ use sterna_engine::{Config, Engine, Listener, place};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::daemon::{Daemon, NbdPlace, Places};
+use crate::daemon::{Daemon, Means, NbdPlace, Places};
 use crate::datastores::make_directory;
+use crate::descriptors::Descriptors;
 use crate::error::{DaemonError, Result};
+use crate::http::Visitors;
 use crate::local::Local;
 use crate::lock::StateLock;
 use crate::settings::Settings;
 use crate::sockets::{self, Bound, Inherited, NbdSocket};
 use crate::store::Store;
 use crate::{
-    boot, drs, hours, http, jobs, keeper, lookout, plans, policies, samples, storage_drs,
-    vms,
+    boot, descriptors, drs, hours, http, jobs, keeper, lookout, plans, policies, samples,
+    storage_drs, vms,
 };
 
 /// How long the daemon's own threads may take to end when it stops.
@@ -40,9 +42,13 @@ pub struct Running {
     _lock: StateLock,
 }
 
-/// Runs the daemon until it is told to stop (SIGTERM or SIGINT). Calls `ready`
+/// Runs the daemon until it is told to stop (SIGTERM or SIGINT), or `over`. Calls `ready`
 /// once clients can connect.
-pub async fn serve(settings: Settings, ready: impl FnOnce(&Status)) -> Result<()> {
+pub async fn serve(
+    settings: Settings,
+    ready: impl FnOnce(&Status),
+    over: impl Future<Output = ()> + Send + 'static,
+) -> Result<()> {
     let (mut terminate, mut interrupt) = signals()?;
     let running = tokio::task::spawn_blocking(move || Running::start(settings)).await;
     let running = running.map_err(|error| {
@@ -54,6 +60,7 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Status)) -> Result<()
         tokio::select! {
             _ = terminate.recv() => tracing::info!("told to stop (SIGTERM)"),
             _ = interrupt.recv() => tracing::info!("told to stop (SIGINT)"),
+            () = over => tracing::info!("what it was started for is over"),
         }
     };
     running.run(stop).await
@@ -76,9 +83,13 @@ impl Running {
         let lock = StateLock::take(&settings.state)?;
         make_directories(&settings.state)?;
         let boot = boot::current()?;
+        let descriptors = Descriptors::raise();
+        sterna_qemu::virsh::prepare_programs(descriptors::as_before);
         let store = Store::open(&settings.state.join("state.db"))?;
         let keep = Some(lock.keep());
-        let config = Config { io: settings.io, keep, ..Config::default() };
+        let guests = descriptors.of_guests();
+        let config =
+            Config { io: settings.io, keep, descriptors: guests, ..Config::default() };
         let engine = Engine::start(&config).map_err(|error| {
             DaemonError::unavailable(format!("the engine does not start: {error}"))
                 .hint("try `--io threads`")
@@ -90,7 +101,9 @@ impl Running {
             socket: settings.socket,
             nbd: nbd.iter().map(place_of).collect(),
         };
-        let daemon = Arc::new(Daemon::new(store, engine, boot, places));
+        let visitors = Arc::new(Visitors::at_most(descriptors.of_api()));
+        let means = Means { descriptors, log: settings.log, visitors };
+        let daemon = Arc::new(Daemon::new(store, engine, boot, places, means));
         // Whoever comes in finds it in force.
         daemon.reload()?;
         daemon.switch_policies();
@@ -141,6 +154,7 @@ impl Running {
             state = %places.state.display(),
             api = %places.socket.display(),
             io = %io.name,
+            open_files = self.daemon.means.descriptors.limit(),
             "ready"
         );
         for place in &places.nbd {
@@ -167,16 +181,12 @@ impl Running {
         let listener = tokio::net::UnixListener::from_std(listener).map_err(failed)?;
         let (stopping, stopped) = watch::channel(false);
         let router = http::router(self.daemon.clone());
-        let mut graceful = stopped.clone();
-        let server = axum::serve(listener, router).with_graceful_shutdown(async move {
-            // An error means that the sender is gone, which is as good.
-            let _ = graceful.wait_for(|stopping| *stopping).await;
-        });
-        let server = tokio::spawn(server.into_future());
+        let visitors = self.daemon.means.visitors.clone();
+        let server = tokio::spawn(http::serve(listener, router, visitors, stopped));
         stop.await;
         let _ = stopping.send(true);
         match tokio::time::timeout(LAST_REQUESTS, server).await {
-            Ok(Ok(served)) => served.map_err(failed)?,
+            Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "the API has panicked"),
             Err(_) => tracing::warn!("requests were still under way"),
         }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 pub use sterna_engine::IoChoice;
 
+use crate::log::Log;
+
 /// What `sterna serve` says.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -18,4 +20,6 @@ pub struct Settings {
     pub listen: Vec<SocketAddr>,
     /// How to do I/O.
     pub io: IoChoice,
+    /// The log, as far as the daemon is to say how it fares.
+    pub log: Log,
 }

@@ -13,6 +13,7 @@ use sterna_engine::datastore::Space;
 use crate::daemon::Daemon;
 use crate::error::Result;
 use crate::local::Local;
+use crate::log::State as LogState;
 use crate::store::DiskRecord;
 
 /// How many disks a warning names: a line of names of common length.
@@ -38,6 +39,8 @@ impl Daemon {
         self.survey_migrations(&mut counts, &mut warnings)?;
         warnings.extend(self.plan_warnings()?);
         warnings.extend(self.state_is_full());
+        warnings.extend(self.means.descriptors.warning(self.without_client()));
+        warnings.extend(self.log_is_lost());
         warnings.extend(Local::unknown().map(|why| Warning {
             about: "local time".into(),
             message: format!("schedules go by UTC: {why}"),
@@ -72,6 +75,17 @@ impl Daemon {
                 "make room there: until then nothing can be changed, and what is under \
                    way stands still at its next step"
                     .into(),
+        })
+    }
+
+    /// What is logged gets nowhere.
+    fn log_is_lost(&self) -> Option<Warning> {
+        let LogState { lost, problem } = self.means.log.state();
+        problem.map(|why| Warning {
+            about: "log".into(),
+            message: format!("it cannot be written: {why}; lines lost so far: {lost}"),
+            hint: "see where the daemon's stderr goes; disks are served all the same"
+                .into(),
         })
     }
 

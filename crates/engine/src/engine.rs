@@ -46,11 +46,20 @@ pub struct Config {
     /// process is killed before. A lock on it then shows that nothing that this
     /// process started can still be written.
     pub keep: Option<Arc<OwnedFd>>,
+    /// A client gets in only with a descriptor below this. The system gives the lowest
+    /// that is free, so the others are kept for who has to open something else.
+    pub descriptors: i32,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { reactors: 0, io: IoChoice::Auto, memory: 32 << 20, keep: None }
+        Config {
+            reactors: 0,
+            io: IoChoice::Auto,
+            memory: 32 << 20,
+            keep: None,
+            descriptors: i32::MAX,
+        }
     }
 }
 
@@ -148,6 +157,7 @@ impl Engine {
             connections: AtomicUsize::new(0),
             turned_away: TurnedAway::default(),
             unlocked: AtomicBool::new(false),
+            descriptors: config.descriptors,
             keep: config.keep.clone(),
             classes: Classes::default(),
             epoch: Instant::now(),
@@ -178,6 +188,12 @@ impl Engine {
     #[must_use]
     pub fn io(&self) -> IoKind {
         self.0.kind.clone()
+    }
+
+    /// How many NBD clients are served now.
+    #[must_use]
+    pub fn clients(&self) -> usize {
+        self.0.shared.connections.load(Ordering::Relaxed)
     }
 
     /// Serves all disks, those of now and those to come, on this socket.

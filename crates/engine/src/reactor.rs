@@ -76,6 +76,8 @@ pub(crate) struct Shared {
     /// Images were opened that others can open meanwhile: their file system knows no
     /// locks.
     pub(crate) unlocked: AtomicBool,
+    /// A client gets a descriptor below this, or is turned away.
+    pub(crate) descriptors: i32,
     pub(crate) keep: Option<Arc<OwnedFd>>,
     pub(crate) classes: Classes,
     /// When time begins. One for all: a datastore's images on several reactors share

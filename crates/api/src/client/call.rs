@@ -18,6 +18,7 @@ use tokio::net::UnixStream;
 
 use super::Client;
 use crate::ErrorBody;
+use crate::printable::make_printable;
 
 /// A call that takes longer is one that somebody wonders about.
 const LONG: Duration = Duration::from_secs(1);
@@ -93,12 +94,20 @@ impl Client {
         let not_understood =
             |source| ClientError::NotUnderstood { call: call.clone(), status, source };
         if status.is_success() {
-            serde_json::from_slice(&body).map_err(not_understood)
+            self.read(&body).map_err(not_understood)
         } else {
-            let refusal: ErrorBody =
-                serde_json::from_slice(&body).map_err(not_understood)?;
+            let refusal: ErrorBody = self.read(&body).map_err(not_understood)?;
             Err(refusal.into())
         }
+    }
+
+    fn read<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T, serde_json::Error> {
+        if !self.shown {
+            return serde_json::from_slice(body);
+        }
+        let mut value = serde_json::from_slice(body)?;
+        make_printable(&mut value);
+        serde_json::from_value(value)
     }
 
     /// Waits for something, and tells of it where it takes long.

@@ -25,18 +25,26 @@ pub struct Client {
     socket: PathBuf,
     /// Who is told of calls that take long.
     waits: Option<fn(Waits)>,
+    /// Whether answers are for a terminal.
+    shown: bool,
 }
 
 impl Client {
     /// A client of the daemon that listens on `socket`.
     pub fn new(socket: impl Into<PathBuf>) -> Self {
-        Client { socket: socket.into(), waits: None }
+        Client { socket: socket.into(), waits: None, shown: false }
     }
 
     /// The same client, which says that it waits for a call that takes more than a second,
     /// and when that is over: the daemon may have asked somebody who hangs.
     pub fn that_tells(self, waits: fn(Waits)) -> Self {
         Client { waits: Some(waits), ..self }
+    }
+
+    /// The same client, whose answers have nothing in them that a terminal would obey: they
+    /// are for people. Programs want them as they are.
+    pub fn for_people(self) -> Self {
+        Client { shown: true, ..self }
     }
 
     /// The daemon's socket.

@@ -1,6 +1,6 @@
 //! `sterna drs apply`, `moves` and `cancel`: virtual machines that go to other hosts.
 
-use std::io::{self, IsTerminal};
+use std::io;
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
@@ -9,7 +9,7 @@ use sterna_core::Bytes;
 
 use crate::connect::Failure;
 use crate::format::{bytes, rate, span};
-use crate::output::{Output, WIDTH};
+use crate::output::{Output, WIDTH, note, takes_colour};
 use crate::table::{Cell, Column, Pairs, Style, Table, wrap};
 use crate::terms::NOTHING;
 use crate::watch::new_bar;
@@ -105,7 +105,7 @@ async fn to_the_end(
     output: Output,
 ) -> anyhow::Result<Transfer> {
     let id = transfer.id;
-    let bar = (!output.is_json() && io::stderr().is_terminal()).then(new_bar);
+    let bar = (!output.is_json() && takes_colour(&io::stderr())).then(new_bar);
     let end = tokio::select! {
         end = follow(client, transfer, bar.as_ref(), output) => Some(end?),
         _ = tokio::signal::ctrl_c() => None,
@@ -141,7 +141,7 @@ async fn follow(
             Some(bar) => draw(bar, &transfer),
             None if due && !output.is_json() => {
                 printed = Some((Instant::now(), transfer.state));
-                eprintln!("{}", wrap(&line(&transfer), WIDTH).join("\n"));
+                note(&wrap(&line(&transfer), WIDTH).join("\n"));
             }
             None => {}
         }

@@ -18,10 +18,8 @@ pub(crate) mod screen;
 mod site;
 mod svmotion;
 
-use anyhow::Context;
 use clap::Subcommand;
 use sterna_api::ErrorCode;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::connect::Failure;
 use crate::output::Output;
@@ -42,31 +40,6 @@ pub(crate) fn run(command: LabCommand, output: Output) -> anyhow::Result<()> {
         LabCommand::Qos(args) => qos::run(&args, output),
         LabCommand::Nas250(args) => nas250::run(&args, output),
         LabCommand::Svmotion(args) => svmotion::run(&args, output),
-    }
-}
-
-/// The wish to end an experiment: Ctrl-C, or a polite kill.
-struct Wish {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Wish {
-    /// Heard from now on.
-    fn listen() -> anyhow::Result<Wish> {
-        let listen = |kind| signal(kind).context("cannot listen for signals");
-        let interrupt = listen(SignalKind::interrupt())?;
-        Ok(Wish { interrupt, terminate: listen(SignalKind::terminate())? })
-    }
-
-    /// Waits for the next one.
-    async fn heard(&mut self) {
-        // No end of signals is a signal.
-        tokio::select! {
-            Some(()) = self.interrupt.recv() => {}
-            Some(()) = self.terminate.recv() => {}
-            else => std::future::pending().await,
-        }
     }
 }
 

@@ -5,12 +5,12 @@
 //! overdue, and the bar is not full before the end.
 
 use std::cell::Cell;
-use std::io::{self, IsTerminal};
+use std::io;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::format::span;
-use crate::output::{Output, WIDTH};
+use crate::output::{Output, WIDTH, note, takes_colour};
 use crate::table::wrap;
 
 /// How finely the bar tells how much is done: percents.
@@ -28,7 +28,7 @@ impl Screen {
     /// A screen for an experiment of so many seconds.
     pub(crate) fn new(output: Output, total: f64) -> Screen {
         let words = !output.is_json();
-        let bar = (words && io::stderr().is_terminal()).then(|| {
+        let bar = (words && takes_colour(&io::stderr())).then(|| {
             let template = "[{bar:28}] {percent:>3}%  {prefix:>15}  {msg}";
             let style = ProgressStyle::with_template(template);
             let style = style.expect("the template is valid").progress_chars("=> ");
@@ -43,7 +43,7 @@ impl Screen {
             bar.set_message(what.to_owned());
         }
         if self.words {
-            eprintln!("{}", lines(self.total.get() - at, what));
+            note(&lines(self.total.get() - at, what));
         }
         self.tick(at);
     }
@@ -57,7 +57,7 @@ impl Screen {
     pub(crate) fn say(&self, what: &str) {
         match &self.bar {
             Some(bar) => bar.println(what),
-            None if self.words => eprintln!("{what}"),
+            None if self.words => note(what),
             None => {}
         }
     }

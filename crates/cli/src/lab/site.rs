@@ -3,7 +3,8 @@
 //! The daemon is a child, the same program as this one: the real thing. It has a
 //! process group of its own, so that Ctrl-C on the terminal reaches only the
 //! experiment, which then ends everything in order. Dropping the site ends the
-//! daemon and removes the directory, whatever has happened.
+//! daemon and removes the directory. If nobody is left to do that (the experiment was
+//! killed), the daemon does it by itself (`experiment`).
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -15,6 +16,8 @@ use anyhow::{Context, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use sterna_api::{Client, ClientError, Status};
 use tempfile::TempDir;
+
+use crate::experiment;
 
 /// Where it serves disks over NBD, in its directory.
 pub(crate) const NBD_SOCKET: &str = "nbd.sock";
@@ -38,7 +41,7 @@ pub(crate) struct Site {
 impl Site {
     /// Starts a daemon in a fresh directory and waits until it answers.
     pub(crate) async fn start() -> anyhow::Result<(Site, Status)> {
-        let dir = tempfile::Builder::new().prefix("sterna-lab-").tempdir();
+        let dir = tempfile::Builder::new().prefix(experiment::LAB).tempdir();
         let dir = dir.context("cannot make a directory for the experiment")?;
         let at = |name: &str| dir.path().join(name);
         let log =
@@ -51,7 +54,10 @@ impl Site {
             .arg(at("state"))
             .arg("--nbd-socket")
             .arg(at(NBD_SOCKET))
-            .stdin(Stdio::null())
+            .arg("--experiment")
+            .arg(dir.path())
+            // Closed when this process is gone, and not before.
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(log)
             .process_group(0)

@@ -18,7 +18,7 @@ use sterna_api::TopBy;
 use sterna_core::Nanos;
 
 use crate::connect::Link;
-use crate::output::Output;
+use crate::output::{Output, is_screen};
 
 /// The shortest interval: a sample of the daemon.
 const SHORTEST: Nanos = Nanos::from_millis(100);
@@ -87,7 +87,7 @@ fn interval(text: &str) -> Result<Nanos, String> {
 pub(crate) fn run(args: &TopArgs, link: &Link, output: Output) -> anyhow::Result<()> {
     let (by, every) = (args.by.into(), Duration::from(args.interval));
     let rows = args.batch || args.count.is_some() || output.is_json();
-    if rows || !(io::stdout().is_terminal() && io::stdin().is_terminal()) {
+    if rows || !(is_screen(&io::stdout()) && io::stdin().is_terminal()) {
         return batch::run(by, every, args.count, link, output);
     }
     screen::run(by, every, link)

@@ -58,12 +58,28 @@ pub enum PauseReason {
     },
 }
 
+impl PauseReason {
+    /// Whether the destination has failed or does not answer, so that what is open of it
+    /// is of no use until it is opened anew. A full one is only full.
+    pub fn is_destinations(&self) -> bool {
+        match self {
+            PauseReason::Destination(fault) => *fault != Fault::Full,
+            PauseReason::DestinationTimedOut(_) => true,
+            _ => false,
+        }
+    }
+}
+
 impl fmt::Display for PauseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PauseReason::Asked => write!(f, "asked for"),
             PauseReason::Destination(Fault::Full) => {
                 write!(f, "the destination is full (ENOSPC)")
+            }
+            // Its own limit is no fault of the destination's.
+            PauseReason::Destination(Fault::Error(errno @ (23 | 24))) => {
+                write!(f, "the destination cannot be opened ({})", Errno(*errno))
             }
             PauseReason::Destination(Fault::Error(errno)) => {
                 write!(f, "the destination failed ({})", Errno(*errno))
@@ -118,6 +134,8 @@ impl fmt::Display for Errno {
             9 => f.write_str("EBADF: closed"),
             12 => f.write_str("ENOMEM: out of memory"),
             22 => f.write_str("EINVAL: invalid request"),
+            23 => f.write_str("ENFILE: this machine has too many open files"),
+            24 => f.write_str("EMFILE: the daemon has too many open files"),
             30 => f.write_str("EROFS: read-only"),
             95 => f.write_str("EOPNOTSUPP: not supported"),
             110 => f.write_str("ETIMEDOUT: timed out"),

@@ -1,25 +1,62 @@
 //! Reading requests; what cannot be read is answered in the API's form.
 
+use std::time::Duration;
+
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
+use sterna_api::is_printable;
 
 use super::Refusal;
 use crate::error::DaemonError;
 
-/// A JSON body.
+/// How long a body may take: a client on the same machine takes a moment.
+const BODY: Duration = Duration::from_secs(30);
+
+/// A JSON body: an object, without control characters in anything that it says.
 pub(super) struct Body<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
-        let bytes = Bytes::from_request(request, state).await;
-        let bytes = bytes.map_err(|error| invalid("body", &error.to_string()))?;
-        serde_json::from_slice(&bytes)
-            .map(Body)
-            .map_err(|error| invalid("body", &error.to_string()))
+        let bytes = Bytes::from_request(request, state);
+        let Ok(bytes) = tokio::time::timeout(BODY, bytes).await else {
+            let why = format!("it did not come within {} s", BODY.as_secs());
+            return Err(invalid("body", &why));
+        };
+        let bytes = bytes.map_err(|error| invalid("body", &error.body_text()))?;
+        read(&bytes).map(Body).map_err(|why| invalid("body", &why))
+    }
+}
+
+/// What a body says. An array is none of the objects that are described, although it could
+/// be taken for the fields in their order. Names and paths with control characters would
+/// break everything that shows them, line by line or on a terminal.
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    let value: Value =
+        serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    if !value.is_object() {
+        return Err("it is no JSON object".into());
+    }
+    if let Some(text) = unprintable(&value) {
+        return Err(format!("{text:?} has control characters"));
+    }
+    // From the text, so that what is wrong is said with its line and column.
+    serde_json::from_slice(bytes).map_err(|error| error.to_string())
+}
+
+/// Something that it says, or a key, that has control characters.
+fn unprintable(value: &Value) -> Option<&str> {
+    match value {
+        Value::String(text) => (!is_printable(text)).then_some(text),
+        Value::Array(all) => all.iter().find_map(unprintable),
+        Value::Object(all) => all.iter().find_map(|(key, value)| {
+            if is_printable(key) { unprintable(value) } else { Some(key) }
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
 }
 
@@ -52,4 +89,33 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Which<T
 fn invalid(part: &str, reason: &str) -> Refusal {
     let error = DaemonError::invalid(format!("the request's {part} is wrong: {reason}"));
     Refusal(error.hint("see /v1/openapi.json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use sterna_api::AddDatastore;
+
+    use super::*;
+
+    fn said(text: &str) -> String {
+        read::<AddDatastore>(text.as_bytes()).map_or_else(|why| why, |_| "ok".into())
+    }
+
+    #[test]
+    fn a_body_is_an_object() {
+        assert_eq!(said(r#"{"name": "a", "location": "/a"}"#), "ok");
+        for other in [r#"["a", "/a", null]"#, "null", "1", r#""a""#] {
+            assert_eq!(said(other), "it is no JSON object");
+        }
+        let wrong = said("{\"name\": \"a\",\n \"where\": \"/a\"}");
+        assert!(wrong.contains("unknown field `where`") && wrong.contains("line 2"));
+    }
+
+    #[test]
+    fn no_name_and_no_path_has_control_characters() {
+        let escape = r#"{"name": "a", "location": "/a\u001b[31m"}"#;
+        assert_eq!(said(escape), r#""/a\u{1b}[31m" has control characters"#);
+        assert!(said(r#"{"name": "a", "location": "/a\nb"}"#).contains("control"));
+        assert!(said(r#"{"na\nme": "a"}"#).contains("control"));
+    }
 }

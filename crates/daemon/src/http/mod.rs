@@ -8,6 +8,7 @@ mod advice;
 mod classes;
 mod datastores;
 mod disks;
+mod document;
 mod drs;
 mod extract;
 mod hosts;
@@ -21,13 +22,15 @@ mod status;
 mod storage_drs;
 mod top;
 mod transfers;
+mod visitors;
 mod vms;
 
 use std::sync::Arc;
 
 use axum::Json;
 use axum::Router;
-use axum::http::StatusCode;
+use axum::extract::DefaultBodyLimit;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use sterna_api::ErrorCode;
@@ -35,6 +38,8 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use self::document::completed;
+pub(crate) use self::visitors::{Visitors, serve};
 use crate::daemon::Daemon;
 use crate::error::DaemonError;
 
@@ -122,18 +127,34 @@ fn routes() -> OpenApiRouter<Arc<Daemon>> {
 /// The OpenAPI document, as it is kept in `openapi/sterna.json`.
 pub fn openapi_document() -> String {
     let (_, document) = routes().split_for_parts();
-    let text = document.to_pretty_json().expect("the document is plain data");
+    let text = completed(document).to_pretty_json().expect("the document is plain data");
     format!("{text}\n")
 }
 
 /// Everything that the API's socket serves.
 pub(crate) fn router(daemon: Arc<Daemon>) -> Router {
     let (router, document) = routes().split_for_parts();
+    let document = completed(document);
     router
         .route("/v1/openapi.json", get(|| async move { Json(document) }))
         .fallback(nothing_there)
-        .method_not_allowed_fallback(nothing_there)
+        .method_not_allowed_fallback(not_so)
+        .layer(DefaultBodyLimit::max(BODY_MOST))
         .with_state(daemon)
+}
+
+/// The largest body in bytes: a plan for some ten thousand disks.
+const BODY_MOST: usize = 2 << 20;
+
+/// The path is there, and cannot be asked like that. What it can be asked is in the
+/// `Allow` that the router adds.
+async fn not_so(method: Method) -> Response {
+    if method == Method::OPTIONS {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    let error = DaemonError::invalid(format!("the API takes no {method} there"));
+    let body = error.hint("see the answer's `Allow`, and /v1/openapi.json").body();
+    (StatusCode::METHOD_NOT_ALLOWED, Json(body)).into_response()
 }
 
 async fn nothing_there() -> Refusal {

@@ -29,6 +29,8 @@ use crate::store::{Blame, MigrationRecord, Pause, Place, Step};
 pub(super) struct Files {
     source: Option<Arc<HeldFile>>,
     destination: Option<Arc<HeldFile>>,
+    /// What the destination is known by, also while nobody has it open.
+    copy: Option<FileIdentity>,
     /// By what it is known whether somebody else has written to the destination.
     written: Option<Arc<Written>>,
 }
@@ -103,7 +105,7 @@ impl Job {
 
     /// The same of the destination.
     pub(super) fn destination_file(&self) -> Option<FileIdentity> {
-        lock(&self.state).held.destination.as_ref().map(|it| *it.identity())
+        lock(&self.state).held.copy
     }
 }
 
@@ -116,7 +118,18 @@ impl Daemon {
         // If it was resumed: the watch of before.
         self.let_files_go(job);
         let written = destination.as_ref().and_then(|file| self.lookout.watch(file));
-        lock(&job.state).held = Files { source, destination, written };
+        let copy = destination.as_ref().map(|it| *it.identity());
+        lock(&job.state).held = Files { source, destination, copy, written };
+    }
+
+    /// The migration stands still because of its destination, which the engine closes: so
+    /// that its file system can be unmounted, nobody else has it open.
+    pub(super) fn leave_destination(&self, job: &Job) {
+        let mut state = lock(&job.state);
+        let left = (state.held.destination.take(), state.held.written.take());
+        drop(state);
+        // Closing may wait for a file system that does not answer.
+        drop(left);
     }
 
     /// Nobody needs to know any more which files both images were.
@@ -133,7 +146,8 @@ impl Daemon {
         }
         let source = self.engine.held(job.disk).ok().flatten();
         let destination = self.engine.held_destination(job.engine_id()).ok().flatten();
-        Files { source, destination, written: None }
+        let copy = destination.as_ref().map(|it| *it.identity());
+        Files { source, destination, copy, written: None }
     }
 
     /// Whether the destination may be sealed, as far as its file is concerned.

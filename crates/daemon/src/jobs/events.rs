@@ -54,6 +54,11 @@ impl Daemon {
     fn on_notice(&self, job: &Job, notice: &Notice) {
         self.log_notice(job.id, notice);
         lock(&job.state).tally.hear(notice);
+        if let Notice::Paused(reason) = notice
+            && reason.is_destinations()
+        {
+            self.leave_destination(job);
+        }
         let recorded = match notice {
             Notice::Paused(reason) => self.on_pause(job, *reason),
             Notice::Resumed => self.on_resume(job),

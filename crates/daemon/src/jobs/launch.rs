@@ -15,6 +15,7 @@ use super::post::first_allowance;
 use super::start::partial;
 use super::view::then_resume;
 use crate::daemon::{Daemon, lock};
+use crate::descriptors;
 use crate::error::{DaemonError, Result};
 use crate::store::{Blame, MigrationRecord, Pause, Place};
 
@@ -61,6 +62,11 @@ impl Daemon {
     ) -> Result<(), Obstacle> {
         let to = &record.to.datastore;
         let reachable = format!("see that datastore {to} works");
+        let what = format!("migration {}", record.id);
+        self.means
+            .descriptors
+            .check_move(&what)
+            .map_err(|error| obstacle(error, descriptors::HINT, false))?;
         let spec = self.spec(record, start)?;
         let events = self.listener(job).map_err(|error| {
             let message = format!("no thread for a migration: {error}");
@@ -159,6 +165,7 @@ impl Daemon {
                 error.about(&format!("disk {} cannot go on", record.name)).hint(hint)
             })?;
         }
+        self.hold_files(job);
         self.set_pause(job, None)?;
         self.tell(job, Control::Resume)
     }

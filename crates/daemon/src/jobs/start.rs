@@ -55,6 +55,7 @@ impl Daemon {
         let _datastore = self.claims.shared(datastore_claim(&request.to))?;
         let disk = self.disk_record(&request.disk)?;
         check(&disk)?;
+        self.means.descriptors.check_move("a move")?;
         let to = self.shelf(&request.to)?;
         self.check_may_move(&disk, request)?;
         let store = self.check_takes(&disk, &to, request.provision)?;

@@ -11,7 +11,7 @@ use sterna_api::{
     AddDatastore, AskGuard, Client, ClientError, ErrorCode, ImportDisk, Migration,
     StartMigration,
 };
-use sterna_daemon::{IoChoice, Running, Settings};
+use sterna_daemon::{IoChoice, Log, Running, Settings};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -70,6 +70,7 @@ impl Site {
             nbd_socket: self.dir.path().join("nbd.sock"),
             listen: Vec::new(),
             io: IoChoice::Auto,
+            log: Log::to(std::io::sink()).unwrap(),
         };
         let start = || Running::start(settings).unwrap();
         let running = tokio::task::spawn_blocking(start).await.unwrap();

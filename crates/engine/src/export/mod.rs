@@ -52,9 +52,11 @@ pub(crate) mod vhost;
 
 use sterna_core::Nanos;
 
-/// Connections in all. A hall of 250 VMs with four connections each fits; each
-/// idle one costs a receive buffer of `RECEIVE_MIN` and a file descriptor.
-pub(crate) const CONNECTIONS_MAX: usize = 1024;
+/// Connections in all. A hall of a thousand VMs with four connections each fits; each
+/// idle one costs a receive buffer of `RECEIVE_MIN` and a file descriptor. So all of them
+/// leave the guests' requests half of the memory, or more. Where fewer files may be open,
+/// there are fewer (`Config::descriptors`).
+pub(crate) const CONNECTIONS_MAX: usize = 4096;
 
 /// Connections that are shaking hands: those of strangers and of clients that are just
 /// starting. Where there are more, the oldest goes, not the newest: a client is through

@@ -240,6 +240,7 @@ impl HeldFile {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 fn unseen(error: io::Error) -> Astray {
     Astray::Unseen(error.raw_os_error().unwrap_or(libc::EIO))
 }

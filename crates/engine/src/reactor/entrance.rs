@@ -1,6 +1,6 @@
 //! The way in: listening, shaking hands, and handing over to a disk's reactor.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
 use sterna_nbd::Session;
@@ -52,17 +52,20 @@ impl Reactor {
             self.drop_oldest_handshake();
         }
         let connections = self.shared.connections.load(Ordering::Relaxed);
-        let full =
-            connections >= CONNECTIONS_MAX || self.handshakes.len() >= 2 * HANDSHAKES_MAX;
+        let full = connections >= CONNECTIONS_MAX
+            || self.handshakes.len() >= 2 * HANDSHAKES_MAX
+            || socket.as_raw_fd() >= self.shared.descriptors;
         let key = self.handshakes.next_key();
         let begun = (!full).then(|| Handshake::new(&mut self.cx, key, socket)).flatten();
-        let Some(handshake) = begun else {
-            self.shared.turned_away.refused.fetch_add(1, Ordering::Relaxed);
-            return;
-        };
+        let Some(handshake) = begun else { return self.refused() };
         let inserted = self.handshakes.insert(handshake);
         debug_assert_eq!(inserted, key);
         self.handshake(key, None);
+    }
+
+    /// There is no place for somebody.
+    fn refused(&self) {
+        self.shared.turned_away.refused.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Makes room for a newcomer.
@@ -117,7 +120,7 @@ impl Reactor {
         let Some(connection) =
             Connection::new(&self.cx, key, disk, fd, session, leftover, &home.core.holds)
         else {
-            return;
+            return self.refused();
         };
         let inserted = self.connections.insert(connection);
         debug_assert_eq!(inserted, key);

@@ -12,6 +12,7 @@ mod figures;
 mod network;
 
 use std::process::Stdio;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
@@ -31,6 +32,15 @@ const ANEW: Duration = Duration::from_secs(2);
 
 /// How long after a connection that was refused the next one is tried.
 const AGAIN: Duration = Duration::from_millis(250);
+
+/// What is done to a program before it is started.
+static PREPARE: OnceLock<fn(&mut std::process::Command)> = OnceLock::new();
+
+/// Has this done to each program before it is started, from now on: whoever has changed its
+/// own limits gives its programs those that they expect. Only the first time counts.
+pub fn prepare_programs(prepare: fn(&mut std::process::Command)) {
+    let _ = PREPARE.set(prepare);
+}
 
 /// One libvirt.
 #[derive(Clone, Debug)]
@@ -77,7 +87,11 @@ impl Virsh {
         patience: Duration,
     ) -> Result<String, VirshError> {
         let command = || args.join(" ");
-        let started = Command::new("virsh")
+        let mut program = Command::new("virsh");
+        if let Some(prepare) = PREPARE.get() {
+            prepare(program.as_std_mut());
+        }
+        let started = program
             .args(["--quiet", "--connect", &self.uri])
             .args(args)
             // Messages are compared; they must not be translated.

@@ -22,11 +22,11 @@ use sterna_workload::dvdstore::{
     self, LoadOptions, Pace, RunOptions, Server, Size, Store, StoreError, Tablespaces,
     Window,
 };
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, interval};
 
 use self::screen::Loader;
 use crate::connect::Failure;
+use crate::interruption::Interruption;
 use crate::lab::screen::Screen;
 use crate::output::Output;
 
@@ -170,11 +170,10 @@ async fn shop(
     output: Output,
 ) -> anyhow::Result<()> {
     // Heard from the beginning, so that none is missed between load and run.
-    let mut interrupt =
-        signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
+    let mut wish = Interruption::listen()?;
     let store = tokio::select! {
         store = store(args, server, output) => store?,
-        _ = interrupt.recv() => return Err(interrupted().into()),
+        _ = wish.heard() => return Err(interrupted().into()),
     };
     if args.minutes.is_zero() {
         return words::tell_store(store, output);
@@ -182,7 +181,7 @@ async fn shop(
     let options = args.run_options();
     let stop = async {
         // Nothing is said with it, and it does not end before this program does.
-        let _ = interrupt.recv().await;
+        let _ = wish.heard().await;
     };
     let mut lines = words::Lines::new(output);
     let screen = RefCell::new(None);

@@ -5,12 +5,12 @@
 //! nothing if JSON is asked for.
 
 use std::fmt::Write;
-use std::io::{self, IsTerminal};
+use std::io;
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use sterna_workload::dvdstore::Loading;
 
-use crate::output::Output;
+use crate::output::{Output, note, takes_colour};
 
 /// The load on the terminal. Dropping it removes the bar.
 pub(crate) struct Loader {
@@ -23,7 +23,7 @@ impl Loader {
     /// A screen for a load.
     pub(crate) fn new(output: Output) -> Loader {
         let words = !output.is_json();
-        let terminal = words && io::stderr().is_terminal();
+        let terminal = words && takes_colour(&io::stderr());
         Loader { bar: terminal.then(ProgressBar::no_length), words, step: None }
     }
 
@@ -47,8 +47,8 @@ impl Loader {
         let Some(bar) = &self.bar else {
             if self.words {
                 match total {
-                    0 => eprintln!("loading: {step}"),
-                    _ => eprintln!("loading: {total} {step}"),
+                    0 => note(&format!("loading: {step}")),
+                    _ => note(&format!("loading: {total} {step}")),
                 }
             }
             return;

@@ -13,10 +13,11 @@ use super::run::Run;
 use super::stage::Stage;
 use crate::connect::{Failure, block_on};
 use crate::format::{bytes, moment};
+use crate::interruption::Interruption;
 use crate::lab::report::{Facts, Report};
 use crate::lab::site::Site;
-use crate::lab::{Wish, interrupted, machine};
-use crate::output::Output;
+use crate::lab::{interrupted, machine};
+use crate::output::{Output, note};
 use crate::sim::told;
 
 /// What each datastore is: the published array, emulated.
@@ -34,17 +35,18 @@ pub(super) fn run(args: &Nas250Args, output: Output) -> anyhow::Result<(Cast, Ou
         check_room(&site, &cast)?;
         if !output.is_json() {
             let machines = cast.machines.len();
-            eprintln!("making {machines} disks, {} in all", bytes(cast.scenario.bytes()));
+            let size = bytes(cast.scenario.bytes());
+            note(&format!("making {machines} disks, {size} in all"));
         }
         let (client, dir) = (site.client(), site.dir());
         let stage = Stage::prepare(client, dir, &cast, ARRAY, args.seed).await?;
         Run::new(stage, &cast, client, f64::from(args.seconds)).go(output).await
     };
     let outcome = block_on(async {
-        let mut wish = Wish::listen()?;
+        let mut wish = Interruption::listen()?;
         tokio::select! {
             outcome = experiment => outcome,
-            () = wish.heard() => Err(interrupted().into()),
+            _ = wish.heard() => Err(interrupted().into()),
         }
     })?;
     Ok((cast, outcome))

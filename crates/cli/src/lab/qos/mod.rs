@@ -28,12 +28,12 @@ use self::account::Facing;
 use self::plan::{Length, MINUTES, Phase, plan};
 use self::run::Run;
 use self::stage::{Ground, Stage};
-use super::Wish;
 use super::files::Files;
 use super::report::Report;
 use super::screen::Screen;
 use super::site::Site;
 use crate::connect::block_on;
+use crate::interruption::Interruption;
 use crate::output::Output;
 
 /// The array unless told otherwise: the paper's, emulated. Its caches are as small
@@ -113,10 +113,10 @@ fn real(args: &QosArgs, phases: &[Phase], output: Output) -> anyhow::Result<Repo
             let outcome = Run::new(stage, &site, &screen).go(phases).await?;
             anyhow::Ok(account::report(&outcome, Facing::real(&ground, &status)))
         };
-        let mut wish = Wish::listen()?;
+        let mut wish = Interruption::listen()?;
         tokio::select! {
             report = experiment => report,
-            () = wish.heard() => Err(super::interrupted().into()),
+            _ = wish.heard() => Err(super::interrupted().into()),
         }
     })
 }

@@ -151,8 +151,11 @@ impl Machine {
             UnixListener::bind(&socket).context("cannot listen for the guest")?;
         let port = free_port().await?;
         let log = File::create(dir.join("qemu.log")).context("cannot make QEMU's log")?;
-        let mut command = Command::new(image.dir.join("boot"));
+        // However the experiment ends, its guest ends with it.
+        let mut command = Command::new("setpriv");
         command
+            .args(["--pdeathsig", "KILL", "--"])
+            .arg(image.dir.join("boot"))
             .arg(memory)
             .args([&socket, &dir.join("console.log")])
             .arg(port.to_string())

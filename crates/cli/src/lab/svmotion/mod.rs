@@ -41,11 +41,11 @@ use self::machine::Image;
 use self::plan::{Disk, Plan, State, Way};
 use self::run::Run;
 use self::stage::{Ground, Stage};
-use super::Wish;
 use super::files::Files;
 use super::screen::Screen;
 use super::site::Site;
 use crate::connect::{Failure, block_on};
+use crate::interruption::{Heard, Interruption};
 use crate::output::Output;
 
 /// What the experiment can be told.
@@ -135,13 +135,15 @@ pub(crate) fn run(args: &SvmotionArgs, output: Output) -> anyhow::Result<()> {
             }
             anyhow::Ok(account::report(&outcome, &plan, &ground, &status))
         });
-        let mut wish = Wish::listen()?;
+        let mut wish = Interruption::listen()?;
         loop {
             tokio::select! {
                 report = &mut experiment => break report,
-                () = wish.heard() => match ending.wish() {
-                    Some(said) => screen.say(said),
-                    None => break Err(super::interrupted().into()),
+                heard = wish.heard() => match (heard, ending.wish()) {
+                    (Heard::Asked, Some(said)) => screen.say(said),
+                    (Heard::HungUp, _) | (_, None) => {
+                        break Err(super::interrupted().into());
+                    }
                 },
             }
         }

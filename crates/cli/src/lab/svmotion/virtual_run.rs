@@ -14,7 +14,7 @@ use sterna_sim::svmotion::{
 use super::virtual_report::report;
 use super::{Files, SvmotionArgs};
 use crate::connect::Failure;
-use crate::output::Output;
+use crate::output::{Output, note};
 use crate::table::{Cell, Column, Style, Table};
 
 /// Runs it, and tells it.
@@ -26,7 +26,7 @@ pub(super) fn run(
     let extent = if args.quick { Extent::SAMPLE } else { Extent::WHOLE };
     let study = Study::run(Parameters::default(), extent, args.seed, |scene| {
         if !output.is_json() {
-            eprintln!("{scene}: done");
+            note(&format!("{scene}: done"));
         }
     });
     let report = report(&study, args.seed);

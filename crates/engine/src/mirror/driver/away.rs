@@ -15,7 +15,7 @@
 
 use sterna_core::Nanos;
 use sterna_core::mirror::{
-    Doubt, Event, Fault, Found, Notice, Origin, PauseReason, Side, Storage, suspicion_of,
+    Doubt, Event, Found, Notice, Origin, Side, Storage, suspicion_of,
 };
 
 use super::MirrorDriver;
@@ -49,11 +49,7 @@ impl Away {
     pub(super) fn hear(&mut self, notice: &Notice) {
         match notice {
             Notice::Paused(reason) => {
-                self.astray = match reason {
-                    PauseReason::Destination(fault) => *fault != Fault::Full,
-                    PauseReason::DestinationTimedOut(_) => true,
-                    _ => false,
-                };
+                self.astray = reason.is_destinations();
             }
             Notice::Resumed => self.astray = false,
             _ => {}
