@@ -33,7 +33,7 @@ pub(crate) async fn ends(is_one: bool) {
         return;
     }
     // A thread that could not be started, or has gone, sees no end.
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// A thread that waits for the end of stdin.

@@ -237,7 +237,8 @@ fn zeroes_that_are_written_out_and_what_is_read_ahead_count_as_bytes() {
 #[test]
 fn what_waits_for_its_turn_on_one_disk_leaves_memory_to_the_others() {
     on_both(|io| {
-        let config = Config { reactors: 1, io, memory: 32 << 20, keep: None };
+        let config =
+            Config { reactors: 1, io, memory: 32 << 20, keep: None, ..Config::default() };
         let place = env!("CARGO_TARGET_TMPDIR");
         let stage = Stage::with(&config, ["latency=2ms"], place, true);
         let limit = Limit { bytes: Some(8 << 20), ..Limit::default() };

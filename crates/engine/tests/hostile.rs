@@ -15,7 +15,11 @@ use sterna_nbd::Command;
 const MIB: u64 = 1 << 20;
 
 fn small(io: IoChoice) -> Stage {
-    Stage::with(&Config { reactors: 1, io, memory: 8 << 20, keep: None }, 64 * MIB, true)
+    Stage::with(
+        &Config { reactors: 1, io, memory: 8 << 20, keep: None, ..Config::default() },
+        64 * MIB,
+        true,
+    )
 }
 
 #[test]

@@ -102,7 +102,8 @@ fn what_memory_does_not_hold_yet_is_waited_for_too() {
     on_both(|io| {
         // Of 16 MiB that are asked for, less than 2 can wait for their turn with
         // memory.
-        let config = Config { reactors: 1, io, memory: 16 << 20, keep: None };
+        let config =
+            Config { reactors: 1, io, memory: 16 << 20, keep: None, ..Config::default() };
         let stage = Stage::with(&config, MIB, true);
         let limit = Limit { bytes: Some(8 << 20), ..Limit::default() };
         let terms = Some(Terms { limit, ..Terms::default() });

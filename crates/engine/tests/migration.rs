@@ -25,8 +25,14 @@ const MIB: usize = 1 << 20;
 const LONG: Duration = Duration::from_secs(30);
 
 fn engine(io: IoChoice) -> Engine {
-    Engine::start(&Config { reactors: 1, io, memory: 8 << 20, keep: None })
-        .expect("starts")
+    Engine::start(&Config {
+        reactors: 1,
+        io,
+        memory: 8 << 20,
+        keep: None,
+        ..Config::default()
+    })
+    .expect("starts")
 }
 
 fn file(path: &Path) -> ImageSpec {

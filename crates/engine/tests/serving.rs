@@ -21,7 +21,8 @@ fn a_disk_keeps_what_is_written_whatever_the_sizes() {
 
 /// Random commands of all kinds, each compared with a model in memory.
 fn random_work(io: IoChoice, structured: bool, direct: bool, steps: u32) {
-    let config = Config { reactors: 1, io, memory: 8 << 20, keep: None };
+    let config =
+        Config { reactors: 1, io, memory: 8 << 20, keep: None, ..Config::default() };
     let stage = Stage::with(&config, 16 * MIB, direct);
     let mut client = Client::connect(&stage.socket(), structured);
     let mut model = vec![0u8; 16 << 20];
@@ -73,7 +74,13 @@ fn random_work(io: IoChoice, structured: bool, direct: bool, steps: u32) {
 fn what_was_cut_off_a_file_is_an_error_and_its_last_bytes_are_not() {
     on_both(|io| {
         for direct in [true, false] {
-            let config = Config { reactors: 1, io, memory: 8 << 20, keep: None };
+            let config = Config {
+                reactors: 1,
+                io,
+                memory: 8 << 20,
+                keep: None,
+                ..Config::default()
+            };
             let stage = Stage::with(&config, 2 * MIB, direct);
             let mut client = Client::connect(&stage.socket(), true);
             let file =
@@ -155,7 +162,7 @@ fn long_and_short_reads_at_once_do_not_mix_up() {
 fn the_largest_request_works_with_the_smallest_memory() {
     on_both(|io| {
         let stage = Stage::with(
-            &Config { reactors: 1, io, memory: 0, keep: None },
+            &Config { reactors: 1, io, memory: 0, keep: None, ..Config::default() },
             64 * MIB,
             true,
         );

@@ -31,7 +31,10 @@ fn words(info: &PanicHookInfo<'_>) -> String {
     let current = thread::current();
     let thread = current.name().unwrap_or("?");
     let at = info.location().map(ToString::to_string).unwrap_or_default();
-    let why = info.payload_as_str().unwrap_or("?");
+    let payload = info.payload();
+    let literal = payload.downcast_ref::<&str>().copied();
+    let why = literal.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let why = why.unwrap_or("?");
     let now = Timestamp::now();
     let mut text =
         format!("{now:.6} ERROR panicked thread={thread:?} at={at:?} why={why:?}\n");

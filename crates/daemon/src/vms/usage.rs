@@ -27,12 +27,12 @@ impl Standing {
     }
 }
 
+/// What a machine takes and how it stands, or why it cannot be asked.
+pub(crate) type Seen = Result<(Usage, Standing), String>;
+
 impl Vms {
     /// What each of these machines takes and how it stands, or why it cannot be asked.
-    pub(crate) fn usages(
-        &self,
-        records: &[VmRecord],
-    ) -> Vec<(String, Result<(Usage, Standing), String>)> {
+    pub(crate) fn usages(&self, records: &[VmRecord]) -> Vec<(String, Seen)> {
         let asked = self.ask_all(records, |link| async move {
             let asked = async {
                 let machine = link.machine().await?;
