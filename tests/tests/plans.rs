@@ -129,7 +129,9 @@ fn what_was_learned_says_how_long_a_plan_takes_and_whether_that_is_in_time() {
     // 32 MiB at 20 MB/s.
     assert!((1.0..6.0).contains(&number("likely_s")), "{told:#}");
     let late = daemon.json(&format!("plan evacuate {ask} --by 1s"));
-    assert_eq!(late["deadline"]["state"], "missed", "{late:#}");
+    // One move was seen, so how long four take is a guess.
+    let state = late["deadline"]["state"].as_str();
+    assert!(matches!(state, Some("missed" | "unlikely")), "{late:#}");
     let words = daemon.sterna(&format!("plan evacuate {ask} --virtual")).ok().stdout;
     assert!(words.contains("In virtual time it ends after"), "{words}");
     assert!(words.lines().all(|line| line.chars().count() <= 80), "{words}");

@@ -225,14 +225,38 @@ impl Daemon {
         if paused.is_err() {
             return; // It has ended meanwhile.
         }
-        let reason = self.says(&record.to, "new image", wrong);
+        let elsewhere = self.is_elsewhere(record, wrong);
+        let unreachable = elsewhere.is_some();
+        let (reason, hint, blame) = match elsewhere {
+            Some(error) => {
+                let remedy = format!("see that datastore {} works", record.to.datastore);
+                let reason = self.says(&record.to, "new image", &error);
+                (reason, then_resume(&remedy, job.id), Blame::Away)
+            }
+            None => {
+                let reason = self.says(&record.to, "new image", wrong);
+                (reason, wrong.hint(job.id), wrong.blame())
+            }
+        };
         tracing::warn!(migration = job.id, reason, "migration paused");
-        let (hint, blame) = (Some(wrong.hint(job.id)), wrong.blame());
-        let pause = Pause { reason, hint, blame, ..Pause::default() };
+        let hint = Some(hint);
+        let pause = Pause { reason, hint, unreachable, blame, ..Pause::default() };
         if let Err(error) = self.stand_still(job, pause) {
             let error = error.with_cause();
             tracing::error!(migration = job.id, error, "a pause is not recorded yet");
         }
+    }
+
+    /// What is wrong with the datastore, where its whole file system has gone and not only
+    /// the name of one file.
+    fn is_elsewhere(
+        &self,
+        record: &MigrationRecord,
+        wrong: &Wrong,
+    ) -> Option<DaemonError> {
+        let named = matches!(wrong.astray, Some(Astray::Nameless | Astray::Replaced));
+        let opened = || self.shelf(&record.to.datastore).and_then(|to| to.open());
+        named.then(|| opened().err()).flatten()
     }
 
     /// A mirror is about to go on: what was shortened gets its length back, as all of it
