@@ -153,8 +153,8 @@ async fn says_too_much(said: &Path) {
 /// since when the machine is up, as those begin anew.
 fn write_note(note: &Path, child: &Child) -> io::Result<()> {
     let Some(pid) = child.id() else { return Ok(()) };
-    // Without that it has ended.
-    let Some(found) = look(pid) else { return Ok(()) };
+    // Also of one that has ended already: what it has started may be left.
+    let Some((found, _)) = stat(pid) else { return Ok(()) };
     fs::write(note, format!("{pid} {} {}\n", found.began, boot()))
 }
 
@@ -172,15 +172,21 @@ struct Process {
     began: u64,
 }
 
-/// A process (proc(5)); nothing if there is none, or only what is left of it.
+/// A process that runs; nothing if there is none, or only what is left of it.
 fn look(pid: u32) -> Option<Process> {
+    stat(pid).filter(|(_, runs)| *runs).map(|(process, _)| process)
+}
+
+/// A process, also one that has ended and was not waited for (proc(5)), and whether it
+/// runs.
+fn stat(pid: u32) -> Option<(Process, bool)> {
     let stat = fs::read_to_string(PathBuf::from(format!("/proc/{pid}/stat"))).ok()?;
     // Its name is in brackets and may have anything in it.
     let fields: Vec<&str> =
         stat.get(stat.rfind(')')? + 1..)?.split_whitespace().collect();
     let (state, group, began) = (fields.first()?, fields.get(2)?, fields.get(19)?);
     let process = Process { group: group.parse().ok()?, began: began.parse().ok()? };
-    (*state != "Z").then_some(process)
+    Some((process, *state != "Z"))
 }
 
 /// Ends what an earlier daemon has left running. Nothing is run beside one that does not
