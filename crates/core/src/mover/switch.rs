@@ -6,7 +6,7 @@
 //! that came in time, QEMU is asked again. libvirt calls nothing off that it has told
 //! QEMU to do.
 
-use super::event::{Action, At, Event, Failure, Job, Notice, Step};
+use super::event::{Action, At, Event, Failure, Job, Notice, Place, Step};
 use super::state::{Following, Hearing, Order};
 use super::verdict::Why;
 use super::{AGAIN, CATCH_UP, Mover};
@@ -47,9 +47,11 @@ impl Mover {
     ) {
         match (stage, answer) {
             (Following::Finding, Event::Found(Ok(at))) => match at {
-                At::Source => {
-                    self.follows(Following::MaySwitch, Action::RecordSwitching, out);
-                }
+                // A file says nothing of itself: it is only looked at, before the step.
+                At::Source => match self.place {
+                    Place::File => self.follows(Following::Sealing, Action::Seal, out),
+                    Place::Disk => self.record_switching(out),
+                },
                 // Somebody was quicker: the job says more.
                 At::Destination => self.wait_a_tick(now, out),
                 At::Nowhere => self.is_not_it(now, Why::Unplugged, out),
@@ -58,7 +60,10 @@ impl Mover {
             (Following::MaySwitch, Event::MaySwitch(may)) => {
                 self.may_switch(now, may, out);
             }
-            (Following::Sealing, Event::Sealed(Ok(true))) => self.free(out),
+            (Following::Sealing, Event::Sealed(Ok(true))) => match self.place {
+                Place::File => self.record_switching(out),
+                Place::Disk => self.free(out),
+            },
             // QEMU was not told, and is not to be: what it copies to is no copy of ours.
             (Following::Sealing, Event::Sealed(Ok(false))) => {
                 self.call_off(Why::NotTheCopy, out);
@@ -72,6 +77,10 @@ impl Mover {
         }
     }
 
+    fn record_switching(&mut self, out: &mut Vec<Action>) {
+        self.follows(Following::MaySwitch, Action::RecordSwitching, out);
+    }
+
     fn may_switch(
         &mut self,
         now: Nanos,
@@ -81,7 +90,10 @@ impl Mover {
         match may {
             Ok(true) => {
                 self.step = Step::Switching;
-                self.follows(Following::Sealing, Action::Seal, out);
+                match self.place {
+                    Place::Disk => self.follows(Following::Sealing, Action::Seal, out),
+                    Place::File => self.free(out),
+                }
             }
             // What was asked for a moment ago counts.
             Ok(false) => {
