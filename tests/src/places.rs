@@ -19,6 +19,12 @@ impl Loop {
     #[track_caller]
     pub fn new(file: &Path, size: u64) -> Loop {
         write_image(file, size, 0);
+        Loop::over(file)
+    }
+
+    /// Makes one over a file that is there.
+    #[track_caller]
+    pub fn over(file: &Path) -> Loop {
         let file = file.to_str().expect("a plain path");
         let device = programs::run("losetup", ["--find", "--show", file]);
         Loop { device: device.trim().into() }
@@ -40,7 +46,8 @@ impl Drop for Loop {
 /// A small file system of its own, mounted.
 pub struct TinyFs {
     mount: PathBuf,
-    device: Loop,
+    /// None: it is unmounted, and its file may be away.
+    device: Option<Loop>,
 }
 
 impl TinyFs {
@@ -58,6 +65,12 @@ impl TinyFs {
         TinyFs::made(file, mount, size, &["mkfs.xfs", "-q"])
     }
 
+    /// Makes a btrfs.
+    #[track_caller]
+    pub fn btrfs(file: &Path, mount: &Path, size: u64) -> TinyFs {
+        TinyFs::made(file, mount, size, &["mkfs.btrfs", "-q", "--mixed"])
+    }
+
     #[track_caller]
     fn made(file: &Path, mount: &Path, size: u64, make: &[&str]) -> TinyFs {
         let device = Loop::new(file, size);
@@ -66,7 +79,7 @@ impl TinyFs {
         std::fs::create_dir_all(mount).expect("make the mount point");
         let at = mount.to_str().expect("a plain path");
         programs::run("mount", [path, at]);
-        TinyFs { mount: mount.into(), device }
+        TinyFs { mount: mount.into(), device: Some(device) }
     }
 
     /// Stops it, as one stops that has lost its device: everything fails from now on, and
@@ -88,8 +101,25 @@ impl TinyFs {
     /// Mounts it again.
     #[track_caller]
     pub fn come_back(&self) {
-        let device = self.device.device().as_os_str();
-        programs::run("mount", [device, self.mount.as_os_str()]);
+        let device = self.device.as_ref().expect("a device").device();
+        programs::run("mount", [device.as_os_str(), self.mount.as_os_str()]);
+    }
+
+    /// Mounts it again on a device of its own, over its file, which is there again.
+    #[track_caller]
+    pub fn come_back_over(&mut self, file: &Path) {
+        self.device = Some(Loop::over(file));
+        self.come_back();
+    }
+
+    /// Unmounts it. Nothing of it may be open any more for that; says whether it worked.
+    pub fn unmounted(&self) -> bool {
+        programs::attempt("umount", [self.mount.as_os_str()]).0
+    }
+
+    /// Lets go of the file of one that is unmounted.
+    pub fn let_go(&mut self) {
+        self.device = None;
     }
 
     /// Where it is mounted.

@@ -10,7 +10,7 @@
 //! lost write, an error that the client saw, or a move that does not end fails it. The
 //! figures of the last long run are in `docs/reliability.md`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -155,13 +155,79 @@ fn kills_at_each_step_of_the_end() {
     println!("{kills} kills at steps of the end, {summary}");
 }
 
+/// A file system that loses its device and is mounted again.
+trait Frail {
+    fn dir(&self) -> &Path;
+    fn abort(&self);
+    /// Nothing of it may be open any more.
+    fn mount_anew(&mut self);
+}
+
+#[track_caller]
+fn unmount(place: &TinyFs) {
+    until("the file system not to be in use", seconds(20), || {
+        place.unmounted().then_some(())
+    });
+}
+
+impl Frail for TinyFs {
+    fn dir(&self) -> &Path {
+        TinyFs::dir(self)
+    }
+
+    fn abort(&self) {
+        self.shut_down();
+    }
+
+    fn mount_anew(&mut self) {
+        unmount(self);
+        self.come_back();
+    }
+}
+
+/// A btrfs, which cannot be told to shut down, over a file in an XFS, which can: all that
+/// it asks of its device fails from then on.
+struct Nested {
+    btrfs: TinyFs,
+    file: PathBuf,
+    below: TinyFs,
+}
+
+impl Nested {
+    fn new(file: &Path, mount: &Path, size: u64) -> Nested {
+        let below = TinyFs::xfs(file, &file.with_extension("below"), size + 200 * MIB);
+        let file = below.dir().join("btrfs.img");
+        Nested { btrfs: TinyFs::btrfs(&file, mount, size), file, below }
+    }
+}
+
+impl Frail for Nested {
+    fn dir(&self) -> &Path {
+        self.btrfs.dir()
+    }
+
+    fn abort(&self) {
+        self.below.shut_down();
+    }
+
+    fn mount_anew(&mut self) {
+        unmount(&self.btrfs);
+        self.btrfs.let_go();
+        unmount(&self.below);
+        self.below.come_back();
+        self.btrfs.come_back_over(&self.file);
+    }
+}
+
 /// The destination's file system loses its device in the middle of each move; it is
 /// unmounted and mounted again while the daemon runs, and the move goes on.
-fn aborts(kind: &str, make: fn(&Path, &Path, u64) -> TinyFs, mkfs: &str) {
-    let Some(stage) = Stage::given_root(&["losetup", "xfs_io", mkfs]) else { return };
+fn aborts<F: Frail>(kind: &str, make: fn(&Path, &Path, u64) -> F, mkfs: &str) {
+    let Some(stage) = Stage::given_root(&["losetup", "xfs_io", "mkfs.xfs", mkfs]) else {
+        return;
+    };
     let mut moments = Random::of_this_run();
     let (file, mount) = (stage.scratch.path("lost.img"), stage.scratch.path("lost"));
-    let place = make(&file, &mount, 400 * MIB);
+    let mut place = make(&file, &mount, 400 * MIB);
     stage.datastore("lost", place.dir().display());
     stage.disk("a", SIZE);
     let checker = stage.checker("a", &load());
@@ -170,10 +236,10 @@ fn aborts(kind: &str, make: fn(&Path, &Path, u64) -> TinyFs, mkfs: &str) {
         let id = stage.daemon.migrate("a --to lost --rate 30M");
         std::thread::sleep(Duration::from_millis(200 + moments.below(900)));
         if stage.daemon.migration(id)["ended"].is_null() {
-            place.shut_down();
+            place.abort();
             aborted += 1;
             stage.daemon.wait_for(id, "paused", seconds(40));
-            mount_anew(&place);
+            place.mount_anew();
         }
         ends(&stage.daemon, id);
         let back = stage.daemon.migrate("a --to here");
@@ -181,16 +247,6 @@ fn aborts(kind: &str, make: fn(&Path, &Path, u64) -> TinyFs, mkfs: &str) {
     }
     let summary = checker.finish_and_verify();
     println!("{aborted} aborts of {kind}, {summary}");
-}
-
-/// Nothing of it may be open any more for that.
-#[track_caller]
-fn mount_anew(place: &TinyFs) {
-    until("the file system not to be in use", seconds(20), || {
-        let unmounted = command("umount").arg(place.dir()).output();
-        unmounted.is_ok_and(|output| output.status.success()).then_some(())
-    });
-    place.come_back();
 }
 
 #[test]
@@ -203,6 +259,12 @@ fn an_ext4_that_aborts() {
 #[ignore = "runs as long as somebody wants (STERNA_ROUNDS)"]
 fn an_xfs_that_aborts() {
     aborts("XFS", TinyFs::xfs, "mkfs.xfs");
+}
+
+#[test]
+#[ignore = "runs as long as somebody wants (STERNA_ROUNDS)"]
+fn a_btrfs_that_aborts() {
+    aborts("btrfs", Nested::new, "mkfs.btrfs");
 }
 
 #[test]
