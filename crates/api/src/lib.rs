@@ -65,7 +65,8 @@ pub use goal::{Goal, NotAboveZero, Rate};
 pub use guard::{AskGuard, Guard, GuardState, Guarding};
 pub use host::{AddHost, Amounts, Host, HostProgram, PlaceVm, Placement};
 pub use migration::{
-    Migration, MigrationState, Progress, Report, SetRate, StartMigration,
+    Migration, MigrationState, Places, Progress, Report, ResumeMigration, SetRate, Span,
+    StartMigration,
 };
 pub use name::{NAME_RULE, is_name};
 pub use plan::{

@@ -81,6 +81,26 @@ pub struct Progress {
     pub patience_ms: f64,
 }
 
+/// A part of a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Span {
+    /// Its first byte, from the disk's beginning.
+    pub offset: u64,
+    /// Bytes in it.
+    pub length: u64,
+}
+
+/// Parts of a disk, counted and listed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Places {
+    /// How many parts there are; neighbours are one.
+    pub places: u64,
+    /// Bytes in all of them.
+    pub bytes: u64,
+    /// The first of them, in order: 1024 at most.
+    pub listed: Vec<Span>,
+}
+
 /// What a migration came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Report {
@@ -124,6 +144,9 @@ pub struct Migration {
     pub verify: bool,
     /// Whether the source image is kept.
     pub keep_source: bool,
+    /// Whether sectors of the source that cannot be read are left behind.
+    #[serde(default)]
+    pub skip_bad_sectors: bool,
     /// What must hold for the application, if something was asked for, and whether it
     /// does.
     #[serde(default)]
@@ -149,6 +172,14 @@ pub struct Migration {
     pub progress: Option<Progress>,
     /// What the application notices.
     pub application: Application,
+    /// Sectors of the source that cannot be read, as far as is known. Once the migration is
+    /// completed, those that were left behind: on the destination they read as zeroes, or
+    /// as what was copied of them while they could be read.
+    #[serde(default)]
+    pub bad_sectors: Option<Places>,
+    /// What went on to read differently on the destination after it was copied again.
+    #[serde(default)]
+    pub differing: Option<Places>,
     /// What it came to; present once it has ended.
     pub report: Option<Report>,
     /// It has ended, and nobody has seen in which of both images the last writes are: the
@@ -177,9 +208,25 @@ pub struct StartMigration {
     /// Keep the source image (as a retired one).
     #[serde(default)]
     pub keep_source: bool,
+    /// Leave sectors behind that cannot be read on the source, instead of pausing for them
+    /// when all else is done. What they held is lost.
+    #[serde(default)]
+    pub skip_bad_sectors: bool,
     /// What must hold for the application meanwhile.
     #[serde(default)]
     pub guard: AskGuard,
+}
+
+/// Makes a paused migration go on; all of it may be left out.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema,
+)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeMigration {
+    /// From now on leave sectors behind that cannot be read on the source. They are tried
+    /// again before; what they held is lost.
+    #[serde(default)]
+    pub skip_bad_sectors: bool,
 }
 
 /// Changes a migration's rate.

@@ -30,6 +30,10 @@ pub(crate) struct MigrateArgs {
     /// Keep the old image (as a retired one)
     #[arg(long)]
     keep_source: bool,
+    /// Leave behind what cannot be read on the source, sector by sector; what such sectors
+    /// held is lost
+    #[arg(long)]
+    skip_bad_sectors: bool,
     #[command(flatten)]
     guard: GuardArgs,
     /// Do not wait for the end
@@ -57,6 +61,7 @@ pub(crate) fn run(args: MigrateArgs, link: &Link, output: Output) -> anyhow::Res
         rate: args.rate.map(|rate| rate.0),
         verify: args.verification.verify(),
         keep_source: args.keep_source,
+        skip_bad_sectors: args.skip_bad_sectors,
         guard: args.guard.request(),
     };
     link.ask(async |client| {

@@ -1,7 +1,7 @@
 //! `sterna migration`: migrations under way and past.
 
 use clap::{ArgGroup, Args, Subcommand};
-use sterna_api::{GuardState, Migration, MigrationState};
+use sterna_api::{GuardState, Migration, MigrationState, ResumeMigration};
 use sterna_core::Bytes;
 
 use crate::connect::Link;
@@ -25,7 +25,14 @@ pub(crate) enum MigrationCommand {
     /// Make a migration stand still; it stays so over restarts
     Pause(IdArg),
     /// Make a paused migration go on
-    Resume(IdArg),
+    Resume {
+        #[command(flatten)]
+        id: IdArg,
+        /// From now on leave behind what cannot be read on the source, sector by sector;
+        /// what such sectors held is lost
+        #[arg(long)]
+        skip_bad_sectors: bool,
+    },
     /// Give a migration up; the disk stays where it is
     Cancel(IdArg),
     /// Change a migration's rate, or what must hold for the application meanwhile
@@ -99,8 +106,9 @@ pub(crate) fn run(
                 said(one, &format!("go on with `sterna migration resume {id}`"))
             })
         }
-        MigrationCommand::Resume(IdArg { id }) => {
-            let one = client.resume(id).await?;
+        MigrationCommand::Resume { id: IdArg { id }, skip_bad_sectors } => {
+            let how = ResumeMigration { skip_bad_sectors };
+            let one = client.resume(id, how).await?;
             output.answer(&one, |one| {
                 said(one, &format!("follow it with `sterna migration watch {id}`"))
             })

@@ -12,6 +12,9 @@ use crate::predict;
 use crate::storage_drs::add_balanced;
 use crate::table::{Cell, Pairs, Style};
 
+/// Places of a disk that are shown one by one: about half a screen.
+const PLACES_SHOWN: usize = 12;
+
 /// A state in its colour.
 pub(crate) fn state(state: MigrationState) -> Cell {
     let style = match state {
@@ -55,6 +58,7 @@ pub(crate) fn show(one: &Migration, output: Output) -> String {
     if let Some(report) = &one.report {
         add_report(&mut pairs, report, one.size);
     }
+    add_found(&mut pairs, one);
     add_application(&mut pairs, &one.application, one.state.ended());
     if let Some(balanced) = &one.balanced {
         add_balanced(&mut pairs, balanced);
@@ -130,6 +134,7 @@ pub(crate) fn summary(one: &Migration, output: Output) -> String {
         if let Some(report) = &one.report {
             add_report(&mut pairs, report, one.size);
         }
+        add_found(&mut pairs, one);
         pairs.maybe("guard", one.guard.as_ref().and_then(|it| fared(it, done(one))));
         add_application(&mut pairs, &one.application, true);
         let kept = if one.keep_source { "kept" } else { "removed" };
@@ -151,6 +156,9 @@ fn options(one: &Migration) -> String {
     }
     if one.keep_source {
         options.push("keep the source".into());
+    }
+    if one.skip_bad_sectors {
+        options.push("skip bad sectors".into());
     }
     if options.is_empty() { "none".into() } else { options.join(", ") }
 }
@@ -194,6 +202,23 @@ fn add_report(pairs: &mut Pairs, report: &Report, size: u64) {
     pairs.maybe("allocated", report.allocated.map(bytes));
 }
 
+/// What cannot be read, or was left behind because of that, and what differs.
+fn add_found(pairs: &mut Pairs, one: &Migration) {
+    let left = one.state == MigrationState::Completed;
+    let word = if left { "skipped" } else { "unreadable" };
+    for (word, places) in [(word, &one.bad_sectors), ("differing", &one.differing)] {
+        let Some(places) = places else { continue };
+        let all = count(places.places, "place");
+        pairs.add(word, format!("{} bytes in {all}", places.bytes));
+        for span in places.listed.iter().take(PLACES_SHOWN) {
+            pairs.add("", format!("{} bytes at {}", span.length, span.offset));
+        }
+        if places.places > PLACES_SHOWN as u64 {
+            pairs.add("", "and so on: more are in --json");
+        }
+    }
+}
+
 fn add_application(pairs: &mut Pairs, application: &Application, ended: bool) {
     let ios = |figures: Option<Figures>| Some(iops(figures?.iops));
     let p99 = |figures: Option<Figures>| Some(response(Some(figures?.p99_us?)));
@@ -232,6 +257,9 @@ pub(crate) fn sample(state: MigrationState) -> Migration {
         rate: None,
         verify: true,
         keep_source: false,
+        skip_bad_sectors: false,
+        bad_sectors: None,
+        differing: None,
         guard: None,
         state,
         reason: None,
@@ -349,6 +377,25 @@ mod tests {
         assert!(summary(&one, Output::new(false)).contains("copied again"));
         one.report = Some(Report { copied: 10 << 30, ..Report::default() });
         assert!(!summary(&one, Output::new(false)).contains("copied again"));
+    }
+
+    #[test]
+    fn what_was_left_behind_is_listed() {
+        let span = |at: u64| sterna_api::Span { offset: at * 4096, length: 512 };
+        let places = sterna_api::Places {
+            places: 20,
+            bytes: 20 * 512,
+            listed: (0..20).map(span).collect(),
+        };
+        let mut one = sample(MigrationState::Completed);
+        one.bad_sectors = Some(places);
+        let text = summary(&one, Output::new(false));
+        assert!(text.contains("skipped       10240 bytes in 20 places\n"), "{text}");
+        assert!(text.contains("512 bytes at 45056\n"), "{text}");
+        assert!(!text.contains("49152") && text.contains("--json"), "{text}");
+        one.state = MigrationState::Paused;
+        let text = show(&one, Output::new(false));
+        assert!(text.contains("unreadable    10240 bytes in 20 places\n"), "{text}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ mod site;
 use site::{Site, to_slow};
 use sterna_api::{
     AddDatastore, ClientError, CreateDisk, ErrorCode, ImageFate, ImportDisk, Migration,
-    MigrationState, Provision, StartMigration,
+    MigrationState, Provision, ResumeMigration, StartMigration,
 };
 
 const MIB: u64 = 1 << 20;
@@ -181,7 +181,7 @@ async fn a_pause_and_a_migration_outlive_the_daemon() {
     let still: Migration = site.client().migration(id).await.unwrap();
     assert_eq!(still.state, MigrationState::Paused);
     assert_eq!(still.hint, None, "somebody asked for it: nothing is to be done");
-    site.client().resume(id).await.unwrap();
+    site.client().resume(id, ResumeMigration::default()).await.unwrap();
     site.under_way(id).await;
     site.restart().await;
     site.client().set_rate(id, None).await.unwrap();
@@ -228,7 +228,7 @@ async fn a_damaged_map_waits_for_the_operator_and_then_compares() {
     assert_eq!(paused.state, MigrationState::Paused);
     assert!(paused.hint.unwrap().contains(&format!("resume {id}")));
     site.client().set_rate(id, None).await.unwrap();
-    site.client().resume(id).await.unwrap();
+    site.client().resume(id, ResumeMigration::default()).await.unwrap();
     assert_eq!(site.ended(id).await.state, MigrationState::Completed);
     assert!(std::fs::read(site.slow("db.raw")).unwrap() == bytes);
     site.stop().await;

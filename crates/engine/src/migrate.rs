@@ -11,7 +11,9 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 
 use sterna_core::Nanos;
-use sterna_core::mirror::{Commit, Control, Counted, Fault, Present, Progress, REGION};
+use sterna_core::mirror::{
+    Commit, Control, Counted, Fault, Findings, Present, Progress, REGION,
+};
 
 use crate::disk::Placed;
 use crate::engine::{Engine, EngineError};
@@ -176,6 +178,11 @@ impl Engine {
     /// A migration in figures.
     pub fn progress(&self, id: MigrationId) -> Result<Progress, MigrateError> {
         self.on_driver(id, |driver, _, _| driver.progress())
+    }
+
+    /// What somebody should know of a migration's two images.
+    pub fn findings(&self, id: MigrationId) -> Result<Findings, MigrateError> {
+        self.on_driver(id, |driver, _, _| driver.findings())
     }
 
     fn tell(&self, id: MigrationId, message: Message) -> Result<(), MigrateError> {

@@ -76,6 +76,7 @@ fn spec(folder: &Path, size: usize) -> MigrationSpec {
             thin: true,
             write_zeroes: false,
             reads_zero: true,
+            skip_bad: false,
         },
     }
 }
@@ -88,7 +89,7 @@ fn run(engine: &Engine, events: &Receiver<MigrationEvent>) -> (End, Progress) {
             MigrationEvent::Prepare(id) => engine.prepared(id, Some(Nanos(0))).unwrap(),
             MigrationEvent::Seal(id) => engine.sealed(id, Ok(())).unwrap(),
             MigrationEvent::Commit(id) => engine.committed(id, Commit::Durable).unwrap(),
-            MigrationEvent::Ended(_, end, progress) => ended = Some((end, *progress)),
+            MigrationEvent::Ended(_, end, last) => ended = Some((end, last.0)),
             MigrationEvent::Released(_) => return ended.expect("ended before released"),
             MigrationEvent::Unseal(_) | MigrationEvent::Notice(..) => {}
         }

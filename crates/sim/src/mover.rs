@@ -176,7 +176,8 @@ impl Mover {
 fn start(job: Job) -> Order {
     match job.kind {
         JobKind::Scan => Order::Later(Reply::Scanned(job.id.0)),
-        JobKind::Copy { .. } | JobKind::Zero | JobKind::Compare => {
+        // No read of a modelled source fails, so that there is nothing to probe.
+        JobKind::Copy { .. } | JobKind::Zero | JobKind::Compare | JobKind::Probe => {
             Order::Read(job.id, job.range)
         }
     }

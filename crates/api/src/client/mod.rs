@@ -13,8 +13,8 @@ use crate::{
     CreateStorageRule, CreatedDisk, Datastore, Device, Disk, DiskStats, Explanation,
     ImageFate, ImportDisk, Migration, MoveVmDisk, Plan, PlanEvacuation, Policy, Predict,
     Prediction, ProbeFound, Recommendations, RecoverDisks, Recovery, ReleaseVmDisk,
-    RemovedDisk, SetMaintenance, SetRate, StartMigration, Status, StorageDrs,
-    StorageDrsSettings, StorageRule, Top, TopBy, Vm,
+    RemovedDisk, ResumeMigration, SetMaintenance, SetRate, StartMigration, Status,
+    StorageDrs, StorageDrsSettings, StorageRule, Top, TopBy, Vm,
 };
 
 pub use call::{ClientError, Waits};
@@ -413,8 +413,12 @@ impl Client {
     }
 
     /// Makes a paused migration go on.
-    pub async fn resume(&self, id: u64) -> Result<Migration, ClientError> {
-        self.act(id, "resume").await
+    pub async fn resume(
+        &self,
+        id: u64,
+        how: ResumeMigration,
+    ) -> Result<Migration, ClientError> {
+        self.call(Method::POST, &format!("/v1/migrations/{id}/resume"), &how).await
     }
 
     /// Cancels a migration.

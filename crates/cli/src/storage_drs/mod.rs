@@ -225,6 +225,7 @@ fn request(one: &RecommendedMove, promise: &PromiseArgs) -> StartMigration {
         rate: None,
         verify: true,
         keep_source: false,
+        skip_bad_sectors: false,
         guard: promise.request(),
     }
 }

@@ -43,6 +43,9 @@ pub const FLUSH_EVERY: Nanos = Nanos::from_secs(5);
 /// arrays and a 1 TiB disk needs a map of 8 MiB.
 pub const REGION: u64 = 64 << 10;
 
+/// Bytes of a sector where the images say nothing else: what a drive can lose.
+pub const SECTOR: u64 = 512;
+
 /// Bytes that the copier goes through before it looks again where the guest writes. A
 /// head that has to move between two of them loses a few percent; a small log has some
 /// of them.
@@ -138,6 +141,10 @@ pub struct Config {
     pub reach_timeout: Nanos,
     /// How long the destination is left without a flush.
     pub flush_every: Nanos,
+    /// Bytes of a sector, the least that either image takes; a power of two.
+    pub sector: u64,
+    /// Sectors of the source that cannot be read are left behind.
+    pub skip_bad: bool,
 }
 
 impl Config {
@@ -159,6 +166,8 @@ impl Config {
             destination_timeout: DESTINATION_TIMEOUT,
             reach_timeout: REACH_TIMEOUT,
             flush_every: FLUSH_EVERY,
+            sector: SECTOR,
+            skip_bad: false,
         }
     }
 

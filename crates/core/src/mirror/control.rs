@@ -15,6 +15,7 @@ impl<M: RegionMap> Mirror<M> {
             Control::Allow(allowance) => self.pace.allow(now, allowance),
             Control::Pause => self.pause(now, PauseReason::Asked, out),
             Control::Resume => self.resume(now, out),
+            Control::SkipBad => self.bad.skip = true,
             Control::Cancel => self.cancel(now, out),
         }
     }
@@ -68,6 +69,8 @@ impl<M: RegionMap> Mirror<M> {
         self.jobs.rearm(now);
         self.out_of_reach = self.out_of_reach.map(|_| now);
         self.switch.resumed(now);
+        self.bad.resumed();
+        self.copier.stubborn.clear();
         out.push(Action::Notice(Notice::Resumed));
     }
 

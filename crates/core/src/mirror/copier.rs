@@ -42,6 +42,8 @@ pub(super) struct Copier {
     pub(super) verify_cursor: u64,
     pub(super) again: BTreeSet<u64>,
     pub(super) differing: HashMap<u64, u8>,
+    /// Of these, the ranges that the migration has paused for.
+    pub(super) stubborn: Vec<ByteRange>,
     /// Bytes written to the destination by jobs.
     pub(super) copied: u64,
 }
@@ -75,6 +77,7 @@ impl Copier {
             verify_cursor: 0,
             again: BTreeSet::new(),
             differing: HashMap::new(),
+            stubborn: Vec::new(),
             copied: 0,
         }
     }

@@ -42,6 +42,9 @@ impl<M: RegionMap> Mirror<M> {
             }
         }
         while self.jobs.len() < self.pace.depth() {
+            if self.bad.doubts_source() {
+                return self.ask_witness(now, out);
+            }
             // Guests wait for claimed regions: no rate holds them up.
             if let Some(work) = self.claimed_work() {
                 self.start(now, work, out);
@@ -53,10 +56,15 @@ impl<M: RegionMap> Mirror<M> {
                 self.converge.held_back();
                 return;
             }
-            let Some(work) = self.next_copy(out).or_else(|| self.next_verify()) else {
+            if let Some(work) = self.next_copy(out) {
+                self.start(now, work, out);
+            } else if let Some((region, range)) = self.next_probe() {
+                self.start_probe(now, region, range, out);
+            } else if let Some(work) = self.next_verify() {
+                self.start(now, work, out);
+            } else {
                 return;
-            };
-            self.start(now, work, out);
+            }
         }
     }
 
@@ -101,7 +109,9 @@ impl<M: RegionMap> Mirror<M> {
             }
             _ => Vec::new(),
         };
-        let job = self.jobs.start(now, work.kind, work.regions, range, work.verify);
+        // Regions with bad sectors are alone.
+        let bad = self.bad.of(work.regions.start);
+        let job = self.jobs.start(now, work.kind, work.regions, range, bad, work.verify);
         for region in busy {
             self.jobs.touch(&(region..region + 1));
         }
@@ -154,7 +164,7 @@ impl<M: RegionMap> Mirror<M> {
             self.copier.cursor = end;
             return None;
         }
-        if self.copier.is_claimed(region) {
+        if self.copier.is_claimed(region) || self.bad.is_aside(region) {
             return None;
         }
         if self.regions.is_busy(region) {
@@ -168,7 +178,7 @@ impl<M: RegionMap> Mirror<M> {
         let mut end = region + 1;
         if self.copier.rounds(region) >= ROUNDS_MAX {
             self.copier.claim(region);
-        } else {
+        } else if !self.bad.is_alone(region) {
             let bytes = if kind == JobKind::Zero { ZERO_MAX } else { self.pace.chunk() };
             // It may be longer than what its segment has left.
             let last = region + (bytes / self.config.region).max(1);
@@ -183,8 +193,11 @@ impl<M: RegionMap> Mirror<M> {
 
     fn kind_of(&self, region: u64) -> JobKind {
         match self.regions.stored(region) {
-            Stored::Suspect => JobKind::Compare,
-            _ if self.copier.is_hole(region) => JobKind::Zero,
+            // What is a sector that cannot be read would stay as it is, believed or not.
+            Stored::Suspect if !self.bad.has(region) => JobKind::Compare,
+            _ if self.copier.is_hole(region) || self.bad.of(region).is_all() => {
+                JobKind::Zero
+            }
             Stored::Absent => JobKind::Copy { fresh: self.config.reads_zero },
             _ => JobKind::Copy { fresh: false },
         }
@@ -196,6 +209,8 @@ impl<M: RegionMap> Mirror<M> {
             && !self.regions.is_busy(region)
             && self.jobs.covering(region).is_none()
             && !self.copier.is_claimed(region)
+            && !self.bad.is_alone(region)
+            && !self.bad.is_aside(region)
             && self.copier.rounds(region) < ROUNDS_MAX
             && self.kind_of(region) == kind
     }
@@ -208,7 +223,8 @@ impl<M: RegionMap> Mirror<M> {
         }
         let claims: Vec<_> = self.copier.claims.iter().copied().collect();
         for region in claims {
-            if self.jobs.covering(region).is_some() || self.regions.is_busy(region) {
+            let taken = self.jobs.covering(region).is_some();
+            if taken || self.regions.is_busy(region) || self.bad.is_aside(region) {
                 continue;
             }
             let regions = region..region + 1;
@@ -216,7 +232,7 @@ impl<M: RegionMap> Mirror<M> {
                 let kind = self.kind_of(region);
                 return Some(Work { kind, regions, verify: false });
             }
-            if self.copier.again.contains(&region) {
+            if self.copier.again.contains(&region) && !self.bad.of(region).is_all() {
                 return Some(Work { kind: JobKind::Compare, regions, verify: true });
             }
             self.copier.release(region);

@@ -4,7 +4,7 @@
 //! names of requests and jobs. Each `Action` that starts something is answered
 //! by exactly one `Event`, whatever happens to the thing it started.
 
-use super::{Allowance, Doubt, PauseReason};
+use super::{Allowance, Doubt, PauseReason, Sectors};
 use crate::{ByteRange, Nanos};
 
 /// The driver's name for a guest request, unique among those in flight.
@@ -65,6 +65,8 @@ pub enum JobKind {
     Zero,
     /// Read both sides and say which regions differ.
     Compare,
+    /// Read the source, and see whether that can be done.
+    Probe,
 }
 
 /// A job of the copier.
@@ -74,8 +76,13 @@ pub struct Job {
     pub id: JobId,
     /// What to do.
     pub kind: JobKind,
-    /// Where. Starts at a region's first byte; ends at a region's or the disk's end.
+    /// Where. Starts at a region's first byte; ends at a region's or the disk's end. A
+    /// probe is anywhere inside one.
     pub range: ByteRange,
+    /// Sectors of the source that cannot be read, if it is one region with such. A copy
+    /// reads the others and takes these for zeroes, a comparison leaves them out; neither
+    /// is asked for where there are no others.
+    pub bad: Sectors,
 }
 
 /// How a job ended.
@@ -96,6 +103,8 @@ pub enum Outcome {
         /// Bytes of each side that were read: what is empty on both needs no reading.
         read: u64,
     },
+    /// The probe's range can be read.
+    Readable,
     /// The source could not be read (its errno).
     SourceFailed(i32),
     /// The destination failed.
@@ -117,8 +126,10 @@ pub enum Commit {
 pub enum Control {
     /// Stop copying; nothing touches the destination.
     Pause,
-    /// Go on.
+    /// Go on. Sectors that could not be read are tried again.
     Resume,
+    /// Leave sectors behind that cannot be read; holds from now on.
+    SkipBad,
     /// Give up; the source stays as it is.
     Cancel,
     /// Limit the copier to so many bytes per second; `None` lifts the limit.

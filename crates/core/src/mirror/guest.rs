@@ -147,6 +147,10 @@ impl<M: RegionMap> Mirror<M> {
         if !ok && request.kind == RequestKind::Write {
             // Nobody knows what the source holds now; the copier will read it.
             self.regions.write_spoils(request.range);
+            self.bad.write_failed(self.regions.of(request.range));
+        }
+        if ok && request.kind == RequestKind::Write {
+            self.heal(request.range);
         }
         let flight = self.flights.get(id);
         if flight.destination == Side::Pending && !flight.overdue && ok {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::bits::Bits;
-use super::{Job, JobId, JobKind};
+use super::{Job, JobId, JobKind, Sectors};
 use crate::{ByteRange, Nanos};
 
 /// A job in flight.
@@ -61,9 +61,10 @@ impl Jobs {
         kind: JobKind,
         regions: Range<u64>,
         range: ByteRange,
+        bad: Sectors,
         verify: bool,
     ) -> Job {
-        let job = Job { id: JobId(self.next), kind, range };
+        let job = Job { id: JobId(self.next), kind, range, bad };
         self.next += 1;
         let touched = Bits::none(regions.end - regions.start);
         self.list.push(InFlight {

@@ -48,13 +48,14 @@
 //!
 //! `guest` admits, mirrors and answers guest requests; `copy` walks over the disk,
 //! in the order of a `course` that keeps away from the `streams` that the guest writes,
-//! `outcome` sees to what jobs brought, and `verify` compares, all three with the
-//! memory of `copier`; `pace` says how fast, and yields to the guest; `converge` raises
+//! `outcome` sees to what jobs brought, `probe` to what of the source cannot be read (see
+//! `bad`), and `verify` compares, all with the memory of `copier`; `pace` says how fast, and yields to the guest; `converge` raises
 //! patience when the end does not come nearer; `trust` says how far copies are believed, and
 //! has the destination flushed; `switch` makes the switch-over;
 //! `control` pauses, resumes and cancels. `Mirror::handle` applies an event and then lets each part do what
 //! has become possible; there is no other order in which things happen.
 
+mod bad;
 mod bits;
 mod config;
 mod control;
@@ -71,12 +72,16 @@ mod guest;
 mod jobs;
 mod ladder;
 mod map;
+mod narrowing;
 mod origin;
 mod outcome;
 mod pace;
+mod places;
 mod presence;
+mod probe;
 mod progress;
 mod regions;
+mod sectors;
 mod streams;
 mod switch;
 mod tokens;
@@ -87,7 +92,7 @@ mod verify;
 pub use config::{
     Allowance, Config, DESTINATION_TIMEOUT, FLUSH_EVERY, FLUSH_TIMEOUT, HOLD_BUDGET,
     Manner, PATIENCE, PATIENCE_RAISE_MAX, PATIENCE_STEP, REACH_TIMEOUT, REGION,
-    SCAN_WINDOW, SEGMENT,
+    SCAN_WINDOW, SECTOR, SEGMENT,
 };
 pub use counted::Counted;
 pub use event::{
@@ -100,9 +105,12 @@ pub use origin::{
     Found, NOTED_LATE, Origin, Past, Present, Side, Storage, Suspicion, suspicion,
     suspicion_of,
 };
+pub use places::{Findings, LISTED_MAX, Listed, Places};
 pub use progress::{PauseReason, Phase, Progress};
+pub use sectors::{SECTORS_MAX, Sectors};
 pub use trust::Doubt;
 
+use bad::Bad;
 use converge::Converge;
 use copier::Copier;
 use flight::Flights;
@@ -135,6 +143,7 @@ pub struct Mirror<M> {
     flights: Flights,
     jobs: Jobs,
     copier: Copier,
+    bad: Bad,
     pace: Pace,
     converge: Converge,
     switch: Switch,
@@ -162,6 +171,7 @@ impl<M: RegionMap> Mirror<M> {
             flights: Flights::default(),
             jobs: Jobs::default(),
             copier: Copier::new(&config),
+            bad: Bad::new(&config),
             pace: Pace::new(now, config.rung, config.rate, config.allowance),
             converge: Converge::new(config.patience),
             switch: Switch::default(),
@@ -232,6 +242,7 @@ impl<M: RegionMap> Mirror<M> {
         };
         self.pace.look(now, guest, !self.jobs.is_empty());
         self.copy_more(now, out);
+        self.stop_for_bad(now, out);
         self.begin_switch(now, out);
         self.flush_more(now, out);
     }
@@ -293,7 +304,8 @@ impl<M: RegionMap> Mirror<M> {
             State::Ended(End::Cancelled) => Phase::Cancelled,
         };
         let rate = self.pace.rate();
-        let left = self.config.size - self.regions.synced_bytes();
+        let synced = self.regions.synced_bytes().saturating_sub(self.bad.bytes());
+        let left = self.config.size - synced;
         let unverified = match self.verified() {
             Some(verified) => self.config.size.saturating_sub(verified),
             None => 0,
@@ -303,10 +315,12 @@ impl<M: RegionMap> Mirror<M> {
         Progress {
             phase,
             total: Bytes(self.config.size),
-            synced: Bytes(self.regions.synced_bytes()),
+            synced: Bytes(synced),
             copied: Bytes(self.copier.copied),
             verified: self.verified().map(Bytes),
-            late_regions: self.copier.late(self.regions.behind()),
+            late_regions: self.copier.late(self.regions.behind())
+                + self.bad.regions_in_the_way(),
+            unreadable: Bytes(self.bad.bytes()),
             rate,
             guest_gone: self.pace.gone(),
             passed: Bytes(self.pace.passed()),
@@ -317,6 +331,11 @@ impl<M: RegionMap> Mirror<M> {
             undone: self.switch.undone(),
             patience: self.converge.patience(),
         }
+    }
+
+    /// What somebody should know of the two images.
+    pub fn findings(&self) -> Findings {
+        Findings { bad: self.bad.listed(), differing: self.differing() }
     }
 
     /// When a destination that is out of reach counts as lost. Not during a commit:

@@ -1,13 +1,8 @@
 //! What became of the copier's jobs.
 
 use super::jobs::InFlight;
-use super::{
-    Action, JobId, JobKind, Mirror, Outcome, PauseReason, RegionMap, State, Stored,
-};
+use super::{Action, JobId, JobKind, Mirror, Outcome, RegionMap, State, Stored};
 use crate::{ByteRange, Nanos};
-
-/// Failed source reads in a row before the migration pauses.
-const SOURCE_RETRIES: u32 = 3;
 
 impl<M: RegionMap> Mirror<M> {
     pub(super) fn job_done(
@@ -32,16 +27,22 @@ impl<M: RegionMap> Mirror<M> {
                 self.scanned(&job, &[]);
             }
             Outcome::Copied { written } => {
-                self.copier.source_errors = 0;
-                self.copier.copied += written;
                 let was_read = job.job.kind != JobKind::Zero;
+                if was_read {
+                    self.copier.source_errors = 0;
+                    self.bad.source_reads();
+                }
+                self.copier.copied += written;
                 self.pace.done(now, job.job.range.len, *written, was_read);
                 if !job.void {
                     self.copied(&job);
                 }
             }
             Outcome::Compared { differing, read } => {
-                self.copier.source_errors = 0;
+                if *read > 0 {
+                    self.copier.source_errors = 0;
+                    self.bad.source_reads();
+                }
                 self.pace.done(now, job.job.range.len, *read, false);
                 if job.void {
                     self.compare_again(&job);
@@ -49,12 +50,13 @@ impl<M: RegionMap> Mirror<M> {
                     self.compared(now, &job, differing, out);
                 }
             }
+            Outcome::Readable => self.probed(now, &job, Ok(()), out),
+            Outcome::SourceFailed(errno) if job.job.kind == JobKind::Probe => {
+                self.probed(now, &job, Err(*errno), out);
+            }
             Outcome::SourceFailed(errno) => {
-                self.copier.source_errors += 1;
                 self.compare_again(&job);
-                if self.copier.source_errors >= SOURCE_RETRIES {
-                    self.pause(now, PauseReason::Source(*errno), out);
-                }
+                self.source_failed(now, &job, *errno, out);
             }
             Outcome::DestinationFailed(fault) => {
                 self.compare_again(&job);
@@ -103,6 +105,7 @@ impl<M: RegionMap> Mirror<M> {
                 self.copier.add_round(region);
             } else {
                 self.regions.set_synced(region);
+                self.bad.was_read(region);
                 self.copier.recopied(region);
                 self.caught_up(region);
             }

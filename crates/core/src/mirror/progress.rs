@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Fault;
+use super::{Fault, Places};
 use crate::{Bytes, Nanos};
 
 /// Where a migration is.
@@ -52,10 +52,9 @@ pub enum PauseReason {
     /// The region map cannot be kept in its file.
     RegionMap,
     /// Copied regions keep reading differently on the destination.
-    Differing {
-        /// How many regions.
-        regions: u64,
-    },
+    Differing(Places),
+    /// All else is done, and these sectors of the source cannot be read.
+    BadSectors(Places),
 }
 
 impl PauseReason {
@@ -112,11 +111,13 @@ impl fmt::Display for PauseReason {
             PauseReason::RegionMap => {
                 write!(f, "the state directory cannot keep the region map")
             }
-            PauseReason::Differing { regions } => write!(
+            PauseReason::Differing(places) => write!(
                 f,
-                "{regions} regions read differently on the destination after copying \
-                 them again"
+                "the destination reads differently after copying again: {places}"
             ),
+            PauseReason::BadSectors(places) => {
+                write!(f, "the source cannot be read: {places}; all else is copied")
+            }
         }
     }
 }
@@ -134,6 +135,10 @@ impl fmt::Display for Errno {
             9 => f.write_str("EBADF: closed"),
             12 => f.write_str("ENOMEM: out of memory"),
             22 => f.write_str("EINVAL: invalid request"),
+            61 => f.write_str("ENODATA: the medium has lost it"),
+            74 => f.write_str("EBADMSG: checksum error"),
+            84 => f.write_str("EILSEQ: integrity error"),
+            117 => f.write_str("EUCLEAN: file system damaged"),
             23 => f.write_str("ENFILE: this machine has too many open files"),
             24 => f.write_str("EMFILE: the daemon has too many open files"),
             30 => f.write_str("EROFS: read-only"),
@@ -160,6 +165,8 @@ pub struct Progress {
     pub verified: Option<Bytes>,
     /// Regions that guest writes or failures put behind and that must be copied anew.
     pub late_regions: u64,
+    /// Bytes of the source that cannot be read, as far as is known by now.
+    pub unreadable: Bytes,
     /// What the copier gets through now, bytes of the disk per second.
     pub rate: f64,
     /// How long the guest has sent nothing, all in all since this mirror began: gaps

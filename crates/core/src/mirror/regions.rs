@@ -11,9 +11,12 @@
 //! - The map says `Synced` only for regions without an entry whose bytes a flush of the
 //!   destination has covered. Of one that is equal and not covered, it says what it said
 //!   when the region was behind, and the region is in `unflushed`.
-//! - `behind` = regions neither stored as `Synced`, nor `unflushed`, nor busy and `equal`.
+//! - A region with sectors that cannot be read is `marred`. It is equal but for these; the
+//!   map does not call it `Synced` for a flush, and what it covered is known in memory.
+//! - `behind` = regions neither stored as `Synced`, nor `unflushed`, nor marred and
+//!   covered, nor busy and `equal`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use super::counted::{Behind, Counted};
@@ -39,6 +42,8 @@ pub(super) struct Regions<M> {
     region: u64,
     busy: HashMap<u64, Busy>,
     unflushed: Unflushed,
+    /// Regions with sectors that cannot be read, and whether a flush covers the others.
+    marred: BTreeMap<u64, bool>,
     behind: Behind,
     caught_up: u64,
 }
@@ -55,6 +60,7 @@ impl<M: RegionMap> Regions<M> {
             region,
             busy: HashMap::new(),
             unflushed,
+            marred: BTreeMap::new(),
             behind,
             caught_up: 0,
         }
@@ -129,7 +135,11 @@ impl<M: RegionMap> Regions<M> {
     pub(super) fn is_equal(&self, region: u64) -> bool {
         match self.busy.get(&region) {
             Some(busy) => busy.equal,
-            None => self.unflushed.has(region) || self.map.get(region) == Stored::Synced,
+            None => {
+                self.unflushed.has(region)
+                    || self.map.get(region) == Stored::Synced
+                    || self.marred.get(&region) == Some(&true)
+            }
         }
     }
 
@@ -165,6 +175,7 @@ impl<M: RegionMap> Regions<M> {
             let stored = self.map.get(region);
             let equal = self.is_equal(region);
             self.unflushed.remove(region);
+            self.uncover(region);
             let busy = self
                 .busy
                 .entry(region)
@@ -232,8 +243,44 @@ impl<M: RegionMap> Regions<M> {
 
     /// The flush has succeeded: what it covers is durable.
     pub(super) fn flush_ends(&mut self) {
-        let map = &mut self.map;
-        self.unflushed.flush_ends(|run| map.set_run(run, Stored::Synced));
+        let (map, marred) = (&mut self.map, &mut self.marred);
+        self.unflushed.flush_ends(|run| {
+            let mut from = run.start;
+            for (&region, covered) in marred.range_mut(run.clone()) {
+                *covered = true;
+                map.set_run(from..region, Stored::Synced);
+                from = region + 1;
+            }
+            map.set_run(from..run.end, Stored::Synced);
+        });
+    }
+
+    /// Sectors of the region cannot be read, or all of them can again.
+    pub(super) fn set_marred(&mut self, region: u64, is: bool) {
+        if is {
+            self.marred.entry(region).or_insert(false);
+        } else if self.marred.remove(&region) == Some(true) {
+            self.unflushed.insert(region); // The next flush has the map say so.
+        }
+    }
+
+    /// More of the region can be read than was copied of it.
+    pub(super) fn fall_behind(&mut self, region: u64) {
+        match self.busy.get_mut(&region) {
+            Some(busy) => {
+                if std::mem::replace(&mut busy.equal, false) {
+                    self.behind.add(region);
+                }
+            }
+            None => self.set_late(region),
+        }
+    }
+
+    /// What a flush has covered of a marred region is not so any more.
+    fn uncover(&mut self, region: u64) {
+        if let Some(covered) = self.marred.get_mut(&region) {
+            *covered = false;
+        }
     }
 
     /// What no flush covers is behind again. Gives the first region of those, and how many
@@ -259,6 +306,7 @@ impl<M: RegionMap> Regions<M> {
     /// region was never written.
     pub(super) fn distrust(&mut self, everything: bool) {
         self.unflushed.drain(|_| ());
+        self.marred.values_mut().for_each(|covered| *covered = false);
         if everything {
             self.map.distrust();
         } else {
@@ -278,6 +326,7 @@ impl<M: RegionMap> Regions<M> {
             self.behind.add(region);
         }
         self.unflushed.remove(region);
+        self.uncover(region);
         if self.map.get(region) != Stored::Late {
             self.map.set(region, Stored::Late);
         }

@@ -194,7 +194,8 @@ impl<M: RegionMap> Mirror<M> {
             && self.switch.step == Step::Idle
             && self.switch.asked.is_none()
             && self.jobs.is_empty()
-            && self.all_done();
+            && self.all_done()
+            && self.bad.allow_switch();
         if !ready {
             return;
         }

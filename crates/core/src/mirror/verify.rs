@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use super::copier::Work;
 use super::jobs::InFlight;
-use super::{Action, JobKind, Mirror, Notice, PauseReason, RegionMap};
+use super::{Action, JobKind, Listed, Mirror, Notice, PauseReason, RegionMap};
 use crate::{ByteRange, Nanos};
 
 /// Regions that wait to be compared again before the verification pass waits.
@@ -30,7 +30,12 @@ impl<M: RegionMap> Mirror<M> {
             |regions| Some(Work { kind: JobKind::Compare, regions, verify: true });
         let again: Vec<_> = self.copier.again.iter().copied().take(AGAIN_MAX).collect();
         for region in again {
-            if self.jobs.covering(region).is_some() || !self.regions.is_equal(region) {
+            if self.bad.of(region).is_all() {
+                self.copier.again.remove(&region); // There is nothing to compare.
+                continue;
+            }
+            let taken = self.jobs.covering(region).is_some() || self.bad.is_aside(region);
+            if taken || !self.regions.is_equal(region) {
                 continue;
             }
             if self.regions.is_busy(region) {
@@ -43,12 +48,22 @@ impl<M: RegionMap> Mirror<M> {
             && self.copier.again.len() < AGAIN_MAX
         {
             let first = self.copier.verify_cursor;
-            let last = first + (self.pace.chunk() / self.config.region).max(1);
+            let chunk = match self.bad.is_alone(first) {
+                true => 1,
+                false => (self.pace.chunk() / self.config.region).max(1),
+            };
+            let last = (first + chunk).min(self.regions.count());
             let mut end = first;
-            while end < last.min(self.regions.count()) && self.comparable(end) {
+            while end < last
+                && self.comparable(end)
+                && (end == first || !self.bad.is_alone(end))
+            {
                 end += 1;
             }
             self.copier.verify_cursor = end;
+            if end > first && self.bad.of(first).is_all() {
+                continue;
+            }
             if end > first {
                 return compare(first..end);
             }
@@ -62,6 +77,7 @@ impl<M: RegionMap> Mirror<M> {
         self.regions.is_equal(region)
             && !self.regions.is_busy(region)
             && self.jobs.covering(region).is_none()
+            && !self.bad.is_aside(region)
     }
 
     /// Bytes that were compared and found equal, if that was asked for.
@@ -73,7 +89,7 @@ impl<M: RegionMap> Mirror<M> {
         })
     }
 
-    /// Whether all is copied and, if asked for, verified.
+    /// Whether all that can be read is copied and, if asked for, verified.
     pub(super) fn all_done(&self) -> bool {
         let verified = !self.copier.verify
             || self.copier.again.is_empty()
@@ -117,6 +133,7 @@ impl<M: RegionMap> Mirror<M> {
             } else {
                 self.copier.again.remove(&region);
                 self.regions.set_synced(region);
+                self.bad.was_read(region);
                 if !job.verify {
                     self.copier.recopied(region);
                 }
@@ -130,14 +147,25 @@ impl<M: RegionMap> Mirror<M> {
 
     fn report_differing(&mut self, now: Nanos, found: u64, out: &mut Vec<Action>) {
         out.push(Action::Notice(Notice::Differing { regions: found }));
-        let counts = self.copier.differing.values();
-        let stubborn = counts.filter(|times| **times >= DIFFERING_MAX).count() as u64;
-        let many = self.copier.differing.len() > AGAIN_MAX;
-        if stubborn > 0 || many {
-            let regions =
-                if many { self.copier.differing.len() as u64 } else { stubborn };
+        let differing = &self.copier.differing;
+        let many = differing.len() > AGAIN_MAX;
+        let is_stubborn = |times: u8| many || times >= DIFFERING_MAX;
+        let mut regions: Vec<u64> = differing
+            .iter()
+            .filter(|(_, times)| is_stubborn(**times))
+            .map(|it| *it.0)
+            .collect();
+        if !regions.is_empty() {
+            regions.sort_unstable();
+            let bytes = |region| self.regions.bytes(region..region + 1);
+            self.copier.stubborn = regions.into_iter().map(bytes).collect();
             self.copier.differing.clear();
-            self.pause(now, PauseReason::Differing { regions }, out);
+            self.pause(now, PauseReason::Differing(self.differing().places), out);
         }
+    }
+
+    /// What has gone on to differ, since the migration was last let go on.
+    pub(super) fn differing(&self) -> Listed {
+        Listed::of(self.copier.stubborn.iter().copied())
     }
 }

@@ -120,6 +120,25 @@ impl Guest {
         request.expect("it is under way").value
     }
 
+    /// Whether an open request is a write.
+    pub(crate) fn writes(&self, id: RequestId) -> bool {
+        self.open.get(&id).is_some_and(|request| request.kind == RequestKind::Write)
+    }
+
+    /// Whether any write is open or lingers.
+    pub(crate) fn writes_any(&self) -> bool {
+        let mut all = self.open.values().chain(self.lingering.values());
+        all.any(|request| request.kind == RequestKind::Write)
+    }
+
+    /// A block may hold this from now on: it was left behind knowingly.
+    pub(crate) fn gives_up_block(&mut self, clock: u64, block: u64, value: u64) {
+        let history = &mut self.histories[block as usize];
+        history.issue(clock, self.next_id, value);
+        history.end(clock, self.next_id, false);
+        self.next_id += 1;
+    }
+
     /// The blocks of a write, open or lingering.
     pub(crate) fn blocks(&self, id: RequestId) -> Range<u64> {
         let request = self.open.get(&id).or(self.lingering.get(&id));

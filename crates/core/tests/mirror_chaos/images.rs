@@ -9,6 +9,7 @@
 //! flush writes any more, and that are gone as soon as the cache is (a kernel takes a page
 //! that it could not write for clean).
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use sterna_core::ByteRange;
@@ -47,6 +48,10 @@ pub(crate) struct Images {
     durable: Vec<u64>,
     /// Blocks that no flush writes, unless they are written again.
     clean: Vec<bool>,
+    /// Blocks of the source that cannot be read, until when.
+    bad: BTreeMap<u64, u64>,
+    /// Blocks of the source that were bad since a write to them was acknowledged.
+    were_bad: BTreeSet<u64>,
 }
 
 /// What a flush that is under way covers.
@@ -69,7 +74,39 @@ impl Images {
             .map(|block| if setup.reads_zero { 0 } else { JUNK + block })
             .collect();
         let clean = vec![false; source.len()];
-        Images { source, durable: destination.clone(), clean, destination }
+        let (bad, were_bad) = (BTreeMap::new(), BTreeSet::new());
+        Images { source, durable: destination.clone(), clean, destination, bad, were_bad }
+    }
+
+    /// A block of the source cannot be read until then, if it has data.
+    pub(crate) fn goes_bad(&mut self, block: u64, until: u64) {
+        if self.source[block as usize] != 0 {
+            self.bad.insert(block, until);
+            self.were_bad.insert(block);
+        }
+    }
+
+    /// Whether a block of the source cannot be read.
+    pub(crate) fn is_bad(&self, block: u64, at: u64) -> bool {
+        self.bad.get(&block).is_some_and(|until| at < *until)
+    }
+
+    /// Bad blocks can be read again, each or one in two.
+    pub(crate) fn recover(&mut self, random: &mut Random, all: bool) {
+        self.bad.retain(|_, _| !all && random.one_in(2));
+    }
+
+    /// A write to a block of the source was acknowledged. (If it is bad, it went bad after
+    /// what was written had landed.)
+    pub(crate) fn acknowledged(&mut self, block: u64) {
+        if !self.bad.contains_key(&block) {
+            self.were_bad.remove(&block);
+        }
+    }
+
+    /// Whether a block of the source was bad since a write to it was acknowledged.
+    pub(crate) fn was_bad(&self, block: u64) -> bool {
+        self.were_bad.contains(&block)
     }
 
     /// The image that a guest's request goes to.
@@ -83,7 +120,10 @@ impl Images {
     /// Writes a block.
     pub(crate) fn write(&mut self, side: Side, block: usize, value: u64) {
         match side {
-            Side::Source => self.source[block] = value,
+            Side::Source => {
+                self.source[block] = value;
+                self.bad.remove(&(block as u64));
+            }
             Side::Destination | Side::Moved => {
                 self.destination[block] = value;
                 self.clean[block] = false;

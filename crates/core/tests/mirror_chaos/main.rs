@@ -3,7 +3,7 @@
 //! A world of two images made of blocks, a guest that reads, writes and
 //! discards at random, operations that land block by block and complete in any
 //! order, faults, hangs, pauses, kills and power losses at any step; and storage that
-//! forgets what it was not made to keep, by connection, by mount and by device, and images
+//! has sectors that cannot be read, or forgets what it was not made to keep, by connection, by mount and by device, and images
 //! that others write to while no daemon is there. What must hold is checked at every read and answer by `guest` (what a read may return,
 //! how long an answer may take), and by `world` at the commit (both images agree
 //! to the last block) and at the end.
@@ -213,6 +213,52 @@ fn all_that_forgets_together_loses_nothing() {
     });
 }
 
+#[test]
+fn bad_sectors_of_the_source_are_all_that_stays_behind() {
+    run("bad sectors", |random| Setup {
+        bad: 4 + random.below(40),
+        goes_bad: if random.one_in(2) { 60 } else { 0 },
+        skips_bad: random.one_in(2),
+        kills: if random.one_in(3) { 200 } else { 0 },
+        controls: if random.one_in(3) { 60 } else { 0 },
+        verify: random.one_in(2),
+        ..Setup::calm(random)
+    });
+}
+
+#[test]
+fn bad_sectors_of_a_small_disk_that_goes_on_failing_are_left_behind_knowingly() {
+    run("small and bad", |random| Setup {
+        blocks: 4 + random.below(24),
+        chaos_steps: 3000,
+        bad: 4 + random.below(8),
+        goes_bad: 30,
+        skips_bad: true,
+        kills: 200,
+        source_fails: if random.one_in(2) { 60 } else { 0 },
+        foreign: 3,
+        destination_fails: if random.one_in(2) { 100 } else { 0 },
+        verify: random.one_in(2),
+        ..Setup::calm(random)
+    });
+}
+
+#[test]
+fn bad_sectors_among_all_that_fails_and_forgets_lose_nothing() {
+    run("bad and forgetful", |random| Setup {
+        bad: 10 + random.below(100),
+        goes_bad: 100,
+        skips_bad: random.one_in(2),
+        source_fails: 100,
+        power_losses: 400,
+        hangs: 200,
+        outages: 300,
+        skips: 10,
+        controls: 150,
+        ..forgetful(random)
+    });
+}
+
 /// Runs worlds that make `mistake` until one is caught.
 fn is_caught(mistake: Mistake, setup: impl Fn(&mut Random) -> Setup) {
     let caught = (0..CASES).any(|seed| {
@@ -244,6 +290,14 @@ fn a_job_that_a_loss_does_not_void_is_caught() {
 #[test]
 fn a_map_that_is_believed_after_others_wrote_is_caught() {
     is_caught(Mistake::ForeignWriteBelieved, forgetful);
+}
+
+#[test]
+fn a_sector_that_is_taken_for_zeroes_because_it_cannot_be_read_is_caught() {
+    is_caught(Mistake::UnreadableTakenForZeroes, |random| Setup {
+        bad: 10,
+        ..Setup::calm(random)
+    });
 }
 
 #[test]

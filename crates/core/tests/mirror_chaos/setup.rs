@@ -11,7 +11,9 @@ use crate::random::Random;
 
 /// Large blocks, so that the copier's chunks are a part of the disk.
 pub(crate) const BLOCK: u64 = 16 << 10;
-const REGION: u64 = 4 * BLOCK;
+/// Blocks in a region; a block is also a sector.
+pub(crate) const SECTORS: u64 = 4;
+const REGION: u64 = SECTORS * BLOCK;
 
 /// What a world is like. Numbers are "once in so many steps"; zero is never.
 #[derive(Clone, Debug)]
@@ -60,6 +62,13 @@ pub(crate) struct Setup {
     pub(crate) foreign: u64,
     /// How long the destination is left without a flush.
     pub(crate) flush_every: Nanos,
+    /// Blocks of the source that cannot be read from the beginning: one in so many of those
+    /// with data.
+    pub(crate) bad: u64,
+    /// A block of the source goes bad, for a while or for good.
+    pub(crate) goes_bad: u64,
+    /// The operator has bad sectors left behind, sooner or later.
+    pub(crate) skips_bad: bool,
     /// What the world gets wrong: such a world has to be caught.
     pub(crate) mistake: Option<Mistake>,
 }
@@ -95,6 +104,9 @@ impl Setup {
             forgets_at_kill: true,
             foreign: 0,
             flush_every: Nanos::from_millis(2 + random.below(60)),
+            bad: 0,
+            goes_bad: 0,
+            skips_bad: false,
             mistake: None,
         }
     }
@@ -111,6 +123,7 @@ impl Setup {
             rate: self.rate,
             allowance: self.allowance,
             flush_every: self.flush_every,
+            sector: BLOCK,
             ..Config::new(self.blocks * BLOCK)
         }
     }

@@ -100,20 +100,6 @@ fn verification_copies_what_differs_and_compares_it_again() {
 }
 
 #[test]
-fn a_source_that_cannot_be_read_is_tried_again_and_then_pauses() {
-    let mut bench = Bench::with(Stored::Late, Bench::config());
-    bench.tell(Event::Tick);
-    let mut jobs = bench.jobs();
-    for _ in 0..3 {
-        let job = jobs.remove(0);
-        let outcome = Outcome::SourceFailed(5);
-        bench.tell(Event::JobDone { job: job.id, outcome });
-        jobs.extend(bench.jobs());
-    }
-    assert_eq!(bench.mirror.progress().phase, Phase::Paused(PauseReason::Source(5)));
-}
-
-#[test]
 fn a_source_that_never_answers_the_copier_is_what_is_blamed() {
     let mut bench = Bench::with(Stored::Late, Bench::config());
     bench.tell(Event::Tick);

@@ -116,7 +116,7 @@ fn a_claimed_region_is_copied_whatever_the_allowance() {
     let [claimed] = bench.jobs()[..] else { panic!("a small copy that is waited for") };
     assert_eq!(bench.write(10, 0), [], "it waits");
     bench.tell(Event::Control(Control::Allow(Allowance::IDLE_ONLY)));
-    let failed = Outcome::SourceFailed(5);
+    let failed = Outcome::SourceFailed(12); // Of memory, not of a place.
     bench.tell(Event::JobDone { job: claimed.id, outcome: failed });
     let [again] = bench.jobs()[..] else { panic!("the guest waits for it") };
     assert_eq!(again.range, claimed.range);

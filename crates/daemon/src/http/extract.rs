@@ -22,14 +22,33 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
-        let bytes = Bytes::from_request(request, state);
-        let Ok(bytes) = tokio::time::timeout(BODY, bytes).await else {
-            let why = format!("it did not come within {} s", BODY.as_secs());
-            return Err(invalid("body", &why));
-        };
-        let bytes = bytes.map_err(|error| invalid("body", &error.body_text()))?;
+        let bytes = all_of(request, state).await?;
         read(&bytes).map(Body).map_err(|why| invalid("body", &why))
     }
+}
+
+/// The same, where nothing at all means what is usual.
+pub(super) struct MaybeBody<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for MaybeBody<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
+        let bytes = all_of(request, state).await?;
+        if matches!(bytes.trim_ascii(), b"" | b"null") {
+            return Ok(MaybeBody(T::default()));
+        }
+        read(&bytes).map(MaybeBody).map_err(|why| invalid("body", &why))
+    }
+}
+
+async fn all_of<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Refusal> {
+    let bytes = Bytes::from_request(request, state);
+    let Ok(bytes) = tokio::time::timeout(BODY, bytes).await else {
+        let why = format!("it did not come within {} s", BODY.as_secs());
+        return Err(invalid("body", &why));
+    };
+    bytes.map_err(|error| invalid("body", &error.body_text()))
 }
 
 /// What a body says. An array is none of the objects that are described, although it could

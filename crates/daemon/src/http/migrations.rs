@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use sterna_api::{AskGuard, ErrorBody, Migration, SetRate, StartMigration};
+use sterna_api::{
+    AskGuard, ErrorBody, Migration, ResumeMigration, SetRate, StartMigration,
+};
 
-use super::extract::{Body, Which};
+use super::extract::{Body, MaybeBody, Which};
 use super::{Answer, blocking};
 use crate::daemon::Daemon;
 
@@ -100,13 +102,15 @@ pub(super) async fn pause(
     post, path = "/v1/migrations/{id}/resume", tag = "migrations",
     operation_id = "resume_migration",
     params(("id" = u64, Path, description = "The migration's number")),
+    request_body = Option<ResumeMigration>,
     responses((status = 200, body = Migration), (status = "default", body = ErrorBody)),
 )]
 pub(super) async fn resume(
     State(daemon): State<Arc<Daemon>>,
     Which(id): Which<u64>,
+    MaybeBody(how): MaybeBody<ResumeMigration>,
 ) -> Answer<Migration> {
-    blocking(daemon, move |daemon| daemon.resume_migration(id)).await
+    blocking(daemon, move |daemon| daemon.resume_migration(id, how)).await
 }
 
 /// Gives a migration up; the disk stays where it is.

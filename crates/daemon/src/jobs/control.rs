@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, mpsc};
 
-use sterna_api::{AskGuard, Migration};
+use sterna_api::{AskGuard, Migration, ResumeMigration};
 use sterna_core::Bytes;
 use sterna_core::mirror::Control;
 
@@ -45,7 +45,16 @@ impl Daemon {
     }
 
     /// Makes a paused migration go on.
-    pub(crate) fn resume_migration(self: &Arc<Self>, id: u64) -> Result<Migration> {
+    pub(crate) fn resume_migration(
+        self: &Arc<Self>,
+        id: u64,
+        how: ResumeMigration,
+    ) -> Result<Migration> {
+        if how.skip_bad_sectors && self.show_vm_move(id)?.is_some() {
+            let message = format!("migration {id} is QEMU's, which skips no bad sectors");
+            return Err(DaemonError::invalid(message)
+                .hint("a disk that was adopted (`sterna vm adopt`) can be moved so"));
+        }
         if let Some(moved) = self.pause_vm_move(id, false)? {
             return Ok(moved);
         }
@@ -57,6 +66,17 @@ impl Daemon {
             let hint = format!("try that again: `sterna migration cancel {id}`");
             return Err(DaemonError::in_use(message).hint(hint));
         }
+        if how.skip_bad_sectors {
+            self.store.set_skip_bad(id)?;
+            tracing::info!(migration = id, "bad sectors are skipped, says the operator");
+            if job.running() {
+                self.tell(&job, Control::SkipBad)?;
+            }
+        }
+        let record = MigrationRecord {
+            skip_bad: record.skip_bad || how.skip_bad_sectors,
+            ..record
+        };
         if job.running() {
             self.mend_copy(&job, &record)?;
             self.go_on_again(&job, &record)?;

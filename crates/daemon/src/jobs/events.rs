@@ -28,9 +28,13 @@ impl Daemon {
             MigrationEvent::Unseal(_) => self.unseal(job),
             MigrationEvent::Commit(_) => self.commit(job),
             MigrationEvent::Notice(_, notice) => self.on_notice(job, &notice),
-            MigrationEvent::Ended(_, end, progress) => {
+            MigrationEvent::Ended(_, end, last) => {
+                let (progress, findings) = *last;
+                if let Err(error) = self.record_findings(job.id, &findings) {
+                    tracing::error!(migration = job.id, %error, "what was found is lost");
+                }
                 let mut state = lock(&job.state);
-                state.tally.set_progress(*progress);
+                state.tally.set_progress(progress);
                 state.tally.stop();
                 drop(state);
                 let word = match end {
@@ -116,6 +120,9 @@ impl Daemon {
             None => (hint, blame),
         };
         let pause = Pause { reason, hint, blame, unreachable, ..Pause::default() };
+        if let Err(error) = self.note_findings(job) {
+            tracing::error!(migration = job.id, %error, "what was found is not recorded");
+        }
         self.stand_still(job, pause)?;
         self.store.set_application(job.id, &job.application())
     }
@@ -129,8 +136,10 @@ fn blame(reason: PauseReason) -> Blame {
         PauseReason::Destination(Fault::Lost) | PauseReason::DestinationTimedOut(_) => {
             Blame::Away
         }
-        PauseReason::Differing { .. } => Blame::Untrue,
-        PauseReason::Source(_) | PauseReason::SourceTimedOut(_) => Blame::Source,
+        PauseReason::Differing(_) => Blame::Untrue,
+        PauseReason::Source(_)
+        | PauseReason::SourceTimedOut(_)
+        | PauseReason::BadSectors(_) => Blame::Source,
         PauseReason::Asked
         | PauseReason::NotConverging { .. }
         | PauseReason::SwitchOverTooLong { .. }

@@ -134,6 +134,7 @@ impl Daemon {
             thin: record.provision == Provision::Thin,
             write_zeroes: record.provision == Provision::ThickZeroed,
             reads_zero: record.reads_zero,
+            skip_bad: record.skip_bad,
         };
         Ok(MigrationSpec {
             id: MigrationId(record.id),

@@ -80,6 +80,7 @@ mod tests {
             rate: None,
             verify: false,
             keep_source: false,
+            skip_bad_sectors: false,
             guard: AskGuard::default(),
         };
         let record =

@@ -36,6 +36,7 @@ mod control;
 mod copies;
 mod end;
 mod events;
+mod findings;
 mod guard;
 mod guarding;
 mod launch;

@@ -21,7 +21,9 @@ use crate::disks::{claim_of, provision};
 use crate::error::{DaemonError, Result};
 use crate::figures::{RECENT, summarized};
 use crate::shelf::Shelf;
-use crate::store::{DiskRecord, Ending, MigrationRecord, Pause, Place, Step, Tallied};
+use crate::store::{
+    DiskRecord, Ending, Found, MigrationRecord, Pause, Place, Step, Tallied,
+};
 
 /// A destination image that is there.
 struct Destination {
@@ -199,6 +201,8 @@ pub(super) fn new_record(
         guard,
         verify: request.verify,
         keep_source: request.keep_source,
+        skip_bad: request.skip_bad_sectors,
+        found: Found::default(),
         step: Step::Created,
         source_generation: disk.generation,
         destination_generation: disk.generation + 1,

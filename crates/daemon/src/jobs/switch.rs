@@ -23,7 +23,8 @@ impl Daemon {
         // than the store knows, and the destination must outrank it.
         let fenced = self.migration_record(job.id).and_then(|record| self.fence(&record));
         let prepared = fenced
-            .and_then(|_| Ok(self.store.migration_switches(job.id)?))
+            .and_then(|_| self.note_findings(job))
+            .and_then(|()| Ok(self.store.migration_switches(job.id)?))
             .and_then(|attempt| self.prepare_record(job, attempt));
         match prepared {
             Ok(took) => Some(Nanos(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX))),

@@ -38,8 +38,10 @@ impl Daemon {
         let mut application = record.application;
         let mut copied = record.tallied.copied;
         let mut guarding = None;
+        let mut found = record.found.clone();
         if let Some(job) = self.job(record.id) {
             self.look_at(&job);
+            found = self.found_of(&record, job.running());
             let state = lock(&job.state);
             progress = state.tally.progress();
             copied = state.tally.now().copied;
@@ -64,6 +66,9 @@ impl Daemon {
             guard,
             verify: record.verify,
             keep_source: record.keep_source,
+            skip_bad_sectors: record.skip_bad,
+            bad_sectors: found.bad,
+            differing: found.differing,
             state,
             reason,
             hint,
@@ -203,7 +208,15 @@ pub(super) fn hint(
         PauseReason::StateStore | PauseReason::RegionMap => {
             "see that the state directory has room and works".into()
         }
-        PauseReason::Differing { .. } => {
+        PauseReason::BadSectors(_) => {
+            let id = record.id;
+            return Some(format!(
+                "`sterna --json migration show {id}` lists all of them; `sterna migration \
+                 resume {id}` tries them again, with `--skip-bad-sectors` it leaves behind \
+                 what they held, `sterna migration cancel {id}` gives up"
+            ));
+        }
+        PauseReason::Differing(_) => {
             format!("datastore {to} does not keep what is written to it: check it")
         }
     };

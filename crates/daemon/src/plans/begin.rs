@@ -52,6 +52,7 @@ impl State {
                 rate: design.rate,
                 verify: design.verify,
                 keep_source: false,
+                skip_bad_sectors: false,
                 guard: AskGuard {
                     keep: guard.keep,
                     p99_us: guard.p99_us,
@@ -232,6 +233,7 @@ mod tests {
                 rate: None,
                 verify: false,
                 keep_source: false,
+                skip_bad_sectors: false,
                 guard: AskGuard::default(),
             },
         };

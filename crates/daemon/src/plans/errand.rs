@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
+use sterna_api::ResumeMigration;
 use sterna_core::place::waves::Wish;
 
 use super::{Live, State};
@@ -76,7 +77,7 @@ impl Daemon {
         let done = match errand {
             Errand::Cancel => self.cancel_migration(id),
             Errand::Pause => self.pause_migration(id),
-            Errand::Resume => self.resume_migration(id),
+            Errand::Resume => self.resume_migration(id, ResumeMigration::default()),
         };
         // One that is just ending is heard of as ended.
         if let Err(error) = &done {

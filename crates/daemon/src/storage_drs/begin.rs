@@ -128,6 +128,7 @@ impl Daemon {
             rate: None,
             verify: true,
             keep_source: false,
+            skip_bad_sectors: false,
             guard: settings.guard.clone(),
         };
         let last = self.store.last_migration()?;

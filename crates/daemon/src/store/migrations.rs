@@ -7,7 +7,7 @@ use rusqlite::{
     Connection, OptionalExtension, Row, named_params, params, params_from_iter,
 };
 use serde::{Deserialize, Serialize};
-use sterna_api::{Application, Guard, Provision, Report};
+use sterna_api::{Application, Guard, Places, Provision, Report};
 use sterna_engine::DiskId;
 
 use super::disks::{provision, provision_text};
@@ -62,6 +62,15 @@ pub(crate) struct Place {
     pub(crate) image: String,
 }
 
+/// What was found out about the images of a migration.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Found {
+    /// Sectors of the source that cannot be read.
+    pub(crate) bad: Option<Places>,
+    /// What goes on to read differently on the destination.
+    pub(crate) differing: Option<Places>,
+}
+
 /// A migration, as the state knows it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct MigrationRecord {
@@ -89,6 +98,10 @@ pub(crate) struct MigrationRecord {
     pub(crate) verify: bool,
     /// Keep the source image.
     pub(crate) keep_source: bool,
+    /// Leave sectors of the source behind that cannot be read.
+    pub(crate) skip_bad: bool,
+    /// What was found out about its images.
+    pub(crate) found: Found,
     /// Where it is.
     pub(crate) step: Step,
     /// The source image's generation.
@@ -145,6 +158,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<MigrationRecord> {
         guard: from_json::<Option<Guard>>(row, "guard")?.unwrap_or_default(),
         verify: row.get("verify")?,
         keep_source: row.get("keep_source")?,
+        skip_bad: row.get("skip_bad")?,
+        found: from_json::<Option<Found>>(row, "found")?.unwrap_or_default(),
         step: parsed(row, "step")?,
         source_generation: from_sql(row.get("source_generation")?),
         destination_generation: from_sql(row.get("destination_generation")?),
@@ -163,12 +178,12 @@ fn read(row: &Row<'_>) -> rusqlite::Result<MigrationRecord> {
 const INSERT: &str = "
     INSERT INTO migrations
         (disk, name, size, from_datastore, from_image, to_datastore, to_image,
-         provision, reads_zero, rate, guard, verify, keep_source, step,
+         provision, reads_zero, rate, guard, verify, keep_source, skip_bad, step,
          source_generation, destination_generation, cancel, started,
          application, forecast)
     VALUES
         (:disk, :name, :size, :from_datastore, :from_image, :to_datastore, :to_image,
-         :provision, :reads_zero, :rate, :guard, :verify, :keep_source, :step,
+         :provision, :reads_zero, :rate, :guard, :verify, :keep_source, :skip_bad, :step,
          :source_generation, :destination_generation, :cancel, :started,
          :application, :forecast)";
 
@@ -189,6 +204,7 @@ fn insert(connection: &Connection, one: &MigrationRecord) -> rusqlite::Result<u6
             ":guard": to_json(&one.guard),
             ":verify": one.verify,
             ":keep_source": one.keep_source,
+            ":skip_bad": one.skip_bad,
             ":step": one.step.text(),
             ":source_generation": to_sql(one.source_generation),
             ":destination_generation": to_sql(one.destination_generation),
@@ -304,6 +320,17 @@ impl Store {
     /// The migration is to be cancelled.
     pub(crate) fn set_cancel(&self, id: u64) -> Result<(), StoreError> {
         self.update(id, "UPDATE migrations SET cancel = ?2 WHERE id = ?1", true)
+    }
+
+    /// Sectors that cannot be read are left behind.
+    pub(crate) fn set_skip_bad(&self, id: u64) -> Result<(), StoreError> {
+        self.update(id, "UPDATE migrations SET skip_bad = ?2 WHERE id = ?1", true)
+    }
+
+    /// What was found out about the images.
+    pub(crate) fn set_found(&self, id: u64, found: &Found) -> Result<(), StoreError> {
+        let text = (*found != Found::default()).then(|| to_json(found));
+        self.update(id, "UPDATE migrations SET found = ?2 WHERE id = ?1", text)
     }
 
     /// The copier has a new limit.

@@ -41,7 +41,7 @@ use serde::de::DeserializeOwned;
 pub(crate) use classes::{ClassChange, ClassRecord};
 pub(crate) use datastores::DatastoreRecord;
 pub(crate) use disks::DiskRecord;
-pub(crate) use migrations::{Blame, MigrationRecord, Pause, Place};
+pub(crate) use migrations::{Blame, Found, MigrationRecord, Pause, Place};
 pub(crate) use plans::{
     Closed, Course, MoveDesign, PlanChanges, PlanDesign, PlanEnd, PlanMove, PlanRecord,
 };

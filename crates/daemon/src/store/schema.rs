@@ -20,10 +20,10 @@ use super::{StoreError, cannot};
 const APPLICATION_ID: i64 = 0x5354_524E;
 
 /// The schema that this Sterna writes: the number of steps to it.
-pub(super) const VERSION: i64 = 17;
+pub(super) const VERSION: i64 = 18;
 
 /// What brings a database from each version to the next.
-pub(super) const STEPS: [&str; 17] = [
+pub(super) const STEPS: [&str; 18] = [
     FIRST,
     SECOND,
     THIRD,
@@ -41,6 +41,7 @@ pub(super) const STEPS: [&str; 17] = [
     FIFTEENTH,
     SIXTEENTH,
     SEVENTEENTH,
+    EIGHTEENTH,
 ];
 
 const _: () = assert!(STEPS.len() as u64 == VERSION.unsigned_abs());
@@ -365,6 +366,13 @@ const SIXTEENTH: &str = "
 const SEVENTEENTH: &str = "
     -- What a directory is known by: 32 hexadecimal digits.
     ALTER TABLE datastores ADD COLUMN mark TEXT;
+";
+
+const EIGHTEENTH: &str = "
+    -- Sectors of the source that cannot be read are left behind.
+    ALTER TABLE migrations ADD COLUMN skip_bad INTEGER NOT NULL DEFAULT 0;
+    -- What was found out about both images.
+    ALTER TABLE migrations ADD COLUMN found TEXT;   -- JSON
 ";
 
 /// How long to wait for someone who looks inside with the sqlite3 tool.

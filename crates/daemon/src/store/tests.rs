@@ -66,6 +66,8 @@ pub(crate) fn migration(disk: &DiskRecord, to: &str) -> MigrationRecord {
         guard: sterna_api::Guard { keep: Some(0.97), ..Default::default() },
         verify: true,
         keep_source: true,
+        skip_bad: false,
+        found: Found::default(),
         step: Step::Created,
         source_generation: 1,
         destination_generation: 2,

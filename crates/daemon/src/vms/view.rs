@@ -38,6 +38,9 @@ impl Daemon {
             verify: false,
             // It is not ours to remove.
             keep_source: true,
+            skip_bad_sectors: false,
+            bad_sectors: None,
+            differing: None,
             guard,
             state,
             reason: reason.or_else(|| by_hand.then(|| "asked for".to_owned())),

@@ -25,6 +25,7 @@ pub(crate) fn to_slow(disk: &str) -> StartMigration {
         rate: None,
         verify: false,
         keep_source: false,
+        skip_bad_sectors: false,
         guard: AskGuard::default(),
     }
 }
@@ -164,6 +165,7 @@ impl Site {
             rate: Some(64 << 10),
             verify: false,
             keep_source: false,
+            skip_bad_sectors: false,
             guard: sterna_api::AskGuard::default(),
         };
         self.client().migrate(&request).await.unwrap().id

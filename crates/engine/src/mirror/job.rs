@@ -92,7 +92,7 @@ impl Run {
         let len = job.range.len;
         let (count, bytes) = match job.kind {
             JobKind::Copy { .. } if clone.is_some() => (0, 0),
-            JobKind::Copy { .. } => (1, len),
+            JobKind::Copy { .. } | JobKind::Probe => (1, len),
             JobKind::Compare => (2, len.min(comparison::PIECE)),
             JobKind::Zero if style.write_zeroes => (1, len.min(ZERO_PIECE)),
             JobKind::Zero | JobKind::Scan => (0, 0),
@@ -164,9 +164,8 @@ impl Run {
                 let op = ImageOp::Clone { offset, len: left, from };
                 self.need(needs, Side::Destination, op);
             }
-            JobKind::Copy { .. } => {
-                let buf = self.buffers[0].clone();
-                self.need(needs, Side::Source, ImageOp::Read { offset, buf });
+            JobKind::Copy { .. } | JobKind::Probe => {
+                self.read(needs, Side::Source, ByteRange::new(offset, left));
             }
             JobKind::Zero if self.style.write_zeroes => {
                 let len = left.min(ZERO_PIECE);
@@ -196,10 +195,22 @@ impl Run {
             return;
         }
         let piece = self.comparison.as_mut().and_then(Comparison::piece);
-        let Some(ByteRange { offset, len }) = piece else { return };
-        self.piece = len as usize;
-        for (at, side) in sides.into_iter().enumerate() {
-            let buf = self.buffers[at].part(0, self.piece);
+        let Some(piece) = piece else { return };
+        self.piece = piece.len as usize;
+        for side in sides {
+            self.read(needs, side, piece);
+        }
+    }
+
+    /// Reads a piece of a side into that side's buffer, but for what the job says cannot
+    /// be read, which is not all of it: that is zeroes.
+    fn read(&mut self, needs: &mut Vec<Need>, side: Side, piece: ByteRange) {
+        let buffer = self.buffers[usize::from(side == Side::Destination)].clone();
+        if !self.job.bad.is_none() {
+            buffer.part(0, piece.len as usize).zero();
+        }
+        for ByteRange { offset, len } in self.job.bad.rest_of(piece) {
+            let buf = buffer.part((offset - piece.offset) as usize, len as usize);
             self.need(needs, side, ImageOp::Read { offset, buf });
         }
     }
@@ -238,7 +249,7 @@ impl Run {
                 self.reading = false;
                 self.write(fresh, needs);
             }
-            JobKind::Copy { .. } => {}
+            JobKind::Copy { .. } | JobKind::Probe => {}
             JobKind::Compare => {
                 self.compare();
                 self.go_on_comparing(needs);
@@ -258,6 +269,7 @@ impl Run {
             JobKind::Copy { .. } | JobKind::Zero => {
                 Outcome::Copied { written: self.written }
             }
+            JobKind::Probe => Outcome::Readable,
             JobKind::Compare => {
                 let over = self.comparison.as_mut().map(Comparison::end);
                 let (differing, read) = over.unwrap_or_default();
@@ -266,13 +278,18 @@ impl Run {
         }
     }
 
-    /// Keeps the first failure.
+    /// Keeps the first failure; but the source's before the destination's, which may have
+    /// the same block of the same device.
     fn fail(&mut self, side: Side, errno: Errno) {
-        let outcome = match side {
-            Side::Source => Outcome::SourceFailed(errno.0),
-            Side::Destination => Outcome::DestinationFailed(fault(errno)),
-        };
-        self.failed.get_or_insert(outcome);
+        match (side, &self.failed) {
+            (Side::Source, None | Some(Outcome::DestinationFailed(_))) => {
+                self.failed = Some(Outcome::SourceFailed(errno.0));
+            }
+            (Side::Destination, None) => {
+                self.failed = Some(Outcome::DestinationFailed(fault(errno)));
+            }
+            _ => {}
+        }
     }
 
     fn found(&mut self, extents: &[Extent]) {
@@ -352,13 +369,14 @@ pub(super) fn fault(errno: Errno) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sterna_core::mirror::JobId;
+    use sterna_core::mirror::{JobId, Sectors};
 
     const STYLE: Style = Style { write_zeroes: false, unmap: true, region: 64 << 10 };
 
     fn start(kind: JobKind, len: u64) -> (Run, Vec<Need>) {
         let pool = Pool::new(8 << 20).unwrap();
-        let job = Job { id: JobId(1), kind, range: ByteRange::new(1 << 20, len) };
+        let (range, bad) = (ByteRange::new(1 << 20, len), Sectors::default());
+        let job = Job { id: JobId(1), kind, range, bad };
         let mut needs = Vec::new();
         let run = Run::start(job, STYLE, None, false, &pool, &mut needs)
             .expect("there is memory");
@@ -423,7 +441,8 @@ mod tests {
     fn a_comparison_reads_nothing_where_both_sides_are_empty() {
         let pool = Pool::new(8 << 20).unwrap();
         let range = ByteRange::new(1 << 20, 512 << 10);
-        let job = Job { id: JobId(1), kind: JobKind::Compare, range };
+        let (kind, bad) = (JobKind::Compare, Sectors::default());
+        let job = Job { id: JobId(1), kind, range, bad };
         let mut needs = Vec::new();
         let mut run = Run::start(job, STYLE, None, true, &pool, &mut needs).unwrap();
         let empty = || vec![Extent { range, hole: true, zero: true }];

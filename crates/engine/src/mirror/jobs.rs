@@ -70,7 +70,9 @@ impl Jobs {
 
     /// Starts a job; what it needs goes to `asked`.
     pub(super) fn start(&mut self, job: Job, asked: &mut Vec<Asked>) {
-        self.run(job, self.clone.clone(), true, asked);
+        // What cannot be read is not to be shared either.
+        let clone = self.clone.clone().filter(|_| job.bad.is_none());
+        self.run(job, clone, true, asked);
     }
 
     /// `on_source`: what the mirror takes the job to wait for.

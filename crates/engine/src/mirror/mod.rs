@@ -12,7 +12,7 @@ mod translate;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sterna_core::mirror::{Allowance, End, Notice, Progress};
+use sterna_core::mirror::{Allowance, End, Findings, Notice, Progress};
 
 use crate::boot::BootId;
 use crate::image::{Budget, ImageSpec};
@@ -54,6 +54,8 @@ pub struct Options {
     pub write_zeroes: bool,
     /// The destination reads as zeroes where it was never written.
     pub reads_zero: bool,
+    /// Sectors of the source that cannot be read are left behind.
+    pub skip_bad: bool,
 }
 
 /// A migration to be started.
@@ -93,8 +95,8 @@ pub enum MigrationEvent {
     Commit(MigrationId),
     /// Something worth telling.
     Notice(MigrationId, Notice),
-    /// The migration has ended; its last figures.
-    Ended(MigrationId, End, Box<Progress>),
+    /// The migration has ended; its last figures, and what was found.
+    Ended(MigrationId, End, Box<(Progress, Findings)>),
     /// Nothing is in flight any more on the image that lost; it is closed.
     Released(MigrationId),
 }

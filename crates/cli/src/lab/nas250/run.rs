@@ -74,6 +74,7 @@ impl<'s> Run<'s> {
             rate: None,
             verify: true,
             keep_source: false,
+            skip_bad_sectors: false,
             guard: Default::default(),
         };
         let id = self.client.migrate(&request).await?.id;

@@ -253,6 +253,7 @@ impl<'s> Run<'s> {
             rate: None,
             verify: false,
             keep_source: false,
+            skip_bad_sectors: false,
             guard: AskGuard { keep: Some(KEEP), ..AskGuard::default() },
         };
         let id = self.stage.client().migrate(&asked).await?.id;

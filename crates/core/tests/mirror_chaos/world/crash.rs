@@ -9,16 +9,18 @@
 use std::mem;
 
 use sterna_core::mirror::{
-    Counted, End, Event, MemoryMap, Mirror, PauseReason, Phase, RegionMap,
+    Config, Counted, End, Event, MemoryMap, Mirror, PauseReason, Phase, RegionMap, Stored,
 };
 
 use super::World;
 use super::operation::Effect;
+use crate::setup::SECTORS;
 
 impl World {
     /// The daemon is killed, or the power fails. The guest reconnects and sends
     /// again what was not answered.
     pub(super) fn crash(&mut self, power: bool) {
+        self.check_map();
         let committed = self.land_by_chance();
         self.guest.is_cut_off();
         let mut map = self.mirror.map().clone();
@@ -34,7 +36,9 @@ impl World {
         self.while_away(&mut map);
         self.held_from = None;
         let paused = matches!(self.mirror.progress().phase, Phase::Paused(_));
-        let config = self.setup.config();
+        self.tries.clear();
+        self.resumes += 1; // It knows of no bad sector any more.
+        let config = Config { skip_bad: self.skips_bad, ..self.setup.config() };
         let map = Counted::new(map);
         self.mirror = if paused {
             Mirror::new_paused(self.now, config, map, PauseReason::Asked)
@@ -42,6 +46,20 @@ impl World {
             Mirror::new(self.now, config, map)
         };
         self.reconnect();
+    }
+
+    /// What the map says is so: no block of a region that it calls synced differs.
+    fn check_map(&self) {
+        let (map, images) = (self.mirror.map(), &self.images);
+        if self.setup.lies > 0 || self.setup.mistake.is_some() {
+            return;
+        }
+        for block in 0..self.setup.blocks {
+            let synced = map.get(block / SECTORS) == Stored::Synced;
+            let at = block as usize;
+            let same = images.source[at] == images.destination[at];
+            assert!(same || !synced, "block {block} differs, and the map says synced");
+        }
     }
 
     /// What is under way lands, or does not. Says whether a commit did.

@@ -10,6 +10,7 @@ use sterna_core::mirror::{
 
 use super::World;
 use super::operation::{Effect, Operation};
+use crate::images::Side;
 use crate::mistake::Mistake;
 
 /// Blocks that somebody else writes.
@@ -83,6 +84,7 @@ impl World {
             };
             self.tell(Event::Doubted(doubt));
         }
+        self.resumes += 1;
         self.tell(Event::Control(Control::Resume));
     }
 
@@ -108,7 +110,8 @@ impl World {
             for _ in 0..OVERWRITTEN {
                 let block = self.random.below(self.setup.blocks);
                 let value = self.guest.is_overwritten(self.clock, block);
-                self.images.source[block as usize] = value;
+                self.images.write(Side::Source, block as usize, value);
+                self.images.acknowledged(block);
             }
             if !believed {
                 map.replace_synced(Stored::Suspect);

@@ -7,15 +7,17 @@
 //!
 //! After the chaos comes calm, in which every migration must end.
 
+mod bad;
 mod crash;
 mod forgetting;
 mod operation;
 
+use std::collections::BTreeMap;
 use std::mem;
 
 use sterna_core::Nanos;
 use sterna_core::mirror::{
-    Action, Allowance, Control, Counted, End, Event, Manner, MemoryMap, Mirror,
+    Action, Allowance, Control, Counted, End, Event, Manner, MemoryMap, Mirror, Notice,
     PauseReason, Phase, RequestId, Stored,
 };
 
@@ -51,6 +53,15 @@ pub(crate) struct World {
     /// What the destination was not made to keep will be gone before the migration goes
     /// on: it has failed.
     doomed: bool,
+    /// The operator has said that bad sectors are to be left behind.
+    skips_bad: bool,
+    /// Reads that looked for bad sectors, and reads of jobs that found one.
+    probes: u64,
+    unreadable: u64,
+    /// Reads of a bad block alone, since it was written or a mirror began.
+    tries: BTreeMap<u64, u32>,
+    /// Times that all bad sectors may be tried again.
+    resumes: u64,
     steps: u64,
 }
 
@@ -77,6 +88,11 @@ impl World {
             calm: false,
             ended: None,
             doomed: false,
+            skips_bad: false,
+            probes: 0,
+            unreadable: 0,
+            tries: BTreeMap::new(),
+            resumes: 0,
             steps: 0,
             setup,
             random,
@@ -85,6 +101,7 @@ impl World {
 
     /// Runs chaos, then calm until the migration has ended. Gives the steps.
     pub(crate) fn run(mut self) -> u64 {
+        self.begin_bad();
         // As a driver does it: what is in flight when the migration begins is told
         // to a paused mirror.
         for _ in 0..self.setup.guest_depth {
@@ -107,7 +124,8 @@ impl World {
         let end = self.steps + 500_000;
         while self.ended.is_none() {
             assert!(self.steps < end, "no end: {:?}", self.mirror.progress());
-            if let Phase::Paused(_) = self.mirror.progress().phase {
+            if let Phase::Paused(reason) = self.mirror.progress().phase {
+                self.see_to_bad(reason);
                 self.resume();
             }
             self.step();
@@ -120,6 +138,7 @@ impl World {
             self.steps += 1;
         }
         self.check_truth();
+        self.check_probes();
         self.steps
     }
 
@@ -142,6 +161,7 @@ impl World {
         self.steps += 1;
         self.clock += 1;
         if !self.calm {
+            let phase = self.mirror.progress().phase;
             if self.random.one_in(self.setup.kills) {
                 return self.crash(false);
             }
@@ -157,6 +177,17 @@ impl World {
             }
             if self.random.one_in(self.setup.reconnects) {
                 return self.reconnects();
+            }
+            if self.random.one_in(self.setup.goes_bad) {
+                return self.goes_bad();
+            }
+            if let Phase::Paused(reason @ PauseReason::BadSectors(_)) = phase
+                && self.random.one_in(20)
+            {
+                if self.random.one_in(3) {
+                    self.see_to_bad(reason);
+                }
+                return self.resume();
             }
         }
         let guest_more = self.guest.open().len() < self.setup.guest_depth;
@@ -271,6 +302,9 @@ impl World {
             Action::FlushDestination => self.flush(),
             Action::Prepare => self.begin(Effect::Prepare, vec![]),
             Action::Seal => self.begin(Effect::Seal, vec![]),
+            Action::Notice(Notice::Paused(PauseReason::BadSectors(places))) => {
+                self.check_bad(places);
+            }
             Action::Unseal | Action::Notice(_) => {}
             Action::Commit => {
                 self.check_commit();
@@ -285,9 +319,9 @@ impl World {
 
     /// At the commit both images agree to the last block, durably, and nothing is
     /// under way that could change that.
-    fn check_commit(&self) {
+    fn check_commit(&mut self) {
+        self.check_skipped();
         let images = &self.images;
-        assert_eq!(images.source, images.destination, "the images differ at the commit");
         assert!(images.is_flushed(), "the destination is not flushed");
         let busy = self.operations.iter().any(|o| o.effect.forbids_commit());
         assert!(!busy, "in flight at the commit");

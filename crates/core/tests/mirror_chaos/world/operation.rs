@@ -28,6 +28,7 @@ pub(super) enum Effect {
     CopyRead { job: Job, data: BTreeMap<u64, u64> },
     CopyWrite { job: Job, data: BTreeMap<u64, u64> },
     Scan { job: Job, holes: Vec<u64> },
+    Probe { job: Job },
     Compare { job: Job, seen: BTreeMap<u64, [Option<u64>; 2]> },
     FlushDestination(Flush),
     Prepare,
@@ -59,6 +60,7 @@ impl Effect {
             | Effect::Flush { .. }
             | Effect::Scan { .. }
             | Effect::Compare { .. }
+            | Effect::Probe { .. }
             | Effect::Write { on: Side::Moved, .. } => None,
             _ => Some(Side::Destination),
         }
@@ -79,6 +81,16 @@ impl Effect {
             Effect::Write { on, .. } => *on != Side::Source,
             // Its writes have not begun, but no flush that begins now covers them.
             Effect::CopyWrite { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether it reads a block so numbered from the source.
+    fn reads_source(&self, numbered: u64) -> bool {
+        match self {
+            Effect::Read { on, .. } => *on == Side::Source,
+            Effect::Compare { .. } => numbered & ON_DESTINATION == 0,
+            Effect::CopyRead { .. } | Effect::Probe { .. } => true,
             _ => false,
         }
     }
@@ -105,13 +117,19 @@ impl World {
     }
 
     pub(super) fn start_job(&mut self, job: Job) {
-        let blocks: Vec<u64> = blocks_of(job.range).collect();
+        let blocks: Vec<u64> =
+            job.bad.rest_of(job.range).into_iter().flat_map(blocks_of).collect();
         match job.kind {
+            JobKind::Probe => {
+                self.probes += 1;
+                self.begin(Effect::Probe { job }, blocks);
+            }
             JobKind::Scan => self.begin(Effect::Scan { job, holes: vec![] }, blocks),
             JobKind::Copy { .. } => {
                 self.begin(Effect::CopyRead { job, data: BTreeMap::new() }, blocks);
             }
             JobKind::Zero => {
+                let blocks: Vec<u64> = blocks_of(job.range).collect();
                 let data = blocks.iter().map(|block| (*block, 0)).collect();
                 self.begin(Effect::CopyWrite { job, data }, blocks);
             }
@@ -185,6 +203,11 @@ impl World {
     pub(super) fn land(&mut self, pick: usize, numbered: u64) {
         let block = numbered & !ON_DESTINATION;
         let b = block as usize;
+        if self.operations[pick].effect.reads_source(numbered)
+            && self.images.is_bad(block, self.clock)
+        {
+            return self.finds_bad(pick);
+        }
         let images = &mut self.images;
         match &mut self.operations[pick].effect {
             Effect::Write { id, on } => images.write(*on, b, self.guest.value(*id)),
@@ -214,6 +237,24 @@ impl World {
         }
     }
 
+    /// An operation cannot read a block: it fails, whatever else it has read.
+    fn finds_bad(&mut self, pick: usize) {
+        let operation = &mut self.operations[pick];
+        let copies = matches!(operation.effect, Effect::CopyRead { .. });
+        if copies && self.setup.mistake == Some(Mistake::UnreadableTakenForZeroes) {
+            return;
+        }
+        operation.left.clear();
+        operation.fails = true;
+        if let Effect::Probe { job } = &operation.effect
+            && job.range.len == BLOCK
+        {
+            *self.tries.entry(job.range.offset / BLOCK).or_insert(0) += 1;
+        }
+        let is_job = !matches!(operation.effect, Effect::Read { .. });
+        self.unreadable += u64::from(is_job);
+    }
+
     fn complete(&mut self, effect: Effect, fails: bool) {
         let fault =
             [Fault::Full, Fault::Error(5), Fault::Lost][self.random.below(3) as usize];
@@ -222,7 +263,7 @@ impl World {
             if effect.is_asked_of_destination() { self.suffer(result) } else { result };
         match effect {
             Effect::Read { id, on: Side::Source } | Effect::Flush { id } => {
-                self.source_done(id, true);
+                self.source_done(id, !fails);
             }
             Effect::Write { id, on: Side::Source } => self.source_done(id, !fails),
             Effect::Write { id, on: Side::Destination } => {
@@ -232,10 +273,18 @@ impl World {
             Effect::Read { id, .. } | Effect::Write { id, on: Side::Moved } => {
                 self.answered(id);
             }
-            Effect::CopyRead { job, .. } if fails => {
+            Effect::CopyRead { job, .. }
+            | Effect::Compare { job, .. }
+            | Effect::Probe { job }
+                if fails =>
+            {
                 self.job_done(job, Outcome::SourceFailed(5));
             }
-            Effect::CopyRead { job, data } => {
+            Effect::Probe { job } => self.job_done(job, Outcome::Readable),
+            Effect::CopyRead { job, mut data } => {
+                for block in blocks_of(job.range) {
+                    data.entry(block).or_insert(0); // Bad, and known to be.
+                }
                 let blocks = data.keys().copied().collect();
                 self.begin(Effect::CopyWrite { job, data }, blocks);
             }
@@ -272,6 +321,12 @@ impl World {
     }
 
     fn source_done(&mut self, id: RequestId, ok: bool) {
+        if ok && self.guest.writes(id) {
+            for block in self.guest.blocks(id) {
+                self.images.acknowledged(block);
+                self.tries.remove(&block);
+            }
+        }
         self.guest.source_done(id, self.now, ok);
         self.tell(Event::SourceDone { id, ok });
     }

@@ -25,8 +25,8 @@ use std::sync::mpsc::Sender;
 
 use sterna_core::Nanos;
 use sterna_core::mirror::{
-    Action, Commit, Config, Control, Counted, Doubt, End, Event, Fault, Job, JobId,
-    Mirror, PauseReason, Progress, RequestId,
+    Action, Commit, Config, Control, Counted, Doubt, End, Event, Fault, Findings, Job,
+    JobId, Mirror, PauseReason, Progress, RequestId, SECTOR,
 };
 
 use super::job::{Side, Style, fault};
@@ -117,6 +117,8 @@ impl MirrorDriver {
             verify: options.verify,
             rate: options.rate,
             allowance: options.allowance,
+            sector: sector(core, [source, destination]),
+            skip_bad: options.skip_bad,
             ..Config::new(core.size)
         };
         let away = Away::new(map.map().destination());
@@ -166,6 +168,11 @@ impl MirrorDriver {
     /// The migration in figures.
     pub(crate) fn progress(&self) -> Progress {
         self.mirror.progress()
+    }
+
+    /// What somebody should know of the two images.
+    pub(crate) fn findings(&self) -> Findings {
+        self.mirror.findings()
     }
 
     /// The daemon or the operator speaks. Messages that nobody asked for (the
@@ -255,7 +262,9 @@ impl MirrorDriver {
                         core.abort_image(cx, self.destination);
                     }
                 }
-                self.send(MigrationEvent::Ended(self.id, end, Box::new(self.progress())));
+                let (progress, findings) = (self.progress(), self.findings());
+                let last = Box::new((progress, findings));
+                self.send(MigrationEvent::Ended(self.id, end, last));
             }
         }
     }
@@ -340,6 +349,13 @@ impl MirrorDriver {
         let is = core.is_in_reach(self.destination);
         self.tell(core, cx, Event::DestinationInReach(is));
     }
+}
+
+/// The least that all of these images can be asked for.
+fn sector(core: &Core, images: [u16; 2]) -> u64 {
+    let blocks = images.into_iter().filter_map(|image| core.image(image));
+    let blocks = blocks.map(|image| u64::from(image.info().min_block));
+    blocks.fold(SECTOR, u64::max).next_power_of_two()
 }
 
 impl Driver for MirrorDriver {
