@@ -95,8 +95,10 @@ impl Transfer {
             Stand::Idle if is_new => Fate::Apart,
             Stand::Has(Guest::Still) if !is_new => Fate::Ends,
             Stand::Has(Guest::Runs | Guest::Otherwise(_)) if !is_new => match after {
-                After::GoOn | After::Lost(_) | After::Stands(..) => Fate::Keeps,
-                After::Stays(_) | After::Rest(_) => Fate::Spared,
+                After::Stays(_) | After::Here => Fate::Spared,
+                After::GoOn | After::Lost(_) | After::Otherwise | After::Rest(_) => {
+                    Fate::Keeps
+                }
             },
             Stand::Stranger(Guest::Still | Guest::Otherwise(_)) if self.by_program => {
                 Fate::Ends
@@ -116,9 +118,7 @@ impl Transfer {
             After::Stays(why) => {
                 self.close(Verdict::Stays { why, stands: None, rest }, out);
             }
-            After::Stands(why, word) => {
-                self.close(Verdict::Stays { why, stands: Some(word), rest }, out);
-            }
+            After::Here | After::Otherwise => self.settle(rest, out),
             After::GoOn => self.go_back_on(rest, out),
             After::Lost(words) => {
                 let why = self.reason();

@@ -31,6 +31,10 @@ impl Transfer {
         self.returns(Returning::GoingOn(rest), Action::GoOn(End::Source), out);
     }
 
+    pub(super) fn settle(&mut self, rest: Rest, out: &mut Vec<Action>) {
+        self.returns(Returning::Settling(rest), Action::AskLeft, out);
+    }
+
     fn returns(&mut self, stage: Returning, action: Action, out: &mut Vec<Action>) {
         self.ask(State::Returning(stage), action, out);
     }
@@ -92,8 +96,11 @@ impl Transfer {
             (Returning::Pausing(until), Event::Woken) => {
                 self.returns(Returning::Leaving(until), Action::AskLeft, out);
             }
+            (Returning::Settling(rest), Event::Left(Ok(left))) => {
+                self.settled(now, rest, left, out);
+            }
             (
-                Returning::Looking | Returning::Leaving(_),
+                Returning::Looking | Returning::Leaving(_) | Returning::Settling(_),
                 Event::Sent(Err(failure)) | Event::Left(Err(failure)),
             ) => self.lacks_source(now, failure, out),
             (Returning::GoingOn(rest), Event::Done(told)) => {
@@ -115,11 +122,23 @@ impl Transfer {
             }
             Left::HandsOver => self.rest(now, Trouble::Source(unending()), out),
             Left::Stands => self.dismiss(now, After::GoOn, out),
-            Left::Runs => self.dismiss(now, After::Stays(self.reason()), out),
-            Left::Otherwise(word) => {
-                self.dismiss(now, After::Stands(self.reason(), word), out);
-            }
+            Left::Runs => self.dismiss(now, After::Here, out),
+            Left::Otherwise(_) => self.dismiss(now, After::Otherwise, out),
         }
+    }
+
+    /// The receiver was dealt with. A source that has said too early that nothing is sent
+    /// may have handed the guest over since.
+    fn settled(&mut self, now: Nanos, rest: Rest, left: Left, out: &mut Vec<Action>) {
+        let stands = match left {
+            Left::HandsOver => {
+                return self.rest(now, Trouble::Source(unending()), out);
+            }
+            Left::Stands => return self.go_back_on(rest, out),
+            Left::Runs => None,
+            Left::Otherwise(word) => Some(word),
+        };
+        self.close(Verdict::Stays { why: self.reason(), stands, rest }, out);
     }
 
     /// The source is not there, or does not answer.

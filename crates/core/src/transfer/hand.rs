@@ -117,9 +117,11 @@ impl Transfer {
     ) {
         let is_late = now >= until;
         let why = match (stand, sender) {
-            (Ok(Stand::Has(guest)), sender) => {
-                self.may_have_run |= guest != Guest::Still;
-                return self.commit(sender, out);
+            (Ok(Stand::Has(Guest::Still)), sender) => return self.commit(sender, out),
+            // Somebody has had it run there: whatever is wanted, it is not taken back.
+            (Ok(Stand::Has(_)), _) => {
+                self.may_have_run = true;
+                return self.commit(Sender::Overtaken, out);
             }
             (Ok(Stand::Awaits) | Err(Failure::Cut(_)), sender) if !is_late => {
                 let wait = Action::Wait(now.plus(SHORT));

@@ -42,6 +42,12 @@ impl Transfer {
             (Running::Leaving, Event::Left(Ok(Left::Runs))) => {
                 self.give_back(Why::GoesOn, Then::Look, out);
             }
+            // Somebody has had the source run it since it handed it over.
+            (Running::Leaving, Event::Left(Ok(Left::Otherwise(_))))
+                if !self.may_have_run =>
+            {
+                self.give_back(Why::GoesOn, Then::Look, out);
+            }
             // A person may have had it run there since an earlier daemon has looked.
             (Running::Leaving, Event::Left(Err(failure)))
                 if self.may_have_run && !matches!(failure, Failure::Nobody(_)) =>

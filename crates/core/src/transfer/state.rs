@@ -105,6 +105,8 @@ pub(super) enum Returning {
     Waiting,
     Leaving(Nanos),
     Pausing(Nanos),
+    /// Once the receiver was dealt with: what does the source do now?
+    Settling(Rest),
     /// The source is told to run it; what has become of the receiver.
     GoingOn(Rest),
 }
@@ -118,10 +120,12 @@ pub(super) enum Dismissing {
 /// What comes after the receiver was dealt with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum After {
-    /// The guest runs at the source.
+    /// Nothing was sent.
     Stays(Why),
-    /// It is there, and does not run, in QEMU's word.
-    Stands(Why, Words),
+    /// The guest runs at the source.
+    Here,
+    /// It is there, and does something else.
+    Otherwise,
     /// It stands there as it was sent, and is to run.
     GoOn,
     /// It has ended with the source.

@@ -236,7 +236,8 @@ impl World {
         let pick = self.random.below(3);
         let mutation = self.setup.mutation;
         let Some(qemu) = self.qemu(end) else { unreachable!("it is there") };
-        qemu.touched = false;
+        // That it runs what it has handed over, it says only if it is asked for that.
+        qemu.touched &= *action == Action::AskSent && qemu.sending == Sending::All;
         let vanished =
             matches!(qemu.sending, Sending::Nothing | Sending::Failed | Sending::Cancelled)
                 && mutation == Some(Mutation::VanishedIsDone);
@@ -258,6 +259,8 @@ impl World {
     }
 
     fn stand_as_said(&mut self, lies: bool) -> Stand {
+        // It says a little late that it has the guest.
+        let lies = lies && self.record.step != Step::Committed;
         let Some(qemu) = &self.receiver else { unreachable!("it is there") };
         match (qemu.stand(), self.setup.mutation) {
             (Stand::Has(Guest::Still), _) if lies => Stand::Awaits,

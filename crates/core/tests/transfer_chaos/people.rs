@@ -11,7 +11,7 @@ use crate::qemu::{Incoming, Qemu, Run, Sending};
 use crate::world::World;
 
 /// How long it takes at least until something is started where a QEMU has ended.
-const START: Nanos = Nanos::from_millis(2_000);
+const START: Nanos = Nanos::from_millis(30);
 
 impl World {
     /// Something may go wrong; says whether it has.
@@ -165,7 +165,9 @@ impl World {
             (0, _) if matches!(qemu.sending, Sending::UnderWay { .. }) => qemu.cancels(),
             (0, _) if looks_first && !is_told => qemu.cancels(),
             // It is paused.
-            (1, Run::Running) if end == End::Source || is_committed => {
+            (1, Run::Running)
+                if !qemu.touched && (end == End::Source || is_committed) =>
+            {
                 qemu.run = Run::Paused;
                 qemu.runs_on_our_word = false;
                 self.meddled = true;
@@ -183,13 +185,13 @@ impl World {
                 self.overtaken |= is_there;
             }
             // It is reset.
-            (3, Run::HandedOver) if looks_first => {
+            (3, Run::HandedOver) if looks_first && !is_told => {
                 qemu.run = Run::Prelaunch;
                 qemu.memory = None;
                 self.meddled = true;
             }
             // It is shut down.
-            (3, Run::Running) => {
+            (3, Run::Running) if !qemu.touched => {
                 qemu.run = Run::Shutdown;
                 self.meddled = true;
             }
