@@ -73,7 +73,7 @@ impl World {
 
     fn die(&mut self, end: End) {
         let is_restless = self.qemu(end).is_none_or(|qemu| qemu.touched);
-        if is_restless {
+        if is_restless || end == End::Source && self.is_the_only_witness() {
             return;
         }
         *self.slot(end) = None;
@@ -82,6 +82,15 @@ impl World {
             End::Source => self.sources_died += 1,
             End::Receiver => self.receivers_died += 1,
         }
+    }
+
+    /// Whether a daemon could be killed that alone knows that the source has run the guest
+    /// after the receiver had all of it.
+    fn is_the_only_witness(&self) -> bool {
+        let has_come = self.receiver.as_ref().is_some_and(Qemu::has_come);
+        let runs = self.source.as_ref().is_some_and(Qemu::runs_the_guest);
+        let may_be_killed = self.setup.kills > 0 || self.setup.stops > 0;
+        may_be_killed && has_come && runs && self.record.step == Step::Copying
     }
 
     fn hang(&mut self) {
