@@ -94,11 +94,11 @@ impl Transfer {
             Stand::Idle if self.by_program => Fate::Ends,
             Stand::Idle if is_new => Fate::Apart,
             Stand::Has(Guest::Still) if !is_new => Fate::Ends,
-            Stand::Has(Guest::Runs | Guest::Otherwise(_)) if !is_new => match after {
-                After::Stays(_) | After::Here => Fate::Spared,
-                After::GoOn | After::Lost(_) | After::Otherwise | After::Rest(_) => {
-                    Fate::Keeps
-                }
+            Stand::Has(guest) if !is_new => match (after, guest) {
+                // The source stands as it has handed it over: it has not run since.
+                (After::GoOn | After::Otherwise, _) => Fate::Keeps,
+                (After::Lost(_) | After::Rest(_), Guest::Runs) => Fate::Keeps,
+                _ => Fate::Spared,
             },
             Stand::Stranger(Guest::Still | Guest::Otherwise(_)) if self.by_program => {
                 Fate::Ends

@@ -72,6 +72,13 @@ impl Transfer {
                 Running::Standing | Running::Looking(_),
                 Event::Stands(stand),
             ) => self.stood(now, stand, out),
+            // Somebody has started the guest anew meanwhile.
+            (Running::Silent(_), Event::Left(Ok(Left::Runs))) => {
+                self.give_back(Why::GoesOn, Then::Look, out);
+            }
+            (Running::Silent(words), Event::Left(_)) => {
+                self.rest(now, Trouble::Receiver(words), out);
+            }
             (Running::Missing(words), Event::Left(left)) => {
                 self.missing(now, words, left, out);
             }
@@ -123,7 +130,8 @@ impl Transfer {
             }
             Err(Failure::Nobody(words)) => self.without_receiver(words, out),
             Err(failure) => {
-                self.rest(now, Trouble::Receiver(failure.words().clone()), out);
+                let silent = Running::Silent(failure.words().clone());
+                self.runs(silent, Action::AskLeft, out);
             }
         }
     }

@@ -80,6 +80,8 @@ pub(super) enum Running {
     Telling { before: bool },
     /// What has come of that; why, if it was refused.
     Looking(Option<Words>),
+    /// The receiver does not answer: does the source run it?
+    Silent(Words),
     /// The receiver has ended so: does the source run it?
     Missing(Words),
 }

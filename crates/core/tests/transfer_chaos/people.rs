@@ -73,7 +73,7 @@ impl World {
 
     fn die(&mut self, end: End) {
         let is_restless = self.qemu(end).is_none_or(|qemu| qemu.touched);
-        if is_restless || end == End::Source && self.is_the_only_witness() {
+        if is_restless || self.is_the_only_witness(end) {
             return;
         }
         *self.slot(end) = None;
@@ -84,13 +84,20 @@ impl World {
         }
     }
 
-    /// Whether a daemon could be killed that alone knows that the source has run the guest
-    /// after the receiver had all of it.
-    fn is_the_only_witness(&self) -> bool {
+    /// Whether a daemon could be killed that alone knows that this one has run the guest
+    /// which the other one could run, too.
+    fn is_the_only_witness(&self, end: End) -> bool {
         let has_come = self.receiver.as_ref().is_some_and(Qemu::has_come);
         let runs = self.source.as_ref().is_some_and(Qemu::runs_the_guest);
-        let may_be_killed = self.setup.kills > 0 || self.setup.stops > 0;
-        may_be_killed && has_come && runs && self.record.step == Step::Copying
+        let has_run = |it: &Qemu| it.incoming == Incoming::Come && !it.has_come();
+        let step = self.record.step;
+        let is_witness = match end {
+            End::Source => has_come && runs && step != Step::Returning,
+            End::Receiver => {
+                self.receiver.as_ref().is_some_and(has_run) && step != Step::Committed
+            }
+        };
+        is_witness && (self.setup.kills > 0 || self.setup.stops > 0)
     }
 
     fn hang(&mut self) {
@@ -165,6 +172,7 @@ impl World {
         let pick = self.random.below(5);
         let (latest, is_committed) = (self.latest, self.record.step == Step::Committed);
         let other_runs = self.other(end).is_some_and(Qemu::runs_the_guest);
+        let is_witness = self.is_the_only_witness(end);
         let other_stands = self.other(end).is_none_or(|it| it.run == Run::HandedOver);
         let Some(qemu) = self.qemu(end).filter(|it| !it.hangs && !it.foreign) else {
             return;
@@ -175,7 +183,7 @@ impl World {
             (0, _) if looks_first && !is_told => qemu.cancels(),
             // It is paused.
             (1, Run::Running)
-                if !qemu.touched && (end == End::Source || is_committed) =>
+                if !qemu.touched && !is_witness && (end == End::Source || is_committed) =>
             {
                 qemu.run = Run::Paused;
                 qemu.runs_on_our_word = false;
@@ -200,7 +208,7 @@ impl World {
                 self.meddled = true;
             }
             // It is shut down.
-            (3, Run::Running) if !qemu.touched => {
+            (3, Run::Running) if !qemu.touched && !is_witness => {
                 qemu.run = Run::Shutdown;
                 self.meddled = true;
             }
