@@ -107,13 +107,7 @@ impl Transfer {
         }
     }
 
-    fn dismissed(
-        &mut self,
-        now: Nanos,
-        after: After,
-        rest: Rest,
-        out: &mut Vec<Action>,
-    ) {
+    fn dismissed(&mut self, now: Nanos, after: After, rest: Rest, out: &mut Vec<Action>) {
         match after {
             After::Stays(why) => {
                 self.close(Verdict::Stays { why, stands: None, rest }, out);

@@ -23,7 +23,9 @@ impl Transfer {
             (Following::Looking, Event::Sent(Err(failure))) => {
                 self.without_source(now, failure, out);
             }
-            (Following::Asking, Event::Stands(stand)) => self.asked_other(now, stand, out),
+            (Following::Asking, Event::Stands(stand)) => {
+                self.asked_other(now, stand, out)
+            }
             (Following::Waiting, Event::Woken) => self.follow(out),
             (stage, answer) => self.astray(State::Following(stage), &answer),
         }

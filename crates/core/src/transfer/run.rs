@@ -10,10 +10,10 @@
 //! A guest that something has befallen since (it was shut down, it has crashed, it was
 //! paused) is at the receiver all the same, and so is one that had come like that.
 
+use super::Transfer;
 use super::event::{Action, End, Event, Failure, Guest, Left, Stand, Trouble, Words};
 use super::state::{Running, State, Then};
 use super::verdict::{Loss, Rest, Verdict, Why};
-use super::Transfer;
 use crate::Nanos;
 
 /// QEMU's word for a guest that somebody has stand still.
@@ -64,14 +64,12 @@ impl Transfer {
             (Running::Telling { before }, Event::Done(told)) => {
                 self.told_to_run(now, before, told, out);
             }
-            (
-                Running::Looking(refusal),
-                Event::Stands(Ok(Stand::Has(Guest::Still))),
-            ) => self.still(now, refusal, out),
-            (
-                Running::Standing | Running::Looking(_),
-                Event::Stands(stand),
-            ) => self.stood(now, stand, out),
+            (Running::Looking(refusal), Event::Stands(Ok(Stand::Has(Guest::Still)))) => {
+                self.still(now, refusal, out)
+            }
+            (Running::Standing | Running::Looking(_), Event::Stands(stand)) => {
+                self.stood(now, stand, out)
+            }
             // Somebody has started the guest anew meanwhile.
             (Running::Silent(_), Event::Left(Ok(Left::Runs))) => {
                 self.give_back(Why::GoesOn, Then::Look, out);

@@ -77,7 +77,9 @@ pub(super) enum Running {
     Standing,
     Leaving,
     /// Whether it may have been told before.
-    Telling { before: bool },
+    Telling {
+        before: bool,
+    },
     /// What has come of that; why, if it was refused.
     Looking(Option<Words>),
     /// The receiver does not answer: does the source run it?

@@ -120,11 +120,12 @@ impl World {
     }
 
     fn ask_qemu(&mut self, end: End, action: &Action, fate: Fate) -> Event {
+        let is_witness = self.is_the_only_witness(end);
         let Some(qemu) = self.qemu(end) else {
             return failed(action, Failure::Nobody("nobody listens".into()));
         };
         // What somebody has had it do is looked at before it does anything else.
-        let fate = if qemu.touched { Fate::Fine } else { fate };
+        let fate = if qemu.touched || is_witness { Fate::Fine } else { fate };
         if qemu.hangs || fate == Fate::Late {
             qemu.was_silent = true;
             if !is_a_look(action) {
@@ -185,7 +186,11 @@ impl World {
         let receiver = self.receiver.as_ref();
         let listens = receiver.filter(|it| it.incoming == Incoming::Listens);
         let to = listens.map(|it| it.id);
-        assert_ne!(self.record.step, Step::Created, "it is sent, and that is not durable");
+        assert_ne!(
+            self.record.step,
+            Step::Created,
+            "it is sent, and that is not durable"
+        );
         let Some(source) = &mut self.source else { unreachable!("it is there") };
         if source.sending != Sending::Nothing || source.memory.is_none() {
             return Event::Done(Err(Failure::Refused("it sends".into())));
@@ -238,9 +243,10 @@ impl World {
         let Some(qemu) = self.qemu(end) else { unreachable!("it is there") };
         // That it runs what it has handed over, it says only if it is asked for that.
         qemu.touched &= *action == Action::AskSent && qemu.sending == Sending::All;
-        let vanished =
-            matches!(qemu.sending, Sending::Nothing | Sending::Failed | Sending::Cancelled)
-                && mutation == Some(Mutation::VanishedIsDone);
+        let vanished = matches!(
+            qemu.sending,
+            Sending::Nothing | Sending::Failed | Sending::Cancelled
+        ) && mutation == Some(Mutation::VanishedIsDone);
         match action {
             Action::AskSent if vanished => Event::Sent(Ok(Sent::All)),
             Action::AskLeft if vanished => Event::Left(Ok(Left::Stands)),

@@ -86,7 +86,7 @@ impl World {
 
     /// Whether a daemon could be killed that alone knows that this one has run the guest
     /// which the other one could run, too.
-    fn is_the_only_witness(&self, end: End) -> bool {
+    pub(crate) fn is_the_only_witness(&self, end: End) -> bool {
         let has_come = self.receiver.as_ref().is_some_and(Qemu::has_come);
         let runs = self.source.as_ref().is_some_and(Qemu::runs_the_guest);
         let has_run = |it: &Qemu| it.incoming == Incoming::Come && !it.has_come();
@@ -102,6 +102,9 @@ impl World {
 
     fn hang(&mut self) {
         let end = self.one_of_both();
+        if self.is_the_only_witness(end) {
+            return;
+        }
         let Some(qemu) = self.qemu(end).filter(|it| !it.touched) else { return };
         qemu.hangs = !qemu.hangs;
         qemu.was_silent = true;
@@ -183,7 +186,9 @@ impl World {
             (0, _) if looks_first && !is_told => qemu.cancels(),
             // It is paused.
             (1, Run::Running)
-                if !qemu.touched && !is_witness && (end == End::Source || is_committed) =>
+                if !qemu.touched
+                    && !is_witness
+                    && (end == End::Source || is_committed) =>
             {
                 qemu.run = Run::Paused;
                 qemu.runs_on_our_word = false;

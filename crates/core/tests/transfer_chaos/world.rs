@@ -229,11 +229,12 @@ impl World {
 
     /// A QEMU of whose guest a part has come ends if the rest does not.
     fn receiver_notices(&mut self) {
-        let Some(receiver) = self.receiver.as_ref().filter(|it| !it.hangs) else { return };
-        let Incoming::Loads { from } = receiver.incoming else { return };
-        let sends = |it: &Qemu| {
-            it.id == from && matches!(it.sending, Sending::UnderWay { .. })
+        let Some(receiver) = self.receiver.as_ref().filter(|it| !it.hangs) else {
+            return;
         };
+        let Incoming::Loads { from } = receiver.incoming else { return };
+        let sends =
+            |it: &Qemu| it.id == from && matches!(it.sending, Sending::UnderWay { .. });
         if !self.source.as_ref().is_some_and(sends) {
             self.receiver = None;
             self.receivers_died += 1;
@@ -246,7 +247,22 @@ impl World {
         let mut actions = Vec::new();
         if self.setup.told {
             eprintln!("{} {event:?}", self.now);
-            let short = |it: &Option<Qemu>| it.as_ref().map(|q| format!("{} {:?} {:?} {:?} {:?} h{} f{} t{} {:?}", q.id, q.run, q.memory, q.sending, q.incoming, q.hangs, q.foreign, q.touched, q.late));
+            let short = |it: &Option<Qemu>| {
+                it.as_ref().map(|q| {
+                    format!(
+                        "{} {:?} {:?} {:?} {:?} h{} f{} t{} {:?}",
+                        q.id,
+                        q.run,
+                        q.memory,
+                        q.sending,
+                        q.incoming,
+                        q.hangs,
+                        q.foreign,
+                        q.touched,
+                        q.late
+                    )
+                })
+            };
             eprintln!("  | {:?}\n  | {:?}", short(&self.source), short(&self.receiver));
         }
         machine.handle(self.now, event, &mut actions);
@@ -297,8 +313,8 @@ impl World {
         let has_latest = |qemu: &Qemu| qemu.memory == Some(self.latest);
         let source = self.source.as_ref();
         let receiver = self.receiver.as_ref();
-        let runs_there =
-            receiver.is_some_and(|it| it.runs_the_guest() && !it.touched && has_latest(it));
+        let runs_there = receiver
+            .is_some_and(|it| it.runs_the_guest() && !it.touched && has_latest(it));
         match verdict {
             Verdict::There { .. } => {
                 assert!(self.ran_there || self.came_otherwise, "there, and has not run");
