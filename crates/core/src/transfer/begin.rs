@@ -79,7 +79,7 @@ impl Transfer {
         match told {
             Ok(()) => self.follow(out),
             Err(Failure::Refused(words)) => {
-                self.give_back(Why::Machine(words), Then::Look, out);
+                self.give_back(Why::Machine(words), Then::GiveUp, out);
             }
             // It may have been told.
             Err(failure) => self.without_source(now, failure, out),

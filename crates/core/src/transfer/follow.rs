@@ -51,10 +51,10 @@ impl Transfer {
             }
             Sent::All => self.hand_over(now, out),
             Sent::Stayed(Some(words)) => {
-                self.give_back(Why::Failed(words), Then::Look, out);
+                self.give_back(Why::Failed(words), Then::GiveUp, out);
             }
-            Sent::Stayed(None) => self.give_back(Why::ByHand, Then::Look, out),
-            Sent::Nothing => self.give_back(Why::Unknown, Then::Look, out),
+            Sent::Stayed(None) => self.give_back(Why::ByHand, Then::GiveUp, out),
+            Sent::Nothing => self.give_back(Why::Unknown, Then::GiveUp, out),
         }
     }
 

@@ -23,8 +23,10 @@ impl Transfer {
         self.returns(Returning::Recording(then), Action::TakeBack, out);
     }
 
-    pub(super) fn look_back(&mut self, out: &mut Vec<Action>) {
-        self.returns(Returning::Looking, Action::AskSent, out);
+    /// The source is told to give it up, also where it has said that it does not send: that
+    /// does no harm then.
+    pub(super) fn give_up(&mut self, out: &mut Vec<Action>) {
+        self.returns(Returning::GivingUp, Action::GiveUp, out);
     }
 
     pub(super) fn go_back_on(&mut self, rest: Rest, out: &mut Vec<Action>) {
@@ -60,7 +62,6 @@ impl Transfer {
                 self.step = Step::Returning;
                 match then {
                     Then::GiveUp => self.give_up(out),
-                    Then::Look => self.look_back(out),
                     Then::Silent(words) => self.dismiss(now, After::Rest(words), out),
                 }
             }
@@ -77,7 +78,7 @@ impl Transfer {
             (
                 Returning::GivingUp,
                 Event::Done(Ok(()) | Err(Failure::Refused(_) | Failure::Cut(_))),
-            ) => self.look_back(out),
+            ) => self.returns(Returning::Looking, Action::AskSent, out),
             (Returning::GivingUp, Event::Done(Err(failure))) => {
                 self.lacks_source(now, failure, out);
             }
@@ -108,10 +109,6 @@ impl Transfer {
             }
             (stage, answer) => self.astray(State::Returning(stage), &answer),
         }
-    }
-
-    fn give_up(&mut self, out: &mut Vec<Action>) {
-        self.returns(Returning::GivingUp, Action::GiveUp, out);
     }
 
     fn has_left(&mut self, now: Nanos, until: Nanos, left: Left, out: &mut Vec<Action>) {

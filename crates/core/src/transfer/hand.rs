@@ -60,11 +60,11 @@ impl Transfer {
                 self.run(out);
             }
             (Handing::Committing(_), Event::Committed(Ok(false))) => {
-                self.give_back(Why::Asked, Then::Look, out);
+                self.give_back(Why::Asked, Then::GiveUp, out);
             }
             // It may be durable all the same.
             (Handing::Committing(Sender::Stands), Event::Committed(Err(why))) => {
-                self.give_back(Why::NotRecorded(why), Then::Look, out);
+                self.give_back(Why::NotRecorded(why), Then::GiveUp, out);
             }
             // There is nowhere to go back to.
             (Handing::Committing(sender), Event::Committed(Err(why))) => {
@@ -96,7 +96,7 @@ impl Transfer {
                 self.await_guest(Sender::Stands, now.plus(HANDOVER), out);
             }
             Ok(Left::Runs | Left::Otherwise(_)) => {
-                self.give_back(Why::GoesOn, Then::Look, out);
+                self.give_back(Why::GoesOn, Then::GiveUp, out);
             }
             Err(Failure::Nobody(_)) => {
                 self.await_guest(Sender::Gone, now.plus(HANDOVER), out);
@@ -150,7 +150,7 @@ impl Transfer {
                 Why::NotTaken(failure.words().clone())
             }
         };
-        self.give_back(why, Then::Look, out);
+        self.give_back(why, Then::GiveUp, out);
     }
 }
 

@@ -197,7 +197,7 @@ impl Transfer {
     fn round(&mut self, out: &mut Vec<Action>) {
         match self.step {
             Step::Created | Step::Copying => self.follow(out),
-            Step::Returning => self.look_back(out),
+            Step::Returning => self.give_up(out),
             Step::Committed => self.run(out),
         }
     }

@@ -40,13 +40,13 @@ impl Transfer {
                 self.runs(Running::Leaving, Action::AskLeft, out);
             }
             (Running::Leaving, Event::Left(Ok(Left::Runs))) => {
-                self.give_back(Why::GoesOn, Then::Look, out);
+                self.give_back(Why::GoesOn, Then::GiveUp, out);
             }
             // Somebody has had the source run it since it handed it over.
             (Running::Leaving, Event::Left(Ok(Left::Otherwise(_))))
                 if !self.may_have_run =>
             {
-                self.give_back(Why::GoesOn, Then::Look, out);
+                self.give_back(Why::GoesOn, Then::GiveUp, out);
             }
             // A person may have had it run there since an earlier daemon has looked.
             (Running::Leaving, Event::Left(Err(failure)))
@@ -72,7 +72,7 @@ impl Transfer {
             }
             // Somebody has started the guest anew meanwhile.
             (Running::Silent(_), Event::Left(Ok(Left::Runs))) => {
-                self.give_back(Why::GoesOn, Then::Look, out);
+                self.give_back(Why::GoesOn, Then::GiveUp, out);
             }
             (Running::Silent(words), Event::Left(_)) => {
                 self.rest(now, Trouble::Receiver(words), out);
@@ -110,7 +110,7 @@ impl Transfer {
             Some(words) if self.may_have_run => {
                 self.rest(now, Trouble::MayHaveRun(words), out);
             }
-            Some(words) => self.give_back(Why::Refused(words), Then::Look, out),
+            Some(words) => self.give_back(Why::Refused(words), Then::GiveUp, out),
         }
     }
 
@@ -138,7 +138,7 @@ impl Transfer {
     fn without_receiver(&mut self, words: Words, out: &mut Vec<Action>) {
         match self.may_have_run {
             true => self.runs(Running::Missing(words), Action::AskLeft, out),
-            false => self.give_back(Why::NotTaken(words), Then::Look, out),
+            false => self.give_back(Why::NotTaken(words), Then::GiveUp, out),
         }
     }
 
@@ -150,7 +150,7 @@ impl Transfer {
         out: &mut Vec<Action>,
     ) {
         match left {
-            Ok(Left::Runs) => self.give_back(Why::NotTaken(words), Then::Look, out),
+            Ok(Left::Runs) => self.give_back(Why::NotTaken(words), Then::GiveUp, out),
             Ok(_) | Err(Failure::Nobody(_)) => {
                 self.close(Verdict::Lost(Loss::MayHaveRun(words), Rest::Gone), out);
             }

@@ -93,8 +93,6 @@ pub(super) enum Running {
 pub(super) enum Then {
     /// The source is told to give up sending it.
     GiveUp,
-    /// It is looked at.
-    Look,
     /// It does not answer.
     Silent(Words),
 }

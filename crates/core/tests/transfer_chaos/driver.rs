@@ -272,8 +272,8 @@ impl World {
             (Stand::Has(Guest::Still), _) if lies => Stand::Awaits,
             (Stand::Awaits, Some(Mutation::VanishedIsDone)) => Stand::Has(Guest::Still),
             (Stand::Idle, Some(Mutation::GoesByTheSocket)) => Stand::Awaits,
-            (Stand::Stranger(guest), Some(Mutation::GoesByTheSocket)) => {
-                Stand::Has(guest)
+            (Stand::Stranger(Guest::Still), Some(Mutation::GoesByTheSocket)) => {
+                Stand::Has(Guest::Still)
             }
             (stand, _) => stand,
         }
