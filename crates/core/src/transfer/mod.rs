@@ -32,8 +32,8 @@
 //! # Special cases
 //!
 //! - Somebody else has the source give up: that is seen, and the guest stays.
-//! - Somebody has the guest stand still while it is sent: it stays, as it would run
-//!   otherwise when it has come. It goes on being at rest there.
+//! - Somebody has the guest stand still while it is sent: it stays, and stands still, as it
+//!   would run when it has come.
 //! - Somebody else has the receiver run it before we would: it is there, unless the source
 //!   runs it as well.
 //! - Somebody has the source run what it has handed over: it is taken back, unless it is
@@ -50,7 +50,8 @@
 //! - *The source hangs*: the guest is in it. The receiver is ended, and the transfer with
 //!   it, as soon as the source answers again, or has ended.
 //! - After the commit a receiver that does not answer is waited for. If it has ended and
-//!   may have run the guest, that is for a person.
+//!   may have run the guest, that is for a person. So is one that refuses to run what it may
+//!   have run before.
 //! - *A connection breaks*: it is asked again, [`CUTS`] times at once, then each second.
 //! - *The state does not take a step*: it is tried again. *A daemon is killed*: the next one
 //!   begins with the durable step, and asks both QEMUs for the rest.
@@ -58,11 +59,12 @@
 //! # Known gaps
 //!
 //! What somebody with a monitor of his own does between the last look and our word is not
-//! seen: the look is right before the word. If somebody has the source give up, or the
-//! receiver run, in the last moment, and that QEMU ends before it is looked at again, what
-//! the other one has is taken for the latest. So it is with a receiver that hangs after
-//! somebody has had it run, and with one that somebody has had run and stand still again. A
-//! guest that is made to stand still in the last tenth of a second runs when it has come.
+//! seen: the look is right before the word. If the source fails in the last moment, when the
+//! receiver has all, or somebody has either of them run the guest, and that QEMU ends before
+//! it was looked at and what follows is durable, what the other one has is taken for the
+//! latest. So it is with a receiver that hangs after somebody has had it run, and with one
+//! that somebody has had run and stand still again before the commit. A guest that is made
+//! to stand still in the last tenth of a second runs when it has come.
 //!
 //! # The parts
 //!

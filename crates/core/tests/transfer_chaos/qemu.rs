@@ -97,6 +97,18 @@ impl Qemu {
         }
     }
 
+    /// What a story tells of it.
+    pub(crate) fn in_short(&self) -> String {
+        let Qemu { id, run, memory, sending, incoming, late, .. } = self;
+        let marks = [
+            ("hangs", self.hangs),
+            ("somebody else's", self.foreign),
+            ("touched", self.touched),
+        ];
+        let marks: Vec<_> = marks.iter().filter(|(_, is)| *is).collect();
+        format!("{id}: {run:?} {memory:?} {sending:?} {incoming:?} {marks:?} {late:?}")
+    }
+
     pub(crate) fn runs_the_guest(&self) -> bool {
         self.run == Run::Running && self.memory.is_some()
     }

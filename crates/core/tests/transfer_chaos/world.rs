@@ -247,23 +247,8 @@ impl World {
         let mut actions = Vec::new();
         if self.setup.told {
             eprintln!("{} {event:?}", self.now);
-            let short = |it: &Option<Qemu>| {
-                it.as_ref().map(|q| {
-                    format!(
-                        "{} {:?} {:?} {:?} {:?} h{} f{} t{} {:?}",
-                        q.id,
-                        q.run,
-                        q.memory,
-                        q.sending,
-                        q.incoming,
-                        q.hangs,
-                        q.foreign,
-                        q.touched,
-                        q.late
-                    )
-                })
-            };
-            eprintln!("  | {:?}\n  | {:?}", short(&self.source), short(&self.receiver));
+            let told = |qemu: &Option<Qemu>| qemu.as_ref().map(Qemu::in_short);
+            eprintln!("  | {:?}\n  | {:?}", told(&self.source), told(&self.receiver));
         }
         machine.handle(self.now, event, &mut actions);
         self.carry_out(actions);
