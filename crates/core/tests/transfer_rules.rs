@@ -32,27 +32,27 @@ impl Told {
     }
 
     /// It asks that, and is answered so.
-    fn asks(&mut self, question: Action, answer: Event) -> &mut Told {
-        assert_eq!(self.open, question);
+    fn asks(&mut self, question: &Action, answer: Event) -> &mut Told {
+        assert_eq!(self.open, *question);
         self.tell(answer);
         self
     }
 
     fn sent(&mut self, sent: Sent) -> &mut Told {
-        self.asks(Action::AskSent, Event::Sent(Ok(sent)))
+        self.asks(&Action::AskSent, Event::Sent(Ok(sent)))
     }
 
     fn left(&mut self, left: Left) -> &mut Told {
-        self.asks(Action::AskLeft, Event::Left(Ok(left)))
+        self.asks(&Action::AskLeft, Event::Left(Ok(left)))
     }
 
     fn stands(&mut self, stand: Stand) -> &mut Told {
-        self.asks(Action::AskStand, Event::Stands(Ok(stand)))
+        self.asks(&Action::AskStand, Event::Stands(Ok(stand)))
     }
 
     fn is_taken_back(&mut self) -> &mut Told {
-        self.asks(Action::TakeBack, Event::Stored(Ok(())))
-            .asks(Action::GiveUp, Event::Done(Ok(())))
+        self.asks(&Action::TakeBack, Event::Stored(Ok(())))
+            .asks(&Action::GiveUp, Event::Done(Ok(())))
     }
 }
 
@@ -75,9 +75,9 @@ fn it_is_durable_that_a_guest_is_taken_back_before_its_qemu_is_told() {
 fn what_the_receiver_has_of_a_guest_that_was_taken_back_is_never_run() {
     // Its QEMU may have run it since, and has ended.
     let mut told = Told::left_at(Step::Returning);
-    told.asks(Action::GiveUp, Event::Done(Err(nobody())))
+    told.asks(&Action::GiveUp, Event::Done(Err(nobody())))
         .stands(Stand::Has(Guest::Still))
-        .asks(Action::Quit(End::Receiver), Event::Quit(true));
+        .asks(&Action::Quit(End::Receiver), Event::Quit(true));
     let Action::Close(Verdict::Lost(Loss::Ended { .. }, Rest::Gone)) = told.open else {
         panic!("{:?}", told.open);
     };
@@ -106,16 +106,16 @@ fn a_commit_that_failed_is_taken_back_before_the_source_runs_the_guest() {
     told.sent(Sent::All)
         .left(Left::Stands)
         .stands(Stand::Has(Guest::Still))
-        .asks(Action::Commit { heeds: true }, Event::Committed(Err(why())))
-        .asks(Action::TakeBack, Event::Stored(Err(why())));
+        .asks(&Action::Commit { heeds: true }, Event::Committed(Err(why())))
+        .asks(&Action::TakeBack, Event::Stored(Err(why())));
     assert!(matches!(told.open, Action::Wait(_)));
     told.tell(Event::Woken);
     told.is_taken_back()
         .sent(Sent::All)
         .left(Left::Stands)
         .stands(Stand::Has(Guest::Still))
-        .asks(Action::Quit(End::Receiver), Event::Quit(true))
-        .asks(Action::GoOn(End::Source), Event::Done(Ok(())));
+        .asks(&Action::Quit(End::Receiver), Event::Quit(true))
+        .asks(&Action::GoOn(End::Source), Event::Done(Ok(())));
     assert!(matches!(told.open, Action::Close(Verdict::Stays { .. })));
 }
 
@@ -129,7 +129,7 @@ fn another_qemu_at_the_receivers_socket_is_neither_taken_for_it_nor_told_to_run(
         .sent(Sent::All)
         .left(Left::Stands)
         .stands(Stand::Stranger(Guest::Still))
-        .asks(Action::GoOn(End::Source), Event::Done(Ok(())));
+        .asks(&Action::GoOn(End::Source), Event::Done(Ok(())));
     let stays = Verdict::Stays { why: Why::Replaced, stands: None, rest: Rest::Spared };
     assert_eq!(told.open, Action::Close(stays));
     let mut told = Told::left_at(Step::Committed);
@@ -143,8 +143,8 @@ fn a_receiver_that_ends_before_it_is_told_to_run_the_guest_leaves_it_to_the_sour
     told.sent(Sent::All)
         .left(Left::Stands)
         .stands(Stand::Has(Guest::Still))
-        .asks(Action::Commit { heeds: true }, Event::Committed(Ok(true)))
-        .asks(Action::AskStand, Event::Stands(Err(nobody())))
+        .asks(&Action::Commit { heeds: true }, Event::Committed(Ok(true)))
+        .asks(&Action::AskStand, Event::Stands(Err(nobody())))
         .is_taken_back();
 }
 
@@ -152,8 +152,8 @@ fn a_receiver_that_ends_before_it_is_told_to_run_the_guest_leaves_it_to_the_sour
 fn a_guest_that_has_come_is_not_lost_with_a_source_that_ends_as_it_is_looked_at() {
     let mut told = Told::left_at(Step::Copying);
     told.sent(Sent::All)
-        .asks(Action::AskLeft, Event::Left(Err(nobody())))
-        .asks(Action::AskStand, Event::Stands(Err(Failure::Silent("hangs".into()))));
+        .asks(&Action::AskLeft, Event::Left(Err(nobody())))
+        .asks(&Action::AskStand, Event::Stands(Err(Failure::Silent("hangs".into()))));
     // It may have all of it.
     assert!(matches!(told.open, Action::Wait(_)));
 }
@@ -166,7 +166,7 @@ fn a_guest_that_somebody_pauses_while_it_is_sent_stays() {
         .sent(Sent::Stayed(None))
         .left(Left::Otherwise("paused".into()))
         .stands(Stand::Awaits)
-        .asks(Action::Quit(End::Receiver), Event::Quit(true))
+        .asks(&Action::Quit(End::Receiver), Event::Quit(true))
         .left(Left::Otherwise("paused".into()));
     let stands = Some("paused".to_owned());
     let stays = Verdict::Stays { why: Why::Paused, stands, rest: Rest::Gone };

@@ -24,7 +24,7 @@ impl Transfer {
                 self.without_source(now, failure, out);
             }
             (Following::Asking, Event::Stands(stand)) => {
-                self.asked_other(now, stand, out)
+                self.asked_other(now, stand, out);
             }
             (Following::Waiting, Event::Woken) => self.follow(out),
             (stage, answer) => self.astray(State::Following(stage), &answer),

@@ -92,7 +92,7 @@ impl Transfer {
                 self.returns(leaving, Action::AskLeft, out);
             }
             (Returning::Leaving(until), Event::Left(Ok(left))) => {
-                self.has_left(now, until, left, out);
+                self.has_left(now, until, &left, out);
             }
             (Returning::Pausing(until), Event::Woken) => {
                 self.returns(Returning::Leaving(until), Action::AskLeft, out);
@@ -111,7 +111,7 @@ impl Transfer {
         }
     }
 
-    fn has_left(&mut self, now: Nanos, until: Nanos, left: Left, out: &mut Vec<Action>) {
+    fn has_left(&mut self, now: Nanos, until: Nanos, left: &Left, out: &mut Vec<Action>) {
         match left {
             Left::HandsOver if now < until => {
                 let wait = Action::Wait(now.plus(SHORT));

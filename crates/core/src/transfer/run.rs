@@ -65,10 +65,10 @@ impl Transfer {
                 self.told_to_run(now, before, told, out);
             }
             (Running::Looking(refusal), Event::Stands(Ok(Stand::Has(Guest::Still)))) => {
-                self.still(now, refusal, out)
+                self.still(now, refusal, out);
             }
             (Running::Standing | Running::Looking(_), Event::Stands(stand)) => {
-                self.stood(now, stand, out)
+                self.stood(now, stand, out);
             }
             // Somebody has started the guest anew meanwhile.
             (Running::Silent(_), Event::Left(Ok(Left::Runs))) => {

@@ -31,7 +31,7 @@ pub(super) enum State {
     Over,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Beginning {
     Starting,
     Checking,
@@ -40,7 +40,7 @@ pub(super) enum Beginning {
     Sending,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Following {
     Looking,
     /// Is the receiver still there?
