@@ -37,7 +37,7 @@ impl Client {
 
     pub(crate) fn connect_to(socket: &Path, export: &str, structured: bool) -> Client {
         let stream = UnixStream::connect(socket).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        set_patience(&stream);
         let config = ClientConfig {
             structured,
             allocation: structured,
@@ -50,7 +50,7 @@ impl Client {
     /// Connects in the oldest manner, which leaves no room for block sizes.
     pub(crate) fn connect_without_sizes(socket: &Path, structured: bool) -> Client {
         let mut stream = UnixStream::connect(socket).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        set_patience(&stream);
         take_exactly(&mut stream, wire::GREETING_LEN);
         let flags = wire::FLAG_C_FIXED_NEWSTYLE | wire::FLAG_C_NO_ZEROES;
         stream.write_all(&flags.to_be_bytes()).unwrap();
@@ -210,6 +210,13 @@ impl Client {
     pub(crate) fn is_hung_up(&mut self) -> bool {
         hung_up(&mut self.stream)
     }
+}
+
+/// A server that neither answers nor listens for so long has stopped.
+fn set_patience(stream: &UnixStream) {
+    let patience = Some(Duration::from_secs(20));
+    stream.set_read_timeout(patience).unwrap();
+    stream.set_write_timeout(patience).unwrap();
 }
 
 fn option(option: u32, data: &[u8]) -> Vec<u8> {
