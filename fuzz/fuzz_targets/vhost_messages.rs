@@ -8,7 +8,8 @@
 
 use std::fs::File;
 use std::io::{IoSlice, Read};
-use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -16,6 +17,9 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use sterna_engine::{Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice};
 
 const DISK: DiskId = DiskId(1);
@@ -101,8 +105,8 @@ impl Hypervisor {
         let (memory, area) = (shared(MEMORY), shared(MEMORY));
         memory.write_all_at(bytes, 0).expect("room in memory");
         area.write_all_at(bytes, 0).expect("room in memory");
-        // SAFETY: a new descriptor, which is nobody else's. It tells of one request.
-        let kick = unsafe { File::from_raw_fd(libc::eventfd(1, libc::EFD_NONBLOCK)) };
+        // It tells of one request.
+        let kick = eventfd(1, EventfdFlags::NONBLOCK).expect("an event").into();
         Hypervisor { stream, memory, area, kick }
     }
 
@@ -110,15 +114,15 @@ impl Hypervisor {
     fn says(&self, number: u8, with: u8, payload: &[u8]) -> bool {
         let flags = VERSION | if with & 0x80 != 0 { NEED_REPLY } else { 0 };
         let [memory, area, kick] =
-            [&self.memory, &self.area, &self.kick].map(AsRawFd::as_raw_fd);
-        let files: &[RawFd] = match with % 8 {
+            [&self.memory, &self.area, &self.kick].map(AsFd::as_fd);
+        let files: &[BorrowedFd] = match with % 8 {
             0 => &[],
             1 => &[memory],
             2 => &[kick],
             3 => &[area],
             4 => &[memory, memory],
             5 => &[memory, area, kick],
-            6 => &[self.stream.as_raw_fd()],
+            6 => &[self.stream.as_fd()],
             _ => &[kick, kick],
         };
         send(&self.stream, &message(number, flags, payload), files)
@@ -138,10 +142,8 @@ impl Hypervisor {
 }
 
 fn shared(len: u64) -> File {
-    // SAFETY: a name that ends with zero; a new descriptor, which is nobody else's.
-    let file = unsafe {
-        File::from_raw_fd(libc::memfd_create(c"guest".as_ptr(), libc::MFD_CLOEXEC))
-    };
+    let file = memfd_create("guest", MemfdFlags::CLOEXEC).expect("memory");
+    let file = File::from(file);
     file.set_len(len).expect("memory");
     file
 }
@@ -154,28 +156,12 @@ fn message(number: u8, flags: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Sends bytes with descriptors; false if nobody listens any more.
-fn send(stream: &UnixStream, bytes: &[u8], files: &[RawFd]) -> bool {
-    let mut data = [IoSlice::new(bytes)];
-    let room = size_of_val(files) as u32;
-    // A control message is aligned as its head is.
-    let mut control = [0usize; 8];
-    // SAFETY: all pointers are to what lives as long as the call; the control message has
-    // room for its head and three descriptors, and no more are given.
-    let sent = unsafe {
-        let mut head: libc::msghdr = std::mem::zeroed();
-        head.msg_iov = data.as_mut_ptr().cast();
-        head.msg_iovlen = 1;
-        if !files.is_empty() {
-            head.msg_control = control.as_mut_ptr().cast();
-            head.msg_controllen = libc::CMSG_SPACE(room) as usize;
-            let first = libc::CMSG_FIRSTHDR(&head);
-            (*first).cmsg_level = libc::SOL_SOCKET;
-            (*first).cmsg_type = libc::SCM_RIGHTS;
-            (*first).cmsg_len = libc::CMSG_LEN(room) as usize;
-            let to = libc::CMSG_DATA(first).cast::<RawFd>();
-            std::ptr::copy_nonoverlapping(files.as_ptr(), to, files.len());
-        }
-        libc::sendmsg(stream.as_raw_fd(), &head, libc::MSG_NOSIGNAL)
-    };
-    usize::try_from(sent) == Ok(bytes.len())
+fn send(stream: &UnixStream, bytes: &[u8], files: &[BorrowedFd]) -> bool {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !files.is_empty() {
+        assert!(control.push(SendAncillaryMessage::ScmRights(files)), "there is room");
+    }
+    let data = [IoSlice::new(bytes)];
+    sendmsg(stream, &data, &mut control, SendFlags::NOSIGNAL) == Ok(bytes.len())
 }
