@@ -233,7 +233,7 @@ fn aborts<F: Frail>(kind: &str, make: fn(&Path, &Path, u64) -> F, mkfs: &str) {
     let checker = stage.checker("a", &load());
     let mut aborted = 0;
     for _ in 0..rounds() {
-        let id = stage.daemon.migrate("a --to lost --rate 30M");
+        let id = stage.daemon.migrate("a --to lost --rate 15M");
         std::thread::sleep(Duration::from_millis(200 + moments.below(900)));
         if stage.daemon.migration(id)["ended"].is_null() {
             place.abort();

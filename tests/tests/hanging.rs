@@ -134,7 +134,8 @@ impl Scene {
         clients.kill().and_then(|()| clients.wait()).expect("end the clients");
         if let Some(away) = self.away {
             self.answers_in_time(&format!("migration cancel {away}"));
-            self.stage.daemon.wait_for(away, "cancelled", PAUSES);
+            let shown = self.answers_in_time(&format!("migration show {away}"));
+            assert!(shown.contains("nothing is copied any more"), "{shown}");
             assert_eq!(self.stage.daemon.disk("sick")["datastore"], "hung");
         }
     }
@@ -167,6 +168,10 @@ impl Scene {
             self.stage.daemon.disk("sick")["served"].as_bool().filter(|served| *served)
         });
         writes_and_reads(&self.stage.daemon.uri("sick"));
+        if let Some(away) = self.away {
+            self.stage.daemon.wait_for(away, "cancelled", PAUSES);
+            assert_eq!(self.stage.daemon.disk("sick")["datastore"], "hung");
+        }
         drop(left);
     }
 }
