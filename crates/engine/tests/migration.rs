@@ -173,6 +173,37 @@ fn a_cancelled_migration_can_be_followed_by_another() {
     assert!(fs::read(folder.path().join("destination")).unwrap() == content);
 }
 
+/// The daemon's lists ask for the progress of all that may have begun.
+#[test]
+fn who_asks_for_a_migration_that_is_just_starting_does_not_end_it() {
+    const MOVES: u64 = 200;
+    let folder = folder();
+    let source = folder.path().join("source");
+    write_sparse(&source, &content(MIB));
+    let engine = engine(IoChoice::Auto);
+    attach(&engine, &source, MIB);
+    let mut spec = spec(folder.path(), MIB);
+    spec.options.paused = true;
+    let (curious, over) = (engine.clone(), Arc::new(AtomicBool::new(false)));
+    let stop = over.clone();
+    let asks = std::thread::spawn(move || {
+        while !stop.load(Ordering::Relaxed) {
+            for id in 1..=MOVES {
+                let _ = curious.progress(MigrationId(id));
+            }
+        }
+    });
+    for id in 1..=MOVES {
+        spec.id = MigrationId(id);
+        let (sender, events) = mpsc::channel();
+        engine.migrate(&spec, sender).expect("starts");
+        engine.control(spec.id, Control::Cancel).expect("it is known");
+        assert_eq!(run(&engine, &events).0, End::Cancelled);
+    }
+    over.store(true, Ordering::Relaxed);
+    asks.join().expect("asks to the end");
+}
+
 #[test]
 fn a_migration_is_taken_up_again_where_an_engine_left_it() {
     let folder = folder();
