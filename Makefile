@@ -21,7 +21,7 @@ help:
 	@echo '  make lint         formatting and lints, as errors'
 	@echo '  make bench        against qemu-nbd, qemu-storage-daemon and nbdkit (an hour)'
 	@echo '  make bench-quick  the same with few repeats, to see that it runs (10 minutes)'
-	@echo '  make fuzz         the protocol machines under cargo-fuzz (FUZZ_SECONDS=60 each)'
+	@echo '  make fuzz         all that parses, under cargo-fuzz (FUZZ_SECONDS=60 each)'
 	@echo '  make deps         only install what the tests need'
 	@echo '  make clean        remove what was built'
 	@echo
@@ -71,13 +71,17 @@ bench: guest
 bench-quick:
 	@$(MAKE) --no-print-directory bench BENCH='--quick $(BENCH)'
 
+# Each target goes on from what is in git (fuzz/corpus) and what it has found before
+# (fuzz/found), and adds to the latter.
 FUZZ_SECONDS ?= 60
+FUZZ := cargo +nightly fuzz
 fuzz:
 	@scripts/deps build
 	@command -v cargo-fuzz >/dev/null || { \
 		echo 'fuzz: cargo-fuzz is missing: cargo install cargo-fuzz (needs Rust nightly too)'; exit 1; }
-	@cd fuzz && for target in $$(cargo fuzz list); do \
-		cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+	@cd fuzz && $(FUZZ) build && for target in $$($(FUZZ) list); do \
+		mkdir -p corpus/$$target found/$$target && $(FUZZ) run $$target found/$$target \
+			corpus/$$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
 clean:
 	$(CARGO) clean

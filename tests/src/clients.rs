@@ -17,6 +17,16 @@ pub fn nbdsh(uri: &str, script: &str) -> String {
     programs::run("/usr/bin/python3", args)
 }
 
+/// The same, without asking for the disk's block sizes: the script may ask for any bytes.
+#[track_caller]
+pub fn nbdsh_without_sizes(uri: &str, script: &str) -> String {
+    let connect = format!(
+        "h.set_request_block_size(False); h.set_strict_mode(0); h.connect_uri('{uri}')"
+    );
+    let args = ["-m", "nbd", "--command", &connect, "--command", script];
+    programs::run("/usr/bin/python3", args)
+}
+
 /// The disk is in working order: what is written can be read.
 #[track_caller]
 pub fn writes_and_reads(uri: &str) {

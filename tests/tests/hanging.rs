@@ -29,6 +29,8 @@ const PAUSES: Duration = seconds(20);
 struct Scene {
     stage: Stage,
     moves: [u64; 2],
+    /// The move of `sick` to `here`, if there is one.
+    away: Option<u64>,
 }
 
 impl Scene {
@@ -38,7 +40,7 @@ impl Scene {
             stage.disk(disk, SIZE);
         }
         stage.daemon.sterna("disk create sick --size 16M --on hung").ok();
-        Scene { stage, moves: [0; 2] }
+        Scene { stage, moves: [0; 2], away: None }
     }
 
     /// Two moves there begin.
@@ -54,10 +56,27 @@ impl Scene {
         self
     }
 
+    /// The disk there is on its way from it, slowly.
+    #[track_caller]
+    fn with_a_move_away(mut self) -> Scene {
+        let id = self.stage.daemon.migrate("sick --to here --rate 256K");
+        self.stage.daemon.wait_for_bytes(id, MIB / 4);
+        self.away = Some(id);
+        self
+    }
+
     /// What a client of a disk gets, in IO/s.
     #[track_caller]
     fn speed_of(&self, disk: &str) -> f64 {
-        let job = "rw=randwrite\nbs=4k\niodepth=4\nsize=16m\ntime_based=1\nruntime=1";
+        self.speed_over(disk, 1)
+    }
+
+    #[track_caller]
+    fn speed_over(&self, disk: &str, seconds: u32) -> f64 {
+        let job = format!(
+            "rw=randwrite\nbs=4k\niodepth=4\nsize=16m\ntime_based=1\nruntime={seconds}"
+        );
+        let job = job.as_str();
         let figures = Fio::start(&self.stage.daemon.uri(disk), job).finish();
         figures["write"]["iops"].as_f64().expect("a figure")
     }
@@ -113,6 +132,12 @@ impl Scene {
         let shown = self.answers_in_time("datastore show hung");
         assert!(shown.contains("does not answer"), "{shown}");
         clients.kill().and_then(|()| clients.wait()).expect("end the clients");
+        if let Some(away) = self.away {
+            self.answers_in_time(&format!("migration cancel {away}"));
+            let shown = self.answers_in_time(&format!("migration show {away}"));
+            assert!(shown.contains("nothing is copied any more"), "{shown}");
+            assert_eq!(self.stage.daemon.disk("sick")["datastore"], "hung");
+        }
     }
 
     /// One move is given up at once, the other pauses by itself, and says why.
@@ -143,6 +168,10 @@ impl Scene {
             self.stage.daemon.disk("sick")["served"].as_bool().filter(|served| *served)
         });
         writes_and_reads(&self.stage.daemon.uri("sick"));
+        if let Some(away) = self.away {
+            self.stage.daemon.wait_for(away, "cancelled", PAUSES);
+            assert_eq!(self.stage.daemon.disk("sick")["datastore"], "hung");
+        }
         drop(left);
     }
 }
@@ -182,7 +211,7 @@ fn so_it_is_without_io_uring() {
     let stage = Stage::with_threads();
     let fuse = Bindfs::new(&stage.scratch, "fuse");
     stage.datastore("hung", fuse.dir().display());
-    let mut scene = Scene::on(stage);
+    let mut scene = Scene::on(stage).with_a_move_away();
     let _awake = Awake(&fuse);
     scene.nobody_else_stands_still(|| fuse.hang());
     scene.a_restart_waits_for_nobody(|| fuse.go_on());
@@ -194,7 +223,7 @@ fn a_device_hangs_and_nobody_else() {
     let file = fuse.dir().join("device.img");
     let device = Loop::new(&file, 32 * MIB);
     stage.datastore("hung", device.device().display());
-    let mut scene = Scene::on(stage);
+    let mut scene = Scene::on(stage).with_a_move_away();
     let _awake = Awake(&fuse);
     scene.nobody_else_stands_still(|| fuse.hang());
     scene.a_restart_waits_for_nobody(|| fuse.go_on());
@@ -204,9 +233,74 @@ fn a_device_hangs_and_nobody_else() {
 fn a_server_hangs_and_nobody_else() {
     let Some(stage) = Stage::given(&["nbdkit", "fio"]) else { return };
     let server: Nbdkit = stage.nbd_server("hung", 32 * MIB, &[]);
-    let mut scene = Scene::on(stage);
+    let mut scene = Scene::on(stage).with_a_move_away();
     scene.nobody_else_stands_still(|| server.hang());
     scene.a_restart_waits_for_nobody(|| server.go_on());
+}
+
+/// Of their IO/s, what others keep while something hangs, by the median of [`TURNS`].
+const KEPT_ALONE: f64 = 0.9;
+const TURNS: usize = 5;
+
+impl Scene {
+    /// In turns, without and with it.
+    #[track_caller]
+    fn others_keep(&self, what: &str, hang: impl Fn(), go_on: impl Fn()) {
+        let mut kept: Vec<f64> = (0..TURNS)
+            .map(|_| {
+                let before = self.speed_over("well", 4);
+                hang();
+                let mut clients = self.clients_of_the_sick_one();
+                until("requests to hang", seconds(10), || {
+                    let sick = self.stage.daemon.disk("sick");
+                    (sick["activity"]["in_flight"].as_u64() > Some(8)).then_some(())
+                });
+                let asked = Instant::now();
+                self.stage.daemon.sterna("disk list").ok();
+                let answered = asked.elapsed();
+                let after = self.speed_over("well", 4);
+                clients.kill().and_then(|()| clients.wait()).expect("end the clients");
+                go_on();
+                until("nothing to hang", seconds(60), || {
+                    let sick = self.stage.daemon.disk("sick");
+                    (sick["activity"]["in_flight"].as_u64() == Some(0)).then_some(())
+                });
+                println!(
+                    "{what}: {before:.0} IO/s, {after:.0} while it hangs; {answered:.1?}"
+                );
+                after / before
+            })
+            .collect();
+        kept.sort_by(f64::total_cmp);
+        let median = kept[TURNS / 2];
+        println!("{what} hangs: others keep {:.0} % ({kept:.2?})", median * 100.0);
+        assert!(median >= KEPT_ALONE, "{what}: {median:.2}");
+    }
+}
+
+/// `cargo test --release -p sterna-tests --test hanging -- --ignored --nocapture`
+#[test]
+#[ignore = "a measurement: it wants the machine for itself"]
+fn how_much_others_keep() {
+    {
+        let Some((stage, fuse)) = given_fuse() else { return };
+        stage.datastore("hung", fuse.dir().display());
+        let scene = Scene::on(stage);
+        let _awake = Awake(&fuse);
+        scene.others_keep("a file system in user space", || fuse.hang(), || fuse.go_on());
+    }
+    {
+        let Some((stage, fuse)) = given_fuse() else { return };
+        let device = Loop::new(&fuse.dir().join("device.img"), 32 * MIB);
+        stage.datastore("hung", device.device().display());
+        let scene = Scene::on(stage);
+        let _awake = Awake(&fuse);
+        scene.others_keep("a device", || fuse.hang(), || fuse.go_on());
+    }
+    let Some(stage) = Stage::given(&["nbdkit", "fio"]) else { return };
+    let server: Nbdkit = stage.nbd_server("hung", 32 * MIB, &[]);
+    let scene = Scene::on(stage);
+    scene.others_keep("a server", || server.hang(), || server.go_on());
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! and every acknowledged write is there afterwards.
 
 use serde_json::Value;
-use sterna_tests::clients::Fio;
+use sterna_tests::clients::{Fio, nbdsh_without_sizes};
 use sterna_tests::images::{identical, identical_files};
 use sterna_tests::wait::seconds;
 use sterna_tests::{Checker, CheckerOptions, MIB, Stage, until};
@@ -130,6 +130,41 @@ fn a_disk_with_an_odd_end_moves_whole() {
     stage.disk("a", 40 * MIB + 3 * 512);
     let options = CheckerOptions::gentle(1000).with("--block", 512).flag("--fill");
     moves_under(&options, &stage, "a --to there");
+}
+
+#[test]
+fn parts_of_blocks_that_are_written_meanwhile_move_along() {
+    let Some(stage) = Stage::given(&["nbdsh"]) else { return };
+    let uri = stage.disk("a", 40 * MIB);
+    let over = stage.scratch.path("over");
+    let script = format!(
+        r#"
+import os, random
+dice = random.Random(3)
+size = h.get_size()
+model = bytearray(size)
+h.pwrite(b"x" * (20 << 20), 7)
+model[7:7 + (20 << 20)] = b"x" * (20 << 20)
+open("{over}.begun", "w").close()
+while not os.path.exists("{over}"):
+    data = dice.randbytes(1 + dice.randrange(5000))
+    offset = dice.randrange(size - len(data))
+    h.pwrite(data, offset)
+    model[offset:offset + len(data)] = data
+for offset in range(0, size, 8 << 20):
+    assert h.pread(8 << 20, offset) == model[offset:offset + (8 << 20)], offset
+"#,
+        over = over.display()
+    );
+    std::thread::scope(|scope| {
+        let client = scope.spawn(|| nbdsh_without_sizes(&uri, &script));
+        let begun = stage.scratch.path("over.begun");
+        until("the client to begin", seconds(60), || begun.exists().then_some(()));
+        let id = stage.daemon.migrate("a --to there --rate 10M");
+        stage.daemon.completed(id);
+        std::fs::write(&over, "").expect("tell the client");
+        client.join().expect("the client finds what it wrote");
+    });
 }
 
 #[test]

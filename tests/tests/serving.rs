@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use sterna_tests::clients::{Fio, nbdsh, writes_and_reads};
+use sterna_tests::clients::{Fio, nbdsh, nbdsh_without_sizes, writes_and_reads};
 use sterna_tests::images::identical;
 use sterna_tests::programs::{attempt, command, have, json, run, sterna};
 use sterna_tests::wait::seconds;
@@ -110,6 +110,52 @@ h.cache(65536, 0)
 last = h.get_size() - 512
 h.pwrite(b"e" * 512, last)
 assert h.pread(512, last) == b"e" * 512
+"#,
+    );
+}
+
+#[test]
+fn a_client_that_does_not_ask_for_block_sizes_reads_and_writes_any_bytes() {
+    let Some(stage) = Stage::given(&["nbdsh"]) else { return };
+    let uri = stage.disk("a", 8 * MIB);
+    nbdsh_without_sizes(
+        &uri,
+        r#"
+h.pwrite(b"abc", 510)
+assert h.pread(5, 509) == b"\0abc\0"
+model = bytearray(4 << 20)
+model[510:513] = b"abc"
+import random
+dice = random.Random(1)
+for step in range(300):
+    length = 1 + dice.randrange(dice.choice([5, 900, 70000, 1500000]))
+    offset = dice.randrange(len(model) - length)
+    fua = dice.choice([0, nbd.CMD_FLAG_FUA])
+    if dice.randrange(3):
+        data = dice.randbytes(length)
+        h.pwrite(data, offset, fua)
+    else:
+        data = bytes(length)
+        h.zero(length, offset, fua)
+    model[offset:offset + length] = data
+    length = 1 + dice.randrange(200000)
+    offset = dice.randrange(len(model) - length)
+    assert h.pread(length, offset) == model[offset:offset + length], step
+h.trim(100, 4500000)
+h.cache(3, 77)
+assert h.pread(len(model), 0) == model
+"#,
+    );
+    nbdsh(
+        &uri,
+        r#"
+h.set_strict_mode(0)
+try:
+    h.pwrite(b"abc", 510)
+except nbd.Error as error:
+    assert error.errno == "EINVAL", error
+else:
+    raise AssertionError("it has asked for the block sizes")
 "#,
     );
 }

@@ -23,6 +23,9 @@ const REPORTED: Duration = seconds(5);
 /// So slow that a guest of a few MiB is on its way for a while.
 const SLOW: &str = "--rate 64K --detach";
 
+/// The monitor that people have of the guest's QEMU.
+const PEOPLE: &str = "people.qmp";
+
 /// A guest `web` that runs on host `a`, and must be on `b`. Its disk is Sterna's.
 struct Setting {
     stage: Stage,
@@ -79,12 +82,14 @@ impl Setting {
         Some(Setting::known(stage, source, image, between))
     }
 
-    /// With a disk that is a file which QEMU opens itself.
+    /// With a disk that is a file which QEMU opens itself, and a monitor for people.
     fn on_a_file() -> Option<Setting> {
         let stage = Stage::given(&["qemu-system-x86_64", "python3"])?;
         let image = stage.scratch.path("web.raw");
         write_guest(&image, 64 * MIB, 8 * MIB);
-        let source = Machine::start(&stage.scratch, "web", &image, "raw", &[]);
+        let people = stage.scratch.socket(PEOPLE);
+        let more = ["-qmp", &format!("unix:{},server=on,wait=off", people.display())];
+        let source = Machine::start(&stage.scratch, "web", &image, "raw", &more);
         Some(Setting::known(stage, source, image, false).0)
     }
 
@@ -321,6 +326,38 @@ fn a_guest_whose_own_qemu_hangs_stays_in_it_and_one_whose_qemu_ends_is_gone() {
     let why = ended["reason"].as_str().expect("why");
     assert!(why.contains("start it anew"), "{why}");
     until("the QEMU that waited to end", REPORTED, || there.has_ended().then_some(()));
+    setting.watched.went_on();
+}
+
+#[test]
+fn what_somebody_does_at_a_monitor_of_his_own_is_seen_and_the_guest_stays() {
+    let Some(mut setting) = Setting::on_a_file() else { return };
+    let old = setting.source.socket().to_owned();
+    let people = setting.stage.scratch.socket(PEOPLE);
+    let more = ["-incoming", "defer"];
+    // The other QEMU ends then, and which of the two is seen first is anybody's guess.
+    let cancelled = ["somebody else has had QEMU give it up", "does not take it"];
+    let paused = ["somebody has the guest stand still"; 2];
+    for (name, word, why) in
+        [("first", "migrate_cancel", cancelled), ("second", "stop", paused)]
+    {
+        let scratch = &setting.stage.scratch;
+        let mut there = Machine::start(scratch, name, &setting.image, "raw", &more);
+        let id = setting.slowly(there.socket());
+        tell(&people, word);
+        let ended = setting.reaches(id, "cancelled", REPORTED);
+        let said = ended["reason"].as_str().expect("why");
+        assert!(why.iter().any(|why| said.contains(why)), "{said}");
+        until("the QEMU that waited to end", REPORTED, || {
+            there.has_ended().then_some(())
+        });
+        if word == "stop" {
+            assert!(said.contains("does not run on a: QEMU says paused"), "{said}");
+            tell(&people, "cont");
+        }
+        setting.runs_on("a", &old);
+        setting.recommended();
+    }
     setting.watched.went_on();
 }
 

@@ -33,6 +33,7 @@ mod rule;
 mod stats;
 mod status;
 mod storage_drs;
+mod tile_file;
 mod top;
 mod transfer;
 mod vm;
@@ -92,6 +93,7 @@ pub use storage_drs::{
     OverBound, Recommendations, RecommendedMove, RuleStrength, RuleWish, StayingDisk,
     StorageDrs, StorageDrsBounds, StorageDrsRun, StorageDrsSettings, StorageRule,
 };
+pub use tile_file::{BadTiles, TileFile};
 pub use top::{Device, Load, NO_CLASS, SideLoad, Top, TopBy, TopRow};
 pub use transfer::{
     StartTransfer, Transfer, TransferProgress, TransferReport, TransferState,

@@ -36,7 +36,9 @@
 //! A record is known by the switch-over that it is of (migration, disk, generations,
 //! attempt), and written with the same bytes each time, so that writing it once more cannot
 //! tear what is there. One that an earlier migration left, or that does not go with a
-//! state from a backup, is of another one, and says nothing.
+//! state from a backup, is of another one, and says nothing. [`record`] has its bytes.
+
+pub mod record;
 
 use crate::mirror::Commit;
 

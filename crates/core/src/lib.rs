@@ -17,6 +17,7 @@ pub mod predict;
 pub mod qos;
 pub mod range;
 pub mod schedule;
+pub mod transfer;
 pub mod units;
 
 pub use range::ByteRange;

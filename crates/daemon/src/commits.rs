@@ -1,21 +1,10 @@
 //! The record of a commit: a file of one block in the state directory for each migration.
 //!
-//! `core::commit` says what it means and when it is written; here is what it is. The file
-//! is made, given its room and made durable while the guest runs, and from then on the
-//! same block is overwritten, each time durably (`O_DSYNC`): no allocation, no journal of
-//! a database and nobody else's lock is in the way of a commit.
-//!
-//! ```text
-//!   0  magic "STERNACR"        40  when the migration began (u64)
-//!   8  version (u32)           48  the source's generation (u64)
-//!  12  1 prepared, 2 committed 56  the destination's generation (u64)
-//!  16  migration id (u64)      64  the attempt (u64)
-//!  24  disk id (u128)          72  crc32c of bytes 0..72
-//! ```
-//!
-//! What proves a record is in one sector, so that it is there whole or not at all. All
-//! that names the switch-over is in it: the number of a migration comes again when an old
-//! state is restored, and what was recorded then is no word about what is done now.
+//! `core::commit` says what it means, when it is written, and which bytes it is; here is
+//! how it gets onto the medium. The file is made, given its room and made durable while the
+//! guest runs, and from then on the same block is overwritten, each time durably
+//! (`O_DSYNC`): no allocation, no journal of a database and nobody else's lock is in the way
+//! of a commit.
 //!
 //! **Failure cases.** A write that fails leaves the file as it was if that is what is read
 //! afterwards, because a write is in the page cache before it is on the medium; otherwise
@@ -29,42 +18,14 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use sterna_core::commit::record::LEN;
 use sterna_core::commit::{Found, Written};
-use sterna_engine::{DiskId, place};
+use sterna_engine::place;
+
+pub(crate) use sterna_core::commit::record::{Key, Says};
 
 /// The block that is written: what file systems write at a time.
 const BLOCK: usize = 4096;
-const MAGIC: &[u8; 8] = b"STERNACR";
-const VERSION: u32 = 1;
-const CRC_AT: usize = 72;
-const LEN: usize = CRC_AT + 4;
-
-/// Which switch-over a record is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Key {
-    pub(crate) migration: u64,
-    pub(crate) disk: DiskId,
-    pub(crate) started: u64,
-    pub(crate) source_generation: u64,
-    pub(crate) destination_generation: u64,
-    pub(crate) attempt: u64,
-}
-
-/// What a record says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Says {
-    Prepared,
-    Committed,
-}
-
-impl Says {
-    fn number(self) -> u32 {
-        match self {
-            Says::Prepared => 1,
-            Says::Committed => 2,
-        }
-    }
-}
 
 /// A record that can be written.
 #[derive(Debug)]
@@ -110,11 +71,7 @@ impl Record {
             }
             read => read?,
         }
-        Ok(match bytes {
-            bytes if bytes == encode(&self.key, Says::Committed) => Found::Committed,
-            bytes if bytes == encode(&self.key, Says::Prepared) => Found::Prepared,
-            _ => Found::Nothing,
-        })
+        Ok(self.key.find(&bytes))
     }
 
     /// Has it say `says`; what became of that.
@@ -133,7 +90,7 @@ impl Record {
 
     fn put(&self, says: Says) -> io::Result<()> {
         let mut block = [0; BLOCK];
-        block[..LEN].copy_from_slice(&encode(&self.key, says));
+        block[..LEN].copy_from_slice(&self.key.record(says));
         self.file.write_all_at(&block, 0)
     }
 }
@@ -180,34 +137,13 @@ fn make(path: &Path) -> io::Result<()> {
     made
 }
 
-fn encode(key: &Key, says: Says) -> [u8; LEN] {
-    let mut bytes = [0; LEN];
-    let mut at = 0;
-    let mut put = |part: &[u8]| {
-        bytes[at..at + part.len()].copy_from_slice(part);
-        at += part.len();
-    };
-    put(MAGIC);
-    put(&VERSION.to_le_bytes());
-    put(&says.number().to_le_bytes());
-    put(&key.migration.to_le_bytes());
-    put(&key.disk.0.to_le_bytes());
-    put(&key.started.to_le_bytes());
-    put(&key.source_generation.to_le_bytes());
-    put(&key.destination_generation.to_le_bytes());
-    put(&key.attempt.to_le_bytes());
-    let crc = crc32c::crc32c(&bytes[..CRC_AT]);
-    bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
-    bytes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const KEY: Key = Key {
         migration: 3,
-        disk: DiskId(9),
+        disk: 9,
         started: 77,
         source_generation: 5,
         destination_generation: 6,
@@ -228,7 +164,7 @@ mod tests {
         assert_eq!(found(&path, KEY), Found::Committed);
         for other in [
             Key { migration: 4, ..KEY },
-            Key { disk: DiskId(8), ..KEY },
+            Key { disk: 8, ..KEY },
             Key { started: 78, ..KEY },
             Key { source_generation: 7, ..KEY },
             Key { destination_generation: 8, ..KEY },

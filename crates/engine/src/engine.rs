@@ -133,7 +133,7 @@ struct Inner {
     shared: Arc<Shared>,
     kind: IoKind,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    migrations: Migrations,
+    migrations: Arc<Migrations>,
     /// The sockets for virtual machines.
     servers: Mutex<HashMap<DiskId, Vec<Server>>>,
 }
@@ -167,7 +167,7 @@ impl Engine {
             shared: Arc::clone(&shared),
             kind: IoKind { name: "", reason: None },
             threads: Mutex::new(Vec::new()),
-            migrations: Migrations::default(),
+            migrations: Arc::default(),
             servers: Mutex::default(),
         };
         for number in 0..reactors {
@@ -352,7 +352,7 @@ impl Engine {
     }
 
     /// Which disk each migration moves.
-    pub(crate) fn migrations(&self) -> &Migrations {
+    pub(crate) fn migrations(&self) -> &Arc<Migrations> {
         &self.0.migrations
     }
 

@@ -31,6 +31,9 @@ mod timer;
 mod times;
 mod troubles;
 
+#[cfg(fuzzing)]
+pub use export::vhost::fuzzing;
+
 pub use engine::{Config, DiskSpec, Engine, EngineError};
 pub use figures::DiskWindow;
 pub use image::{

@@ -91,27 +91,26 @@ impl Engine {
         check_size(&*placed.image, size)?;
         // Here and not on the reactor, where guests would wait for it.
         let map = Counted::new(open_map(migration, size)?);
-        self.migrations().with(|known| known.insert(id, disk));
-        let started = self.on_disk(disk, move |disk, cx| {
-            if disk.is_mirrored() {
+        let migrations = self.migrations().clone();
+        let started = self.on_disk(disk, move |state, cx| {
+            if state.is_mirrored() {
                 return Err(MigrateError::Migrating);
             }
-            let destination = disk.core.add_image(cx, placed);
-            let core = &mut disk.core;
+            let destination = state.core.add_image(cx, placed);
+            let core = &mut state.core;
             match MirrorDriver::start(core, cx, id, &options, map, destination, events) {
-                Ok(driver) => disk.set_driver(Box::new(driver)),
+                Ok(driver) => state.set_driver(Box::new(driver)),
                 Err(error) => {
                     core.close_image(cx, destination);
                     return Err(MigrateError::Memory(error));
                 }
             }
+            // Not sooner: who asks for one that is known and not there takes it for over,
+            // and forgets it.
+            migrations.with(|known| known.insert(id, disk));
             Ok(())
         });
-        let started = started.map_err(MigrateError::from).and_then(|result| result);
-        if started.is_err() {
-            self.migrations().with(|known| known.remove(&id));
-        }
-        started
+        started.map_err(MigrateError::from).and_then(|result| result)
     }
 
     /// Whether a migration has let go of its destination, because of which it stands

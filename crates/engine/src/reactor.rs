@@ -104,6 +104,8 @@ pub(crate) struct Reactor {
     drained: Vec<u32>,
     /// Connections that wait for memory, in order of their coming.
     line: VecDeque<u32>,
+    /// Disks where less waits than before, and connections stand behind that.
+    eased: Vec<u32>,
     /// Connections that wait for the portion of their datastore, by its number, in order
     /// of their coming.
     crowds: BTreeMap<u32, VecDeque<u32>>,
@@ -151,6 +153,7 @@ impl Reactor {
             stirred: VecDeque::new(),
             drained: Vec::new(),
             line: VecDeque::new(),
+            eased: Vec::new(),
             crowds: BTreeMap::new(),
             looking: false,
             answers: Vec::new(),
@@ -256,6 +259,8 @@ impl Reactor {
                 self.work(key);
             } else if let Some(key) = self.stirred.pop_front() {
                 self.work_device(key);
+            } else if let Some(disk) = self.eased.pop() {
+                self.follow(disk);
             } else if self.cx.finished.is_empty()
                 && self.cx.qos.is_settled()
                 && !self.feed()
@@ -328,7 +333,9 @@ impl Reactor {
     /// Takes a disk's answers to its connections.
     pub(crate) fn deliver_disk(&mut self, key: u32) {
         let Some(disk) = self.disks.get_mut(key) else { return };
-        disk.go_on(&mut self.cx);
+        if disk.go_on(&mut self.cx) && !self.eased.contains(&key) {
+            self.eased.push(key);
+        }
         let mut answers = disk.take_answers(std::mem::take(&mut self.answers));
         for answer in answers.drain(..) {
             match answer.origin.client {

@@ -3,14 +3,16 @@
 mod common;
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-use common::Client;
+use common::{Client, Random};
 use sterna_core::Nanos;
 use sterna_core::mirror::{Allowance, Commit, Control, End, Phase, Progress};
 use sterna_core::qos::{ClassId, Limit, Terms};
@@ -170,6 +172,37 @@ fn a_cancelled_migration_can_be_followed_by_another() {
     spec.options.paused = false;
     assert_eq!(migrate(&engine, &spec).0, End::Completed);
     assert!(fs::read(folder.path().join("destination")).unwrap() == content);
+}
+
+/// The daemon's lists ask for the progress of all that may have begun.
+#[test]
+fn who_asks_for_a_migration_that_is_just_starting_does_not_end_it() {
+    const MOVES: u64 = 200;
+    let folder = folder();
+    let source = folder.path().join("source");
+    write_sparse(&source, &content(MIB));
+    let engine = engine(IoChoice::Auto);
+    attach(&engine, &source, MIB);
+    let mut spec = spec(folder.path(), MIB);
+    spec.options.paused = true;
+    let (curious, over) = (engine.clone(), Arc::new(AtomicBool::new(false)));
+    let stop = over.clone();
+    let asks = std::thread::spawn(move || {
+        while !stop.load(Ordering::Relaxed) {
+            for id in 1..=MOVES {
+                let _ = curious.progress(MigrationId(id));
+            }
+        }
+    });
+    for id in 1..=MOVES {
+        spec.id = MigrationId(id);
+        let (sender, events) = mpsc::channel();
+        engine.migrate(&spec, sender).expect("starts");
+        engine.control(spec.id, Control::Cancel).expect("it is known");
+        assert_eq!(run(&engine, &events).0, End::Cancelled);
+    }
+    over.store(true, Ordering::Relaxed);
+    asks.join().expect("asks to the end");
 }
 
 #[test]
@@ -346,6 +379,60 @@ fn a_guest_that_waits_for_its_turn_is_not_copied_beside() {
     // Gone with its requests: that ends the wait as well.
     drop(client);
     assert_eq!(run(&engine, &events).0, End::Completed);
+}
+
+/// Writes parts of blocks here and there, many at once, until the migration is over; gives
+/// what has to be on the disk then.
+fn write_parts(client: &mut Client, mut disk: Vec<u8>, over: &AtomicBool) -> Vec<u8> {
+    let mut random = Random(9);
+    let mut rounds = 0;
+    while !over.load(Ordering::SeqCst) || rounds < 20 {
+        let mut burst = Vec::new();
+        // Apart from each other, though often in one block.
+        for part in 0..40 {
+            let offset = random.below(disk.len() as u64 / 40 / 2)
+                + part * (disk.len() as u64 / 40);
+            let len = 1 + random.below(3000);
+            let bytes = random.bytes(len as usize);
+            let fua = random.below(8) == 0;
+            burst.extend(client.encode(Command::Write { offset, len: len as u32, fua }));
+            burst.extend(&bytes);
+            disk[offset as usize..][..bytes.len()].copy_from_slice(&bytes);
+        }
+        client.stream.write_all(&burst).unwrap();
+        let replies = client.receive_all(40);
+        assert!(replies.values().all(|reply| reply.result == Ok(())));
+        rounds += 1;
+    }
+    disk
+}
+
+#[test]
+fn parts_of_blocks_that_are_written_meanwhile_are_where_the_disk_goes() {
+    for io in [IoChoice::Uring, IoChoice::Threads] {
+        let folder = folder();
+        let source = folder.path().join("source");
+        let content = content(32 * MIB);
+        write_sparse(&source, &content);
+        let engine = engine(io);
+        attach(&engine, &source, content.len());
+        let socket = folder.path().join("nbd.sock");
+        engine.listen(Listener::Unix(UnixListener::bind(&socket).unwrap())).unwrap();
+        let mut client = Client::connect_without_sizes(&socket, true);
+        let mut spec = spec(folder.path(), content.len());
+        spec.options.verify = true;
+        spec.options.rate = Some(16 << 20);
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let written = scope.spawn(|| write_parts(&mut client, content, &over));
+            let (end, _) = migrate(&engine, &spec);
+            over.store(true, Ordering::SeqCst);
+            assert_eq!(end, End::Completed);
+            let written = written.join().expect("no error");
+            let destination = fs::read(folder.path().join("destination")).unwrap();
+            assert!(destination == written, "with {io:?}");
+        });
+    }
 }
 
 #[test]

@@ -130,6 +130,28 @@ fn a_burst_of_commands_is_answered_whole() {
 }
 
 #[test]
+fn clients_that_write_one_place_are_all_answered_however_many_wait() {
+    on_both(|io| {
+        // What waits may hold less than a megabyte; together they send five.
+        let config = Config { reactors: 1, io, memory: 8 << 20, ..Config::default() };
+        let stage = Stage::with(&config, MIB, true);
+        let mut clients: Vec<Client> = (0..4).map(|_| stage.client()).collect();
+        std::thread::scope(|scope| {
+            for client in &mut clients {
+                scope.spawn(|| {
+                    let write = Command::Write { offset: 0, len: 16 << 10, fua: false };
+                    for _ in 0..80 {
+                        client.send(write, &[1; 16 << 10]);
+                    }
+                    let replies = client.receive_all(80);
+                    assert!(replies.values().all(|reply| reply.result == Ok(())));
+                });
+            }
+        });
+    });
+}
+
+#[test]
 fn long_and_short_reads_at_once_do_not_mix_up() {
     on_both(|io| {
         for structured in [true, false] {

@@ -67,6 +67,12 @@ impl BlockSizes {
         self.maximum
     }
 
+    /// The same without a minimum: what holds for a client that did not ask.
+    #[must_use]
+    pub const fn without_minimum(self) -> Self {
+        Self { minimum: 1, ..self }
+    }
+
     /// Whether an offset or a length is a multiple of the minimum.
     #[must_use]
     pub const fn aligned(self, value: u64) -> bool {

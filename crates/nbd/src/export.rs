@@ -13,8 +13,8 @@ pub struct Export {
     pub flags: TransmissionFlags,
     /// Size constraints.
     pub block_sizes: BlockSizes,
-    /// Refuse clients that did not ask for the block sizes. Otherwise they are let in,
-    /// and their misaligned requests are refused one by one.
+    /// Refuse clients that did not ask for the block sizes. Otherwise they are let in, and
+    /// may send any offset and length: their [`Session`](crate::Session) has no minimum.
     pub block_sizes_required: bool,
     /// Whether `base:allocation` can be selected.
     pub allocation: bool,

@@ -36,7 +36,7 @@ pub struct Session {
     pub size: u64,
     /// What the export can do, as announced to the client.
     pub flags: TransmissionFlags,
-    /// Size constraints.
+    /// Size constraints. A server holds a client that did not ask for them to no minimum.
     pub block_sizes: BlockSizes,
     /// Whether replies are structured.
     pub structured: bool,

@@ -34,5 +34,5 @@ pub use export::{Export, RECONNECT};
 pub use identity::Identity;
 pub use machine::{Machine, Reach, Run};
 pub use qmp::Stats;
-pub use transfer::{Sent, SentBytes, Stand};
+pub use transfer::{Guest, PAUSED, Sent, SentBytes, Stand};
 pub use usage::Usage;

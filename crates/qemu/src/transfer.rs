@@ -50,11 +50,9 @@ pub enum Sent {
     Stayed(Option<String>),
 }
 
-/// How it goes with a guest at the QEMU that it was to come to.
+/// How it goes with the guest that a QEMU has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stand {
-    /// It has not come, or not all of it.
-    Awaited,
+pub enum Guest {
     /// It stands still, as one does that has come; or somebody has it stand still.
     Still,
     /// It runs.
@@ -62,6 +60,19 @@ pub enum Stand {
     /// In QEMU's word: it has run here, and something has befallen it since; or that had
     /// befallen it before it came.
     Otherwise(String),
+}
+
+/// What is where a guest is to come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stand {
+    /// A QEMU that waits for a guest, and was not told of this one.
+    Idle,
+    /// One that waits for it, or takes it in.
+    Awaits,
+    /// One that has a guest which was sent to it.
+    Has(Guest),
+    /// One that has a guest which was started there.
+    Stranger(Guest),
 }
 
 /// How much has been sent.
@@ -83,19 +94,12 @@ impl Direct {
         Ok(self.monitor().call(&QuerySend {}).await?.blocked_reasons)
     }
 
-    /// Whether it waits for a guest that was not sent yet.
+    /// Whether it waits for a guest, and was told of none.
     pub async fn awaits(&self) -> Result<bool, QmpError> {
-        let run = self.run().await?;
         let info = self.monitor().call(&QuerySend {}).await?;
-        Ok(run.word == WAITS && info.status.is_none_or(|it| it == "none"))
-    }
-
-    /// Whether it waits for a guest of which nothing has come, be it told where or not.
-    pub async fn expects(&self) -> Result<bool, QmpError> {
+        let is_told = info.status.is_some_and(|it| it != "none");
         let run = self.run().await?;
-        let info = self.monitor().call(&QuerySend {}).await?;
-        let nothing = |status: &String| status == "none" || status == "setup";
-        Ok(run.word == WAITS && info.status.as_ref().is_none_or(nothing))
+        Ok(run.word == WAITS && !is_told && info.socket_address.is_empty())
     }
 
     /// Has it wait for a guest at a socket, and hold that still when it has come.
@@ -147,14 +151,11 @@ impl Direct {
         optional(self.monitor().call(&CancelSend {}).await).map(drop)
     }
 
-    /// Whether a guest that was to come has come: it runs, or stands still.
-    pub async fn has_come(&self) -> Result<bool, QmpError> {
-        Ok(self.stand().await? != Stand::Awaited)
-    }
-
-    /// How it goes with a guest that was to come here.
-    pub async fn stand(&self) -> Result<Stand, QmpError> {
-        Ok(stand(self.run().await?))
+    /// How it goes with a guest that was to come here, at this socket. What was sent is
+    /// asked for first: in between it may come, and not go.
+    pub async fn stand(&self, socket: &str) -> Result<Stand, QmpError> {
+        let info = self.monitor().call(&QuerySend {}).await?;
+        Ok(stand(self.run().await?, &info, socket))
     }
 
     /// Has the guest run here.
@@ -175,14 +176,25 @@ impl Direct {
 const WAITS: &str = "inmigrate";
 
 /// And for one whose guest was told to stand still: so does one that has just come.
-const STANDS: &str = "paused";
+pub const PAUSED: &str = "paused";
 
-fn stand(run: Run) -> Stand {
-    match run.word.as_str() {
-        _ if run.running => Stand::Runs,
-        WAITS => Stand::Awaited,
-        STANDS => Stand::Still,
-        _ => Stand::Otherwise(run.word),
+fn stand(run: Run, info: &SendInfo, socket: &str) -> Stand {
+    let is_at = |path: Option<&String>| path.is_some_and(|path| path == socket);
+    let is_here = info.socket_address.iter().any(|at| is_at(at.path.as_ref()));
+    let has_status = info.status.as_ref().is_some_and(|it| it != "none");
+    let guest = match run.word.as_str() {
+        _ if run.running => Guest::Runs,
+        // Before QEMU 4.0 it does not say where it waits.
+        WAITS if is_here || has_status && info.socket_address.is_empty() => {
+            return Stand::Awaits;
+        }
+        WAITS => return Stand::Idle,
+        PAUSED => Guest::Still,
+        _ => Guest::Otherwise(run.word),
+    };
+    match is_here || has_status {
+        true => Stand::Has(guest),
+        false => Stand::Stranger(guest),
     }
 }
 
@@ -217,15 +229,26 @@ mod tests {
     }
 
     #[test]
-    fn one_that_stands_still_is_told_from_one_that_has_run() {
-        let of = |word: &str| {
-            stand(Run { on: true, running: word == "running", word: word.into() })
+    fn one_that_has_the_guest_is_told_from_one_that_waits_and_from_another() {
+        let of = |word: &str, info: serde_json::Value| {
+            let run = Run { on: true, running: word == "running", word: word.into() };
+            stand(run, &serde_json::from_value(info).expect("an answer"), "/run/b.in")
         };
-        assert_eq!(of("inmigrate"), Stand::Awaited);
-        assert_eq!(of("paused"), Stand::Still);
-        assert_eq!(of("running"), Stand::Runs);
+        let here = json!([{ "type": "unix", "path": "/run/b.in" }]);
+        let elsewhere = json!([{ "type": "inet", "host": "::", "port": "7" }]);
+        let came = || json!({ "status": "completed" });
+        assert_eq!(of("inmigrate", json!({})), Stand::Idle);
+        assert_eq!(of("inmigrate", json!({ "socket-address": elsewhere })), Stand::Idle);
+        assert_eq!(of("inmigrate", json!({ "socket-address": here })), Stand::Awaits);
+        assert_eq!(of("inmigrate", json!({ "status": "active" })), Stand::Awaits);
+        assert_eq!(of("paused", came()), Stand::Has(Guest::Still));
+        assert_eq!(of("running", came()), Stand::Has(Guest::Runs));
+        assert_eq!(of("paused", json!({})), Stand::Stranger(Guest::Still));
+        assert_eq!(of("running", json!({})), Stand::Stranger(Guest::Runs));
         for word in ["shutdown", "internal-error", "io-error", "save-vm", "a newer one"] {
-            assert_eq!(of(word), Stand::Otherwise(word.into()));
+            let guest = || Guest::Otherwise(word.into());
+            assert_eq!(of(word, came()), Stand::Has(guest()));
+            assert_eq!(of(word, json!({})), Stand::Stranger(guest()));
         }
     }
 

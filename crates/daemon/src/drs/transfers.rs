@@ -1,9 +1,9 @@
 //! Transfers, as the API's requests see them: machines that go to the hosts which are
 //! recommended for them.
 //!
-//! `fit` says whether a machine can go to a QEMU, `program` starts one, `mover` has the
-//! guest go there, `arrival` has it run there, `ends` is how that ends, `way` what is known
-//! of it meanwhile.
+//! `fit` says whether a machine can go to a QEMU, `program` starts one, `mover` carries out
+//! what `core::transfer` decides: it asks both QEMUs (`asking`, `qemu`), makes steps durable
+//! (`ends`) and has the words for people (`words`); `way` is what is known of it meanwhile.
 //!
 //! **Never two.** A transfer is entered in the roll before anything is done, and a machine
 //! has one at most: so is said to all who would move the machine or its disks. From the
@@ -11,7 +11,7 @@
 //! run it, and after that, only the new one. QEMU itself starts nothing
 //! ([`sterna_qemu::Direct::receive`]).
 
-mod arrival;
+mod asking;
 mod ends;
 mod fit;
 mod mover;
@@ -19,6 +19,7 @@ mod program;
 mod qemu;
 mod view;
 mod way;
+mod words;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -170,7 +170,7 @@ impl Daemon {
 fn key(migration: &MigrationRecord, attempt: u64) -> Key {
     Key {
         migration: migration.id,
-        disk: migration.disk,
+        disk: migration.disk.0,
         started: migration.started,
         source_generation: migration.source_generation,
         destination_generation: migration.destination_generation,

@@ -9,6 +9,13 @@ use crate::daemon::{Daemon, lock};
 use crate::error::Result;
 use crate::store::{MigrationRecord, Step};
 
+/// Why a migration that was called off is not over: what it has asked of storage that hangs
+/// belongs to the kernel until that answers.
+const STILL_ASKED: &str =
+    "nothing is copied any more; what it had asked of its storage is not answered yet";
+const STILL_ASKED_HINT: &str =
+    "its disk is served as before; it ends by itself as soon as both datastores answer";
+
 impl Daemon {
     /// All migrations, oldest first.
     pub(crate) fn list_migrations(&self) -> Result<Vec<Migration>> {
@@ -54,6 +61,10 @@ impl Daemon {
         let (mut reason, mut hint) = (record.note, None);
         if let (MigrationState::Paused, Some(pause)) = (state, record.pause) {
             (reason, hint) = (Some(pause.reason), pause.hint);
+        } else if let (MigrationState::Cancelling, Some(Phase::Cancelled)) =
+            (state, progress.as_ref().map(|progress| progress.phase))
+        {
+            (reason, hint) = (Some(STILL_ASKED.into()), Some(STILL_ASKED_HINT.into()));
         }
         Migration {
             id: record.id,
@@ -96,11 +107,12 @@ pub(crate) fn fares(
         .or_else(|| if step.ended() { fared(guard, application) } else { asked(guard) })
 }
 
-/// Whether there is a rate to tell: nothing is copied while it is paused, or the hours of
-/// its guard are over.
+/// Whether there is a rate to tell: nothing is copied while it is paused or called off, or
+/// the hours of its guard are over.
 pub(crate) fn moves(state: MigrationState, guard: Option<&Guarding>) -> bool {
     let is_closed = |guard: &Guarding| guard.state == Some(GuardState::Closed);
-    state != MigrationState::Paused && !guard.is_some_and(is_closed)
+    let stands = matches!(state, MigrationState::Paused | MigrationState::Cancelling);
+    !stands && !guard.is_some_and(is_closed)
 }
 
 /// How a guard has fared when all is over, by what the application had before and

@@ -1,17 +1,19 @@
 //! The record of a transfer: a virtual machine's way from one QEMU to another.
 //!
 //! ```text
-//! created ──> copying ──> committed ──> completed
-//!    └───────────┴──> cancelled  └──> cancelled, lost
+//! created ──> copying ──> committed ──> completed, lost
+//!    │           └─> returning <─┘
+//!    └──> cancelled     └──> cancelled, lost
 //! ```
 //!
 //! - `created`: the other QEMU is being started, or told what comes.
 //! - `copying`: the guest may be on its way. It runs where it was.
+//! - `returning`: it is taken back. Only the one that it was in may run it.
 //! - `committed`: the other QEMU has all of it, and may have been told to run it. The one
 //!   that it left may not run it any more.
 //!
-//! From `committed` it is cancelled only where the other QEMU itself has refused to run
-//! it. `lost` is one of which nobody knows where the guest is, or that is in neither.
+//! From `committed` it is taken back only where the other QEMU has not run it, or the one
+//! that it left does. `lost` is one of which nobody knows where the guest is, or that is in neither.
 //!
 //! Transfers that have not ended are read with the roll, and changed with it.
 
@@ -29,6 +31,7 @@ use super::{Store, StoreError, cannot, from_json, from_sql, to_json, to_sql};
 pub(crate) enum TransferStep {
     Created,
     Copying,
+    Returning,
     Committed,
     Completed,
     Cancelled,

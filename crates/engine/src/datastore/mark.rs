@@ -30,7 +30,6 @@ pub(super) const FILE: &str = ".sterna-datastore";
 /// It is no secret, and for another Sterna's user as well.
 const MODE: u32 = 0o644;
 
-/// The length of a record.
 const RECORD_LEN: usize = 36;
 const MAGIC: &[u8; 8] = b"STERNADS";
 const VERSION: u32 = 1;
@@ -73,9 +72,12 @@ pub enum MarkError {
 }
 
 impl Mark {
+    /// The length of a record.
+    pub const LEN: usize = RECORD_LEN;
+
     /// The record of this mark.
-    fn encode(self) -> [u8; RECORD_LEN] {
-        let mut record = [0; RECORD_LEN];
+    pub fn encode(self) -> [u8; Mark::LEN] {
+        let mut record = [0; Mark::LEN];
         record[..8].copy_from_slice(MAGIC);
         record[8..12].copy_from_slice(&VERSION.to_le_bytes());
         record[NUMBER_AT..CRC_AT].copy_from_slice(&self.0.to_le_bytes());
@@ -85,7 +87,7 @@ impl Mark {
     }
 
     /// What a record says.
-    fn decode(record: &[u8]) -> Result<Mark, MarkError> {
+    pub fn decode(record: &[u8]) -> Result<Mark, MarkError> {
         if record.len() != RECORD_LEN {
             return Err(MarkError::Damaged("it has the wrong length"));
         }

@@ -27,6 +27,9 @@
 //! it has ended, before they are in line for a turn (`order`). What clients were told to be
 //! durable, and what becomes of it, is in `promise`.
 //!
+//! **Parts of blocks.** A write that does not cover whole blocks is made one that does, and
+//! is alone there meanwhile (`patch`).
+//!
 //! **Requests that nobody waits for.** When a connection is closed, those of its
 //! requests that still wait for their turn are dropped: a machine that was killed must
 //! not be held up, when it is back, by what it had asked for before. Nobody was told
@@ -45,6 +48,7 @@
 mod copies;
 mod images;
 mod order;
+mod patch;
 mod private;
 mod promise;
 mod waiting;
@@ -59,6 +63,8 @@ use self::copies::Copying;
 use self::images::Held;
 pub(crate) use self::images::Placed;
 use self::order::Order;
+use self::patch::Patches;
+pub(crate) use self::patch::{BLOCK, Edges};
 use self::private::Private;
 use self::promise::Promise;
 pub(crate) use self::waiting::Entry;
@@ -90,6 +96,8 @@ pub(crate) struct Request {
 enum Progress {
     /// It waits for its turn.
     Waiting,
+    /// It has its turn since then; what it has to read before is being read.
+    Patching(Nanos, Option<Turn>),
     /// It is on its way since then, without a turn if it needed none.
     Started(Nanos, Option<Turn>),
 }
@@ -176,6 +184,7 @@ pub(crate) struct Core {
     waiting: Waiting,
     order: Order,
     order_alarm: Alarm,
+    patches: Patches,
     promise: Promise,
     /// Commands that connections have read and cannot start, kept by these.
     pub(crate) ahead: usize,
@@ -211,6 +220,7 @@ impl Disk {
             waiting: Waiting::default(),
             order: Order::default(),
             order_alarm: Alarm::default(),
+            patches: Patches::default(),
             promise: Promise::default(),
             ahead: 0,
             behind: VecDeque::new(),
@@ -237,6 +247,18 @@ impl Disk {
         op: ImageOp,
         came: Nanos,
     ) {
+        self.submit_within(cx, origin, op, Edges::default(), came);
+    }
+
+    /// The same of a write that does not change all bytes of its blocks.
+    pub(crate) fn submit_within(
+        &mut self,
+        cx: &mut Cx,
+        origin: Origin,
+        op: ImageOp,
+        edges: Edges,
+        came: Nanos,
+    ) {
         let (core, client) = (&mut self.core, origin.client);
         let progress = Progress::Waiting;
         core.waiting.begin(&op);
@@ -244,10 +266,13 @@ impl Disk {
         let request = Request { origin, op, arrived: came, progress, promised };
         let id = core.requests.insert(request);
         core.count_arrival(id);
-        let held = core
-            .requests
-            .get(id)
-            .is_some_and(|request| core.order.arrives(cx.now, id, client, &request.op));
+        let alone = !edges.are_whole();
+        if alone {
+            core.patches.arrives(id, edges);
+        }
+        let held = core.requests.get(id).is_some_and(|request| {
+            core.order.arrives(cx.now, id, client, &request.op, alone)
+        });
         if held {
             core.set_order_alarm(cx);
             self.look_who_waits(cx);
@@ -258,12 +283,27 @@ impl Disk {
 
     /// A guest's request has its turn, or needs none.
     pub(crate) fn start(&mut self, cx: &mut Cx, id: u32, turn: Option<Turn>) {
-        let Core { requests, private, waiting, .. } = &mut self.core;
+        let Core { requests, patches, waiting, .. } = &mut self.core;
         let Some(request) = requests.get_mut(id) else {
             return turn.map_or((), |turn| cx.qos.done(cx.now, turn));
         };
-        request.progress = Progress::Started(cx.now, turn);
         waiting.end(&request.op);
+        match patches.begins(id, &request.op) {
+            None => {
+                request.progress = Progress::Started(cx.now, turn);
+                self.send(cx, id);
+            }
+            Some(read) => {
+                request.progress = Progress::Patching(cx.now, turn);
+                self.read_for(cx, id, read);
+            }
+        }
+    }
+
+    /// Sends a request that has started on its route.
+    fn send(&mut self, cx: &mut Cx, id: u32) {
+        let Core { requests, private, .. } = &mut self.core;
+        let Some(request) = requests.get_mut(id) else { return };
         match &mut self.route {
             Route::Direct => {
                 self.core.carry_out(cx, id, self.core.current, u64::from(id));
@@ -459,14 +499,18 @@ impl Core {
     /// Answers a request; it leaves the table.
     pub(crate) fn answer(&mut self, cx: &mut Cx, id: u32, result: ImageResult) {
         let Some(request) = self.requests.remove(id) else { return };
+        if self.patches.has_read(id, &result) {
+            return;
+        }
         self.order.ends(id);
+        self.patches.forget(id);
         if self.held(self.current).is_some_and(|held| held.image.has_lost()) {
             self.promise.lost(cx.now, &self.name);
         }
         let result = self.promise.answer(&request.op, request.promised, result);
         let mut started = request.arrived;
         match request.progress {
-            Progress::Started(at, turn) => {
+            Progress::Started(at, turn) | Progress::Patching(at, turn) => {
                 started = at;
                 if let Some(turn) = turn {
                     cx.qos.done(cx.now, turn);

@@ -11,6 +11,10 @@
 //! Reads wait, too: what was read must not change behind a client's back. Flushes do not:
 //! they cover what was answered, and what waits was not.
 //!
+//! **Alone.** A write that reads what it does not change of its blocks first (`patch`) would
+//! undo whatever is written there in between. So it waits for every earlier write that
+//! overlaps it, its own client's as well, and whatever comes later waits for it.
+//!
 //! **Nobody waits for each other.** A request waits only for writes that came before it, so
 //! there is no circle; and what comes later never adds to what it waits for, so nobody is
 //! overtaken again and again. Each keeps the count of the writes that it still waits for.
@@ -49,6 +53,7 @@ struct Entry {
     client: Client,
     range: ByteRange,
     writes: bool,
+    alone: bool,
 }
 
 struct Held {
@@ -62,23 +67,24 @@ impl Entry {
     fn follows(&self, other: &Entry) -> bool {
         other.writes
             && other.came < self.came
-            && other.client != self.client
+            && (other.client != self.client || self.alone || other.alone)
             && other.range.overlaps(self.range)
     }
 }
 
 impl Order {
-    /// A request has come. Says whether it has to wait here.
+    /// A request has come, which may have to be alone. Says whether it has to wait here.
     pub(super) fn arrives(
         &mut self,
         now: Nanos,
         request: u32,
         client: Client,
         op: &ImageOp,
+        alone: bool,
     ) -> bool {
         let Some((range, writes)) = touches(op) else { return false };
         self.came += 1;
-        let entry = Entry { request, came: self.came, client, range, writes };
+        let entry = Entry { request, came: self.came, client, range, writes, alone };
         let held = self.held.iter().map(|held| &held.entry);
         let earlier = self.writes.iter().chain(held);
         let behind = earlier.filter(|other| entry.follows(other)).count();
@@ -185,12 +191,12 @@ mod tests {
     fn what_overlaps_an_earlier_write_of_another_client_waits_until_that_has_ended() {
         let mut order = Order::default();
         let now = Nanos(7);
-        assert!(!order.arrives(now, 1, OLD, &zero(0, 4096)));
-        assert!(!order.arrives(now, 2, OLD, &zero(0, 4096)), "its own client's");
-        assert!(!order.arrives(now, 3, NEW, &zero(4096, 4096)), "beside it");
-        assert!(!order.arrives(now, 4, NEW, &ImageOp::Flush));
-        assert!(order.arrives(now, 5, NEW, &zero(512, 512)));
-        assert!(order.arrives(now, 6, NEW, &look(0, 512)));
+        assert!(!order.arrives(now, 1, OLD, &zero(0, 4096), false));
+        assert!(!order.arrives(now, 2, OLD, &zero(0, 4096), false), "its own client's");
+        assert!(!order.arrives(now, 3, NEW, &zero(4096, 4096), false), "beside it");
+        assert!(!order.arrives(now, 4, NEW, &ImageOp::Flush, false));
+        assert!(order.arrives(now, 5, NEW, &zero(512, 512), false));
+        assert!(order.arrives(now, 6, NEW, &look(0, 512), false));
         assert_eq!(order.waits(), Some((now, 2)));
         order.ends(1);
         assert_eq!(order.next(), None, "the other one is under way");
@@ -200,19 +206,39 @@ mod tests {
     }
 
     #[test]
+    fn a_write_that_is_alone_waits_for_its_own_client_and_that_waits_for_it() {
+        let mut order = Order::default();
+        let third = Client::Device(1);
+        assert!(!order.arrives(Nanos(0), 1, OLD, &zero(0, 4096), false));
+        assert!(order.arrives(Nanos(0), 2, OLD, &zero(512, 512), true));
+        assert!(!order.arrives(Nanos(0), 3, OLD, &zero(0, 512), false), "beside it");
+        assert!(order.arrives(Nanos(0), 4, OLD, &zero(512, 1024), false));
+        assert!(order.arrives(Nanos(0), 5, third, &look(512, 512), false));
+        order.ends(1);
+        assert_eq!((order.next(), order.next()), (Some(2), None));
+        order.ends(2);
+        assert_eq!((order.next(), order.next()), (Some(4), None));
+        order.ends(4);
+        assert_eq!((order.next(), order.next()), (Some(5), None));
+    }
+
+    #[test]
     fn what_only_looks_is_waited_for_by_nobody() {
         let mut order = Order::default();
-        assert!(!order.arrives(Nanos(0), 1, OLD, &look(0, 4096)));
-        assert!(!order.arrives(Nanos(0), 2, NEW, &zero(0, 4096)));
+        assert!(!order.arrives(Nanos(0), 1, OLD, &look(0, 4096), false));
+        assert!(!order.arrives(Nanos(0), 2, NEW, &zero(0, 4096), false));
     }
 
     #[test]
     fn those_that_wait_keep_their_order_and_do_not_starve() {
         let mut order = Order::default();
         let third = Client::Device(1);
-        assert!(!order.arrives(Nanos(0), 1, OLD, &zero(0, 512)));
-        assert!(order.arrives(Nanos(0), 2, NEW, &zero(0, 1024)));
-        assert!(order.arrives(Nanos(0), 3, third, &zero(512, 512)), "2 came first");
+        assert!(!order.arrives(Nanos(0), 1, OLD, &zero(0, 512), false));
+        assert!(order.arrives(Nanos(0), 2, NEW, &zero(0, 1024), false));
+        assert!(
+            order.arrives(Nanos(0), 3, third, &zero(512, 512), false),
+            "2 came first"
+        );
         order.ends(1);
         assert_eq!((order.next(), order.next()), (Some(2), None));
         order.ends(2);
@@ -223,9 +249,12 @@ mod tests {
     fn what_comes_later_does_not_add_to_what_a_read_waits_for() {
         let mut order = Order::default();
         let third = Client::Device(1);
-        assert!(!order.arrives(Nanos(0), 1, OLD, &zero(0, 512)));
-        assert!(order.arrives(Nanos(0), 2, NEW, &look(0, 1024)));
-        assert!(!order.arrives(Nanos(0), 3, third, &zero(512, 512)), "2 changes nothing");
+        assert!(!order.arrives(Nanos(0), 1, OLD, &zero(0, 512), false));
+        assert!(order.arrives(Nanos(0), 2, NEW, &look(0, 1024), false));
+        assert!(
+            !order.arrives(Nanos(0), 3, third, &zero(512, 512), false),
+            "2 changes nothing"
+        );
         order.ends(1);
         assert_eq!((order.next(), order.next()), (Some(2), None));
         order.ends(3);
@@ -236,9 +265,9 @@ mod tests {
     fn what_waited_for_a_request_that_was_given_up_goes_on() {
         let mut order = Order::default();
         let third = Client::Device(1);
-        assert!(!order.arrives(Nanos(0), 1, OLD, &zero(0, 512)));
-        assert!(order.arrives(Nanos(0), 2, NEW, &zero(0, 1024)));
-        assert!(order.arrives(Nanos(0), 3, third, &look(512, 512)));
+        assert!(!order.arrives(Nanos(0), 1, OLD, &zero(0, 512), false));
+        assert!(order.arrives(Nanos(0), 2, NEW, &zero(0, 1024), false));
+        assert!(order.arrives(Nanos(0), 3, third, &look(512, 512), false));
         assert_eq!(order.give_up(NEW), [2]);
         assert_eq!((order.next(), order.next()), (Some(3), None), "1 never ends");
     }
@@ -246,8 +275,8 @@ mod tests {
     #[test]
     fn a_client_that_goes_takes_along_what_waits() {
         let mut order = Order::default();
-        assert!(!order.arrives(Nanos(0), 1, OLD, &zero(0, 512)));
-        assert!(order.arrives(Nanos(0), 2, NEW, &zero(0, 512)));
+        assert!(!order.arrives(Nanos(0), 1, OLD, &zero(0, 512), false));
+        assert!(order.arrives(Nanos(0), 2, NEW, &zero(0, 512), false));
         assert_eq!(order.give_up(NEW), [2]);
         assert_eq!(order.give_up_all(), [0; 0]);
         order.ends(1);
@@ -262,6 +291,7 @@ mod tests {
             start: u64,
             len: u64,
             writes: bool,
+            alone: bool,
         },
         /// One of those that are under way ends.
         Ends(usize),
@@ -269,8 +299,16 @@ mod tests {
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
-        let arrives = (0..4u32, 0..8u64, 1..5u64, any::<bool>()).prop_map(
-            |(client, start, len, writes)| Step::Arrives { client, start, len, writes },
+        let kind =
+            prop_oneof![Just((false, false)), Just((true, false)), Just((true, true))];
+        let arrives = (0..4u32, 0..8u64, 1..5u64, kind).prop_map(
+            |(client, start, len, (writes, alone))| Step::Arrives {
+                client,
+                start,
+                len,
+                writes,
+                alone,
+            },
         );
         let ends = any::<usize>().prop_map(Step::Ends);
         let leaves = (0..4u32).prop_map(Step::Leaves);
@@ -279,30 +317,41 @@ mod tests {
 
     /// What the rule says, with nothing kept: requests in order of their coming.
     #[derive(Default)]
-    struct Plain(Vec<(u32, Client, ByteRange, bool, bool)>);
+    struct Plain(Vec<One>);
+
+    struct One {
+        request: u32,
+        client: Client,
+        range: ByteRange,
+        writes: bool,
+        alone: bool,
+        begun: bool,
+    }
 
     impl Plain {
         fn must_wait(&self, request: u32) -> bool {
-            let at = self.0.iter().position(|one| one.0 == request).expect("it is there");
-            let (_, client, range, ..) = self.0[at];
-            self.0[..at].iter().any(|(_, other, place, writes, _)| {
-                *writes && *other != client && place.overlaps(range)
+            let at = self.0.iter().position(|one| one.request == request);
+            let at = at.expect("it is there");
+            let own = &self.0[at];
+            self.0[..at].iter().any(|other| {
+                let apart = other.client != own.client || other.alone || own.alone;
+                other.writes && apart && other.range.overlaps(own.range)
             })
         }
 
         fn under_way(&self) -> Vec<u32> {
-            self.0.iter().filter(|one| one.4).map(|one| one.0).collect()
+            self.0.iter().filter(|one| one.begun).map(|one| one.request).collect()
         }
 
         fn begins(&mut self, request: u32) {
             assert!(!self.must_wait(request), "{request} overtakes");
-            let one = self.0.iter_mut().find(|one| one.0 == request);
+            let one = self.0.iter_mut().find(|one| one.request == request);
             let one = one.expect("it is there");
-            assert!(!std::mem::replace(&mut one.4, true), "{request} begins twice");
+            assert!(!std::mem::replace(&mut one.begun, true), "{request} begins twice");
         }
 
         fn ends(&mut self, request: u32) {
-            self.0.retain(|one| one.0 != request);
+            self.0.retain(|one| one.request != request);
         }
 
         /// Takes what goes on; afterwards exactly those wait that have to.
@@ -310,7 +359,7 @@ mod tests {
             while let Some(request) = order.next() {
                 self.begins(request);
             }
-            for (request, .., begun) in &self.0 {
+            for One { request, begun, .. } in &self.0 {
                 assert_eq!(*begun, !self.must_wait(*request), "{request}");
             }
         }
@@ -322,11 +371,14 @@ mod tests {
             let (mut order, mut plain) = (Order::default(), Plain::default());
             for (number, step) in (0u32..).zip(steps) {
                 match step {
-                    Step::Arrives { client, start, len, writes } => {
+                    Step::Arrives { client, start, len, writes, alone } => {
                         let client = Client::Connection(client);
                         let op = if writes { zero(start, len) } else { look(start, len) };
-                        plain.0.push((number, client, ByteRange::new(start, len), writes, false));
-                        if !order.arrives(Nanos(0), number, client, &op) {
+                        let range = ByteRange::new(start, len);
+                        let request = number;
+                        let begun = false;
+                        plain.0.push(One { request, client, range, writes, alone, begun });
+                        if !order.arrives(Nanos(0), number, client, &op, alone) {
                             plain.begins(number);
                         }
                     }

@@ -51,12 +51,19 @@ impl Waiting {
 }
 
 impl Disk {
-    /// What waited for an earlier request of another client goes on, if that has ended.
-    pub(crate) fn go_on(&mut self, cx: &mut Cx) {
-        while let Some(id) = self.core.order.next() {
+    /// What waited for an earlier request of another client goes on, if that has ended; and
+    /// writes go on whose blocks have been read. Whether less waits now, and somebody
+    /// stands behind that.
+    pub(crate) fn go_on(&mut self, cx: &mut Cx) -> bool {
+        let mut less = false;
+        loop {
+            self.patch(cx);
+            let Some(id) = self.core.order.next() else { break };
+            less = true;
             self.enter(cx, id);
             self.core.set_order_alarm(cx);
         }
+        less && !self.core.behind.is_empty()
     }
 
     /// A request gets in line for its turn, or starts.
@@ -109,6 +116,7 @@ impl Core {
         for id in gone {
             let Some(request) = self.requests.remove(id) else { continue };
             self.order.ends(id);
+            self.patches.forget(id);
             self.waiting.end(&request.op);
             let result = Err(Errno(libc::ECANCELED));
             self.answers.push(Answer { origin: request.origin, op: request.op, result });

@@ -5,11 +5,12 @@ use sterna_core::Nanos;
 use sterna_nbd::{self as nbd, Allocation, NbdError, Session, reply, status};
 
 use crate::buffer::Slice;
-use crate::disk::{Answer, Client, Disk, Origin};
+use crate::disk::{Answer, Client, Disk, Edges, Origin};
 use crate::image::{Cx, Done, ImageOp};
 use crate::io::Errno;
 
 use super::ahead::Pending;
+use super::blocks::{Around, inside};
 use super::connection::Connection;
 use super::memory::{Lanes, Refusal};
 use super::ranged::{Asked, Ranged};
@@ -32,17 +33,23 @@ pub(super) struct Command {
 }
 
 pub(super) enum Kind {
-    /// A read in one piece.
-    Read,
+    /// A read in one piece: from where on, and how long.
+    Read(u64, u32),
     /// A longer read.
     Stream(Stream),
     Write(Write),
     Ranged(Ranged),
     Flush,
-    Status {
-        len: u32,
-        req_one: bool,
-    },
+    Status(Status),
+}
+
+/// A question for the state of a range.
+#[derive(Clone, Copy)]
+pub(super) struct Status {
+    len: u32,
+    req_one: bool,
+    /// The disk is asked for whole blocks, so many bytes more at the beginning.
+    skip: u64,
 }
 
 /// A write whose payload comes in.
@@ -52,10 +59,27 @@ pub(super) struct Write {
     next: u64,
     /// How much of it there is.
     left: usize,
-    /// What is being filled, and how much of it is.
-    filling: Option<(Slice, usize)>,
+    /// What is being filled.
+    filling: Option<Filling>,
     /// Its buffers: one if one is enough.
     lanes: Lanes,
+}
+
+/// A piece of a write.
+struct Filling {
+    /// Whole blocks.
+    blocks: Slice,
+    /// Where these begin on the disk, and what of them is not the client's.
+    around: Around,
+    /// So much of the client's has come.
+    filled: usize,
+}
+
+impl Filling {
+    fn len(&self) -> usize {
+        let Edges { head, tail } = self.around.edges;
+        self.blocks.len() - head - tail
+    }
 }
 
 impl Write {
@@ -64,25 +88,27 @@ impl Write {
     pub(super) fn target(&mut self) -> Option<Slice> {
         if self.filling.is_none() {
             let buf = self.lanes.iter().flatten().find(|buf| buf.is_unique())?;
-            let len = self.left.min(buf.capacity()).min(PIECE);
-            self.filling = Some((buf.slice(0, len), 0));
+            let room = buf.capacity().min(PIECE) - Around::of(self.next, 0).edges.head;
+            let around = Around::of(self.next, self.left.min(room));
+            let blocks = buf.slice(0, around.len);
+            self.filling = Some(Filling { blocks, around, filled: 0 });
         }
-        let (slice, filled) = self.filling.as_ref()?;
-        Some(slice.part(*filled, slice.len() - filled))
+        let filling = self.filling.as_ref()?;
+        let (filled, len) = (filling.filled, filling.len());
+        Some(filling.blocks.part(filling.around.edges.head + filled, len - filled))
     }
 
     /// So many bytes have come. Gives a piece that is complete.
-    fn filled(&mut self, len: usize) -> Option<(u64, Slice)> {
-        let (slice, filled) = self.filling.as_mut()?;
-        *filled += len;
-        if *filled < slice.len() {
+    fn filled(&mut self, len: usize) -> Option<(Around, Slice)> {
+        let filling = self.filling.as_mut()?;
+        filling.filled += len;
+        if filling.filled < filling.len() {
             return None;
         }
-        let (slice, _) = self.filling.take()?;
-        let offset = self.next;
-        self.next += slice.len() as u64;
-        self.left -= slice.len();
-        Some((offset, slice))
+        let Filling { blocks, around, filled } = self.filling.take()?;
+        self.next += filled as u64;
+        self.left -= filled;
+        Some((around, blocks))
     }
 
     pub(super) fn complete(&self) -> bool {
@@ -107,29 +133,30 @@ impl Connection {
             }
             nbd::Command::Trim { offset, len, fua } => {
                 let zero = Asked::Zero { unmap: true, fua, fast: false };
-                self.start_ranged(cx, disk, pending, Ranged::new(offset, len, zero));
+                let ranged = Ranged::new(inside(offset, len), zero);
+                self.start_ranged(cx, disk, pending, ranged, 0);
             }
             nbd::Command::WriteZeroes { offset, len, fua, no_hole, fast_zero } => {
                 let zero = Asked::Zero { unmap: !no_hole, fua, fast: fast_zero };
-                self.start_ranged(cx, disk, pending, Ranged::new(offset, len, zero));
+                return self.start_zeroes(cx, disk, pending, (offset, len), zero);
             }
             nbd::Command::Cache { offset, len } => {
-                let cache = Ranged::new(offset, len, Asked::Cache);
-                self.start_ranged(cx, disk, pending, cache);
+                let Around { offset, len, .. } = Around::of(offset, len as usize);
+                let range = (offset, offset + len as u64);
+                self.start_ranged(cx, disk, pending, Ranged::new(range, Asked::Cache), 0);
             }
             nbd::Command::Flush => {
                 let key = self.add(pending, Kind::Flush, 0);
                 self.request(cx, disk, key, ImageOp::Flush);
             }
             nbd::Command::BlockStatus { offset, len, req_one } => {
-                let key = self.add(pending, Kind::Status { len, req_one }, 0);
+                let around = Around::of(offset, len as usize);
+                let skip = around.edges.head as u64;
+                let status = Status { len, req_one, skip };
+                let key = self.add(pending, Kind::Status(status), 0);
                 let limit = if req_one { 1 } else { EXTENTS_MAX };
-                self.request(
-                    cx,
-                    disk,
-                    key,
-                    ImageOp::Extents { offset, len: len.into(), limit },
-                );
+                let (offset, len) = (around.offset, around.len as u64);
+                self.request(cx, disk, key, ImageOp::Extents { offset, len, limit });
             }
             nbd::Command::Disconnect => self.finish(),
         }
@@ -145,8 +172,8 @@ impl Connection {
         len: u32,
         df: bool,
     ) -> Result<(), Refusal> {
-        let length = len as usize;
-        match self.take_buffers(cx, disk, length)? {
+        let around = Around::of(offset, len as usize);
+        match self.take_buffers(cx, disk, around.len)? {
             ([Some(first), Some(second)], cost) => {
                 let chunked = self.session.structured && !df;
                 let stream = Stream::new(offset, len, chunked, [first, second]);
@@ -156,8 +183,8 @@ impl Connection {
             }
             ([first, second], cost) => {
                 let Some(buf) = first.or(second) else { return Ok(()) };
-                let key = self.add(pending, Kind::Read, cost);
-                let buf = buf.slice(0, length);
+                let key = self.add(pending, Kind::Read(offset, len), cost);
+                let (offset, buf) = (around.offset, buf.slice(0, around.len));
                 self.request(cx, disk, key, ImageOp::Read { offset, buf });
             }
         }
@@ -173,7 +200,7 @@ impl Connection {
         len: usize,
         fua: bool,
     ) -> Result<(), Refusal> {
-        let (lanes, cost) = self.take_buffers(cx, disk, len)?;
+        let (lanes, cost) = self.take_buffers(cx, disk, Around::of(offset, len).len)?;
         let write = Write { fua, next: offset, left: len, filling: None, lanes };
         let key = self.add(pending, Kind::Write(write), cost);
         self.phase = super::receive::Phase::Payload(key);
@@ -181,7 +208,7 @@ impl Connection {
     }
 
     /// The buffers of a command, unless it has to wait for them or for its disk.
-    fn take_buffers(
+    pub(super) fn take_buffers(
         &mut self,
         cx: &Cx,
         disk: &mut Disk,
@@ -209,8 +236,9 @@ impl Connection {
         }
         match piece {
             // After an error the rest of the payload only passes through.
-            Some((offset, buf)) if command.error.is_none() => {
-                self.request(cx, disk, key, ImageOp::Write { offset, buf, fua });
+            Some((Around { offset, edges, .. }, buf)) if command.error.is_none() => {
+                let write = ImageOp::Write { offset, buf, fua };
+                self.request_within(cx, disk, key, write, edges);
             }
             _ if complete && command.pieces == 0 => self.end(key),
             _ => {}
@@ -231,11 +259,23 @@ impl Connection {
         key: u32,
         op: ImageOp,
     ) {
+        self.request_within(cx, disk, key, op, Edges::default());
+    }
+
+    /// The same of a write that does not change all bytes of its blocks.
+    pub(super) fn request_within(
+        &mut self,
+        cx: &mut Cx,
+        disk: &mut Disk,
+        key: u32,
+        op: ImageOp,
+        edges: Edges,
+    ) {
         if let Some(command) = self.commands.get_mut(key) {
             command.pieces += 1;
             let client = Client::Connection(self.index);
             let came = command.came.take().unwrap_or(cx.now);
-            disk.submit(cx, Origin { client, command: key }, op, came);
+            disk.submit_within(cx, Origin { client, command: key }, op, edges, came);
         }
     }
 
@@ -273,12 +313,14 @@ impl Connection {
                     self.end(key);
                 }
             }
-            (Kind::Read, ImageOp::Read { offset, buf }) => {
-                self.end_read(key, offset, buf);
+            (Kind::Read(from, len), ImageOp::Read { offset, buf }) => {
+                let (from, len) = (*from, *len);
+                let skip = (from - offset) as usize;
+                self.end_read(key, from, buf.part(skip, len as usize));
             }
-            (Kind::Status { len, req_one }, ImageOp::Extents { .. }) => {
-                let (len, req_one) = (*len, *req_one);
-                self.end_status(key, len, req_one, &done);
+            (Kind::Status(status), ImageOp::Extents { .. }) => {
+                let status = *status;
+                self.end_status(key, status, &done);
             }
             _ => self.end(key),
         }
@@ -292,13 +334,16 @@ impl Connection {
         }
     }
 
-    fn end_status(&mut self, key: u32, len: u32, req_one: bool, done: &Done) {
+    fn end_status(&mut self, key: u32, asked: Status, done: &Done) {
         let Some(command) = self.commands.get_mut(key) else { return };
+        let Status { len, req_one, mut skip } = asked;
         let reply = match (done, self.session.allocation) {
             (Done::Extents(found), Some(context)) => {
-                let extents = found.iter().map(|extent| status::Extent {
-                    len: extent.range.len,
-                    state: Allocation { hole: extent.hole, zero: extent.zero },
+                let extents = found.iter().map(|extent| {
+                    let before = skip.min(extent.range.len);
+                    skip -= before;
+                    let state = Allocation { hole: extent.hole, zero: extent.zero };
+                    status::Extent { len: extent.range.len - before, state }
                 });
                 status::block_status(command.cookie, context, len, req_one, extents)
             }

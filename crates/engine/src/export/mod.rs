@@ -33,6 +33,9 @@
 //! first come first served, so a large command is not overtaken for ever by
 //! small ones.
 //!
+//! **Any offset and length** is served to clients that have not asked for the block sizes
+//! (`blocks`); to others, multiples of a block.
+//!
 //! **A client can send anything.** What it can make us hold is bounded by the
 //! constants here and those of `sterna_nbd::limits`; a wrong request gets its
 //! error reply, or the connection is dropped where the protocol has no way on.
@@ -40,6 +43,7 @@
 //! still waits for its turn then is dropped (see `disk`).
 
 mod ahead;
+mod blocks;
 mod command;
 pub(crate) mod connection;
 pub(crate) mod handshake;

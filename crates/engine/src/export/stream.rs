@@ -10,6 +10,7 @@ use crate::disk::Disk;
 use crate::image::{Cx, ImageOp};
 use crate::io::Errno;
 
+use super::blocks::Around;
 use super::command::{Command, Kind, error_head};
 use super::connection::Connection;
 
@@ -17,9 +18,11 @@ pub(super) struct Stream {
     /// The whole read.
     offset: u64,
     len: u32,
-    /// The next piece to ask the disk for, and the next one to send.
+    /// The next piece to ask the disk for, the next one to send, and the end of all, in
+    /// whole blocks.
     read: u64,
     send: u64,
+    last: u64,
     /// Each piece is a chunk; else the head of the first promises all.
     chunked: bool,
     lanes: [Lane; 2],
@@ -37,7 +40,7 @@ enum State {
     Ready(u64, Slice),
 }
 
-/// What a stream wants to do next.
+/// What a stream wants to do next. What is sent is of the read alone.
 enum Next {
     Read { offset: u64, buf: Slice },
     Send { offset: u64, buf: Slice },
@@ -48,7 +51,9 @@ enum Next {
 impl Stream {
     pub(super) fn new(offset: u64, len: u32, chunked: bool, lanes: [Buf; 2]) -> Stream {
         let lanes = lanes.map(|buf| Lane { buf, state: State::Idle });
-        Stream { offset, len, read: offset, send: offset, chunked, lanes }
+        let around = Around::of(offset, len as usize);
+        let (first, last) = (around.offset, around.offset + around.len as u64);
+        Stream { offset, len, read: first, send: first, last, chunked, lanes }
     }
 
     fn end(&self) -> u64 {
@@ -72,18 +77,22 @@ impl Stream {
     }
 
     fn next(&mut self, may_send: bool) -> Next {
-        let (end, send) = (self.end(), self.send);
-        if send == end {
+        let (start, end, send) = (self.offset, self.end(), self.send);
+        if send == self.last {
             return Next::Done;
         }
         for lane in &mut self.lanes {
             match std::mem::replace(&mut lane.state, State::Idle) {
                 State::Ready(offset, buf) if may_send && offset == send => {
                     self.send += buf.len() as u64;
-                    return Next::Send { offset, buf };
+                    let from = offset.max(start);
+                    let len = self.send.min(end) - from;
+                    let buf = buf.part((from - offset) as usize, len as usize);
+                    return Next::Send { offset: from, buf };
                 }
-                State::Idle if self.read < end && lane.buf.is_unique() => {
-                    let len = (end - self.read).min(lane.buf.capacity() as u64) as usize;
+                State::Idle if self.read < self.last && lane.buf.is_unique() => {
+                    let len =
+                        (self.last - self.read).min(lane.buf.capacity() as u64) as usize;
                     let (offset, buf) = (self.read, lane.buf.slice(0, len));
                     lane.state = State::Reading(offset, buf.clone());
                     self.read += len as u64;

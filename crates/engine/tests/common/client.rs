@@ -9,8 +9,8 @@ use std::time::Duration;
 use sterna_nbd::client::{Parsed, ReplyLimits};
 use sterna_nbd::status::{self, Extent};
 use sterna_nbd::{
-    ClientHandshake, ClientStep, Command, NbdError, ReplyHead, Session,
-    client::ClientConfig,
+    BlockSizes, ClientHandshake, ClientStep, Command, NbdError, ReplyHead, Session,
+    TransmissionFlags, client::ClientConfig, wire,
 };
 
 pub(crate) struct Client {
@@ -37,7 +37,7 @@ impl Client {
 
     pub(crate) fn connect_to(socket: &Path, export: &str, structured: bool) -> Client {
         let stream = UnixStream::connect(socket).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        set_patience(&stream);
         let config = ClientConfig {
             structured,
             allocation: structured,
@@ -45,6 +45,37 @@ impl Client {
         };
         let (session, input) = shake_hands(&stream, config);
         Client { stream, session, input, cookie: 0, sent: HashMap::new() }
+    }
+
+    /// Connects in the oldest manner, which leaves no room for block sizes.
+    pub(crate) fn connect_without_sizes(socket: &Path, structured: bool) -> Client {
+        let mut stream = UnixStream::connect(socket).unwrap();
+        set_patience(&stream);
+        take_exactly(&mut stream, wire::GREETING_LEN);
+        let flags = wire::FLAG_C_FIXED_NEWSTYLE | wire::FLAG_C_NO_ZEROES;
+        stream.write_all(&flags.to_be_bytes()).unwrap();
+        let mut allocation = None;
+        if structured {
+            choose(&mut stream, wire::OPT_STRUCTURED_REPLY, &[]);
+            let context = wire::BASE_ALLOCATION.as_bytes();
+            let len = (context.len() as u32).to_be_bytes();
+            let wants = [&4u32.to_be_bytes()[..], b"disk", &1u32.to_be_bytes(), &len];
+            let wants = [&wants.concat()[..], context].concat();
+            let answer = choose(&mut stream, wire::OPT_SET_META_CONTEXT, &wants);
+            allocation = Some(u32::from_be_bytes(*answer[20..].first_chunk().unwrap()));
+        }
+        stream.write_all(&option(wire::OPT_EXPORT_NAME, b"disk")).unwrap();
+        let export = take_exactly(&mut stream, 10);
+        let session = Session {
+            size: u64::from_be_bytes(*export.first_chunk().unwrap()),
+            flags: TransmissionFlags::from_bits(u16::from_be_bytes(
+                *export.last_chunk().unwrap(),
+            )),
+            block_sizes: BlockSizes::DEFAULT,
+            structured,
+            allocation,
+        };
+        Client { stream, session, input: Vec::new(), cookie: 0, sent: HashMap::new() }
     }
 
     /// The bytes of a command, without its payload; its cookie is remembered.
@@ -181,6 +212,36 @@ impl Client {
     }
 }
 
+/// A server that neither answers nor listens for so long has stopped.
+fn set_patience(stream: &UnixStream) {
+    let patience = Some(Duration::from_secs(20));
+    stream.set_read_timeout(patience).unwrap();
+    stream.set_write_timeout(patience).unwrap();
+}
+
+fn option(option: u32, data: &[u8]) -> Vec<u8> {
+    let len = (data.len() as u32).to_be_bytes();
+    let head = wire::OPTION_MAGIC.to_be_bytes();
+    [&head[..], &option.to_be_bytes(), &len, data].concat()
+}
+
+/// Chooses an option: the answers, up to the good end.
+fn choose(stream: &mut UnixStream, number: u32, data: &[u8]) -> Vec<u8> {
+    stream.write_all(&option(number, data)).unwrap();
+    let mut all = Vec::new();
+    loop {
+        let head = take_exactly(stream, wire::OPTION_REPLY_HEAD_LEN);
+        let word = |at: usize| u32::from_be_bytes(*head[at..].first_chunk().unwrap());
+        let (kind, len) = (word(12), word(16));
+        assert!(kind < wire::REP_ERR_UNSUP, "option {number} was refused");
+        all.extend(&head);
+        all.extend(take_exactly(stream, len as usize));
+        if kind == wire::REP_ACK {
+            return all;
+        }
+    }
+}
+
 /// Reads until the end; false if it does not come.
 pub(crate) fn hung_up(stream: &mut UnixStream) -> bool {
     let mut buffer = [0; 65536];
@@ -191,6 +252,12 @@ pub(crate) fn hung_up(stream: &mut UnixStream) -> bool {
             Err(error) => return error.kind() == ErrorKind::ConnectionReset,
         }
     }
+}
+
+fn take_exactly(stream: &mut UnixStream, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    stream.read_exact(&mut bytes).expect("the server answers");
+    bytes
 }
 
 fn take(input: &mut Vec<u8>, stream: &mut UnixStream, len: usize) -> Vec<u8> {

@@ -78,7 +78,7 @@ pub(super) fn info(
     if let (true, Some(text)) = (wants.wants_description, &export.description) {
         put(wire::INFO_DESCRIPTION, &[cut(text, STRING_MAX).as_bytes()]);
     }
-    let sizes = session.block_sizes;
+    let sizes = export.block_sizes;
     put(
         wire::INFO_BLOCK_SIZE,
         &[

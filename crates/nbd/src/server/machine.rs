@@ -273,7 +273,7 @@ impl ServerHandshake {
             Ok(export) => export,
             Err(error) => return self.refuse(option, error, &error.to_string()),
         };
-        let session = self.session(&wants.name, &export);
+        let session = self.session(&wants.name, &export, wants.wants_block_sizes);
         answer::info(&mut self.output, option, wants, &export, &session);
         if export.block_sizes_required && !wants.wants_block_sizes {
             let error = OptionError::BlockSizeRequired;
@@ -289,7 +289,7 @@ impl ServerHandshake {
         let refused = match answer {
             Ok(export) if export.block_sizes_required => OptionError::BlockSizeRequired,
             Ok(export) => {
-                let session = self.session(&name, &export);
+                let session = self.session(&name, &export, false);
                 answer::export_name(&mut self.output, &session, self.no_zeroes);
                 return self.finish(name, session);
             }
@@ -322,12 +322,13 @@ impl ServerHandshake {
     }
 
     /// What has been agreed on, should the client choose this export now.
-    fn session(&self, name: &str, export: &Export) -> Session {
+    fn session(&self, name: &str, export: &Export, sizes_asked: bool) -> Session {
+        let sizes = export.block_sizes;
         let selected = self.selected.as_deref() == Some(name) && export.allocation;
         Session {
             size: export.size,
             flags: export.flags.announced(self.structured),
-            block_sizes: export.block_sizes,
+            block_sizes: if sizes_asked { sizes } else { sizes.without_minimum() },
             structured: self.structured,
             allocation: selected.then_some(ALLOCATION_ID),
         }

@@ -7,7 +7,7 @@ use crate::limits::{
     ANSWER_MAX, INPUT_MAX, OPTION_DRAIN_MAX, OPTION_LEN_MAX, OPTIONS_MAX,
 };
 use crate::option::{InfoOption, MetaOption, put_option};
-use crate::{OptionError, wire};
+use crate::{BlockSizes, OptionError, wire};
 use proptest::prelude::*;
 
 /// How a handshake ended.
@@ -24,6 +24,10 @@ fn export(name: &str) -> Result<Export, OptionError> {
             name: Some("disk".to_owned()),
             description: Some("a disk".to_owned()),
             ..Export::disk(1 << 30)
+        }),
+        "blocks" => Ok(Export {
+            block_sizes: BlockSizes::new(512, 4096, 1 << 20).expect("sizes"),
+            ..Export::disk(1 << 20)
         }),
         "strict" => Ok(Export { block_sizes_required: true, ..Export::disk(1 << 20) }),
         "huge" => Ok(Export::disk(u64::MAX)),
@@ -173,6 +177,17 @@ fn export_name_is_answered_with_or_without_zeroes() {
         assert_eq!(with[..10], without);
         assert_eq!(with[10..], [0; 124]);
     }
+}
+
+#[test]
+fn a_client_that_did_not_ask_for_block_sizes_is_held_to_no_minimum() {
+    let minimum = |script: Script| script.ready().session.block_sizes.minimum();
+    let go = |asks| Script::new().option(wire::OPT_GO, &info("blocks", asks));
+    assert_eq!(minimum(go(true)), 512);
+    assert_eq!(minimum(go(false)), 1);
+    assert_eq!(minimum(Script::new().option(wire::OPT_EXPORT_NAME, b"blocks")), 1);
+    let (told, _) = go(false).run();
+    assert!(told.windows(4).any(|it| it == [0, 0, 2, 0]), "it is told all the same");
 }
 
 #[test]

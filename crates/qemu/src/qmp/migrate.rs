@@ -45,6 +45,16 @@ pub struct SendInfo {
     /// Why it cannot begin.
     #[serde(default)]
     pub blocked_reasons: Vec<String>,
+    /// Where it waits for a guest, while it does.
+    #[serde(default)]
+    pub socket_address: Vec<WaitsAt>,
+}
+
+/// A socket at which QEMU waits for a guest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct WaitsAt {
+    /// Its path, if it has one.
+    pub path: Option<String>,
 }
 
 /// How much of a guest's memory has been sent.

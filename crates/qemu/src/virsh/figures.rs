@@ -32,7 +32,7 @@ fn pairs(text: &str) -> HashMap<&str, &str> {
 
 impl BlockFigures {
     /// Reads what `domstats --block` prints of one machine.
-    pub(super) fn parse(text: &str) -> Vec<BlockFigures> {
+    pub fn parse(text: &str) -> Vec<BlockFigures> {
         let pairs = pairs(text);
         let number = |key: String| pairs.get(key.as_str())?.parse::<u64>().ok();
         // A count that makes no sense has no disks behind it.
@@ -59,7 +59,7 @@ impl BlockFigures {
 
 impl JobFigures {
     /// Reads what `blockjob --info --raw` prints: nothing, if there is no job.
-    pub(super) fn parse(text: &str) -> Option<JobFigures> {
+    pub fn parse(text: &str) -> Option<JobFigures> {
         let pairs = pairs(text);
         let number = |key: &str| pairs.get(key)?.parse().ok();
         Some(JobFigures { done: number("cur")?, total: number("end")? })

@@ -111,8 +111,3 @@ impl Qemu {
 fn is_cut(error: &QemuError) -> bool {
     matches!(error, QemuError::Qmp(QmpError::Gone))
 }
-
-/// Whether the connection alone has ended: QEMU is there.
-pub(super) fn is_broken(error: &QemuError) -> bool {
-    matches!(error, QemuError::Qmp(QmpError::Broken))
-}

@@ -58,6 +58,8 @@ fn state_of(record: &TransferRecord) -> TransferState {
         TransferStep::Created | TransferStep::Copying if record.cancel => {
             TransferState::Cancelling
         }
+        // It is taken back, whoever has wanted that.
+        TransferStep::Returning => TransferState::Cancelling,
         TransferStep::Created => TransferState::Starting,
         TransferStep::Copying => TransferState::Copying,
         TransferStep::Committed => TransferState::SwitchingOver,

@@ -18,6 +18,10 @@ pub(in crate::drs) struct Ways {
 }
 
 impl Ways {
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
     pub(super) fn get(&self, id: u64) -> Option<Arc<Way>> {
         lock(&self.all).get(&id).cloned()
     }

@@ -49,6 +49,8 @@ mod config;
 mod control;
 mod data;
 pub(crate) mod device;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod inflight;
 mod moderation;
 mod regions;
