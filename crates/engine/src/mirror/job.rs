@@ -5,7 +5,7 @@
 //! of it is in flight, also after a failure, so that a job that is over can
 //! never write any more.
 
-use crate::io::Stored;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use sterna_core::ByteRange;
@@ -15,7 +15,7 @@ use super::comparison::{self, Comparison};
 use super::runs;
 use crate::buffer::{Pool, Slice};
 use crate::image::{Done, Extent, ImageOp, ImageResult, no_clone};
-use crate::io::Errno;
+use crate::io::{Errno, Stored};
 
 /// Zeroes that are written out go in pieces of this size.
 const ZERO_PIECE: u64 = 1 << 20;
@@ -64,6 +64,8 @@ pub(super) struct Run {
     clone: Option<Arc<Stored>>,
     /// One buffer for a copy, two for a comparison.
     buffers: Vec<Slice>,
+    /// Parts of the buffers that are still to be read, if bad sectors lie between them.
+    unread: VecDeque<(Side, u64, Slice)>,
     /// How far a job that goes piece by piece has come.
     at: u64,
     reading: bool,
@@ -109,6 +111,7 @@ impl Run {
             style,
             clone,
             buffers,
+            unread: VecDeque::new(),
             at: job.range.offset,
             reading: true,
             in_flight: 0,
@@ -211,6 +214,17 @@ impl Run {
         }
         for ByteRange { offset, len } in self.job.bad.rest_of(piece) {
             let buf = buffer.part((offset - piece.offset) as usize, len as usize);
+            self.unread.push_back((side, offset, buf));
+        }
+        self.read_on(needs, side);
+    }
+
+    /// Asks for the next part of a side. One after the other: they share a buffer, and only
+    /// one operation at a time may write to that.
+    fn read_on(&mut self, needs: &mut Vec<Need>, side: Side) {
+        let next = self.unread.iter().position(|(of, ..)| *of == side);
+        let next = next.and_then(|at| self.unread.remove(at));
+        if let Some((_, offset, buf)) = next {
             self.need(needs, side, ImageOp::Read { offset, buf });
         }
     }
@@ -234,9 +248,12 @@ impl Run {
             }
             // Who cannot say what is empty has data there, and is read.
             Err(_) if self.asking() => {}
-            Err(errno) => self.fail(side, errno),
+            Err(errno) => {
+                self.fail(side, errno);
+                self.unread.clear();
+            }
             Ok(Done::Extents(extents)) => self.found(&extents),
-            Ok(Done::Ok) => {}
+            Ok(Done::Ok) => self.read_on(needs, side),
         }
         if self.in_flight > 0 {
             return Step::Going;
