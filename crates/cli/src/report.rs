@@ -395,7 +395,7 @@ mod tests {
         assert!(!text.contains("49152") && text.contains("--json"), "{text}");
         one.state = MigrationState::Paused;
         let text = show(&one, Output::new(false));
-        assert!(text.contains("unreadable    10240 bytes in 20 places\n"), "{text}");
+        assert!(text.contains("unreadable  10240 bytes in 20 places\n"), "{text}");
     }
 
     #[test]
