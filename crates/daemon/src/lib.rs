@@ -28,6 +28,7 @@ mod descriptors;
 mod disks;
 mod drs;
 mod error;
+mod experience;
 mod figures;
 mod gate;
 mod hours;

@@ -11,6 +11,7 @@ use sterna_api::{
     AskGuard, BestHour, Guard, LearnedFrom, Predict, Predicted, Prediction,
     PredictionScores, StartMigration, Weakest,
 };
+use sterna_core::guard::Experience;
 use sterna_core::measure::{LqFit, Summary};
 use sterna_core::predict::{
     self, Ends, Lesson, Move, Outcome, Scores, Shown, Source, Speed, Terms, Week, Work,
@@ -46,6 +47,9 @@ pub(crate) struct Forecast {
     /// The part of its requests' time that was writes'.
     #[serde(default)]
     pub(crate) writes: f64,
+    /// Its guard began with what an earlier one had found out.
+    #[serde(default)]
+    pub(crate) experienced: bool,
     /// What the move was predicted to take; absent where nobody could know.
     pub(crate) predicted: Option<Predicted>,
 }
@@ -57,6 +61,7 @@ impl Forecast {
             response_us: work.response.as_secs_f64() * 1e6,
             there: work.there,
             writes: work.writes,
+            experienced: false,
             predicted: None,
         }
     }
@@ -129,12 +134,19 @@ impl Daemon {
         request: &StartMigration,
         guard: &Guard,
         lately: &Summary,
-    ) -> Forecast {
+    ) -> (Forecast, Experience) {
         let work = Work::of(lately);
-        let forecast = Forecast::of(&work);
+        let known = terms(None, guard);
+        let experience = self.experience(&disk.datastore, &request.to, &work, &known);
+        let experience = experience.unwrap_or_else(|error| {
+            tracing::warn!(disk = disk.name, %error, "its guard learns anew");
+            Experience::default()
+        });
+        let experienced = !experience.is_none();
+        let forecast = Forecast { experienced, ..Forecast::of(&work) };
         // When it may not copy, and how far it is spread, the copy alone does not say.
         if guard.window.is_some() || guard.finish_by.is_some() {
-            return forecast;
+            return (forecast, experience);
         }
         let terms = terms(request.rate, guard);
         let told = self.told(disk, &request.to, request.verify, work, terms);
@@ -142,7 +154,28 @@ impl Daemon {
             tracing::warn!(disk = disk.name, %error, "no prediction");
             None
         });
-        Forecast { predicted, ..forecast }
+        (Forecast { predicted, ..forecast }, experience)
+    }
+
+    /// What the guard of a move beside such an application begins with.
+    fn experience(
+        &self,
+        from: &str,
+        to: &str,
+        work: &Work,
+        terms: &Terms,
+    ) -> Result<Experience> {
+        if terms.keep.is_none() && !terms.bounded {
+            return Ok(Experience::default());
+        }
+        let lessons = self.all_lessons(from, to)?;
+        Ok(predict::experience(&lessons, work, terms).unwrap_or_default())
+    }
+
+    /// What the moves from or to these two say, the latest first.
+    fn all_lessons(&self, from: &str, to: &str) -> Result<Vec<Lesson>> {
+        let past = self.past(from, to)?;
+        Ok(past.iter().filter_map(|(record, ends)| lesson(record, *ends)).collect())
     }
 
     /// What a move of this disk will take, if anything is known of such moves.
@@ -182,9 +215,7 @@ impl Daemon {
 
     /// The speed of a copy from one datastore to another, if anything is known of it.
     pub(crate) fn learned(&self, from: &str, to: &str) -> Result<Option<Speed>> {
-        let past = self.past(from, to)?;
-        let lessons: Vec<Lesson> =
-            past.iter().filter_map(|(record, ends)| lesson(record, *ends)).collect();
+        let lessons = self.all_lessons(from, to)?;
         Ok(Speed::learned(&lessons).map(|speed| self.shaped(speed, from, to)))
     }
 
@@ -304,6 +335,8 @@ fn lesson(record: &MigrationRecord, ends: Ends) -> Option<Lesson> {
         work: record.forecast?.work(),
         terms: terms(None, guard),
         kept: record.application.kept(),
+        experienced: record.forecast?.experienced,
+        experience: record.experience.map(Experience::from),
     })
 }
 

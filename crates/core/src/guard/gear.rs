@@ -17,9 +17,13 @@
 //! - A guest whose requests come when they come (open loop) keeps its IO/s until the
 //!   device is full, and then loses all at once. What tells before is its latency: in
 //!   a turn, response times are no more than [`GROWTH_MAX`] times as long.
+//! - Behind the knee of a device's curve all is lost at once, and no price tells where that
+//!   is. So a gear that begins with an experience goes beyond the rate that was found good
+//!   only slowly.
 //! - A copier that does not use its rate says nothing about a higher one; the rate
 //!   stays within a step of what is used.
 
+use super::experience::Turned;
 use super::price::Price;
 use super::turns::{Pair, Turns};
 use super::{MOST, START};
@@ -64,6 +68,13 @@ const PROBE: f64 = 1.2;
 /// device is halfway to the knee of its curve: 1 / (1 - load).
 pub(super) const GROWTH_MAX: f64 = 2.0;
 
+/// A gear like one that is known begins with this part of its rate.
+const BEGIN: f64 = 0.5;
+
+/// Each comparison lets it go beyond that rate by so much: to ten times of it in half a
+/// minute, should it have been far too low.
+const BEYOND: f64 = 1.1;
+
 /// The part of the time at most: what is left is for pauses to compare with.
 pub(super) const PART_MAX: f64 = 0.9;
 
@@ -81,6 +92,8 @@ pub(super) struct Gear {
     used: f64,
     /// Whether that was less than it was allowed: the copier does what it can.
     sated: bool,
+    /// It goes no faster for now.
+    most: f64,
     /// How much longer a window of the last turn was than one of a pause.
     stretch: f64,
 }
@@ -94,7 +107,34 @@ impl Gear {
             slowing: Price::new(0.5 / START),
             used: START,
             sated: false,
+            most: MOST,
             stretch: 1.0,
+        }
+    }
+
+    /// The same manner beside a guest like one beside which it was so.
+    pub(super) fn like(known: &Turned) -> Self {
+        let rate = (BEGIN * known.rate).clamp(SLOWEST, MOST);
+        let guessed = |value, scale| Price::guessed(value, known.noise, scale);
+        Gear {
+            rate,
+            price: guessed(known.price, HURT_MIN / rate),
+            slowing: guessed(known.slowing, 1.0 / rate),
+            used: rate,
+            most: known.rate,
+            ..Gear::new(known.manner)
+        }
+    }
+
+    /// What turns have shown, of a guest with so many IO/s.
+    pub(super) fn turned(&self, iops: f64) -> Turned {
+        Turned {
+            manner: self.manner,
+            rate: self.used,
+            price: self.price.value(),
+            slowing: self.slowing.value(),
+            noise: self.price.noise(),
+            iops,
         }
     }
 
@@ -129,6 +169,7 @@ impl Gear {
         let slower = (pair.growth - 1.0) / (GROWTH_MAX - 1.0);
         self.slowing.learn(pair.rate, slower, 1.0 / self.rate);
         self.used = pair.rate;
+        self.most = (self.most * BEYOND).min(MOST);
         self.sated = pair.rate < SATED * self.rate;
         self.stretch = pair.stretch;
     }
@@ -143,7 +184,7 @@ impl Gear {
         // Turns of a copier that does what it can hurt no more for a higher rate.
         let used = if self.sated { PROBE } else { UP } * self.used;
         let up = (self.rate * UP).min(used.max(START));
-        let most = slowed.min(up).max(self.rate * DOWN).min(self.top());
+        let most = slowed.min(up).max(self.rate * DOWN).min(self.top()).min(self.most);
         let wanted = (hurt / price).min(most).max(SLOWEST);
         turns.set_part((aim / (price * wanted)).min(PART_MAX));
         // Turns are whole windows; the rate makes up for it.

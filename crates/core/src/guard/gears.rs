@@ -16,6 +16,7 @@
 //!   is forgotten.
 //! - Devices change: after [`REST`] comparisons both are tried again.
 
+use super::experience::Turned;
 use super::gear::Gear;
 use super::turns::Pair;
 use crate::mirror::Manner;
@@ -120,6 +121,18 @@ impl Gears {
     pub(super) fn one(budget: f64) -> Self {
         let gears = [Gear::new(Manner::Even), Gear::new(Manner::AtOnce)];
         Gears { gears, compares: false, at: FIRST, next: FIRST, ..Gears::new(budget) }
+    }
+
+    /// Begins in the gear of an earlier guard, and tries the other after a while; true if
+    /// there is that gear.
+    pub(super) fn begin_like(&mut self, known: &Turned) -> bool {
+        let all = if self.compares { &self.gears[..] } else { &self.gears[..SECOND] };
+        let Some(at) = all.iter().position(|gear| gear.manner == known.manner) else {
+            return false;
+        };
+        self.gears[at] = Gear::like(known);
+        (self.at, self.next, self.rest) = (at, at, NAP);
+        true
     }
 
     /// Whether the copier is told in what manner to go.

@@ -23,6 +23,7 @@
 //! much as they do. So the guest loses at most twice of what even the fastest copy would
 //! take from it, all in all; going slowly would make the mirrored writes last.
 
+use super::experience::Turned;
 use super::gear::AIM;
 use super::gears::Gears;
 use super::mirrored::Mirrored;
@@ -88,6 +89,8 @@ pub(super) struct Keep {
     mirrored: Mirrored,
     /// Samples since the last in which nothing was copied.
     copied_for: u32,
+    /// It began with what an earlier guard had found out.
+    experienced: bool,
     /// Comparisons in a row that left no rate.
     hopeless: u32,
     /// Windows until a target that was given up is tried again.
@@ -109,9 +112,27 @@ impl Keep {
             loss: 0.0,
             mirrored: Mirrored::default(),
             copied_for: 0,
+            experienced: false,
             hopeless: 0,
             given_up: None,
         }
+    }
+
+    /// The same loop, beginning where that of an earlier guard has ended. What has cost too
+    /// much there is no beginning.
+    pub(super) fn like(mut self, known: &Turned) -> Self {
+        let pays = known.price * LEAST <= self.budget;
+        if pays && self.gears.begin_like(known) {
+            self.iops = known.iops;
+            self.experienced = true;
+        }
+        self
+    }
+
+    /// What it has found out, if that is enough for a later one to begin with.
+    pub(super) fn turned(&self) -> Option<Turned> {
+        let knows = self.pairs >= LEARNING && self.given_up.is_none();
+        knows.then(|| self.gears.now().turned(self.iops))
     }
 
     /// The same loop before it has seen anything.
@@ -235,7 +256,8 @@ impl Keep {
         let part = SMOOTHING.max(1.0 / f64::from(self.pairs));
         let copying = self.turns.time(pair.stretch);
         let jump = (pair.iops / self.iops.max(1.0) - 1.0).abs();
-        if self.pairs > 1 && jump > JUMP.max(4.0 * self.gears.now().price.noise()) {
+        let known = self.pairs > 1 || self.experienced;
+        if known && jump > JUMP.max(4.0 * self.gears.now().price.noise()) {
             // Another load, or another device: the prices may be others, too.
             self.gears.doubt();
             self.iops = pair.iops;

@@ -17,7 +17,7 @@
 use super::deadline::Deadline;
 use super::keep::Keep;
 use super::p99::Ceiling;
-use super::{Aim, Observation, Standing, Way};
+use super::{Aim, Experience, Observation, Standing, Way};
 use crate::Nanos;
 use crate::mirror::{Allowance, Manner};
 
@@ -63,6 +63,28 @@ impl Guard {
     /// A guard of a copier that takes no notice of [`Manner`]s.
     pub fn of_another_copier(aim: Aim) -> Self {
         Guard::of(aim, false)
+    }
+
+    /// The same guard, beginning with what an earlier one has found out.
+    #[must_use]
+    pub fn like(self, experience: &Experience) -> Self {
+        let Experience { turns, within } = experience.sound();
+        let keep = self.keep.map(|keep| match &turns {
+            Some(known) => keep.like(known),
+            None => keep,
+        });
+        let ceiling = self.ceiling.map(|ceiling| match within {
+            Some(held) => ceiling.like(held),
+            None => ceiling,
+        });
+        Guard { keep, ceiling, ..self }
+    }
+
+    /// What it has found out so far.
+    pub fn experience(&self) -> Experience {
+        let turns = self.keep.as_ref().and_then(Keep::turned);
+        let within = self.ceiling.as_ref().and_then(Ceiling::held);
+        Experience { turns, within }.sound()
     }
 
     fn of(aim: Aim, manners: bool) -> Self {

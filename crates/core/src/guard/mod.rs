@@ -14,7 +14,8 @@
 //! it finds by copying in `turns`, in the one of two `gears` that costs least; `p99` holds
 //! a response time, is in `doubt` whose doing it was that it was long, and tells what of it
 //! is the guest's `alone`; `deadline` sees to the time. The `outlook` is what is known of
-//! turns before there are any. `cruise` gives one class what it
+//! turns before there are any, and an `experience` what an earlier guard has found out.
+//! `cruise` gives one class what it
 //! was promised by slowing the others.
 
 mod aim;
@@ -22,6 +23,7 @@ mod alone;
 pub mod cruise;
 mod deadline;
 mod doubt;
+mod experience;
 mod gear;
 mod gears;
 mod keep;
@@ -36,6 +38,7 @@ mod turns;
 mod twice;
 
 pub use aim::{Aim, Way};
+pub use experience::{Experience, Turned};
 pub use migration::Guard;
 pub use observation::Observation;
 pub use standing::{Standing, Unreachable};

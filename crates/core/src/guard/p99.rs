@@ -101,6 +101,15 @@ const RISES: f64 = 30.0;
 /// and one of them may be that by chance.
 const REQUESTS: u64 = 100;
 
+/// A loop begins with this part of the rate that an earlier one held.
+const BEGIN: f64 = 0.5;
+
+/// The part of a new step in the rate that is held.
+const HELD: f64 = 1.0 / 16.0;
+
+/// Steps after which that is known.
+const HELD_KNOWN: u32 = 8;
+
 /// A loop that keeps response times below a bound.
 #[derive(Debug)]
 pub(super) struct Ceiling {
@@ -121,6 +130,9 @@ pub(super) struct Ceiling {
     silent: usize,
     alone: Alone,
     p99: Option<Nanos>,
+    /// The rate at which the bound was held, smoothed, and the steps in that.
+    held: f64,
+    held_steps: u32,
 }
 
 impl Ceiling {
@@ -139,7 +151,19 @@ impl Ceiling {
             silent: 0,
             alone: Alone::default(),
             p99: None,
+            held: 0.0,
+            held_steps: 0,
         }
+    }
+
+    /// The same loop, beginning below the rate that an earlier one held.
+    pub(super) fn like(self, held: f64) -> Self {
+        Ceiling { rate: (held * BEGIN).max(LEAST), ..self }
+    }
+
+    /// The rate at which the bound was held, if that is known.
+    pub(super) fn held(&self) -> Option<f64> {
+        (self.held_steps >= HELD_KNOWN && self.held >= LEAST).then_some(self.held)
     }
 
     /// Looks at a window.
@@ -205,6 +229,12 @@ impl Ceiling {
         }
     }
 
+    /// The bound is held with so many bytes per second copied.
+    fn hold(&mut self, rate: f64) {
+        self.held_steps = self.held_steps.saturating_add(1);
+        self.held += HELD.max(1.0 / f64::from(self.held_steps)) * (rate - self.held);
+    }
+
     /// Lets go of windows that are not needed any more.
     fn forget(&mut self) {
         let mut requests: u64 = self.recent.iter().map(Spread::len).sum();
@@ -250,6 +280,7 @@ impl Ceiling {
             return;
         }
         self.since = 0;
+        self.hold(seen.copy_rate());
         self.doubt.end();
         self.alone.may_be_the_copys();
         let aim = if self.are_few() { AIM_FEW } else { AIM };

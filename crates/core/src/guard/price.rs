@@ -14,6 +14,9 @@ const DRIFT: f64 = 0.1;
 /// The noise of a comparison before any was seen: a few hundred IO/s give that.
 const NOISE_FIRST: f64 = 0.04;
 
+/// And at least, whatever it was elsewhere.
+const NOISE_LEAST: f64 = 0.01;
+
 /// The part of a new error in the noise.
 const NOISE_SMOOTHING: f64 = 0.1;
 
@@ -41,6 +44,14 @@ impl Price {
             noise: NOISE_FIRST * NOISE_FIRST,
             surprises: 0,
         }
+    }
+
+    /// It was that elsewhere, and may be anything from nothing to twice as much here; a
+    /// price below `scale` may be that. A comparison varied by `noise`.
+    pub(super) fn guessed(value: f64, noise: f64, scale: f64) -> Self {
+        let error = value.max(scale);
+        let noise = noise.max(NOISE_LEAST);
+        Price { value, variance: error * error, noise: noise * noise, surprises: 0 }
     }
 
     /// Per byte per second; never below zero.

@@ -52,6 +52,7 @@ impl Speed {
             read: from.unwrap_or(likely).max(likely),
             source: Source::Devices,
             habits: Vec::new(),
+            known: Vec::new(),
         })
     }
 }

@@ -8,22 +8,13 @@
 //! were, and the later it was. What was seen once counts for two thirds. So does what the
 //! applications kept of their requests.
 
+use super::likeness::{HARDLY, Likeness};
 use super::share::{LEAST, Share, Terms, Work};
 use super::speed::{Ends, HALF_LIFE, Lesson};
 
 /// What is said without having seen anything counts as much as so many moves: what applies
 /// to all arrays is known less well than what this one did.
 const PRIOR: f64 = 0.5;
-
-/// Requests under way and response times are alike if they differ by no more than this
-/// factor, about; so are the parts that two applications may lose.
-const ALIKE: f64 = 1.5;
-
-/// And parts that are writes by no more than this.
-const ALIKE_PARTS: f64 = 0.2;
-
-/// One of so few requests that it is hardly there is as one that is not.
-const HARDLY: f64 = 0.01;
 
 /// What took so many times longer, or shorter, than it should have had another reason.
 const MOST: f64 = 4.0;
@@ -38,45 +29,11 @@ pub(super) struct Habit {
     kept: Option<f64>,
 }
 
-/// What makes moves alike.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Likeness {
-    /// Whether a part is kept, a percentile bounded, nothing copied beside it.
-    promise: (bool, bool, bool),
-    /// The application and what it may lose, on scales on which two that are 1 apart are
-    /// about alike.
-    at: [f64; 4],
-}
-
-impl Likeness {
-    fn of(work: &Work, terms: &Terms) -> Likeness {
-        let by_ratio = |value: f64| value.ln() / ALIKE.ln();
-        Likeness {
-            promise: (terms.keep.is_some(), terms.bounded, terms.idle_only),
-            at: [
-                by_ratio(work.outstanding.max(HARDLY)),
-                by_ratio(work.response()),
-                by_ratio((1.0 - terms.keep.unwrap_or_default()).max(0.001)),
-                work.writes / ALIKE_PARTS,
-            ],
-        }
-    }
-
-    /// How alike two are, from 0 to 1.
-    fn to(&self, other: &Likeness) -> f64 {
-        if self.promise != other.promise {
-            return 0.0;
-        }
-        let apart = self.at.iter().zip(other.at).map(|(a, b)| (a - b).powi(2));
-        (-apart.sum::<f64>() / 2.0).exp()
-    }
-}
-
 impl Habit {
     /// What a lesson says where a copy does so much by itself, from a source that can be
     /// read at so much.
     pub(super) fn of(lesson: &Lesson, (speed, read): (f64, f64)) -> Option<Habit> {
-        let Lesson { work, terms, rate, bytes, ends, kept } = *lesson;
+        let Lesson { work, terms, rate, bytes, ends, kept, .. } = *lesson;
         let is_sound = rate.is_finite() && rate > 0.0 && bytes > 0;
         // What a limit held back says nothing of the application.
         if !is_sound || work.there() <= HARDLY || terms.limit.is_some() {
@@ -91,7 +48,7 @@ impl Habit {
         };
         let share = Share::of(&work, &terms, (speed, read));
         let free = speed * share.likely;
-        let told = bytes as f64 / free + terms.learning(&work, free).as_secs_f64();
+        let told = bytes as f64 / free + lesson.learning(free).as_secs_f64();
         let longer = (bytes as f64 / rate / told).clamp(1.0 / MOST, MOST).ln();
         // Nobody keeps more than all: one that asks for more meanwhile has lost nothing.
         let kept = kept.filter(|kept| kept.is_finite()).map(|kept| kept.clamp(0.0, 1.0));

@@ -27,12 +27,14 @@
 
 mod device;
 mod habit;
+mod likeness;
 mod score;
 mod share;
 mod speed;
 mod week;
 
 pub use device::Shown;
+pub use likeness::experience;
 pub use score::{Outcome, Scores};
 pub use share::{Share, Terms, Work};
 pub use speed::{Ends, Lesson, Source, Speed};

@@ -43,6 +43,9 @@ const IN_FLIGHT: f64 = (4 << 20) as f64;
 const WINDOWS: f64 = 4.0;
 const SURE: f64 = 2.3;
 
+/// Steps of an experienced guard: it begins at about half of the rate that it ends with.
+const EXPERIENCED: f64 = 1.0;
+
 /// No copy gets less of its speed: the guards never hold it up for good.
 pub(super) const LEAST: f64 = 0.001;
 
@@ -156,12 +159,14 @@ impl Terms {
 
     /// How much later than at once a guard has such an application's copy at this rate
     /// (bytes per second): it begins with little, and tries more each time that it has
-    /// compared what the application does with a copy and without one.
-    pub(super) fn learning(&self, work: &Work, rate: f64) -> Nanos {
+    /// compared what the application does with a copy and without one. An `experienced` one
+    /// begins near the end of that.
+    pub(super) fn learning(&self, work: &Work, rate: f64, experienced: bool) -> Nanos {
         if self.keep.is_none() && !self.bounded {
             return Nanos(0);
         }
         let steps = (rate / outlook::FIRST_RATE).max(1.0).ln() / outlook::UP.ln();
+        let steps = if experienced { steps.min(EXPERIENCED) } else { steps };
         let answers = outlook::ANSWERS * work.response() / work.outstanding.max(1e-9);
         let window = answers.max(outlook::RESPONSES * work.response());
         let window = window.clamp(outlook::WINDOW.0, outlook::WINDOW.1);

@@ -14,8 +14,10 @@
 
 use super::Move;
 use super::habit::{self, Habit};
+use super::likeness::Known;
 use super::share::{LEAST, Share, Terms, Work};
 use crate::Nanos;
+use crate::guard::Experience;
 
 /// A lesson counts for half after so many others of weight 1.
 pub(super) const HALF_LIFE: f64 = 8.0;
@@ -98,6 +100,10 @@ pub struct Lesson {
     pub terms: Terms,
     /// The part of its requests that it kept, if it had any.
     pub kept: Option<f64>,
+    /// Its guard began with what an earlier one had found out.
+    pub experienced: bool,
+    /// What its guard has found out.
+    pub experience: Option<Experience>,
 }
 
 /// What a lesson comes to.
@@ -144,6 +150,8 @@ pub struct Speed {
     pub source: Source,
     /// What came of moves beside applications, the latest first.
     pub(super) habits: Vec<Habit>,
+    /// What their guards have found out, the latest first.
+    pub(super) known: Vec<Known>,
 }
 
 /// What a copy has beside an application.
@@ -156,6 +164,8 @@ pub(super) struct Beside {
     told: f64,
     /// How many times as long as that comes to it takes, by what came of those before it.
     times: f64,
+    /// Its guard begins with what an earlier one has found out.
+    experienced: bool,
 }
 
 impl Beside {
@@ -167,7 +177,8 @@ impl Beside {
     /// How much longer a move takes that begins beside this application because its guard
     /// has to learn first.
     pub(super) fn learning(&self, one: &Move, begins: &Work) -> Nanos {
-        let learning = one.terms.learning(begins, one.terms.limited(self.told));
+        let learning =
+            one.terms.learning(begins, one.terms.limited(self.told), self.experienced);
         Nanos((learning.0 as f64 * self.times) as u64)
     }
 }
@@ -181,6 +192,11 @@ fn readable(lessons: &[Lesson]) -> f64 {
 }
 
 impl Lesson {
+    /// How much later than at once its guard had the copy at this rate.
+    pub(super) fn learning(&self, rate: f64) -> Nanos {
+        self.terms.learning(&self.work, rate, self.experienced)
+    }
+
     /// What it comes to, if it says anything, from a source that can be read at so many
     /// bytes per second at least.
     fn learned(&self, source: f64) -> Option<Learned> {
@@ -189,7 +205,7 @@ impl Lesson {
         }
         // Of a move that was over when the guard had just seen enough, nothing is known.
         let bytes = self.bytes as f64;
-        let learning = self.terms.learning(&self.work, self.rate);
+        let learning = self.learning(self.rate);
         let took = bytes / self.rate;
         let copying = took - learning.as_secs_f64();
         if copying < SHORTEST * took {
@@ -228,7 +244,8 @@ impl Speed {
     pub(super) fn beside(&self, work: &Work, terms: &Terms) -> Beside {
         let share = Share::of(work, terms, self.both());
         let (times, kept) = habit::seen(&self.habits, work, terms, share.kept);
-        Beside { told: self.likely * share.likely, share, kept, times }
+        let experienced = Known::for_next(&self.known, work, terms).is_some();
+        Beside { told: self.likely * share.likely, share, kept, times, experienced }
     }
 
     /// What a copy does by itself, and what its source can be read at.
@@ -240,7 +257,7 @@ impl Speed {
     pub fn learned(lessons: &[Lesson]) -> Option<Speed> {
         let speed = Speed::by_itself(lessons)?;
         let habits = lessons.iter().filter_map(|one| Habit::of(one, speed.both()));
-        Some(Speed { habits: habits.collect(), ..speed })
+        Some(Speed { habits: habits.collect(), known: Known::of(lessons), ..speed })
     }
 
     /// The same where one of the ends lets no more than so many bytes per second through,
@@ -269,7 +286,8 @@ impl Speed {
             (Some(one), None) | (None, Some(one)) => (one, DOUBT_END, Source::OneEnd),
             (None, None) => return None,
         };
-        Some(Speed { likely, doubt, read: read.max(likely), source, habits: Vec::new() })
+        let (habits, known) = (Vec::new(), Vec::new());
+        Some(Speed { likely, doubt, read: read.max(likely), source, habits, known })
     }
 
     /// The weighted mean of the logarithms, and how far a next one will lie from it.
@@ -298,6 +316,7 @@ impl Speed {
             doubt: doubt.hypot(guess),
             source,
             habits: Vec::new(),
+            known: Vec::new(),
         }
     }
 }

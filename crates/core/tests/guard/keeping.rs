@@ -159,7 +159,7 @@ fn a_swing_is_counted_and_a_wobble_is_not() {
 
 #[test]
 fn an_idle_guest_leaves_everything_to_the_copier_until_it_comes() {
-    cases("comes and goes", 50, BY_CHANCE, |random, seed| {
+    cases("comes and goes", 100, BY_CHANCE, |random, seed| {
         // Gone for the first half of each minute.
         let course = Course::Bursts { on: 30.0, off: 30.0 };
         let record = run(Setup { course, ..any_length(random) }, keep_97(), 120, seed);

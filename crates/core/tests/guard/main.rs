@@ -4,6 +4,7 @@
 //! and that nothing swings. What is judged is what the plant really did; what the guard
 //! sees of it is noisy.
 
+mod experienced;
 mod keeping;
 mod plant;
 #[path = "../random/mod.rs"]

@@ -1,6 +1,6 @@
 //! A guard beside a plant, window by window, and what came of it.
 
-use sterna_core::guard::{Aim, Guard, Standing, Way};
+use sterna_core::guard::{Aim, Experience, Guard, Standing, Way};
 use sterna_core::measure::Spread;
 
 use crate::plant::{Course, Device, Load, Plant, Setup, Truth};
@@ -18,6 +18,8 @@ pub(crate) struct Record {
     pub(crate) standings: Vec<Standing>,
     /// What a copy that knows everything would have copied.
     pub(crate) ideal: f64,
+    /// What the guard has found out.
+    pub(crate) experience: Experience,
 }
 
 pub(crate) fn keep_97() -> Aim {
@@ -26,14 +28,24 @@ pub(crate) fn keep_97() -> Aim {
 
 /// Runs a guard for so many seconds.
 pub(crate) fn run(setup: Setup, aim: Aim, seconds: usize, seed: u64) -> Record {
+    run_guard(Guard::new(aim), setup, seconds, seed)
+}
+
+/// The same with a guard that may know something.
+pub(crate) fn run_guard(
+    mut guard: Guard,
+    setup: Setup,
+    seconds: usize,
+    seed: u64,
+) -> Record {
     let mut plant = Plant::new(setup, seed);
-    let mut guard = Guard::new(aim);
     let mut allowance = Guard::FIRST;
     let mut record = Record {
         truth: Vec::new(),
         responses: Vec::new(),
         standings: Vec::new(),
         ideal: 0.0,
+        experience: Experience::default(),
     };
     for second in 0..seconds {
         let mut responses = Spread::default();
@@ -48,6 +60,7 @@ pub(crate) fn run(setup: Setup, aim: Aim, seconds: usize, seed: u64) -> Record {
         record.responses.push(responses);
         record.standings.push(guard.standing());
     }
+    record.experience = guard.experience();
     record
 }
 

@@ -211,7 +211,10 @@ impl Daemon {
         // The map is of no use any more; if it stays, nobody will look at it.
         let _ = std::fs::remove_file(self.map_path(record.id));
         let application = match self.job(record.id) {
-            Some(job) => job.application(),
+            Some(job) => {
+                self.keep_experience(&job);
+                job.application()
+            }
             None => record.application,
         };
         let application = Application { now: None, ..application };
@@ -223,6 +226,18 @@ impl Daemon {
         self.service.bell.ring();
         self.plans.bell.ring();
         Ok(())
+    }
+
+    /// Writes down what the guard has found out, for that of a later move. If that fails,
+    /// the later one learns it anew.
+    fn keep_experience(&self, job: &Job) {
+        let experience = lock(&job.state).experience;
+        if experience.is_none() {
+            return;
+        }
+        if let Err(error) = self.store.set_experience(job.id, &experience.into()) {
+            tracing::warn!(migration = job.id, %error, "what the guard learned is lost");
+        }
     }
 
     fn report(&self, job: &Job, record: &MigrationRecord) -> Report {

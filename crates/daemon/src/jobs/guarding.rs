@@ -10,7 +10,7 @@
 //!
 //! **Failures.** Without samples copiers keep what they may take, but for what comes at
 //! once, which is told anew for each sample: then nothing comes beside the guest. A
-//! daemon that starts learns anew.
+//! daemon that starts learns anew, also what an earlier guard had found out.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -18,7 +18,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 
 use sterna_api::Guard as Asked;
-use sterna_core::guard::Observation;
+use sterna_core::guard::{Experience, Observation};
 use sterna_core::measure::Window;
 use sterna_core::mirror::{Allowance, Control, Phase, Progress};
 use sterna_engine::DiskId;
@@ -67,9 +67,12 @@ fn guard_for_ever(daemon: &Weak<Daemon>, samples: &Receiver<Seen>) {
         for job in jobs.iter().filter(|job| job.is_guarded()) {
             let Some(window) = seen.get(&job.disk()) else { continue };
             let asked = lock(&job.state).asked.clone();
-            let watched = posts.entry(job.id()).or_insert_with(|| Watched::new(&asked));
+            let watched = posts
+                .entry(job.id())
+                .or_insert_with(|| Watched::new(&asked, &lock(&job.state).begins_with));
             if *watched.post.asked() != asked {
-                *watched = Watched::new(&asked);
+                // What copying costs is the same, whatever must hold.
+                *watched = Watched::new(&asked, &watched.post.experience());
             }
             daemon.guard(job, watched, window, idle);
         }
@@ -85,8 +88,8 @@ struct Watched {
 }
 
 impl Watched {
-    fn new(asked: &Asked) -> Watched {
-        Watched { post: Post::new(asked), last: None }
+    fn new(asked: &Asked, experience: &Experience) -> Watched {
+        Watched { post: Post::new(asked, experience), last: None }
     }
 
     /// Whether this is not the mirror of the last sample.
@@ -155,7 +158,12 @@ impl Daemon {
             *told = Some(allowance);
         }
         let fares = watched.post.report(job.id, allowance);
-        lock(&job.state).guarding = Some(fares);
+        let experience = watched.post.experience();
+        let mut state = lock(&job.state);
+        state.guarding = Some(fares);
+        if !experience.is_none() {
+            state.experience = experience;
+        }
     }
 
     /// Takes note of what must hold from now on. A copier for which nothing must goes on

@@ -55,6 +55,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sterna_api::{Application, Guard, Guarding};
+use sterna_core::guard::Experience;
 use sterna_core::measure::Window;
 use sterna_core::mirror::Allowance;
 use sterna_engine::mirror::MigrationId;
@@ -118,6 +119,10 @@ struct State {
     asked: Guard,
     /// How that fares.
     guarding: Option<Guarding>,
+    /// What the guard of a move beside an application like this one had found out.
+    begins_with: Experience,
+    /// What its own guard has found out.
+    experience: Experience,
     /// Why the destination was not sealed the last time.
     unsealed: Option<Unsealed>,
     /// The files of both images, while there is a mirror, and until its end is recorded.
@@ -168,6 +173,8 @@ impl Job {
                 watch,
                 asked: record.guard.clone(),
                 guarding: None,
+                begins_with: Experience::default(),
+                experience: Experience::default(),
                 unsealed: None,
                 held: copies::Files::default(),
             }),

@@ -4,7 +4,7 @@
 
 use sterna_api::{Guard as Asked, GuardState, Guarding};
 use sterna_core::Nanos;
-use sterna_core::guard::{Aim, Guard, Observation, Standing, Way};
+use sterna_core::guard::{Aim, Experience, Guard, Observation, Standing, Way};
 use sterna_core::mirror::Allowance;
 use sterna_core::schedule::Schedule;
 
@@ -26,9 +26,9 @@ pub(crate) struct Post {
 }
 
 impl Post {
-    /// A guard that has seen nothing yet.
-    pub(crate) fn new(asked: &Asked) -> Post {
-        Post::with(asked, Guard::new(aim(asked)))
+    /// A guard that has seen nothing yet, and begins with what another has found out.
+    pub(crate) fn new(asked: &Asked, experience: &Experience) -> Post {
+        Post::with(asked, Guard::new(aim(asked)).like(experience))
     }
 
     /// The same where QEMU copies.
@@ -61,6 +61,11 @@ impl Post {
         }
         let time = self.asked.finish_by.map(|by| self.time_until(by));
         self.guard.step(seen, Way { left, time })
+    }
+
+    /// What it has found out.
+    pub(crate) fn experience(&self) -> Experience {
+        self.guard.experience()
     }
 
     /// Nothing is held at the moment.
@@ -199,11 +204,12 @@ mod tests {
         let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
         // The first of January 1970 was a Thursday; three days on.
         let another_day = days[(clock::now() / (24 * HOUR) % 7) as usize];
-        let mut post = Post::new(&Asked {
+        let asked = Asked {
             finish_by: clock::now().checked_add_signed(hours * 3600),
             window: Some(another_day.into()),
             ..Asked::default()
-        });
+        };
+        let mut post = Post::new(&asked, &Experience::default());
         let (guest, none) = (&Window::default(), Nanos(0));
         let seen = Observation {
             guest,

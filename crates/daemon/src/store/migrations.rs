@@ -15,6 +15,7 @@ use super::tallies::{self, Tallied};
 use super::{
     Step, Store, StoreError, cannot, from_json, from_sql, parsed, to_json, to_sql,
 };
+use crate::experience::Learned;
 use crate::predictions::Forecast;
 
 /// Whose fault it is that a migration stands still.
@@ -124,6 +125,8 @@ pub(crate) struct MigrationRecord {
     pub(crate) tallied: Tallied,
     /// What was known of it when it began.
     pub(crate) forecast: Option<Forecast>,
+    /// What its guard has found out, if it had one and that is enough.
+    pub(crate) experience: Option<Learned>,
     /// What it came to.
     pub(crate) report: Option<Report>,
 }
@@ -171,6 +174,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<MigrationRecord> {
         application: from_json(row, "application")?,
         tallied: tallies::read(row)?,
         forecast: from_json(row, "forecast")?,
+        experience: from_json(row, "experience")?,
         report: from_json(row, "report")?,
     })
 }
@@ -355,6 +359,16 @@ impl Store {
     ) -> Result<(), StoreError> {
         let text = to_json(application);
         self.update(id, "UPDATE migrations SET application = ?2 WHERE id = ?1", text)
+    }
+
+    /// What its guard has found out.
+    pub(crate) fn set_experience(
+        &self,
+        id: u64,
+        learned: &Learned,
+    ) -> Result<(), StoreError> {
+        let text = to_json(learned);
+        self.update(id, "UPDATE migrations SET experience = ?2 WHERE id = ?1", text)
     }
 
     fn update<V: rusqlite::ToSql + Send + 'static>(

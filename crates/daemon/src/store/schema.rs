@@ -20,10 +20,10 @@ use super::{StoreError, cannot};
 const APPLICATION_ID: i64 = 0x5354_524E;
 
 /// The schema that this Sterna writes: the number of steps to it.
-pub(super) const VERSION: i64 = 18;
+pub(super) const VERSION: i64 = 19;
 
 /// What brings a database from each version to the next.
-pub(super) const STEPS: [&str; 18] = [
+pub(super) const STEPS: [&str; 19] = [
     FIRST,
     SECOND,
     THIRD,
@@ -42,6 +42,7 @@ pub(super) const STEPS: [&str; 18] = [
     SIXTEENTH,
     SEVENTEENTH,
     EIGHTEENTH,
+    NINETEENTH,
 ];
 
 const _: () = assert!(STEPS.len() as u64 == VERSION.unsigned_abs());
@@ -373,6 +374,11 @@ const EIGHTEENTH: &str = "
     ALTER TABLE migrations ADD COLUMN skip_bad INTEGER NOT NULL DEFAULT 0;
     -- What was found out about both images.
     ALTER TABLE migrations ADD COLUMN found TEXT;   -- JSON
+";
+
+const NINETEENTH: &str = "
+    -- What the guard of a migration has found out.
+    ALTER TABLE migrations ADD COLUMN experience TEXT;   -- JSON
 ";
 
 /// How long to wait for someone who looks inside with the sqlite3 tool.

@@ -79,6 +79,7 @@ pub(crate) fn migration(disk: &DiskRecord, to: &str) -> MigrationRecord {
         application: Application::default(),
         tallied: Tallied::default(),
         forecast: None,
+        experience: None,
         report: None,
     }
 }

@@ -104,7 +104,16 @@ pub(super) fn foretell(
                 };
             let (rate, bytes, work) = (it.rate, it.bytes, it.work);
             let terms = terms(it.limit);
-            Some(Lesson { ends, rate, bytes, work, terms, kept: None })
+            Some(Lesson {
+                ends,
+                rate,
+                bytes,
+                work,
+                terms,
+                kept: None,
+                experienced: false,
+                experience: None,
+            })
         };
         let lessons: Vec<Lesson> =
             past.iter().rev().filter_map(lesson).take(LESSONS).collect();

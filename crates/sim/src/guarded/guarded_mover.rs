@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use sterna_core::array::Kind;
-use sterna_core::guard::{Guard, Observation, Standing, Unreachable, Way};
+use sterna_core::guard::{Guard, Observation, Way};
 use sterna_core::mirror::{Config, JobId, Progress};
 use sterna_core::{ByteRange, Nanos};
 
@@ -44,8 +44,8 @@ impl GuardedMover {
         }
     }
 
-    /// Moves it; says why what was promised is out of reach, if it is at the end.
-    pub(super) fn run(mut self, stage: &mut Stage, until: Nanos) -> Option<Unreachable> {
+    /// Moves it; gives its guard back, if it has one.
+    pub(super) fn run(mut self, stage: &mut Stage, until: Nanos) -> Option<Guard> {
         let mut window = WINDOW;
         while !self.ended && stage.now() < until {
             while let Some((name, kind, range)) = stage.next_request() {
@@ -62,10 +62,7 @@ impl GuardedMover {
                 self.look(stage);
             }
         }
-        match self.guard?.standing() {
-            Standing::Unreachable(why) => Some(why),
-            Standing::Learning | Standing::Holding | Standing::Converging => None,
-        }
+        self.guard
     }
 
     /// The application asks for something.

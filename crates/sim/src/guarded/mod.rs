@@ -12,7 +12,7 @@ mod static_mover;
 
 use sterna_core::Nanos;
 use sterna_core::array::Model;
-use sterna_core::guard::{Aim, Guard, Unreachable};
+use sterna_core::guard::{Aim, Experience, Guard, Standing, Unreachable};
 use sterna_core::measure::Summary;
 
 use guarded_mover::GuardedMover;
@@ -76,6 +76,8 @@ pub struct Fared {
     pub p99s: Vec<Nanos>,
     /// Why the guard said at last that what it holds is out of reach, if it did.
     pub unreachable: Option<Unreachable>,
+    /// What the guard has found out, if there was one.
+    pub experience: Experience,
     /// What the daemon would have known of the application at the end: its last seconds.
     pub lately: Summary,
 }
@@ -96,10 +98,20 @@ impl Scene {
 
     /// Moved by the daemon's mirror, with its guard.
     pub fn guarded(&self, aim: Aim) -> Fared {
+        self.guarded_by(Guard::new(aim))
+    }
+
+    /// The same with a guard that may know something.
+    pub fn guarded_by(&self, guard: Guard) -> Fared {
         let mut stage = Stage::new(self);
-        let guard = Some(Guard::new(aim));
-        let unreachable = GuardedMover::new(self.size, guard).run(&mut stage, LONGEST);
-        Fared { unreachable, ..stage.fared() }
+        let guard = Some(guard);
+        let guard = GuardedMover::new(self.size, guard).run(&mut stage, LONGEST);
+        let unreachable = match guard.as_ref().map(Guard::standing) {
+            Some(Standing::Unreachable(why)) => Some(why),
+            _ => None,
+        };
+        let experience = guard.map(|guard| guard.experience()).unwrap_or_default();
+        Fared { unreachable, experience, ..stage.fared() }
     }
 
     /// Moved by the daemon's mirror, as fast as it can.

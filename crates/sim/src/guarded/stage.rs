@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use sterna_core::array::{Array, Completion, Kind, Model, Request};
+use sterna_core::guard::Experience;
 use sterna_core::measure::{Spread, Timeline, Window};
 use sterna_core::{ByteRange, Nanos};
 use sterna_workload::random::Random;
@@ -255,6 +256,7 @@ impl Stage {
             took: self.now,
             p99s: std::mem::take(&mut self.p99s),
             unreachable: None,
+            experience: Experience::default(),
             lately: self.timeline.since(self.now, LATELY).unwrap_or_default(),
         }
     }

@@ -6,6 +6,7 @@ use sterna_core::array::Preset;
 use sterna_core::guard::{Aim, Unreachable};
 use sterna_sim::guarded::{Does, Fared, Scene};
 
+mod experienced;
 mod predicting;
 
 /// What is asked for.

@@ -5,9 +5,9 @@
 
 use sterna_core::Nanos;
 use sterna_core::array::{Model, Preset};
-use sterna_core::guard::Aim;
+use sterna_core::guard::{Aim, Guard};
 use sterna_core::predict::{
-    Ends, Lesson, Move, Outcome, Prediction, Scores, Speed, Terms, Work,
+    Ends, Lesson, Move, Outcome, Prediction, Scores, Speed, Terms, Work, experience,
 };
 use sterna_sim::guarded::{Does, Scene};
 
@@ -114,15 +114,28 @@ impl Tour {
         let keep = guarded.then_some(self.keep);
         let terms = Terms { keep, ..Terms::default() };
         let one = Move { bytes: self.size, compared: 0, work, terms };
-        let told = Speed::learned(&self.lessons(to)).map(|it| Prediction::of(&one, &it));
+        let lessons = self.lessons(to);
+        let known = experience(&lessons, &work, &terms).filter(|_| guarded);
+        let told = Speed::learned(&lessons).map(|it| Prediction::of(&one, &it));
         let fared = match keep {
             None => scene.unguarded(),
-            Some(_) => scene.guarded(Aim { keep, ..Aim::default() }),
+            Some(_) => {
+                let guard = Guard::new(Aim { keep, ..Aim::default() });
+                scene.guarded_by(guard.like(&known.unwrap_or_default()))
+            }
         };
         let took = fared.took.as_secs_f64() + BEYOND;
         let rate = self.size as f64 / took;
-        let (bytes, kept) = (self.size, None);
-        let lesson = Lesson { ends: Ends::Both, rate, bytes, work, terms, kept };
+        let lesson = Lesson {
+            ends: Ends::Both,
+            rate,
+            bytes: self.size,
+            work,
+            terms,
+            kept: None,
+            experienced: known.is_some(),
+            experience: Some(fared.experience),
+        };
         self.past.push(Past { from: self.at, to, lesson });
         self.at = to;
         told.map(|told| Outcome {
