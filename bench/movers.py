@@ -17,8 +17,8 @@ class SternaMover:
     name = "sterna"
     # What must hold.
     guard = ()
-    # What becomes of the old image: others move the same one.
-    old_image = ("--keep-source",)
+    # Others move the same image, and none of them compares the two.
+    how = ("--keep-source", "--no-verify")
 
     def __init__(self, bench):
         self.bench = bench
@@ -38,7 +38,7 @@ class SternaMover:
         self.server.call("datastore", "add", "there", self.directory)
 
     def move(self):
-        done = self.server.call("migrate", "disk", "--to", self.way[1], *self.old_image,
+        done = self.server.call("migrate", "disk", "--to", self.way[1], *self.how,
                                 *self.guard)
         self.way.reverse()
         self.report = done["report"]
@@ -54,6 +54,13 @@ class SternaMover:
         self.server.stop()
         for name in os.listdir(self.directory):
             os.unlink(os.path.join(self.directory, name))
+
+
+class VerifiedMover(SternaMover):
+    """As it moves by default: both images are compared before the switch-over."""
+
+    name = "sterna, verified"
+    how = ("--keep-source",)
 
 
 class GuardedMover(SternaMover):

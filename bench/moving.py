@@ -8,7 +8,7 @@ import os
 import time
 
 import load
-from movers import Convert, Mirror, Nbdcopy, SternaMover
+from movers import Convert, Mirror, Nbdcopy, SternaMover, VerifiedMover
 from table import Bars, median, spread, table
 
 LIMIT_BAR = 0.85
@@ -51,7 +51,8 @@ def run(bench):
     out = {}
     for shape, share in (("full", 1.0), ("30 % allocated", 0.3)):
         load.fill(source, bench.size, share)
-        movers = [SternaMover(bench), Mirror(bench), Convert(bench), Nbdcopy(bench)]
+        movers = [SternaMover(bench), VerifiedMover(bench), Mirror(bench), Convert(bench),
+                  Nbdcopy(bench)]
         runs = {mover.name: [] for mover in movers}
         limits = {shape: [] for shape in LIMIT_SHAPES}
         for repeat in range(bench.repeats):
@@ -87,11 +88,11 @@ def judge(bench, shape, data, runs, limits):
                      f"{data / rate / seconds['sterna']:.2f}", "-"])
         bars.at_least(f"{shape}: rate against the device's own",
                       data / seconds["sterna"] / rate, LIMIT_BAR)
-    for name in runs:
-        if name != "sterna":
-            bars.at_least(f"{shape}: faster than {name}, times",
-                          seconds[name] / seconds["sterna"], 1.0)
-    cheapest = min((name for name in runs if name != "sterna"), key=cpu.get)
+    peers = [name for name in runs if not name.startswith("sterna")]
+    for name in peers:
+        bars.at_least(f"{shape}: faster than {name}, times",
+                      seconds[name] / seconds["sterna"], 1.0)
+    cheapest = min(peers, key=cpu.get)
     bars.at_most(f"{shape}: CPU per GB against {cheapest}",
                  cpu["sterna"] / cpu[cheapest] if cpu[cheapest] else 0.0, 1.0)
     table(f"Moving an idle disk, {bench.size / 1e9:.1f} GB, {shape}, "

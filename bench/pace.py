@@ -73,7 +73,7 @@ def several(bench, mover, settings, places, bound=None):
     told of two stretches: that of the move, and the calm one after it."""
     source, destination = places
     load.fill(source, bench.size)
-    mover.old_image = ()
+    mover.how = ("--no-verify",)
     wide = guard.width(settings)
     calm = max(CALM, CALM_WINDOWS * wide)
     count, enough = (MOVES, ENOUGH) if bound is None else (JUDGED, JUDGED * wide)

@@ -201,6 +201,11 @@ impl Images {
         self.source.fill(FREED);
     }
 
+    /// Whether that has happened.
+    pub(crate) fn is_freed(&self) -> bool {
+        self.source.iter().all(|value| *value == FREED)
+    }
+
     /// Whether the destination would keep all that it holds.
     pub(crate) fn is_flushed(&self) -> bool {
         self.destination == self.durable

@@ -3,8 +3,9 @@
 //! A world of two images made of blocks, a guest that reads, writes and
 //! discards at random, operations that land block by block and complete in any
 //! order, faults, hangs, pauses, kills and power losses at any step; and storage that
-//! has sectors that cannot be read, or forgets what it was not made to keep, by connection, by mount and by device, and images
-//! that others write to while no daemon is there. What must hold is checked at every read and answer by `guest` (what a read may return,
+//! has sectors that cannot be read, or forgets what it was not made to keep, by connection,
+//! by mount and by device, images that others write to while no daemon is there, and a
+//! destination that others remove, replace or shorten. What must hold is checked at every read and answer by `guest` (what a read may return,
 //! how long an answer may take), and by `world` at the commit (both images agree
 //! to the last block) and at the end.
 //!
@@ -153,6 +154,21 @@ fn verification_finds_what_a_lying_destination_did_not_keep() {
     run("lies", |random| Setup { lies: 20, verify: true, ..Setup::calm(random) });
 }
 
+#[test]
+fn a_destination_that_is_removed_replaced_or_shortened_is_never_switched_over_to() {
+    run("names", |random| Setup {
+        meddling: 30 + random.below(100),
+        reopens: true,
+        controls: if random.one_in(2) { 100 } else { 0 },
+        kills: if random.one_in(2) { 200 } else { 0 },
+        destination_fails: if random.one_in(3) { 100 } else { 0 },
+        blocks: 4 + random.below(60),
+        chaos_steps: 2000,
+        verify: random.one_in(3),
+        ..Setup::calm(random)
+    });
+}
+
 /// A world in which the destination forgets in every way that it has.
 fn forgetful(random: &mut Random) -> Setup {
     Setup {
@@ -160,6 +176,7 @@ fn forgetful(random: &mut Random) -> Setup {
         reconnects: 60,
         aborts: true,
         reopens: true,
+        meddling: if random.one_in(3) { 150 } else { 0 },
         kills: 250,
         foreign: 3,
         verify: random.one_in(2),
@@ -190,14 +207,14 @@ fn a_destination_that_is_mounted_anew_after_a_fault_costs_nothing_but_copying() 
     });
 }
 
+/// A world in which others write to the images while the daemon is away.
+fn with_others(random: &mut Random) -> Setup {
+    Setup { kills: 100, foreign: 2, verify: random.one_in(3), ..Setup::calm(random) }
+}
+
 #[test]
 fn images_that_others_wrote_to_are_made_equal_again() {
-    run("others", |random| Setup {
-        kills: 100,
-        foreign: 2,
-        verify: random.one_in(3),
-        ..Setup::calm(random)
-    });
+    run("others", with_others);
 }
 
 #[test]
@@ -289,13 +306,23 @@ fn a_job_that_a_loss_does_not_void_is_caught() {
 
 #[test]
 fn a_map_that_is_believed_after_others_wrote_is_caught() {
-    is_caught(Mistake::ForeignWriteBelieved, forgetful);
+    is_caught(Mistake::ForeignWriteBelieved, with_others);
 }
 
 #[test]
 fn a_sector_that_is_taken_for_zeroes_because_it_cannot_be_read_is_caught() {
     is_caught(Mistake::UnreadableTakenForZeroes, |random| Setup {
         bad: 10,
+        ..Setup::calm(random)
+    });
+}
+
+#[test]
+fn a_name_that_is_believed_without_a_look_is_caught() {
+    is_caught(Mistake::NameBelieved, |random| Setup {
+        blocks: 4 + random.below(20),
+        chaos_steps: 5000,
+        meddling: 50,
         ..Setup::calm(random)
     });
 }

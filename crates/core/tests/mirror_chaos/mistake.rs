@@ -20,6 +20,9 @@ pub(crate) enum Mistake {
     /// A map that is found after a kill is believed although somebody has written to an
     /// image meanwhile.
     ForeignWriteBelieved,
+    /// The destination's name is not looked at before the seal, nor before the source is
+    /// removed.
+    NameBelieved,
     /// A copy of what cannot be read ends well, with zeroes.
     UnreadableTakenForZeroes,
     /// The source's space is freed when the commit is asked for, not when it is durable.

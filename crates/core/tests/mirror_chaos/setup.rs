@@ -58,6 +58,8 @@ pub(crate) struct Setup {
     pub(crate) reopens: bool,
     /// While the daemon is away, the destination forgets what it was not made to keep.
     pub(crate) forgets_at_kill: bool,
+    /// Others remove, replace or shorten the destination's file, or put it back.
+    pub(crate) meddling: u64,
     /// While the daemon is away, others write to an image: once in so many kills.
     pub(crate) foreign: u64,
     /// How long the destination is left without a flush.
@@ -102,6 +104,7 @@ impl Setup {
             aborts: false,
             reopens: false,
             forgets_at_kill: true,
+            meddling: 0,
             foreign: 0,
             flush_every: Nanos::from_millis(2 + random.below(60)),
             bad: 0,

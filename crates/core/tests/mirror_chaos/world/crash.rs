@@ -35,23 +35,31 @@ impl World {
         }
         self.while_away(&mut map);
         self.held_from = None;
+        self.sealed = false;
+        let found = self.opens();
         let paused = matches!(self.mirror.progress().phase, Phase::Paused(_));
         self.tries.clear();
         self.resumes += 1; // It knows of no bad sector any more.
         let config = Config { skip_bad: self.skips_bad, ..self.setup.config() };
+        if std::mem::take(&mut self.shortened) {
+            map.replace_synced(Stored::Suspect); // It looks at the length, too.
+        }
         let map = Counted::new(map);
-        self.mirror = if paused {
+        self.mirror = if paused || !found {
             Mirror::new_paused(self.now, config, map, PauseReason::Asked)
         } else {
             Mirror::new(self.now, config, map)
         };
         self.reconnect();
+        if !found {
+            self.gives_up();
+        }
     }
 
     /// What the map says is so: no block of a region that it calls synced differs.
     fn check_map(&self) {
         let (map, images) = (self.mirror.map(), &self.images);
-        if self.setup.lies > 0 || self.setup.mistake.is_some() {
+        if self.setup.lies > 0 || self.setup.mistake.is_some() || self.shortened {
             return;
         }
         for block in 0..self.setup.blocks {

@@ -75,6 +75,9 @@ impl World {
         let paused = matches!(self.mirror.progress().phase, Phase::Paused(_));
         let writes = self.operations.iter().any(|o| o.effect.writes_destination());
         if self.setup.reopens && paused && !writes && self.random.one_in(2) {
+            if !self.opens() {
+                return; // Refused: it stays paused.
+            }
             self.forget(2);
             let doubt = if self.random.one_in(3) {
                 self.overwrite_destination();

@@ -10,6 +10,7 @@
 mod bad;
 mod crash;
 mod forgetting;
+mod names;
 mod operation;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ use crate::images::{Images, Side};
 use crate::mistake::Mistake;
 use crate::random::Random;
 use crate::setup::Setup;
+use names::Name;
 use operation::{Effect, Operation};
 
 /// One migration, from its beginning to its end.
@@ -53,6 +55,12 @@ pub(crate) struct World {
     /// What the destination was not made to keep will be gone before the migration goes
     /// on: it has failed.
     doomed: bool,
+    /// What the destination's name leads to, and whether its file was shortened since it
+    /// was looked at.
+    name: Name,
+    shortened: bool,
+    /// It is sealed: what others do to the file from now on, they do to the disk's image.
+    sealed: bool,
     /// The operator has said that bad sectors are to be left behind.
     skips_bad: bool,
     /// Reads that looked for bad sectors, and reads of jobs that found one.
@@ -88,6 +96,9 @@ impl World {
             calm: false,
             ended: None,
             doomed: false,
+            name: Name::Here,
+            shortened: false,
+            sealed: false,
             skips_bad: false,
             probes: 0,
             unreadable: 0,
@@ -112,6 +123,9 @@ impl World {
             self.step();
         }
         self.calm = true;
+        if self.ended.is_none() {
+            self.name = Name::Here;
+        }
         self.tell(Event::DestinationInReach(true));
         if self.setup.controls > 0 {
             // Whatever was allowed last: this much lets it end, beside a guest that is
@@ -138,6 +152,7 @@ impl World {
             self.steps += 1;
         }
         self.check_truth();
+        self.check_found(self.images.is_freed());
         self.check_probes();
         self.steps
     }
@@ -177,6 +192,9 @@ impl World {
             }
             if self.random.one_in(self.setup.reconnects) {
                 return self.reconnects();
+            }
+            if self.random.one_in(self.setup.meddling) {
+                return self.meddle();
             }
             if self.random.one_in(self.setup.goes_bad) {
                 return self.goes_bad();
@@ -274,7 +292,8 @@ impl World {
             self.tell(event);
         }
         // As the driver lets go of it: reads that began before the commit end there.
-        if self.ended == Some(End::Completed) && self.mirror.is_idle() {
+        let completed = self.ended == Some(End::Completed) && self.mirror.is_idle();
+        if completed && self.is_found() {
             self.images.free_source();
         }
         match (self.mirror.holding(), self.held_from) {
@@ -305,7 +324,8 @@ impl World {
             Action::Notice(Notice::Paused(PauseReason::BadSectors(places))) => {
                 self.check_bad(places);
             }
-            Action::Unseal | Action::Notice(_) => {}
+            Action::Unseal => self.sealed = false,
+            Action::Notice(_) => {}
             Action::Commit => {
                 self.check_commit();
                 if self.setup.mistake == Some(Mistake::SourceFreedEarly) {

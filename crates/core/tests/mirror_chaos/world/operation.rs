@@ -312,7 +312,10 @@ impl World {
                 let takes = Nanos(self.random.below(30_000_000));
                 self.tell(Event::Prepared((!fails).then_some(takes)));
             }
-            Effect::Seal => self.tell(Event::Sealed(result)),
+            Effect::Seal => {
+                let sealed = self.look(result);
+                self.tell(Event::Sealed(sealed));
+            }
             Effect::Commit => {
                 let commit = if fails { Commit::Failed } else { Commit::Durable };
                 self.tell(Event::Committed(commit));
