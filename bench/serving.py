@@ -13,7 +13,9 @@ from table import Bars, median, spread, table
 KINDS = [
     # name, rw, block size, depth, connections
     ("4k randread, depth 1", "randread", "4k", 1, 1),
+    ("4k randread, depth 4", "randread", "4k", 4, 1),
     ("4k randread, depth 16", "randread", "4k", 16, 1),
+    ("4k randread, depth 32", "randread", "4k", 32, 1),
     ("4k randread, depth 64", "randread", "4k", 64, 1),
     ("4k randwrite, depth 1", "randwrite", "4k", 1, 1),
     ("4k randwrite, depth 16", "randwrite", "4k", 16, 1),
@@ -31,7 +33,9 @@ KINDS = [
 # What must hold against the best peer with O_DIRECT.
 IOPS_BARS = {
     "4k randread, depth 1": 1.0,
+    "4k randread, depth 4": 1.15,
     "4k randread, depth 16": 1.15,
+    "4k randread, depth 32": 1.15,
     "4k randread, depth 64": 1.15,
     "4k randwrite, depth 1": 1.0,
     "4k randwrite, depth 16": 1.3,

@@ -13,23 +13,35 @@ fn stage(megabytes: u64) -> Option<Stage> {
     let stage = Stage::given(&["fio"])?;
     let place = stage.scratch.dir("old");
     stage.datastore("old", format!("array://old-fc?path={}", place.display()));
-    stage.daemon.sterna(&format!("disk create a --size {megabytes}M --on old")).ok();
+    add_disk(&stage, "a", megabytes);
+    Some(stage)
+}
+
+/// One more disk on the array, full of data.
+fn add_disk(stage: &Stage, name: &str, megabytes: u64) {
+    let create = format!("disk create {name} --size {megabytes}M --on old");
+    stage.daemon.sterna(&create).ok();
     let blocks: Vec<u8> = (0..MIB / 8).flat_map(|at| (at | 1).to_le_bytes()).collect();
-    let image = std::fs::OpenOptions::new().write(true).open(place.join("a.raw"));
+    let image = stage.scratch.path("old").join(format!("{name}.raw"));
+    let image = std::fs::OpenOptions::new().write(true).open(image);
     let image = image.expect("open the image");
     for at in 0..megabytes {
         use std::os::unix::fs::FileExt;
         image.write_all_at(&blocks, at * MIB).expect("fill the image");
     }
-    Some(stage)
 }
 
 /// A database that is busy for so long.
 fn busy(stage: &Stage, seconds: u64) -> Fio {
+    busy_on(stage, "a", seconds)
+}
+
+/// The same on this disk.
+fn busy_on(stage: &Stage, disk: &str, seconds: u64) -> Fio {
     let settings = format!(
         "rw=randread\nbs=8k\niodepth=16\ntime_based=1\nruntime={seconds}\nsize=100%"
     );
-    Fio::start(&stage.daemon.uri("a"), &settings)
+    Fio::start(&stage.daemon.uri(disk), &settings)
 }
 
 fn iops(done: &Value) -> f64 {
@@ -71,6 +83,28 @@ fn an_application_keeps_its_share_while_its_disk_moves() {
     assert!(beside > 0.85 * alone, "{beside} of {alone} IO/s");
     stage.daemon.completed(id);
     assert_eq!(stage.daemon.disk("a")["datastore"], "there");
+}
+
+#[test]
+fn a_second_move_begins_with_what_the_guard_of_the_first_has_found_out() {
+    let Some(stage) = stage(512) else { return };
+    add_disk(&stage, "b", 512);
+    let mut reasons = Vec::new();
+    for disk in ["a", "b"] {
+        let client = busy_on(&stage, disk, 25);
+        // The application is known by what it did lately.
+        for _ in 0..4 {
+            settle();
+        }
+        let id = stage.daemon.migrate(&format!("{disk} --to there --keep 97%"));
+        reaches(&stage, id, "learning");
+        reasons.push(stage.daemon.migration(id)["guard"]["reason"].clone());
+        reaches(&stage, id, "holding");
+        client.finish();
+        stage.daemon.completed(id);
+    }
+    assert_eq!(reasons[0], Value::Null);
+    assert_eq!(reasons[1], "from where the guard of an earlier move has ended");
 }
 
 #[test]

@@ -14,11 +14,16 @@ use crate::local::Local;
 /// Nothing is copied: the schedule is closed.
 const CLOSED: Allowance = Allowance { idle: Some(0), ..Allowance::IDLE_ONLY };
 
+/// Why it copies more than one that is learning would.
+const EXPERIENCED: &str = "from where the guard of an earlier move has ended";
+
 /// What is known of one guard.
 #[derive(Debug)]
 pub(crate) struct Post {
     asked: Asked,
     guard: Guard,
+    /// It began with what another has found out.
+    experienced: bool,
     schedule: Option<Schedule>,
     /// Bytes left to copy and compare, as of the last window.
     left: u64,
@@ -28,7 +33,8 @@ pub(crate) struct Post {
 impl Post {
     /// A guard that has seen nothing yet, and begins with what another has found out.
     pub(crate) fn new(asked: &Asked, experience: &Experience) -> Post {
-        Post::with(asked, Guard::new(aim(asked)).like(experience))
+        let guard = Guard::new(aim(asked)).like(experience);
+        Post { experienced: !experience.is_none(), ..Post::with(asked, guard) }
     }
 
     /// The same where QEMU copies.
@@ -40,6 +46,7 @@ impl Post {
         Post {
             asked: asked.clone(),
             guard,
+            experienced: false,
             schedule: schedule_of(asked),
             left: 0,
             state: None,
@@ -127,7 +134,9 @@ impl Post {
     fn fares(&self, allowance: Allowance) -> Guarding {
         let (mut state, mut reason) = match self.guard.standing() {
             Standing::Holding => (GuardState::Holding, None),
-            Standing::Learning => (GuardState::Learning, None),
+            Standing::Learning => {
+                (GuardState::Learning, self.experienced.then(|| EXPERIENCED.to_owned()))
+            }
             Standing::Converging => (GuardState::Converging, None),
             Standing::Unreachable(why) => {
                 (GuardState::Unreachable, Some(why.to_string()))
