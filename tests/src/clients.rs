@@ -61,6 +61,15 @@ impl Fio {
         Fio { child, _job: job }
     }
 
+    /// Ends it before its time, in good order.
+    #[track_caller]
+    pub fn end(mut self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let asked = rustix::process::kill_process(pid, rustix::process::Signal::INT);
+        asked.expect("end fio");
+        self.child.wait().expect("wait for fio");
+    }
+
     /// Waits for its end, which must be a success; gives its own figures.
     #[track_caller]
     pub fn finish(self) -> Value {
