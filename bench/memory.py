@@ -3,7 +3,7 @@
 import os
 
 import load
-from movers import SternaMover
+from movers import VerifiedMover
 from servers import Sterna
 from table import Bars, table
 
@@ -24,7 +24,7 @@ def run(bench):
     load.Fio(bench.tools["fio"], bench.work, uri, hard).result()
     serving = server.memory()
     server.stop()
-    mover = SternaMover(bench)
+    mover = VerifiedMover(bench)
     uri = mover.prepare(source, destination)
     longer = {**hard, "runtime": 600, "numjobs": 1}
     with load.Fio(bench.tools["fio"], bench.work, uri, longer) as fio:

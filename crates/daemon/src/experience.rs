@@ -2,7 +2,8 @@
 //! beside an application like that one begins.
 
 use serde::{Deserialize, Serialize};
-use sterna_core::guard::{Experience, Turned};
+use sterna_core::Nanos;
+use sterna_core::guard::{Experience, Turned, Within};
 use sterna_core::mirror::Manner;
 
 /// An [`Experience`] in the state database's form.
@@ -10,9 +11,8 @@ use sterna_core::mirror::Manner;
 pub(crate) struct Learned {
     #[serde(skip_serializing_if = "Option::is_none")]
     turns: Option<LearnedTurns>,
-    /// Bytes per second.
     #[serde(skip_serializing_if = "Option::is_none")]
-    within: Option<f64>,
+    within: Option<LearnedWithin>,
 }
 
 /// A [`Turned`].
@@ -24,6 +24,13 @@ struct LearnedTurns {
     slowing: f64,
     noise: f64,
     iops: f64,
+}
+
+/// A [`Within`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct LearnedWithin {
+    rate: f64,
+    bound_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,7 +67,10 @@ impl From<Experience> for Learned {
             let Turned { manner, rate, price, slowing, noise, iops } = it;
             LearnedTurns { manner: manner.into(), rate, price, slowing, noise, iops }
         });
-        Learned { turns, within: experience.within }
+        let within = experience
+            .within
+            .map(|it| LearnedWithin { rate: it.rate, bound_ns: it.bound.0 });
+        Learned { turns, within }
     }
 }
 
@@ -70,6 +80,8 @@ impl From<Learned> for Experience {
             let LearnedTurns { manner, rate, price, slowing, noise, iops } = it;
             Turned { manner: manner.into(), rate, price, slowing, noise, iops }
         });
-        Experience { turns, within: learned.within }
+        let within =
+            learned.within.map(|it| Within { rate: it.rate, bound: Nanos(it.bound_ns) });
+        Experience { turns, within }
     }
 }

@@ -22,7 +22,7 @@ use crate::clock;
 use crate::daemon::Daemon;
 use crate::error::{DaemonError, Result};
 use crate::figures::{RECENT, summarized};
-use crate::jobs::{check_elsewhere, check_rate, moment, wanted};
+use crate::jobs::{aim, check_elsewhere, check_rate, moment, wanted};
 use crate::store::{DiskRecord, MigrationRecord};
 
 /// The most lessons that are looked at: an old one counts next to nothing.
@@ -134,19 +134,16 @@ impl Daemon {
         request: &StartMigration,
         guard: &Guard,
         lately: &Summary,
-    ) -> (Forecast, Experience) {
+    ) -> Forecast {
         let work = Work::of(lately);
-        let known = terms(None, guard);
-        let experience = self.experience(&disk.datastore, &request.to, &work, &known);
-        let experience = experience.unwrap_or_else(|error| {
-            tracing::warn!(disk = disk.name, %error, "its guard learns anew");
-            Experience::default()
-        });
-        let experienced = !experience.is_none();
+        let (from, to) = (&disk.datastore, &request.to);
+        let known = self.experience(from, to, &work, guard);
+        let like = sterna_core::guard::Guard::new(aim(guard)).like(&known);
+        let experienced = like.is_experienced();
         let forecast = Forecast { experienced, ..Forecast::of(&work) };
         // When it may not copy, and how far it is spread, the copy alone does not say.
         if guard.window.is_some() || guard.finish_by.is_some() {
-            return (forecast, experience);
+            return forecast;
         }
         let terms = terms(request.rate, guard);
         let told = self.told(disk, &request.to, request.verify, work, terms);
@@ -154,22 +151,27 @@ impl Daemon {
             tracing::warn!(disk = disk.name, %error, "no prediction");
             None
         });
-        (Forecast { predicted, ..forecast }, experience)
+        Forecast { predicted, ..forecast }
     }
 
-    /// What the guard of a move beside such an application begins with.
-    fn experience(
-        &self,
-        from: &str,
-        to: &str,
-        work: &Work,
-        terms: &Terms,
-    ) -> Result<Experience> {
-        if terms.keep.is_none() && !terms.bounded {
-            return Ok(Experience::default());
+    /// What the guard of a migration begins with.
+    pub(crate) fn experience_for(&self, record: &MigrationRecord) -> Experience {
+        let Some(forecast) = record.forecast else { return Experience::default() };
+        let (from, to) = (&record.from.datastore, &record.to.datastore);
+        self.experience(from, to, &forecast.work(), &record.guard)
+    }
+
+    /// What the guard of a move beside such an application begins with. If that cannot be
+    /// asked, it learns anew.
+    fn experience(&self, from: &str, to: &str, work: &Work, guard: &Guard) -> Experience {
+        if guard.keep.is_none() && guard.p99_us.is_none() {
+            return Experience::default();
         }
-        let lessons = self.all_lessons(from, to)?;
-        Ok(predict::experience(&lessons, work, terms).unwrap_or_default())
+        let lessons = self.all_lessons(from, to).unwrap_or_else(|error| {
+            tracing::warn!(from, %error, "a guard learns anew");
+            Vec::new()
+        });
+        predict::experience(&lessons, work, &terms(None, guard)).unwrap_or_default()
     }
 
     /// What the moves from or to these two say, the latest first.
@@ -224,7 +226,8 @@ impl Daemon {
     fn guessed(&self, from: &str, to: &str) -> Option<Speed> {
         let [source, destination] = [from, to].map(|end| self.shown(end));
         let speed = Speed::guessed(source, destination)?;
-        Some(self.shaped(speed, from, to))
+        let lessons = self.all_lessons(from, to).unwrap_or_default();
+        Some(self.shaped(speed.knowing(&lessons), from, to))
     }
 
     /// What a datastore's device has shown of what it can do.

@@ -3,14 +3,17 @@
 //!
 //! **Rule.** An experience is a guess: it says where the next guard begins, and never what
 //! is so. That guard takes the price of copying for as uncertain as it is high, so that its
-//! first comparison counts for more than all of the experience; it begins slower than the
-//! last one ended; and it says that it is learning until it has compared for itself. A
-//! guard that has given up, or has seen too little, has no experience.
+//! first comparisons outweigh it; it begins at half of the pace, for as much of the time as
+//! the promise leaves at a price that is so uncertain; and it says that it is learning until
+//! it has compared for itself. What was held under one bound on response times is no
+//! beginning under a lower one. A guard that has given up, or has seen too little, has no
+//! experience.
 //!
-//! What was at once too much is found out as without it: in the first turn, of a tenth of
-//! a second. So a wrong experience costs a turn, and a right one saves the search.
+//! What was at once too much is found out as without it: in the first turns, of a tenth of
+//! a second each. So a wrong experience costs little, and a right one saves the search.
 
 use super::{LEAST, MOST};
+use crate::Nanos;
 use crate::mirror::Manner;
 
 /// What a guard has found out.
@@ -18,9 +21,8 @@ use crate::mirror::Manner;
 pub struct Experience {
     /// Where a part of the guest's IO/s was kept.
     pub turns: Option<Turned>,
-    /// Bytes per second beside which response times stayed within their bound, where they
-    /// had one.
-    pub within: Option<f64>,
+    /// Where its response times had a bound.
+    pub within: Option<Within>,
 }
 
 /// What turns of a copy beside a guest have shown.
@@ -40,6 +42,15 @@ pub struct Turned {
     pub iops: f64,
 }
 
+/// Beside which copy response times stayed within a bound.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Within {
+    /// Bytes per second.
+    pub rate: f64,
+    /// The bound on the 99th percentile.
+    pub bound: Nanos,
+}
+
 impl Experience {
     /// Whether there is nothing in it.
     pub fn is_none(&self) -> bool {
@@ -48,21 +59,34 @@ impl Experience {
 
     /// Without what cannot be: it may come from a database that somebody has edited.
     pub fn sound(self) -> Experience {
+        let is_rate = |rate: f64| (LEAST..=MOST).contains(&rate);
         Experience {
-            turns: self.turns.filter(Turned::is_sound),
-            within: self.within.filter(|rate| (LEAST..=MOST).contains(rate)),
+            turns: self.turns.filter(|it| is_rate(it.rate) && it.is_sound()),
+            within: self.within.filter(|it| is_rate(it.rate) && it.bound > Nanos(0)),
         }
+    }
+
+    /// Without what is of a guest that did so many requests a second, where that is far
+    /// from what its guard had seen: the one who comes next is known by these.
+    pub fn beside(self, iops: f64) -> Experience {
+        let is_near = |it: &Turned| {
+            let (low, high) = (it.iops.min(iops), it.iops.max(iops));
+            high <= low * NEAR
+        };
+        if self.turns.as_ref().is_none_or(is_near) { self } else { Experience::default() }
     }
 }
 
+/// A guest whose IO/s have changed by this factor is another.
+const NEAR: f64 = 1.5;
+
 impl Turned {
     fn is_sound(&self) -> bool {
-        let Turned { manner: _, rate, price, slowing, noise, iops } = *self;
+        let Turned { manner: _, rate: _, price, slowing, noise, iops } = *self;
         let is_part = |value: f64| (0.0..=1.0).contains(&value);
-        let may_be = |value: f64| value.is_finite() && value >= 0.0;
-        (LEAST..=MOST).contains(&rate)
-            && [price, slowing].into_iter().all(|it| is_part(it * LEAST))
+        [price, slowing].into_iter().all(|it| is_part(it * LEAST))
             && is_part(noise)
-            && may_be(iops)
+            && iops.is_finite()
+            && iops >= 0.0
     }
 }

@@ -24,6 +24,7 @@
 //!   stays within a step of what is used.
 
 use super::experience::Turned;
+use super::keep::PART_FIRST;
 use super::price::Price;
 use super::turns::{Pair, Turns};
 use super::{MOST, START};
@@ -68,6 +69,9 @@ const PROBE: f64 = 1.2;
 /// device is halfway to the knee of its curve: 1 / (1 - load).
 pub(super) const GROWTH_MAX: f64 = 2.0;
 
+/// The part of a new turn in the pace of many.
+const PACE: f64 = 0.2;
+
 /// A gear like one that is known begins with this part of its rate.
 const BEGIN: f64 = 0.5;
 
@@ -90,6 +94,8 @@ pub(super) struct Gear {
     slowing: Price,
     /// The last turn's bytes per second.
     used: f64,
+    /// The same of many turns.
+    pace: f64,
     /// Whether that was less than it was allowed: the copier does what it can.
     sated: bool,
     /// It goes no faster for now.
@@ -106,6 +112,7 @@ impl Gear {
             price: Price::new(0.5 / START),
             slowing: Price::new(0.5 / START),
             used: START,
+            pace: START,
             sated: false,
             most: MOST,
             stretch: 1.0,
@@ -114,7 +121,8 @@ impl Gear {
 
     /// The same manner beside a guest like one beside which it was so.
     pub(super) fn like(known: &Turned) -> Self {
-        let rate = (BEGIN * known.rate).clamp(SLOWEST, MOST);
+        let new = Gear::new(known.manner);
+        let rate = (BEGIN * known.rate).min(new.top()).max(SLOWEST);
         let guessed = |value, scale| Price::guessed(value, known.noise, scale);
         Gear {
             rate,
@@ -122,7 +130,8 @@ impl Gear {
             slowing: guessed(known.slowing, 1.0 / rate),
             used: rate,
             most: known.rate,
-            ..Gear::new(known.manner)
+            pace: known.rate,
+            ..new
         }
     }
 
@@ -130,7 +139,7 @@ impl Gear {
     pub(super) fn turned(&self, iops: f64) -> Turned {
         Turned {
             manner: self.manner,
-            rate: self.used,
+            rate: self.pace,
             price: self.price.value(),
             slowing: self.slowing.value(),
             noise: self.price.noise(),
@@ -169,9 +178,17 @@ impl Gear {
         let slower = (pair.growth - 1.0) / (GROWTH_MAX - 1.0);
         self.slowing.learn(pair.rate, slower, 1.0 / self.rate);
         self.used = pair.rate;
+        self.pace += PACE * (pair.rate - self.pace);
         self.most = (self.most * BEYOND).min(MOST);
         self.sated = pair.rate < SATED * self.rate;
         self.stretch = pair.stretch;
+    }
+
+    /// Gives turns at the present rate as much of the time as that is not to cost more, if
+    /// the price is as high as it may be.
+    pub(super) fn begin(&self, aim: f64, turns: &mut Turns) {
+        let price = self.price.value() + self.price.error();
+        turns.set_part((aim / (price * self.rate)).min(PART_FIRST));
     }
 
     /// Sets how fast the next turns are, and how much of the time they have, to lose so

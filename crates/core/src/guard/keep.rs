@@ -125,8 +125,14 @@ impl Keep {
         if pays && self.gears.begin_like(known) {
             self.iops = known.iops;
             self.experienced = true;
+            self.gears.now().begin(AIM * self.budget, &mut self.turns);
         }
         self
+    }
+
+    /// Whether it began so.
+    pub(super) fn is_experienced(&self) -> bool {
+        self.experienced
     }
 
     /// What it has found out, if that is enough for a later one to begin with.

@@ -74,10 +74,18 @@ impl Guard {
             None => keep,
         });
         let ceiling = self.ceiling.map(|ceiling| match within {
-            Some(held) => ceiling.like(held),
+            Some(known) => ceiling.like(&known),
             None => ceiling,
         });
         Guard { keep, ceiling, ..self }
+    }
+
+    /// Whether each of its loops began with what an earlier one has found out.
+    pub fn is_experienced(&self) -> bool {
+        let keep = self.keep.as_ref().map(Keep::is_experienced);
+        let ceiling = self.ceiling.as_ref().map(Ceiling::is_experienced);
+        let loops = [keep, ceiling];
+        loops.iter().any(Option::is_some) && loops.into_iter().flatten().all(|it| it)
     }
 
     /// What it has found out so far.

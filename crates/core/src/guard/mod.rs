@@ -38,7 +38,7 @@ mod turns;
 mod twice;
 
 pub use aim::{Aim, Way};
-pub use experience::{Experience, Turned};
+pub use experience::{Experience, Turned, Within};
 pub use migration::Guard;
 pub use observation::Observation;
 pub use standing::{Standing, Unreachable};

@@ -19,7 +19,7 @@
 //! (`doubt`). If it was not the copy's, it was not from its beginning, and the copy goes
 //! on as if it had only been halved.
 //!
-//! It begins with the least that a copier is given: a fast device shows what more would
+//! If it knows nothing, it begins with the least that a copier is given: a fast device shows what more would
 //! do only when it is done, and of a guest with few requests only after seconds.
 //!
 //! # Special cases
@@ -41,6 +41,7 @@ use std::collections::VecDeque;
 
 use super::alone::Alone;
 use super::doubt::{Doubt, Fall, Verdict};
+use super::experience::Within;
 use super::{LEAST, MOST, Observation, START, Standing, Unreachable};
 use crate::Nanos;
 use crate::measure::Spread;
@@ -133,6 +134,7 @@ pub(super) struct Ceiling {
     /// The rate at which the bound was held, smoothed, and the steps in that.
     held: f64,
     held_steps: u32,
+    experienced: bool,
 }
 
 impl Ceiling {
@@ -153,17 +155,28 @@ impl Ceiling {
             p99: None,
             held: 0.0,
             held_steps: 0,
+            experienced: false,
         }
     }
 
-    /// The same loop, beginning below the rate that an earlier one held.
-    pub(super) fn like(self, held: f64) -> Self {
-        Ceiling { rate: (held * BEGIN).max(LEAST), ..self }
+    /// The same loop, beginning below the rate that an earlier
+    /// one held whose bound was no higher.
+    pub(super) fn like(self, known: &Within) -> Self {
+        if known.bound > self.bound {
+            return self;
+        }
+        Ceiling { rate: (known.rate * BEGIN).max(LEAST), experienced: true, ..self }
+    }
+
+    /// Whether it began so.
+    pub(super) fn is_experienced(&self) -> bool {
+        self.experienced
     }
 
     /// The rate at which the bound was held, if that is known.
-    pub(super) fn held(&self) -> Option<f64> {
-        (self.held_steps >= HELD_KNOWN && self.held >= LEAST).then_some(self.held)
+    pub(super) fn held(&self) -> Option<Within> {
+        let known = self.held_steps >= HELD_KNOWN && self.held >= LEAST;
+        known.then_some(Within { rate: self.held, bound: self.bound })
     }
 
     /// Looks at a window.
@@ -280,7 +293,8 @@ impl Ceiling {
             return;
         }
         self.since = 0;
-        self.hold(seen.copy_rate());
+        // What came in gaps is not beside the guest.
+        self.hold(seen.copy_rate().min(self.rate));
         self.doubt.end();
         self.alone.may_be_the_copys();
         let aim = if self.are_few() { AIM_FEW } else { AIM };

@@ -2,8 +2,8 @@
 //!
 //! What a guard has found out beside one application is where the guard of the next one
 //! begins, if the two are alike and their disks come from the same datastore, as it is the
-//! source that application and copy share. Of several it is the most alike, and of those
-//! the latest.
+//! source that application and copy share. Of several that are alike it is the latest, and
+//! rather one that went to the same destination, too: devices change.
 
 use super::share::{Terms, Work};
 use super::speed::{Ends, Lesson};
@@ -62,6 +62,8 @@ impl Likeness {
 pub(super) struct Known {
     beside: Likeness,
     experience: Experience,
+    /// It went to the same destination, too.
+    same_way: bool,
 }
 
 impl Known {
@@ -69,8 +71,13 @@ impl Known {
     pub(super) fn of(lessons: &[Lesson]) -> Vec<Known> {
         let from_here = lessons.iter().filter(|one| one.ends != Ends::Destination);
         let known = from_here.filter_map(|one| {
-            let experience = one.experience.filter(|it| !it.is_none())?;
-            Some(Known { beside: Likeness::of(&one.work, &one.terms), experience })
+            // The guard ended beside the application that the move is known by.
+            let experience = one.experience?.beside(one.work.iops());
+            (!experience.is_none()).then(|| Known {
+                beside: Likeness::of(&one.work, &one.terms),
+                experience,
+                same_way: one.ends == Ends::Both,
+            })
         });
         known.collect()
     }
@@ -86,11 +93,19 @@ impl Known {
             return None;
         }
         let beside = Likeness::of(work, terms);
-        let alike = known.iter().map(|one| (one.beside.to(&beside), one.experience));
-        let enough = alike.filter(|(alike, _)| *alike >= ENOUGH);
-        // Of two that are as alike, the first: the latest.
-        let most = enough.reduce(|best, one| if one.0 > best.0 { one } else { best });
-        most.map(|(_, experience)| experience)
+        let alike = || known.iter().filter(|one| one.beside.to(&beside) >= ENOUGH);
+        let one = alike().find(|one| one.same_way).or_else(|| alike().next())?;
+        Some(one.experience)
+    }
+}
+
+impl Terms {
+    /// Whether a guard that holds these has something in it for each of its loops.
+    pub(super) fn are_known(&self, experience: Option<&Experience>) -> bool {
+        experience.is_some_and(|it| {
+            (self.keep.is_none() || it.turns.is_some())
+                && (!self.bounded || it.within.is_some())
+        })
     }
 }
 

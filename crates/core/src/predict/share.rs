@@ -126,6 +126,11 @@ impl Work {
         self.there.clamp(self.busy(), 1.0)
     }
 
+    /// Requests per second.
+    pub(super) fn iops(&self) -> f64 {
+        self.outstanding / self.response()
+    }
+
     /// What one request takes, in seconds, and never nothing.
     pub(super) fn response(&self) -> f64 {
         self.response.as_secs_f64().max(1e-6)

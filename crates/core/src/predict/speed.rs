@@ -244,7 +244,8 @@ impl Speed {
     pub(super) fn beside(&self, work: &Work, terms: &Terms) -> Beside {
         let share = Share::of(work, terms, self.both());
         let (times, kept) = habit::seen(&self.habits, work, terms, share.kept);
-        let experienced = Known::for_next(&self.known, work, terms).is_some();
+        let known = Known::for_next(&self.known, work, terms);
+        let experienced = terms.are_known(known.as_ref());
         Beside { told: self.likely * share.likely, share, kept, times, experienced }
     }
 
@@ -258,6 +259,12 @@ impl Speed {
         let speed = Speed::by_itself(lessons)?;
         let habits = lessons.iter().filter_map(|one| Habit::of(one, speed.both()));
         Some(Speed { habits: habits.collect(), known: Known::of(lessons), ..speed })
+    }
+
+    /// The same with what the guards of these moves have found out, the latest first.
+    #[must_use]
+    pub fn knowing(self, lessons: &[Lesson]) -> Speed {
+        Speed { known: Known::of(lessons), ..self }
     }
 
     /// The same where one of the ends lets no more than so many bytes per second through,

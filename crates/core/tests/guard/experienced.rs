@@ -1,10 +1,10 @@
 //! A guard begins with what an earlier one has found out.
 
 use sterna_core::Nanos;
-use sterna_core::guard::{Aim, Experience, Guard, Standing, Turned};
+use sterna_core::guard::{Aim, Experience, Guard, Standing, Turned, Within};
 use sterna_core::mirror::Manner;
 
-use crate::plant::{Load, Setup, share};
+use crate::plant::{Course, Device, Load, Setup, share};
 use crate::random::Random;
 use crate::run::{Record, any_length, cases, keep_97, run, run_guard};
 
@@ -22,7 +22,7 @@ fn wrong_by(known: Experience, factor: f64) -> Experience {
         rate: it.rate / factor,
         ..it
     });
-    Experience { turns, within: known.within.map(|it| it / factor) }
+    Experience { turns, ..known }
 }
 
 /// A first move, and another one with what is made of its experience.
@@ -161,6 +161,30 @@ fn an_experience_is_learning_until_the_guard_has_compared_for_itself() {
 fn who_has_given_up_or_seen_too_little_has_no_experience() {
     let setup = any_length(&mut Random::new(1));
     assert!(run(setup, keep_97(), 1, 1).experience.is_none());
+    // Even the least costs too much.
+    let device = Device { own: 0.01, peak: 100.0, weight: 6.0, each: 0.0 };
+    let load = Load::Closed { depth: 16.0, pause: 0.1 };
+    let setup = Setup { device, load, course: Course::Steady, wander: 0.0 };
+    let record = run(setup, keep_97(), 35, 1);
+    assert!(matches!(record.standings[34], Standing::Unreachable(_)));
+    assert!(record.experience.is_none(), "{:?}", record.experience);
+}
+
+#[test]
+fn what_was_held_under_a_bound_is_no_beginning_under_a_lower_one() {
+    let setup = any_length(&mut Random::new(4));
+    let own = share(setup.device, setup.load, 0.0).1;
+    let aim = |times: f64| {
+        let p99 = Some(Nanos((own * times * 1e9) as u64));
+        Aim { p99, ..Aim::default() }
+    };
+    let known = run(setup, aim(30.0), 60, 4).experience;
+    assert!(known.within.is_some());
+    let like = |times| Guard::new(aim(times)).like(&known).is_experienced();
+    assert_eq!([like(29.0), like(30.0), like(60.0)], [false, true, true]);
+    // Both loops must know something.
+    let both = Aim { keep: Some(0.97), ..aim(30.0) };
+    assert!(!Guard::new(both).like(&known).is_experienced());
 }
 
 #[test]
@@ -187,8 +211,13 @@ fn what_cannot_be_is_no_experience() {
     ] {
         assert_eq!(sound(broken), None, "{broken:?}");
     }
-    let within = |rate| Experience { turns: None, within: Some(rate) }.sound();
-    assert!(within(f64::NAN).is_none() && within(1.0).is_none());
+    let within = |rate, bound| {
+        let within = Some(Within { rate, bound: Nanos(bound) });
+        Experience { turns: None, within }.sound()
+    };
+    assert!(!within(1e6, 1).is_none());
+    assert!(within(f64::NAN, 1).is_none() && within(1.0, 1).is_none());
+    assert!(within(1e6, 0).is_none());
     // A guard that is given it all the same is as one without.
     let broken = Experience { turns: Some(Turned { rate: 0.0, ..turned }), within: None };
     let setup = any_length(&mut Random::new(2));

@@ -5,9 +5,10 @@
 //! order, faults, hangs, pauses, kills and power losses at any step; and storage that
 //! has sectors that cannot be read, or forgets what it was not made to keep, by connection,
 //! by mount and by device, images that others write to while no daemon is there, and a
-//! destination that others remove, replace or shorten. What must hold is checked at every read and answer by `guest` (what a read may return,
-//! how long an answer may take), and by `world` at the commit (both images agree
-//! to the last block) and at the end.
+//! destination that others remove, replace or shorten. What must hold is checked at every
+//! read and answer by `guest` (what a read may return, how long an answer may take), and by
+//! `world` at the commit (both images agree to the last block, and the destination is where
+//! it was) and at the end.
 //!
 //! `STERNA_CHAOS_SEED` runs one seed; `STERNA_CHAOS_CASES` says how many cases a
 //! test runs. A failure prints the seed.
@@ -207,6 +208,16 @@ fn a_destination_that_is_mounted_anew_after_a_fault_costs_nothing_but_copying() 
     });
 }
 
+/// A world in which others do things to the destination's file.
+fn meddled_with(random: &mut Random) -> Setup {
+    Setup {
+        blocks: 4 + random.below(20),
+        chaos_steps: 5000,
+        meddling: 50,
+        ..Setup::calm(random)
+    }
+}
+
 /// A world in which others write to the images while the daemon is away.
 fn with_others(random: &mut Random) -> Setup {
     Setup { kills: 100, foreign: 2, verify: random.one_in(3), ..Setup::calm(random) }
@@ -318,13 +329,13 @@ fn a_sector_that_is_taken_for_zeroes_because_it_cannot_be_read_is_caught() {
 }
 
 #[test]
-fn a_name_that_is_believed_without_a_look_is_caught() {
-    is_caught(Mistake::NameBelieved, |random| Setup {
-        blocks: 4 + random.below(20),
-        chaos_steps: 5000,
-        meddling: 50,
-        ..Setup::calm(random)
-    });
+fn a_seal_without_a_look_at_the_destination_is_caught() {
+    is_caught(Mistake::SealedWithoutLook, meddled_with);
+}
+
+#[test]
+fn a_source_that_is_removed_without_a_look_at_the_destination_is_caught() {
+    is_caught(Mistake::RemovedWithoutLook, meddled_with);
 }
 
 #[test]

@@ -20,9 +20,10 @@ pub(crate) enum Mistake {
     /// A map that is found after a kill is believed although somebody has written to an
     /// image meanwhile.
     ForeignWriteBelieved,
-    /// The destination's name is not looked at before the seal, nor before the source is
-    /// removed.
-    NameBelieved,
+    /// The destination's file is not looked at before the seal.
+    SealedWithoutLook,
+    /// Nor before the source is removed.
+    RemovedWithoutLook,
     /// A copy of what cannot be read ends well, with zeroes.
     UnreadableTakenForZeroes,
     /// The source's space is freed when the commit is asked for, not when it is durable.

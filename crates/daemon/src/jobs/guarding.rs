@@ -10,7 +10,7 @@
 //!
 //! **Failures.** Without samples copiers keep what they may take, but for what comes at
 //! once, which is told anew for each sample: then nothing comes beside the guest. A
-//! daemon that starts learns anew, also what an earlier guard had found out.
+//! daemon that starts learns anew.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -71,8 +71,12 @@ fn guard_for_ever(daemon: &Weak<Daemon>, samples: &Receiver<Seen>) {
                 .entry(job.id())
                 .or_insert_with(|| Watched::new(&asked, &lock(&job.state).begins_with));
             if *watched.post.asked() != asked {
-                // What copying costs is the same, whatever must hold.
-                *watched = Watched::new(&asked, &watched.post.experience());
+                // What copying costs is much the same, whatever must hold.
+                let known = match watched.post.experience() {
+                    none if none.is_none() => lock(&job.state).begins_with,
+                    own => own,
+                };
+                *watched = Watched::new(&asked, &known);
             }
             daemon.guard(job, watched, window, idle);
         }
@@ -158,11 +162,11 @@ impl Daemon {
             *told = Some(allowance);
         }
         let fares = watched.post.report(job.id, allowance);
-        let experience = watched.post.experience();
         let mut state = lock(&job.state);
         state.guarding = Some(fares);
-        if !experience.is_none() {
-            state.experience = experience;
+        // Comparing costs the guest something else, and is not what comes first.
+        if progress.phase == Phase::Copying {
+            state.experience = watched.post.experience();
         }
     }
 

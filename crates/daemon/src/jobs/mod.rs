@@ -64,7 +64,7 @@ use sterna_engine::sidecar::DiskId;
 pub(crate) use self::control::check_rate;
 pub(crate) use self::guard::{moment, wanted};
 pub(crate) use self::guarding::start as start_guards;
-pub(crate) use self::post::{Post, first_allowance};
+pub(crate) use self::post::{Post, aim, first_allowance};
 pub(crate) use self::room::{no_room, old_copy};
 pub(crate) use self::start::check_elsewhere;
 use self::tally::Tally;
@@ -159,7 +159,11 @@ impl Job {
         }
     }
 
-    fn new(record: &MigrationRecord, application: Application) -> Job {
+    fn new(
+        record: &MigrationRecord,
+        application: Application,
+        begins_with: Experience,
+    ) -> Job {
         let watch = Watch::new(application);
         Job {
             id: record.id,
@@ -173,7 +177,7 @@ impl Job {
                 watch,
                 asked: record.guard.clone(),
                 guarding: None,
-                begins_with: Experience::default(),
+                begins_with,
                 experience: Experience::default(),
                 unsealed: None,
                 held: copies::Files::default(),
@@ -261,8 +265,13 @@ impl Daemon {
 
     /// The job of a record; made if there is none yet.
     pub(crate) fn job_of(&self, record: &MigrationRecord) -> Arc<Job> {
+        if let Some(job) = self.job(record.id) {
+            return job;
+        }
+        // Asked of the state before anybody is kept from the jobs.
+        let begins_with = self.experience_for(record);
         let mut jobs = lock(&self.jobs);
-        let new = || Arc::new(Job::new(record, record.application));
+        let new = || Arc::new(Job::new(record, record.application, begins_with));
         jobs.entry(record.id).or_insert_with(new).clone()
     }
 

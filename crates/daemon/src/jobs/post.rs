@@ -15,7 +15,7 @@ use crate::local::Local;
 const CLOSED: Allowance = Allowance { idle: Some(0), ..Allowance::IDLE_ONLY };
 
 /// Why it copies more than one that is learning would.
-const EXPERIENCED: &str = "from where the guard of an earlier move has ended";
+const EXPERIENCED: &str = "begins with what an earlier guard has found out";
 
 /// What is known of one guard.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Post {
     /// A guard that has seen nothing yet, and begins with what another has found out.
     pub(crate) fn new(asked: &Asked, experience: &Experience) -> Post {
         let guard = Guard::new(aim(asked)).like(experience);
-        Post { experienced: !experience.is_none(), ..Post::with(asked, guard) }
+        Post { experienced: guard.is_experienced(), ..Post::with(asked, guard) }
     }
 
     /// The same where QEMU copies.
@@ -85,6 +85,8 @@ impl Post {
     /// is new.
     pub(crate) fn report(&mut self, migration: u64, allowance: Allowance) -> Guarding {
         let fares = self.fares(allowance);
+        // Whatever it learns later, it learns by itself.
+        self.experienced &= fares.state == Some(GuardState::Learning);
         if self.state != fares.state {
             self.state = fares.state;
             let state = fares.state.map_or_else(String::new, |state| state.to_string());
@@ -169,7 +171,7 @@ impl Post {
 }
 
 /// What the guard has to hold.
-fn aim(asked: &Asked) -> Aim {
+pub(crate) fn aim(asked: &Asked) -> Aim {
     Aim {
         keep: asked.keep,
         p99: asked.p99_us.map(Nanos::from_micros),

@@ -9,6 +9,9 @@ mod vms;
 use std::time::Duration;
 
 use sterna_api::{Application, Figures, Provision, Report};
+use sterna_core::Nanos;
+use sterna_core::guard::{Experience, Turned, Within};
+use sterna_core::mirror::Manner;
 use sterna_engine::DiskId;
 use sterna_engine::datastore::Mark;
 use tempfile::TempDir;
@@ -106,6 +109,25 @@ fn records_come_back_as_they_were_kept_and_outlive_the_process() {
     let expected = MigrationRecord { id, ..migration(&disk("db", "fast"), "slow") };
     assert_eq!(store.migration(id).unwrap().unwrap(), expected);
     assert_eq!(store.migrations().unwrap(), [expected]);
+}
+
+#[test]
+fn what_a_guard_has_found_out_comes_back_as_it_was() {
+    let (dir, store, id) = moving();
+    let turns = Some(Turned {
+        manner: Manner::AtOnce,
+        rate: 1e7,
+        price: 2.5e-9,
+        slowing: 1e-9,
+        noise: 0.02,
+        iops: 812.5,
+    });
+    let within = Some(Within { rate: 3e6, bound: Nanos::from_millis(5) });
+    for known in [Experience { turns, within }, Experience { turns, within: None }] {
+        store.set_experience(id, &known.into()).unwrap();
+        let record = open(&dir).migration(id).unwrap().unwrap();
+        assert_eq!(record.experience.map(Experience::from), Some(known));
+    }
 }
 
 #[test]

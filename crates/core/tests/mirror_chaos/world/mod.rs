@@ -61,6 +61,10 @@ pub(crate) struct World {
     shortened: bool,
     /// It is sealed: what others do to the file from now on, they do to the disk's image.
     sealed: bool,
+    /// It was where it should be when that was done.
+    sealed_well: bool,
+    /// Blocks from here on were cut off at some time.
+    cut_from: u64,
     /// The operator has said that bad sectors are to be left behind.
     skips_bad: bool,
     /// Reads that looked for bad sectors, and reads of jobs that found one.
@@ -99,6 +103,8 @@ impl World {
             name: Name::Here,
             shortened: false,
             sealed: false,
+            sealed_well: false,
+            cut_from: u64::MAX,
             skips_bad: false,
             probes: 0,
             unreadable: 0,
@@ -328,6 +334,7 @@ impl World {
             Action::Notice(_) => {}
             Action::Commit => {
                 self.check_commit();
+                self.meddle_at_the_commit();
                 if self.setup.mistake == Some(Mistake::SourceFreedEarly) {
                     self.images.free_source();
                 }
@@ -341,6 +348,7 @@ impl World {
     /// under way that could change that.
     fn check_commit(&mut self) {
         self.check_skipped();
+        self.check_sealed();
         let images = &self.images;
         assert!(images.is_flushed(), "the destination is not flushed");
         let busy = self.operations.iter().any(|o| o.effect.forbids_commit());

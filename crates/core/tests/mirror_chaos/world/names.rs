@@ -4,9 +4,9 @@
 //! The daemon goes on with the file that it has open. It looks at the name before the seal
 //! and before the source is removed, and opens the file by its name after a restart; so a
 //! disk never comes to depend on a file that nobody finds again. That a file was shortened
-//! it sees by its length, in the same look, and then believes nothing that was equal. (One
-//! that is shortened and by later writes grows again to its length before the look is not
-//! in these worlds: no look can tell.)
+//! it sees by its length, in the same look, and then believes nothing that was equal. (These
+//! worlds are kinder than a file system in one thing: a file that was shortened and has
+//! grown to its length again by later writes is noticed all the same.)
 
 use sterna_core::mirror::{Control, Doubt, Event, Fault, Phase};
 
@@ -33,32 +33,55 @@ impl World {
         }
     }
 
+    /// Somebody comes between the seal and the end, which is a moment.
+    pub(super) fn meddle_at_the_commit(&mut self) {
+        if self.setup.meddling > 0 && !self.calm && self.random.one_in(4) {
+            self.name = Name::Gone;
+        }
+    }
+
     fn shorten(&mut self) {
         let from = self.random.below(self.setup.blocks);
         for block in from..self.setup.blocks {
             self.images.overwrite_destination(block as usize, 0);
         }
         self.shortened = true;
+        self.cut_from = self.cut_from.min(from);
     }
 
-    /// The look before the seal.
+    /// The look before the seal. As the daemon does it, the mirror hears of a file that was
+    /// shortened first, or only then.
     pub(super) fn look(&mut self, sealed: Result<(), Fault>) -> Result<(), Fault> {
-        if self.setup.mistake == Some(Mistake::NameBelieved) {
-            return sealed;
-        }
-        if std::mem::take(&mut self.shortened) {
-            self.later.push(Event::Doubted(Doubt::Equal));
-            return Err(Fault::Lost);
-        }
-        let sealed = if self.name == Name::Here { sealed } else { Err(Fault::Lost) };
-        self.sealed = sealed.is_ok();
-        sealed
+        self.sealed_well = self.name == Name::Here && !self.shortened;
+        let seen = if self.setup.mistake == Some(Mistake::SealedWithoutLook) {
+            sealed
+        } else if std::mem::take(&mut self.shortened) {
+            if self.random.one_in(2) {
+                self.tell(Event::Doubted(Doubt::Equal));
+            } else {
+                self.later.push(Event::Doubted(Doubt::Equal));
+            }
+            Err(Fault::Lost)
+        } else if self.name == Name::Here {
+            sealed
+        } else {
+            Err(Fault::Lost)
+        };
+        self.sealed = seen.is_ok();
+        seen
+    }
+
+    /// A disk is switched over to what was sealed, and to nothing that nobody finds.
+    pub(super) fn check_sealed(&self) {
+        assert!(self.sealed, "the destination is not sealed");
+        assert!(self.sealed_well, "the destination was astray when it was sealed");
     }
 
     /// Whether the source may be removed: the destination is where a daemon that starts
     /// finds it.
     pub(super) fn is_found(&self) -> bool {
-        self.name == Name::Here || self.setup.mistake == Some(Mistake::NameBelieved)
+        let looks = self.setup.mistake != Some(Mistake::RemovedWithoutLook);
+        self.name == Name::Here || !looks
     }
 
     /// Whether a destination that is opened anew is the one that it was. The operator may
