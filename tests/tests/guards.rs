@@ -107,7 +107,7 @@ fn a_second_move_begins_with_what_the_guard_of_the_first_has_found_out() {
         stage.daemon.completed(id);
     }
     assert_eq!(reasons[0], Value::Null);
-    assert_eq!(reasons[1], "from where the guard of an earlier move has ended");
+    assert_eq!(reasons[1], "begins with what an earlier guard has found out");
 }
 
 #[test]
