@@ -176,18 +176,21 @@ impl Tracer {
         steps(&String::from_utf8_lossy(&log), places)
     }
 
-    /// Takes it away; gives the step at which the daemon was killed, by whichever thread.
+    /// Takes it away after its kill; gives the step at which that was, by whichever thread.
     pub fn killed_at(mut self, step: &Step, places: &Places) -> Option<Step> {
-        self.end();
+        // What it was about is written when a call begins. It may wait for ever for a
+        // thread that has died with the others, so it is not asked to end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
         let log = std::fs::read(&self.log).unwrap_or_default();
         let seen = steps(&String::from_utf8_lossy(&log), places);
-        seen.into_iter()
-            .find(|one| Step { thread: step.thread.clone(), ..one.clone() } == *step)
+        let by_this = |one: &Step| Step { thread: step.thread.clone(), ..one.clone() };
+        seen.into_iter().find(|one| by_this(one) == *step)
     }
 
+    /// It lets go of the threads, and writes what it has still to write.
     fn end(&mut self) {
         if let Ok(None) = self.child.try_wait() {
-            // It lets go of the threads, and writes what it has still to write.
             send_signal(&self.child, Signal::TERM);
         }
         let _ = self.child.wait();
