@@ -158,9 +158,13 @@ impl Tracer {
             // The daemon may have come to its step, and its end, by now.
             let tasks = std::fs::read_dir(format!("/proc/{process}/task")).ok();
             let tasks = tasks.into_iter().flatten().flatten();
+            // The kernel's own workers of a ring are listed as well; nobody can trace them.
             let is_free = |task: &Path| {
                 let status = std::fs::read_to_string(task.join("status"));
-                status.is_ok_and(|status| status.contains("\nTracerPid:\t0\n"))
+                status.is_ok_and(|status| {
+                    status.contains("\nTracerPid:\t0\n")
+                        && !status.starts_with("Name:\tiou-")
+                })
             };
             let all =
                 daemon.is_over() || !tasks.map(|task| task.path()).any(|it| is_free(&it));
