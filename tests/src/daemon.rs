@@ -174,6 +174,12 @@ impl Daemon {
         self.child.as_ref().expect("the daemon runs").id()
     }
 
+    /// Whether it has ended, or was killed, by itself.
+    pub fn is_over(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid()));
+        stat.map_or(true, |stat| stat.contains(") Z "))
+    }
+
     /// Where it keeps its state.
     pub fn state(&self) -> &Path {
         &self.state

@@ -36,6 +36,7 @@ pub mod random;
 pub mod scratch;
 pub mod servers;
 pub mod stage;
+pub mod steps;
 pub mod terminal;
 pub mod wait;
 

@@ -10,14 +10,15 @@
 //! lost write, an error that the client saw, or a move that does not end fails it. The
 //! figures of the last long run are in `docs/reliability.md`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use sterna_tests::forgetful::Forgetful;
 use sterna_tests::places::TinyFs;
-use sterna_tests::programs::{command, have};
+use sterna_tests::programs::have;
 use sterna_tests::random::Random;
+use sterna_tests::steps::{Places, Step, Tracer};
 use sterna_tests::wait::seconds;
 use sterna_tests::{CheckerOptions, Daemon, MIB, Stage, until};
 
@@ -90,30 +91,78 @@ fn kills_at_random_moments() {
     println!("{} kills, {} moves, {summary}", rounds(), moves + 1);
 }
 
-/// The system calls of a migration's end that change something on a disk.
-const STEPS: &str = "fsync,fdatasync,sync_file_range,pwrite64,pwritev,pwritev2,write,unlink,\
-                     unlinkat,rename,renameat,renameat2,ftruncate,fallocate,openat,ioctl";
+/// How fast a move is until `strace` is there; it ends as fast as it can.
+const UNTIL_IT_IS_TRACED: &str = "16M";
 
-/// Kills the daemon at the `nth` such call of the thread that carries out migration `id`.
-fn kill_at(daemon: &Daemon, id: u64, nth: u64) -> Option<Child> {
-    let threads = format!("/proc/{}/task", daemon.pid());
-    let name = format!("sterna-job-{id}");
-    let thread = until("the migration's thread", seconds(10), || {
-        let all = std::fs::read_dir(&threads).ok()?;
-        all.flatten().map(|entry| entry.path()).find(|path| {
-            let comm = std::fs::read_to_string(path.join("comm"));
-            comm.is_ok_and(|comm| comm.trim() == name)
-        })
-    });
-    let thread = thread.file_name()?.to_str()?.to_owned();
-    let inject = format!("inject={STEPS}:signal=SIGKILL:when={nth}");
-    let trace = format!("trace={STEPS}");
-    command("strace")
-        .args(["-q", "-p", &thread, "-e", &trace, "-e", &inject, "-o", "/dev/null"])
-        .stderr(Stdio::null())
-        .spawn()
-        .ok()
+/// A disk's moves to and fro, whose steps are watched, or the last thing that a daemon does.
+struct Ends {
+    stage: Stage,
+    to: &'static str,
 }
+
+impl Ends {
+    /// A move that has begun, and what its files are called.
+    fn begin(&self) -> (u64, Places) {
+        let Stage { daemon, here, there, .. } = &self.stage;
+        let (source, destination) =
+            if self.to == "there" { (here, there) } else { (there, here) };
+        let id =
+            daemon.migrate(&format!("a --to {} --rate {UNTIL_IT_IS_TRACED}", self.to));
+        let places = [
+            ("state", daemon.state()),
+            ("source", source.as_path()),
+            ("destination", destination.as_path()),
+        ];
+        (id, Places::new(id, &places))
+    }
+
+    /// The move goes on to its end.
+    fn finish(&mut self, id: u64) {
+        ends(&self.stage.daemon, id);
+        assert_eq!(self.stage.daemon.disk("a")["datastore"], self.to);
+        self.to = other(self.to);
+    }
+
+    fn log(&self) -> PathBuf {
+        self.stage.scratch.path("steps.strace")
+    }
+
+    /// All the steps of a move that nothing happens to.
+    fn watch(&mut self) -> Vec<Step> {
+        let (id, places) = self.begin();
+        let tracer = Tracer::watch(&self.stage.daemon, &self.log());
+        self.stage.daemon.hurry(id);
+        self.finish(id);
+        tracer.steps(&places)
+    }
+
+    /// Kills the daemon at a step of a move, and starts it again; the step that it was, if
+    /// the move has come to it.
+    fn kill_at(&mut self, step: &Step) -> Option<Step> {
+        let (id, places) = self.begin();
+        let daemon = &self.stage.daemon;
+        let tracer = Tracer::kill(daemon, &self.log(), step, &places);
+        // It may be dead before it answers.
+        let _ = daemon.sterna(&format!("migration set {id} --rate none"));
+        let killed = until("the kill, or the end", ROUND, || {
+            let over = || {
+                let shown = daemon.sterna(&format!("migration show {id} --json"));
+                shown.code == 0 && shown.json()["state"] == "completed"
+            };
+            if daemon.is_over() { Some(true) } else { over().then_some(false) }
+        });
+        let at = tracer.killed_at(step, &places);
+        if killed {
+            self.stage.daemon.kill();
+            self.stage.daemon.restart();
+        }
+        self.finish(id);
+        killed.then(|| at.unwrap_or_else(|| panic!("killed, but not at {step}")))
+    }
+}
+
+/// Moves without a kill, one after the other, after which something is wrong with the test.
+const PATIENCE: usize = 60;
 
 #[test]
 #[ignore = "runs as long as somebody wants (STERNA_ROUNDS)"]
@@ -121,40 +170,45 @@ fn kills_at_each_step_of_the_end() {
     if !have(&["strace"]) {
         return;
     }
-    let mut stage = Stage::new();
+    let stage = Stage::new();
     stage.disk("a", SIZE);
     let checker = stage.checker("a", &load());
-    let (mut to, mut kills, mut nth) = ("there", 0, 1);
+    let mut moves = Ends { stage, to: "there" };
+    let mut hit: BTreeMap<Step, u64> = BTreeMap::new();
+    let (mut known, mut next, mut kills, mut missed) = (Vec::new(), 0, 0, 0);
     while kills < rounds() {
-        let id = stage.daemon.migrate(&format!("a --to {to} --rate 200M"));
-        let mut tracer = kill_at(&stage.daemon, id, nth).expect("start strace");
-        let killed = until("the kill, or the end", ROUND, || {
-            let dead =
-                std::fs::read_to_string(format!("/proc/{}/stat", stage.daemon.pid()))
-                    .map_or(true, |stat| stat.contains(") Z "));
-            let over = || {
-                let shown = stage.daemon.sterna(&format!("migration show {id} --json"));
-                shown.code == 0 && shown.json()["state"] == "completed"
-            };
-            if dead { Some(true) } else { over().then_some(false) }
-        });
-        let _ = tracer.kill();
-        let _ = tracer.wait();
-        if killed {
-            stage.daemon.kill();
-            stage.daemon.restart();
-            kills += 1;
-            nth += 1;
+        let Some(step) = known.get(next).cloned() else {
+            // Each time the moves take their own course: what is new is added.
+            let mut seen = moves.watch();
+            seen.retain(|step| !known.contains(step));
+            known.append(&mut seen);
+            next = 0;
+            continue;
+        };
+        next += 1;
+        if let Some(step) = moves.kill_at(&step) {
+            *hit.entry(step).or_default() += 1;
+            (kills, missed) = (kills + 1, 0);
         } else {
-            println!("{} steps were tried", nth - 1);
-            nth = 1;
+            missed += 1;
+            assert!(missed < PATIENCE, "{missed} moves ended without a kill");
         }
-        ends(&stage.daemon, id);
-        assert_eq!(stage.daemon.disk("a")["datastore"], to);
-        to = other(to);
     }
     let summary = checker.finish_and_verify();
-    println!("{kills} kills at steps of the end, {summary}");
+    let mut calls: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (Step { file, call, thread, nth }, times) in &hit {
+        let call = format!("{thread}: {call} of {file}");
+        calls.entry(call).or_default().push(format!("{nth} ({times})"));
+    }
+    for (call, times) in &calls {
+        println!("{call}: number (kills) {}", times.join(", "));
+    }
+    println!(
+        "{kills} kills at {} of {} steps, of {} calls, {summary}",
+        hit.len(),
+        known.len(),
+        calls.len()
+    );
 }
 
 /// A file system that loses its device and is mounted again.
@@ -221,10 +275,16 @@ impl Frail for Nested {
     }
 }
 
+/// How fast a move is until its destination's file system is lost: it takes 12 s to copy
+/// and compare the disk, so that a busy machine, too, loses it before the end.
+const UNTIL_IT_IS_LOST: &str = "8M";
+/// The latest moment of that, in milliseconds; two thirds are copied then.
+const LATEST_LOSS: u64 = 4000;
+
 /// The destination's file system loses its device in the middle of each move; it is
 /// unmounted and mounted again while the daemon runs, and the move goes on.
 fn aborts<F: Frail>(kind: &str, make: fn(&Path, &Path, u64) -> F, mkfs: &str) {
-    let Some(stage) = Stage::given_root(&["losetup", "xfs_io", "mkfs.xfs", mkfs]) else {
+    let Some(stage) = Stage::given_root(&["losetup", "mkfs.xfs", mkfs]) else {
         return;
     };
     let mut moments = Random::of_this_run();
@@ -233,22 +293,21 @@ fn aborts<F: Frail>(kind: &str, make: fn(&Path, &Path, u64) -> F, mkfs: &str) {
     stage.datastore("lost", place.dir().display());
     stage.disk("a", SIZE);
     let checker = stage.checker("a", &load());
-    let mut aborted = 0;
     for _ in 0..rounds() {
-        let id = stage.daemon.migrate("a --to lost --rate 15M");
-        std::thread::sleep(Duration::from_millis(200 + moments.below(900)));
-        if stage.daemon.migration(id)["ended"].is_null() {
-            place.abort();
-            aborted += 1;
-            stage.daemon.wait_for(id, "paused", seconds(40));
-            place.mount_anew();
-        }
+        let rate = UNTIL_IT_IS_LOST;
+        let id = stage.daemon.migrate(&format!("a --to lost --rate {rate}"));
+        std::thread::sleep(Duration::from_millis(moments.below(LATEST_LOSS)));
+        place.abort();
+        // Had the disk been there already, its client would have lost it, too.
+        stage.daemon.wait_for(id, "paused", seconds(40));
+        place.mount_anew();
+        stage.daemon.hurry(id);
         ends(&stage.daemon, id);
         let back = stage.daemon.migrate("a --to here");
         ends(&stage.daemon, back);
     }
     let summary = checker.finish_and_verify();
-    println!("{aborted} aborts of {kind}, {summary}");
+    println!("{} aborts of {kind}, {summary}", rounds());
 }
 
 #[test]

@@ -25,7 +25,7 @@ struct Scene {
 impl Scene {
     #[track_caller]
     fn new(make: &str) -> Option<Scene> {
-        let stage = Stage::given_root(&["losetup", make, "xfs_io"])?;
+        let stage = Stage::given_root(&["losetup", make])?;
         let (file, mount) = (stage.scratch.path("fast.img"), stage.scratch.path("fast"));
         let fast = match make {
             "mkfs.xfs" => TinyFs::xfs(&file, &mount, 320 * MIB),
