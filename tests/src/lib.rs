@@ -28,6 +28,7 @@ pub mod libvirt;
 pub mod lines;
 pub mod machines;
 mod migration;
+pub mod parts;
 pub mod places;
 pub mod plans;
 pub mod postgres;

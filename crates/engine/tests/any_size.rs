@@ -198,6 +198,59 @@ fn a_write_waits_for_what_its_own_client_writes_to_the_block() {
 }
 
 #[test]
+fn a_write_of_whole_blocks_waits_for_its_own_clients_earlier_write_to_a_part() {
+    const PAIRS: u64 = 100;
+    on_both(|io| {
+        let stage = Stage::with(&small(io), MIB, true);
+        let mut client = Client::connect_without_sizes(&stage.socket(), true);
+        for round in 1..=10u8 {
+            let mut burst = Vec::new();
+            for pair in 0..PAIRS {
+                let part = pair * BLOCK + 3;
+                let part = Command::Write { offset: part, len: 5, fua: false };
+                burst.extend(client.encode(part));
+                burst.extend([round ^ 0x80; 5]);
+                let (offset, len) = (pair * BLOCK, BLOCK as u32);
+                burst.extend(client.encode(Command::Write { offset, len, fua: false }));
+                burst.extend([round; BLOCK as usize]);
+            }
+            client.stream.write_all(&burst).unwrap();
+            let replies = client.receive_all(2 * PAIRS as usize);
+            assert!(replies.values().all(|reply| reply.result == Ok(())));
+            let disk = client.read(0, (PAIRS * BLOCK) as u32);
+            assert!(disk.iter().all(|byte| *byte == round), "round {round}");
+        }
+    });
+}
+
+#[test]
+fn what_finds_no_room_behind_writes_that_wait_for_each_other_comes_in_when_they_go_on() {
+    // All go to one place, so all but one wait; and an eighth of 8 MiB is soon full.
+    const WRITES: usize = 64;
+    const LEN: u32 = 64 << 10;
+    on_both(|io| {
+        let stage = Stage::with(&small(io), MIB, true);
+        let mut client = Client::connect_without_sizes(&stage.socket(), true);
+        let mut burst = Vec::new();
+        for number in 1..=WRITES as u8 {
+            burst.extend(client.encode(Command::Write {
+                offset: 1,
+                len: LEN,
+                fua: false,
+            }));
+            burst.extend([number; LEN as usize]);
+        }
+        thread::scope(|scope| {
+            let mut stream = client.stream.try_clone().unwrap();
+            scope.spawn(move || stream.write_all(&burst).unwrap());
+            let replies = client.receive_all(WRITES);
+            assert!(replies.values().all(|reply| reply.result == Ok(())));
+        });
+        assert!(client.read(1, LEN).iter().all(|byte| *byte == WRITES as u8));
+    });
+}
+
+#[test]
 fn a_block_that_cannot_be_read_is_not_written_in_part() {
     on_both(|io| {
         let stage = Stage::with(&small(io), 2 * MIB, false);

@@ -17,8 +17,15 @@
 //! **Memory.** The blocks are read into the write's own buffer, one after the other; what it
 //! has there already is kept meanwhile, [`TOGETHER`] bytes at most.
 //!
-//! **Failures.** If a block cannot be read, that is the answer, and nothing is written. If
-//! the process is killed in between, nothing is written either.
+//! **Failures.** If a block cannot be read, that is the answer, and nothing is written.
+//!
+//! **Killed in the middle.** If the process is killed before the blocks have been read,
+//! nothing is written. Later the image has been given whole blocks, with what was there
+//! around the write's own bytes, and a kernel or a server that has them changes a block as a
+//! whole or not at all. So each block has all of the write's bytes in it or none, as after
+//! any write that was not answered, one block these and another block those; and the bytes
+//! around them are as they were answered. After a loss of power this is so where the storage
+//! writes a sector whole; what was not flushed may then be lost, in the same blocks too.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
