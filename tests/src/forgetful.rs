@@ -1,4 +1,5 @@
-//! A storage server with a write cache, which forgets when its power is cut.
+//! A storage server with a write cache, which forgets when its power is cut, and may have
+//! bad sectors.
 //!
 //! It speaks NBD, keeps two images in memory (what is durable, and what it answers), and is
 //! told by the test what goes wrong. It allows several connections and says that all see
@@ -48,6 +49,8 @@ struct State {
     /// Writes to here are kept back.
     hold: Option<Range<u64>>,
     held: Vec<Held>,
+    /// Sectors that cannot be read, by their offsets.
+    bad: Vec<u64>,
     /// Requests on connections of earlier runs.
     unanswered: usize,
     over: bool,
@@ -175,6 +178,15 @@ impl Forgetful {
         }
     }
 
+    /// From now on this is what is there, durable, but for these sectors (by their offsets),
+    /// which cannot be read.
+    pub fn holds(&self, image: &[u8], bad: &[u64]) {
+        let mut state = self.shared.lock();
+        state.durable.copy_from_slice(image);
+        state.cache.copy_from_slice(image);
+        state.bad = bad.to_vec();
+    }
+
     /// What is durable.
     pub fn durable(&self, range: Range<usize>) -> Vec<u8> {
         self.shared.lock().durable[range].to_vec()
@@ -228,6 +240,11 @@ impl State {
         for range in std::mem::take(&mut self.dirty) {
             self.durable[range.clone()].copy_from_slice(&self.cache[range]);
         }
+    }
+
+    fn is_bad(&self, offset: u64, len: u32) -> bool {
+        let range = offset..offset + u64::from(len);
+        self.bad.iter().any(|bad| range.contains(bad))
     }
 
     fn is_held(&self, offset: u64, len: usize) -> bool {
@@ -323,6 +340,9 @@ impl Served<'_> {
             return None; // Nobody is there any more.
         }
         match command {
+            Command::Read { offset, len, .. } if state.is_bad(offset, len) => {
+                return Some(session.error(cookie, NbdError::Io, "bad sector").to_vec());
+            }
             Command::Read { offset, len, .. } => {
                 let mut reply = session.read(cookie, offset, len).to_vec();
                 let start = offset as usize;

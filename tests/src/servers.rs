@@ -48,43 +48,6 @@ impl Nbdkit {
         server
     }
 
-    /// Serves `file`, of which it cannot read the sectors at the offsets that the file
-    /// `bad` lists, one a line.
-    #[track_caller]
-    pub fn with_bad_sectors(
-        scratch: &Scratch,
-        name: &str,
-        file: &Path,
-        bad: &Path,
-    ) -> Nbdkit {
-        let socket = scratch.socket(&format!("{name}.sock"));
-        let (image, list) = (file.display(), bad.display());
-        let arguments = [
-            "--foreground".into(),
-            "--unix".into(),
-            socket.display().to_string(),
-            "eval".into(),
-            format!("get_size=stat -c %s '{image}'"),
-            format!(
-                "pread=for bad in $(cat '{list}'); do \
-                 if [ $bad -ge $4 ] && [ $bad -lt $(($4 + $3)) ]; \
-                 then echo EIO bad sector >&2; exit 1; fi; done; \
-                 dd if='{image}' iflag=skip_bytes,count_bytes skip=$4 count=$3 2>/dev/null"
-            ),
-            format!(
-                "pwrite=dd of='{image}' conv=notrunc oflag=seek_bytes seek=$4 2>/dev/null"
-            ),
-            "can_write=exit 0".into(),
-            "can_flush=exit 0".into(),
-            "flush=exit 0".into(),
-        ];
-        let log = scratch.path(&format!("{name}.log"));
-        let (arguments, file) = (arguments.into(), file.into());
-        let mut server = Nbdkit { socket, file, log, arguments, child: None };
-        server.restart();
-        server
-    }
-
     /// Its location, as a datastore.
     pub fn location(&self) -> String {
         format!("nbd+unix:///?socket={}", self.socket.display())

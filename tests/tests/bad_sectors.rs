@@ -1,13 +1,10 @@
 //! A source that cannot read some of its sectors: these stay behind, and nothing else; the
 //! operator learns which they are, and can move the rest knowingly.
 
-use std::path::PathBuf;
-
 use serde_json::{Value, json};
 use sterna_tests::images::write_image;
-use sterna_tests::servers::Nbdkit;
 use sterna_tests::wait::seconds;
-use sterna_tests::{MIB, Stage};
+use sterna_tests::{Forgetful, MIB, Stage};
 
 const SIZE: u64 = 16 * MIB;
 const SECTOR: usize = 512;
@@ -17,38 +14,33 @@ const BAD: [u64; 3] = [5_000_192, 5_001_216, 9_000_448];
 /// A disk `d` on such a source.
 struct Scene {
     stage: Stage,
-    _server: Nbdkit,
-    list: PathBuf,
-    image: PathBuf,
+    source: Forgetful,
+    content: Vec<u8>,
 }
 
 impl Scene {
-    fn new() -> Option<Scene> {
-        let stage = Stage::given(&["nbdkit"])?;
-        let (image, list) = (stage.scratch.path("source.raw"), stage.scratch.path("bad"));
+    fn new() -> Scene {
+        let stage = Stage::new();
+        let image = stage.scratch.path("source.raw");
         write_image(&image, SIZE, SIZE);
-        std::fs::write(&list, BAD.map(|offset| format!("{offset}\n")).concat())
-            .expect("write the list");
-        let server = Nbdkit::with_bad_sectors(&stage.scratch, "bad", &image, &list);
-        stage.datastore("bad", server.location());
+        let content = std::fs::read(&image).expect("read the source");
+        let source = Forgetful::start(&stage.scratch, "bad", SIZE);
+        source.holds(&content, &BAD);
+        stage.datastore("bad", source.location());
         stage
             .daemon
-            .sterna(&format!("disk import d --on bad {}", server.location()))
+            .sterna(&format!("disk import d --on bad {}", source.location()))
             .ok();
-        Some(Scene { stage, _server: server, list, image })
+        Scene { stage, source, content }
     }
 
     /// What the source holds, with zeroes for what cannot be read.
     fn readable(&self) -> Vec<u8> {
-        let mut bytes = self.content();
+        let mut bytes = self.content.clone();
         for offset in BAD {
             bytes[offset as usize..][..SECTOR].fill(0);
         }
         bytes
-    }
-
-    fn content(&self) -> Vec<u8> {
-        std::fs::read(&self.image).expect("read the source")
     }
 
     fn moved(&self) -> Vec<u8> {
@@ -75,7 +67,7 @@ fn listed() -> Value {
 
 #[test]
 fn they_alone_stay_behind_and_the_rest_moves_knowingly() {
-    let Some(mut scene) = Scene::new() else { return };
+    let mut scene = Scene::new();
     let id = scene.pauses();
     let shown = scene.stage.daemon.sterna(&format!("migration show {id}")).ok().stdout;
     assert!(shown.contains("512 bytes at 9000448"), "{shown}");
@@ -97,11 +89,11 @@ fn they_alone_stay_behind_and_the_rest_moves_knowingly() {
 
 #[test]
 fn what_can_be_read_again_is_moved_like_anything_else() {
-    let Some(scene) = Scene::new() else { return };
+    let scene = Scene::new();
     let id = scene.pauses();
-    std::fs::write(&scene.list, "").expect("repair the disk");
+    scene.source.holds(&scene.content, &[]);
     scene.stage.daemon.sterna(&format!("migration resume {id}")).ok();
     let done = scene.stage.daemon.wait_for(id, "completed", seconds(60));
     assert_eq!(done["bad_sectors"], Value::Null);
-    assert!(scene.moved() == scene.content());
+    assert!(scene.moved() == scene.content);
 }
