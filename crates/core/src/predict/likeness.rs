@@ -72,7 +72,8 @@ impl Known {
         let from_here = lessons.iter().filter(|one| one.ends != Ends::Destination);
         let known = from_here.filter_map(|one| {
             // The guard ended beside the application that the move is known by.
-            let experience = one.experience?.beside(one.work.iops());
+            let while_there = one.work.iops() / one.work.there().max(HARDLY);
+            let experience = one.experience?.beside(while_there);
             (!experience.is_none()).then(|| Known {
                 beside: Likeness::of(&one.work, &one.terms),
                 experience,
