@@ -127,14 +127,15 @@ impl Daemon {
     }
 
     /// What is known of a move that is about to begin, beside an application that did
-    /// this lately. It begins also if that is nothing.
+    /// this lately. It begins also if that is nothing. And
+    /// what its guard begins with.
     pub(crate) fn forecast(
         &self,
         disk: &DiskRecord,
         request: &StartMigration,
         guard: &Guard,
         lately: &Summary,
-    ) -> Forecast {
+    ) -> (Forecast, Experience) {
         let work = Work::of(lately);
         let (from, to) = (&disk.datastore, &request.to);
         let known = self.experience(from, to, &work, guard);
@@ -143,7 +144,7 @@ impl Daemon {
         let forecast = Forecast { experienced, ..Forecast::of(&work) };
         // When it may not copy, and how far it is spread, the copy alone does not say.
         if guard.window.is_some() || guard.finish_by.is_some() {
-            return forecast;
+            return (forecast, known);
         }
         let terms = terms(request.rate, guard);
         let told = self.told(disk, &request.to, request.verify, work, terms);
@@ -151,7 +152,7 @@ impl Daemon {
             tracing::warn!(disk = disk.name, %error, "no prediction");
             None
         });
-        Forecast { predicted, ..forecast }
+        (Forecast { predicted, ..forecast }, known)
     }
 
     /// What the guard of a migration begins with.

@@ -16,6 +16,9 @@ use super::{LEAST, MOST};
 use crate::Nanos;
 use crate::mirror::Manner;
 
+/// A guest whose IO/s have changed by this factor is another.
+const NEAR: f64 = 1.5;
+
 /// What a guard has found out.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Experience {
@@ -76,9 +79,6 @@ impl Experience {
         if self.turns.as_ref().is_none_or(is_near) { self } else { Experience::default() }
     }
 }
-
-/// A guest whose IO/s have changed by this factor is another.
-const NEAR: f64 = 1.5;
 
 impl Turned {
     fn is_sound(&self) -> bool {

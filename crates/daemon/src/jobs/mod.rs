@@ -265,14 +265,16 @@ impl Daemon {
 
     /// The job of a record; made if there is none yet.
     pub(crate) fn job_of(&self, record: &MigrationRecord) -> Arc<Job> {
-        if let Some(job) = self.job(record.id) {
-            return job;
+        match self.job(record.id) {
+            Some(job) => job,
+            None => self.job_with(record, self.experience_for(record)),
         }
-        // Asked of the state before anybody is kept from the jobs.
-        let begins_with = self.experience_for(record);
-        let mut jobs = lock(&self.jobs);
+    }
+
+    /// The same, with what its guard begins with if there is none yet.
+    fn job_with(&self, record: &MigrationRecord, begins_with: Experience) -> Arc<Job> {
         let new = || Arc::new(Job::new(record, record.application, begins_with));
-        jobs.entry(record.id).or_insert_with(new).clone()
+        lock(&self.jobs).entry(record.id).or_insert_with(new).clone()
     }
 
     /// Lets a migration go on whose disk has just been served, after a restart.

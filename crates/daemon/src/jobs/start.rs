@@ -62,12 +62,12 @@ impl Daemon {
         self.check_may_move(&disk, request)?;
         let store = self.check_takes(&disk, &to, request.provision)?;
         let lately = self.samples.of_disk(disk.id, RECENT);
-        let forecast = self.forecast(&disk, request, &guard, &lately);
+        let (forecast, experience) = self.forecast(&disk, request, &guard, &lately);
         let before = summarized(&lately);
         let mut record = new_record(&disk, request, guard, before);
         record.forecast = Some(forecast);
         record.id = self.store.add_migration(record.clone())?;
-        let job = self.job_of(&record);
+        let job = self.job_with(&record, experience);
         let _turn = lock(&job.turn);
         lock(&job.state).began = Some(began);
         self.begin_copy(&job, &mut record, &to, &store).map_err(|error| {

@@ -104,8 +104,8 @@ impl Scene {
     /// The same with a guard that may know something.
     pub fn guarded_by(&self, guard: Guard) -> Fared {
         let mut stage = Stage::new(self);
-        let guard = Some(guard);
-        let guard = GuardedMover::new(self.size, guard).run(&mut stage, LONGEST);
+        let mover = GuardedMover::new(self.size, Some(guard));
+        let guard = mover.run(&mut stage, LONGEST);
         let unreachable = match guard.as_ref().map(Guard::standing) {
             Some(Standing::Unreachable(why)) => Some(why),
             _ => None,
