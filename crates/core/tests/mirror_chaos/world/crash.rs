@@ -41,7 +41,7 @@ impl World {
         self.tries.clear();
         self.resumes += 1; // It knows of no bad sector any more.
         let config = Config { skip_bad: self.skips_bad, ..self.setup.config() };
-        if std::mem::take(&mut self.shortened) {
+        if self.shortened.take().is_some() {
             map.replace_synced(Stored::Suspect); // It looks at the length, too.
         }
         let map = Counted::new(map);
@@ -63,7 +63,8 @@ impl World {
             return;
         }
         for block in 0..self.setup.blocks {
-            let cut = self.shortened && block / SECTORS >= self.cut_from / SECTORS;
+            let cut =
+                self.shortened.is_some_and(|from| block / SECTORS >= from / SECTORS);
             let synced = !cut && map.get(block / SECTORS) == Stored::Synced;
             let at = block as usize;
             let same = images.source[at] == images.destination[at];

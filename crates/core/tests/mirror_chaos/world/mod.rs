@@ -55,16 +55,14 @@ pub(crate) struct World {
     /// What the destination was not made to keep will be gone before the migration goes
     /// on: it has failed.
     doomed: bool,
-    /// What the destination's name leads to, and whether its file was shortened since it
-    /// was looked at.
+    /// What the destination's name leads to, and from which block on its file was shortened
+    /// since it was looked at.
     name: Name,
-    shortened: bool,
+    shortened: Option<u64>,
     /// It is sealed: what others do to the file from now on, they do to the disk's image.
     sealed: bool,
     /// It was where it should be when that was done.
     sealed_well: bool,
-    /// Blocks from here on were cut off at some time.
-    cut_from: u64,
     /// The operator has said that bad sectors are to be left behind.
     skips_bad: bool,
     /// Reads that looked for bad sectors, and reads of jobs that found one.
@@ -101,10 +99,9 @@ impl World {
             ended: None,
             doomed: false,
             name: Name::Here,
-            shortened: false,
+            shortened: None,
             sealed: false,
             sealed_well: false,
-            cut_from: u64::MAX,
             skips_bad: false,
             probes: 0,
             unreadable: 0,

@@ -45,17 +45,16 @@ impl World {
         for block in from..self.setup.blocks {
             self.images.overwrite_destination(block as usize, 0);
         }
-        self.shortened = true;
-        self.cut_from = self.cut_from.min(from);
+        self.shortened = Some(self.shortened.map_or(from, |before| before.min(from)));
     }
 
     /// The look before the seal. As the daemon does it, the mirror hears of a file that was
     /// shortened first, or only then.
     pub(super) fn look(&mut self, sealed: Result<(), Fault>) -> Result<(), Fault> {
-        self.sealed_well = self.name == Name::Here && !self.shortened;
+        self.sealed_well = self.name == Name::Here && self.shortened.is_none();
         let seen = if self.setup.mistake == Some(Mistake::SealedWithoutLook) {
             sealed
-        } else if std::mem::take(&mut self.shortened) {
+        } else if self.shortened.take().is_some() {
             if self.random.one_in(2) {
                 self.tell(Event::Doubted(Doubt::Equal));
             } else {
