@@ -14,16 +14,7 @@ const GIB: u64 = 1 << 30;
 /// A copy of a GiB at so many MiB/s, with nobody there.
 fn lesson(ends: Ends, rate: f64) -> Lesson {
     let (work, terms) = (Work::default(), Terms::default());
-    Lesson {
-        ends,
-        rate: rate * MIB,
-        bytes: GIB,
-        work,
-        terms,
-        kept: None,
-        experienced: false,
-        experience: None,
-    }
+    Lesson::plain(ends, rate * MIB, GIB, work, terms)
 }
 
 fn learned(lessons: &[Lesson]) -> Speed {

@@ -15,16 +15,7 @@ const NOW: u64 = 20_000 * DAY;
 fn speed() -> Speed {
     let (work, terms) = (Work::default(), Terms::default());
     let (rate, bytes) = (f64::from(100 << 20), 1 << 40);
-    let lesson = Lesson {
-        ends: Ends::Both,
-        rate,
-        bytes,
-        work,
-        terms,
-        kept: None,
-        experienced: false,
-        experience: None,
-    };
+    let lesson = Lesson::plain(Ends::Both, rate, bytes, work, terms);
     Speed::learned(&[lesson; 9]).expect("lessons")
 }
 

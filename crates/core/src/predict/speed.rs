@@ -192,6 +192,12 @@ fn readable(lessons: &[Lesson]) -> f64 {
 }
 
 impl Lesson {
+    /// A move of which no more is known than how it went, beside what, under which promise.
+    pub fn plain(ends: Ends, rate: f64, bytes: u64, work: Work, terms: Terms) -> Lesson {
+        let (kept, experienced, experience) = (None, false, None);
+        Lesson { ends, rate, bytes, work, terms, kept, experienced, experience }
+    }
+
     /// How much later than at once its guard had the copy at this rate.
     pub(super) fn learning(&self, rate: f64) -> Nanos {
         self.terms.learning(&self.work, rate, self.experienced)

@@ -104,16 +104,7 @@ pub(super) fn foretell(
                 };
             let (rate, bytes, work) = (it.rate, it.bytes, it.work);
             let terms = terms(it.limit);
-            Some(Lesson {
-                ends,
-                rate,
-                bytes,
-                work,
-                terms,
-                kept: None,
-                experienced: false,
-                experience: None,
-            })
+            Some(Lesson::plain(ends, rate, bytes, work, terms))
         };
         let lessons: Vec<Lesson> =
             past.iter().rev().filter_map(lesson).take(LESSONS).collect();
