@@ -278,7 +278,7 @@ impl Scene {
     }
 }
 
-/// `cargo test --release -p sterna-tests --test hanging -- --ignored --nocapture`
+/// `cargo test --release -p sterna-tests --test black_box hanging -- --ignored --nocapture`
 #[test]
 #[ignore = "a measurement: it wants the machine for itself"]
 fn how_much_others_keep() {
