@@ -47,6 +47,7 @@ use tokio::runtime::Handle;
 pub(crate) use self::book::claim_of;
 pub(crate) use self::kind::Kind;
 pub(crate) use self::link::Link;
+use self::link::Links;
 use self::moves::Move;
 pub(crate) use self::reach::Reach;
 use self::sights::Sight;
@@ -59,7 +60,7 @@ use crate::daemon::lock;
 pub(crate) struct Vms {
     /// Where what waits for QEMU runs.
     runtime: Handle,
-    links: Mutex<BTreeMap<String, Arc<Link>>>,
+    links: Mutex<Links>,
     moves: Mutex<HashMap<u64, Arc<Move>>>,
     /// Whoever adds a machine holds this.
     adding: Mutex<()>,

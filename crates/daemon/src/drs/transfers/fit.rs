@@ -146,10 +146,7 @@ impl Daemon {
             let receiver = receiver.machine().await.map_err(unheard)?;
             self.check_fit(&source, &receiver).await
         });
-        fits.map_err(|error| {
-            self.vms.unlink(&to);
-            error.about(&format!("{vm} cannot go to {to}"))
-        })
+        fits.map_err(|error| error.about(&format!("{vm} cannot go to {to}")))
     }
 
     /// Refuses a QEMU that does not wait, or has other disks.
