@@ -1,9 +1,10 @@
 //! Transfers, as the API's requests see them: machines that go to the hosts which are
 //! recommended for them.
 //!
-//! `fit` says whether a machine can go to a QEMU, `program` starts one, `mover` carries out
-//! what `core::transfer` decides: it asks both QEMUs (`asking`, `qemu`), makes steps durable
-//! (`ends`) and has the words for people (`words`); `way` is what is known of it meanwhile.
+//! `fit` says whether a machine can go to a QEMU, `program` starts one, `stream` is the
+//! socket over which the guest goes there. `mover` carries out what `core::transfer`
+//! decides: it asks both QEMUs (`asking`, `qemu`), makes steps durable (`ends`) and has the
+//! words for people (`words`); `way` is what is known of it meanwhile.
 //!
 //! **Never two.** A transfer is entered in the roll before anything is done, and a machine
 //! has one at most: so is said to all who would move the machine or its disks. From the
@@ -17,6 +18,7 @@ mod fit;
 mod mover;
 mod program;
 mod qemu;
+mod stream;
 mod view;
 mod way;
 mod words;
@@ -30,6 +32,7 @@ use sterna_core::place::hosts::{Recommended, waits};
 use sterna_engine::DiskId;
 
 use self::fit::socket_of;
+use self::stream::Stream;
 pub(super) use self::way::Ways;
 use super::hold;
 use super::scene::Scene;
@@ -180,7 +183,7 @@ impl Daemon {
                 (source.with_file_name(name), Some(program))
             }
         };
-        fit::check_path(&destination)?;
+        Stream::to(&destination, false).check()?;
         Ok(TransferDesign {
             from: leg.from.clone(),
             to: leg.to.clone(),

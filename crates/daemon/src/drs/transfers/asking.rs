@@ -74,17 +74,18 @@ impl Driver {
         let source = self.source.machine().await.map_err(unheard)?;
         let receiver = self.receiver.machine().await.map_err(unheard)?;
         let fits = self.daemon.check_fit(&source, &receiver).await;
-        fits.map_err(|error| error.to_string())
+        // What QEMU would remove may have come since it was looked at first.
+        fits.and_then(|()| self.stream.check()).map_err(|error| error.to_string())
     }
 
     pub(super) async fn receive(&mut self) -> Result<(), Failure> {
-        let stream = self.stream.clone();
+        let stream = self.stream.tell();
         let told = self.receiver.ask(async |qemu| qemu.receive(&stream).await).await;
         told.map_err(failure)
     }
 
     pub(super) async fn send(&mut self) -> Result<(), Failure> {
-        let stream = self.stream.clone();
+        let stream = self.stream.name();
         let speed = self.record.design.rate.unwrap_or(RATE);
         let told = self.source.ask(async |qemu| qemu.send(&stream, speed).await).await;
         told.map_err(failure)
@@ -129,11 +130,15 @@ impl Driver {
     }
 
     pub(super) async fn ask_stand(&mut self) -> Result<Stand, Failure> {
-        let stream = self.stream.clone();
+        let stream = self.stream.name();
         let there = self.receiver.ask(async |qemu| qemu.stand(&stream).await).await;
         Ok(match there.map_err(failure)? {
             There::Idle => Stand::Idle,
-            There::Awaits => Stand::Awaits,
+            There::Awaits => {
+                // It was told by an earlier daemon, if not by this one.
+                self.stream.tell();
+                Stand::Awaits
+            }
             There::Has(found) => Stand::Has(guest(found)),
             There::Stranger(found) => Stand::Stranger(guest(found)),
         })

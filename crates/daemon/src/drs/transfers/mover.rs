@@ -23,8 +23,8 @@ use sterna_qemu::qmp::Event as Said;
 use tokio::sync::broadcast::Receiver;
 use tokio::time::{Instant, sleep};
 
-use super::fit::stream_of;
 use super::qemu::Qemu;
+use super::stream::Stream;
 use super::way::Way;
 use crate::clock;
 use crate::daemon::Daemon;
@@ -40,7 +40,7 @@ pub(super) struct Driver {
     pub(super) receiver: Qemu,
     pub(super) record: TransferRecord,
     /// Where the receiver is told that the guest comes.
-    pub(super) stream: String,
+    pub(super) stream: Stream,
     /// What the source says by itself, since it was last asked how far it is.
     pub(super) said: Option<Receiver<Said>>,
     began: Instant,
@@ -72,12 +72,14 @@ impl Daemon {
             by_program: record.design.program.is_some(),
             resumed,
         });
+        // Before it is recorded that the guest is sent, the receiver was told to wait for it.
+        let may_be_told = record.step != TransferStep::Created;
         let driver = Driver {
             daemon: self.clone(),
             way,
             source: qemu(&record.design.source),
             receiver: qemu(&record.design.destination),
-            stream: stream_of(&record.design.destination),
+            stream: Stream::to(&record.design.destination, may_be_told),
             record: record.clone(),
             said: None,
             began: Instant::now(),
