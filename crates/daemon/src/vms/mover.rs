@@ -69,6 +69,8 @@ struct Driver {
     is_deaf: bool,
     /// How it has ended, once that is to be recorded.
     closing: Option<Closing>,
+    /// It has ended, and its machine may still have something of it.
+    tidies: bool,
     /// The machine's time begins.
     began: Instant,
 }
@@ -147,6 +149,7 @@ impl Driver {
             machine: None,
             reach: reach.clone(),
             watch: Watch::new(record.application),
+            tidies: record.step.ended(),
             one,
             record,
             copy,
@@ -171,6 +174,9 @@ impl Driver {
                 mover.handle(self.now(), Event::Stop, &mut actions);
             }
             mover.handle(self.now(), event, &mut actions);
+            if self.tidies && self.is_let_go() {
+                return;
+            }
             let mut answer = None;
             for action in actions {
                 if let Action::Wait(until) = action {

@@ -78,6 +78,7 @@ impl Driver {
             self.settle(opens);
         }
         lock(&self.daemon.vms.moves).remove(&id);
+        self.tidies = leaves.untidy;
         // Policies may end with it.
         self.daemon.service.bell.ring();
         Ok(())
@@ -125,6 +126,20 @@ impl Driver {
             true => self.daemon.open_adopted(disk),
             false => self.daemon.put_aside(disk),
         }
+    }
+
+    /// Whether nobody wants to know any more what its machine still has of it: that was
+    /// removed. A machine that answers later keeps what it has, and its files.
+    pub(super) fn is_let_go(&self) -> bool {
+        let id = self.record.id;
+        // A state that cannot be read says nothing of it.
+        let is_let_go = !self.daemon.store.vm_move_is_untidy(id).unwrap_or(true);
+        if is_let_go {
+            let vm = &self.record.vm;
+            tracing::info!(migration = id, vm, "removed: what it has of the copy stays");
+            self.settle(self.is_sealed());
+        }
+        is_let_go
     }
 
     pub(super) fn record_tidy(&mut self) -> Result<(), Words> {
