@@ -6,12 +6,13 @@
 //! not by its name: a machine that goes to another QEMU is reached otherwise from then on,
 //! and who moves it there has the connection already.
 //!
-//! A link is there as long as somebody holds it.
+//! A link is there as long as somebody holds it, and knows who has listened for its machine
+//! as long: nobody found at a socket is no QEMU that has ended while that one listens.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use sterna_qemu::{Machine, QemuError};
+use sterna_qemu::{Machine, Process, QemuError};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
@@ -27,18 +28,27 @@ const FEW: usize = 16;
 pub(crate) struct Link {
     reach: Reach,
     /// Held while it is opened, so that it is opened once.
-    open: Mutex<Weak<Machine>>,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    machine: Weak<Machine>,
+    /// Who has listened for the last one.
+    listener: Option<Process>,
 }
 
 impl Link {
     /// The connection; opened, if it is not.
     pub(crate) async fn machine(&self) -> Result<Arc<Machine>, QemuError> {
         let mut open = self.open.lock().await;
-        if let Some(machine) = open.upgrade().filter(|machine| !machine.is_over()) {
+        let known = open.machine.upgrade();
+        if let Some(machine) = known.filter(|machine| !machine.is_over()) {
             return Ok(machine);
         }
-        let machine = Arc::new(Machine::reach(&(&self.reach).into()).await?);
-        *open = Arc::downgrade(&machine);
+        let how = (&self.reach).into();
+        let machine = Arc::new(Machine::reach_again(&how, open.listener).await?);
+        *open = Open { machine: Arc::downgrade(&machine), listener: machine.listener() };
         Ok(machine)
     }
 }
