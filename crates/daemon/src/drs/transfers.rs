@@ -4,7 +4,7 @@
 //! `fit` says whether a machine can go to a QEMU, `program` starts one, `stream` is the
 //! socket over which the guest goes there. `mover` carries out what `core::transfer`
 //! decides: it asks both QEMUs (`asking`, `qemu`), makes steps durable (`ends`) and has the
-//! words for people (`words`); `way` is what is known of it meanwhile.
+//! words for people (`words`); `stranded` has those without a thread; `way` is what is known of it meanwhile.
 //!
 //! **Never two.** A transfer is entered in the roll before anything is done, and a machine
 //! has one at most: so is said to all who would move the machine or its disks. From the
@@ -18,6 +18,7 @@ mod fit;
 mod mover;
 mod program;
 mod qemu;
+mod stranded;
 mod stream;
 mod view;
 mod way;
@@ -160,13 +161,10 @@ impl Daemon {
             }
             Ok(records.iter().cloned().map(Entry::Transfer).collect())
         })?;
-        let new = |one: &&TransferRecord| legs.iter().any(|leg| leg.vm == one.vm);
-        let mut begun = Vec::new();
-        for one in roll.transfers.iter().filter(new) {
-            self.start_transfer_mover(one, false)?;
-            begun.push(self.view_transfer(one));
-        }
-        Ok(begun)
+        let mut entered = roll.transfers;
+        entered.retain(|one| legs.iter().any(|leg| leg.vm == one.vm));
+        self.start_entered(&entered)?;
+        Ok(entered.iter().map(|one| self.view_transfer(one)).collect())
     }
 
     /// What is to be done, if it can be.
@@ -229,14 +227,6 @@ impl Daemon {
             way.cancel();
         }
         self.show_transfer(id)
-    }
-
-    /// Goes on with what the last daemon has left.
-    pub(crate) fn resume_transfers(self: &Arc<Self>) -> Result<()> {
-        for one in &self.drs.ledger.read()?.transfers {
-            self.start_transfer_mover(one, true)?;
-        }
-        Ok(())
     }
 
     /// Gives up what is under way: nobody would have the guest run at its end.

@@ -11,7 +11,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread;
 use std::time::Duration;
 
 use sterna_core::Nanos;
@@ -34,6 +33,7 @@ use crate::error::DaemonError;
 use crate::figures::Watch;
 use crate::jobs::Post;
 use crate::store::{Step, VmMoveRecord};
+use crate::threads;
 
 mod asking;
 mod destination;
@@ -82,14 +82,11 @@ pub(super) fn start(
     record: VmMoveRecord,
     reach: &Reach,
 ) -> Result<(), DaemonError> {
-    let thread = thread::Builder::new().name(format!("sterna-vm-{}", record.id));
+    let name = format!("sterna-vm-{}", record.id);
     let mover = Mover::new(setup_of(&record, reach));
     let driver = Driver::new(daemon, one, record, reach);
     let runtime = daemon.vms.runtime.clone();
-    let started = thread.spawn(move || runtime.block_on(driver.go(mover)));
-    started
-        .map(drop)
-        .map_err(|error| DaemonError::internal(format!("cannot start a thread: {error}")))
+    threads::start(name, move || runtime.block_on(driver.go(mover)))
 }
 
 /// What is durable of a move.

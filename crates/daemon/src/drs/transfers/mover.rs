@@ -12,7 +12,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use sterna_api::{TransferProgress, TransferReport};
@@ -28,8 +27,9 @@ use super::stream::Stream;
 use super::way::Way;
 use crate::clock;
 use crate::daemon::Daemon;
-use crate::error::{DaemonError, Result};
+use crate::error::Result;
 use crate::store::{Trail, TransferRecord, TransferStep};
+use crate::threads;
 use crate::vms::Reach;
 
 /// Who carries out the transfer of one machine.
@@ -92,11 +92,9 @@ impl Daemon {
         let (id, to) = (record.id, &record.design.to);
         tracing::info!(transfer = id, vm = record.vm, to, resumed, "transfer");
         let runtime = self.vms.runtime().clone();
-        let thread = thread::Builder::new().name(format!("sterna-drs-{id}"));
-        let started = thread.spawn(move || runtime.block_on(driver.go(transfer)));
-        started.map(drop).map_err(|error| {
-            DaemonError::internal(format!("cannot start a thread: {error}"))
-        })
+        let work = move || runtime.block_on(driver.go(transfer));
+        let started = threads::start(format!("sterna-drs-{id}"), work);
+        started.inspect_err(|_| self.drs.ways.remove(id))
     }
 }
 
