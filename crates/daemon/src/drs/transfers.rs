@@ -193,6 +193,7 @@ impl Daemon {
             reason: leg.reason.clone(),
             priority: leg.priority,
             automatic: asked.automatic,
+            receiver: None,
         })
     }
 

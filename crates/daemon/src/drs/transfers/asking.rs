@@ -79,6 +79,9 @@ impl Driver {
     }
 
     pub(super) async fn receive(&mut self) -> Result<(), Failure> {
+        // It becomes durable with the next step: before that, nothing is sent.
+        let process = self.receiver.keep().await.map_err(failure)?;
+        self.record.design.receiver = process;
         let stream = self.stream.tell();
         let told = self.receiver.ask(async |qemu| qemu.receive(&stream).await).await;
         told.map_err(failure)
@@ -169,5 +172,12 @@ mod tests {
         let after = Duration::from_secs(4);
         let silent = QmpError::Silent { command: "cont", after };
         assert!(matches!(failure(silent.into()), Failure::Silent(_)));
+    }
+
+    #[test]
+    fn another_qemu_where_one_was_says_that_this_one_has_ended_unless_it_is_there() {
+        let another = |is_there| failure(QmpError::Another { is_there }.into());
+        assert!(matches!(another(false), Failure::Nobody(_)));
+        assert!(matches!(another(true), Failure::Silent(_)));
     }
 }

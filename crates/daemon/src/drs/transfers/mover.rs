@@ -65,7 +65,9 @@ impl Daemon {
     ) -> Result<()> {
         let way = Arc::new(Way::new(record.cancel));
         self.drs.ways.add(record.id, way.clone());
-        let qemu = |socket: &Path| Qemu::new(self.vms.link(&Reach::Qmp(socket.into())));
+        let qemu = |socket: &Path, process| {
+            Qemu::new(self.vms.link(&Reach::Qmp(socket.into())), process)
+        };
         let transfer = Transfer::new(Setup {
             step: step_of(record.step),
             cancel: record.cancel,
@@ -77,8 +79,8 @@ impl Daemon {
         let driver = Driver {
             daemon: self.clone(),
             way,
-            source: qemu(&record.design.source),
-            receiver: qemu(&record.design.destination),
+            source: qemu(&record.design.source, None),
+            receiver: qemu(&record.design.destination, record.design.receiver),
             stream: Stream::to(&record.design.destination, may_be_told),
             record: record.clone(),
             said: None,

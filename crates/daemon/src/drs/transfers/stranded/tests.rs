@@ -25,6 +25,7 @@ fn transfer(vm: &str) -> TransferRecord {
             reason: "the hosts' loads differ".into(),
             priority: 3,
             automatic: false,
+            receiver: None,
         },
         cancel: false,
         started: 1,
