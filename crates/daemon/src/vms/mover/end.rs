@@ -147,6 +147,7 @@ impl Driver {
         let recorded = self.daemon.store.vm_move_is_tidy(id);
         recorded.map_err(|error| self.not_recorded(&error))?;
         tracing::info!(migration = id, "nothing is left of the copy at its machine");
+        self.tidies = false;
         self.settle(self.is_sealed());
         Ok(())
     }
