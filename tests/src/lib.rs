@@ -39,6 +39,7 @@ pub mod servers;
 pub mod stage;
 pub mod steps;
 pub mod terminal;
+pub mod transfer;
 pub mod wait;
 
 pub use checker::{Checker, Options as CheckerOptions};

@@ -46,6 +46,10 @@ fn retry_for_ever(daemon: &Weak<Daemon>) {
             tracing::warn!(%error, "cannot look for what is offline");
         }
         daemon.end_all_again();
+        let resumed = daemon.resume_stranded_moves();
+        if let Err(error) = resumed.and_then(|()| daemon.resume_stranded_transfers()) {
+            tracing::warn!(%error, "cannot look for moves that nobody carries out");
+        }
     }
 }
 

@@ -35,7 +35,7 @@ const LAST_REQUESTS: Duration = Duration::from_secs(5);
 
 /// A daemon that runs.
 pub struct Running {
-    daemon: Arc<Daemon>,
+    pub(crate) daemon: Arc<Daemon>,
     api: UnixListener,
     // In the order in which they are to go: sockets, then the lock.
     _bound: Vec<Bound>,

@@ -28,7 +28,7 @@ use crate::qmp::{
     QueryStatus, SetSpeed, Stats, StopJob, UnixServer,
 };
 use crate::{
-    Copy, CopyState, Export, GivenUp, Identity, QemuError, RECONNECT, Run, Usage,
+    Copy, CopyState, Export, GivenUp, Identity, Process, QemuError, RECONNECT, Run, Usage,
 };
 
 /// What QEMU calls the overlays that it makes for `snapshot=on`, wherever those are.
@@ -44,9 +44,12 @@ pub struct Direct {
 }
 
 impl Direct {
-    /// Connects to its monitor.
-    pub async fn connect(socket: &Path) -> Result<Direct, QmpError> {
-        Ok(Direct { monitor: Monitor::connect(socket).await? })
+    /// Connects to its monitor, where it is known who has listened there last.
+    pub(crate) async fn connect(
+        socket: &Path,
+        last: Option<Process>,
+    ) -> Result<Direct, QmpError> {
+        Ok(Direct { monitor: Monitor::connect_again(socket, last).await? })
     }
 
     /// Its monitor.
@@ -63,6 +66,15 @@ impl Direct {
         let processors = self.monitor.call(&QueryProcessors {}).await?;
         let threads = processors.into_iter().filter_map(|one| one.thread_id);
         Ok(Identity::of(self.monitor.process(), threads.collect()))
+    }
+
+    /// The process that QEMU is, where that listens itself: somebody between it and us has
+    /// none of the threads that run its processors.
+    pub async fn process(&self) -> Result<Option<Process>, QmpError> {
+        let Some(process) = self.monitor.listener() else { return Ok(None) };
+        let processors = self.monitor.call(&QueryProcessors {}).await?;
+        let mut threads = processors.into_iter().filter_map(|one| one.thread_id);
+        Ok(threads.any(|thread| process.has_thread(thread)).then_some(process))
     }
 
     pub(crate) async fn usage(&self) -> Result<Option<Usage>, QmpError> {

@@ -46,9 +46,11 @@ impl QemuError {
     /// Whether the machine is not there any more: it was shut down, or it died.
     pub fn is_gone(&self) -> bool {
         match self {
-            QemuError::Qmp(QmpError::Gone | QmpError::Connect { nobody: true, .. }) => {
-                true
-            }
+            QemuError::Qmp(
+                QmpError::Gone
+                | QmpError::Connect { nobody: true, .. }
+                | QmpError::Another { is_there: false },
+            ) => true,
             QemuError::Virsh(error) => error.is_off(),
             _ => false,
         }
@@ -72,7 +74,8 @@ impl QemuError {
                 QmpError::Silent { .. }
                 | QmpError::Broken
                 | QmpError::NoGreeting { .. }
-                | QmpError::Connect { nobody: false, .. },
+                | QmpError::Connect { nobody: false, .. }
+                | QmpError::Another { is_there: true },
             ) => true,
             QemuError::Virsh(error) => error.is_silent(),
             _ => false,

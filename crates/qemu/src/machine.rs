@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::direct::Direct;
 use crate::managed::Managed;
 use crate::qmp::Stats;
-use crate::{Copy, CopyState, Drive, GivenUp, Identity, QemuError, Usage};
+use crate::{Copy, CopyState, Drive, GivenUp, Identity, Process, QemuError, Usage};
 
 /// How a machine is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,8 +54,19 @@ macro_rules! either {
 impl Machine {
     /// Reaches a machine.
     pub async fn reach(how: &Reach) -> Result<Machine, QemuError> {
+        Machine::reach_again(how, None).await
+    }
+
+    /// Reaches a machine of which is known who has listened for it last: as long as that
+    /// one does, it has not ended.
+    pub async fn reach_again(
+        how: &Reach,
+        last: Option<Process>,
+    ) -> Result<Machine, QemuError> {
         match how {
-            Reach::Qmp(socket) => Ok(Machine::Direct(Direct::connect(socket).await?)),
+            Reach::Qmp(socket) => {
+                Ok(Machine::Direct(Direct::connect(socket, last).await?))
+            }
             Reach::Libvirt { uri, domain } => {
                 Ok(Machine::Managed(Managed::find(uri, domain).await?))
             }
@@ -68,6 +79,11 @@ impl Machine {
             Machine::Direct(one) => Some(one),
             Machine::Managed(_) => None,
         }
+    }
+
+    /// Who listens for it, where that can be seen.
+    pub fn listener(&self) -> Option<Process> {
+        self.direct().and_then(|one| one.monitor().listener())
     }
 
     /// Whether a connection to it is over, so that it must be reached anew.

@@ -121,6 +121,9 @@ impl World {
 
     fn ask_qemu(&mut self, end: End, action: &Action, fate: Fate) -> Event {
         let is_witness = self.is_the_only_witness(end);
+        if let Some(failure) = self.is_another(end, action) {
+            return failed(action, failure);
+        }
         let Some(qemu) = self.qemu(end) else {
             return failed(action, Failure::Nobody("nobody listens".into()));
         };
@@ -147,6 +150,17 @@ impl World {
             }
             Fate::Fine | Fate::Late => self.do_there(end, action),
         }
+    }
+
+    /// The process that is told of the guest is known from then on: another one is not it.
+    fn is_another(&mut self, end: End, action: &Action) -> Option<Failure> {
+        let receiver = self.receiver.as_ref().filter(|_| end == End::Receiver)?;
+        let takes_any = self.setup.mutation == Some(Mutation::TakesAnyProcess);
+        if *action == Action::Receive && !self.setup.hidden && !receiver.hangs {
+            self.known = Some(receiver.id);
+        }
+        let is_known = self.known.is_none_or(|known| known == receiver.id) || takes_any;
+        (!is_known).then(|| Failure::Nobody("another process is there".into()))
     }
 
     fn do_there(&mut self, end: End, action: &Action) -> Event {
@@ -284,7 +298,7 @@ impl World {
         match action {
             Action::Start => self.start_receiver(),
             Action::Check => Event::Prepared(self.check()),
-            Action::RecordCopying => self.store(|world| world.record.copies()),
+            Action::RecordCopying => self.store(|world| world.record.copies(world.known)),
             Action::TakeBack => {
                 let is_mutant =
                     self.setup.mutation == Some(Mutation::RunsBeforeItIsTakenBack);

@@ -137,6 +137,7 @@ fn people_with_monitors_of_their_own_are_found_out() {
 #[test]
 fn another_qemu_at_the_same_socket_is_neither_run_nor_ended() {
     run("replaced", |random| Setup {
+        hidden: random.one_in(4),
         deaths: 30,
         replaces: 5,
         kills: at_times(random, 2, 60),
@@ -194,6 +195,7 @@ fn a_qemu_that_fails_in_the_last_moment_keeps_the_guest() {
 #[test]
 fn everything_at_once_runs_the_guest_once() {
     run("everything", |random| Setup {
+        hidden: random.one_in(4),
         deaths: 120,
         hangs: 120,
         cuts: 40,
@@ -246,6 +248,18 @@ fn a_driver_that_takes_a_sending_that_vanished_for_done_is_caught() {
 fn a_driver_that_goes_by_the_socket_ends_somebody_elses_and_is_caught() {
     is_caught(Mutation::GoesByTheSocket, "somebody else's", |random| Setup {
         by_program: false,
+        hidden: true,
+        deaths: 20,
+        replaces: 4,
+        ..Setup::calm(random)
+    });
+}
+
+#[test]
+fn a_driver_that_takes_any_process_ends_somebody_elses_and_is_caught() {
+    is_caught(Mutation::TakesAnyProcess, "somebody else's", |random| Setup {
+        by_program: false,
+        hidden: false,
         deaths: 20,
         replaces: 4,
         ..Setup::calm(random)

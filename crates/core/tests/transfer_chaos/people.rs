@@ -89,7 +89,8 @@ impl World {
     pub(crate) fn is_the_only_witness(&self, end: End) -> bool {
         let has_come = self.receiver.as_ref().is_some_and(Qemu::has_come);
         let runs = self.source.as_ref().is_some_and(Qemu::runs_the_guest);
-        let has_run = |it: &Qemu| it.incoming == Incoming::Come && !it.has_come();
+        let has_run =
+            |it: &Qemu| it.incoming == Incoming::Come && !it.has_come() && !it.foreign;
         let step = self.record.step;
         let is_witness = match end {
             End::Source => has_come && runs && step != Step::Returning,
@@ -131,7 +132,8 @@ impl World {
     }
 
     /// Somebody starts another QEMU where one has ended: one that waits for somebody
-    /// else's guest, that stands still, or runs one.
+    /// else's guest, has that, stands still, or runs one. One that has a guest which was
+    /// sent to it says no otherwise than ours: only its process tells that it is another.
     fn replace(&mut self) {
         let is_soon = self.now.since(self.died_at) < START;
         if is_soon || !self.looks_first() || self.is_told() {
@@ -141,7 +143,9 @@ impl World {
         if self.qemu(end).is_some() || self.record.verdict.is_some() {
             return;
         }
-        let (run, incoming) = match self.random.below(4) {
+        let (run, incoming) = match self.random.below(5) {
+            4 if self.setup.hidden => return,
+            4 => (Run::Paused, Incoming::Come),
             0 => (Run::Awaits, Incoming::Untold),
             1 => (Run::Prelaunch, Incoming::Never),
             2 => (Run::Paused, Incoming::Never),

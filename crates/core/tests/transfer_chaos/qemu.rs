@@ -113,9 +113,9 @@ impl Qemu {
         self.run == Run::Running && self.memory.is_some()
     }
 
-    /// Whether it has all of a guest that was sent to it, and stands still.
+    /// Whether it has all of the guest, and stands still.
     pub(crate) fn has_come(&self) -> bool {
-        self.incoming == Incoming::Come && self.run == Run::Paused
+        self.incoming == Incoming::Come && self.run == Run::Paused && !self.foreign
     }
 
     pub(crate) fn sent(&self) -> Sent {

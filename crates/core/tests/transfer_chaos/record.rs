@@ -9,16 +9,24 @@ pub(crate) struct Record {
     /// Where the machine is reached.
     pub(crate) reach: End,
     pub(crate) verdict: Option<Verdict>,
+    /// The process that was told of the guest, if it can be seen.
+    pub(crate) receiver: Option<u64>,
 }
 
 impl Record {
     pub(crate) fn new() -> Self {
-        Record { step: Step::Created, cancel: false, reach: End::Source, verdict: None }
+        Record {
+            step: Step::Created,
+            cancel: false,
+            reach: End::Source,
+            verdict: None,
+            receiver: None,
+        }
     }
 
-    pub(crate) fn copies(&mut self) {
+    pub(crate) fn copies(&mut self, receiver: Option<u64>) {
         assert_eq!(self.step, Step::Created, "it does not lead to copying");
-        self.step = Step::Copying;
+        (self.step, self.receiver) = (Step::Copying, receiver);
     }
 
     pub(crate) fn takes_back(&mut self) {

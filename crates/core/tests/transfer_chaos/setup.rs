@@ -18,12 +18,16 @@ pub(crate) enum Mutation {
     VanishedIsDone,
     /// It takes each QEMU that stands still or waits at the socket for the receiver.
     GoesByTheSocket,
+    /// It takes each process at the socket for the one that was told of the guest.
+    TakesAnyProcess,
 }
 
 /// What a world is like. Numbers are "once in so many steps"; zero is never.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) by_program: bool,
+    /// Which process the receiver is cannot be seen: somebody is between.
+    pub(crate) hidden: bool,
     pub(crate) chaos_steps: u64,
     /// How often a part of the memory is sent.
     pub(crate) parts: u64,
@@ -54,6 +58,7 @@ impl Setup {
     pub(crate) fn calm(random: &mut Random) -> Self {
         Setup {
             by_program: random.one_in(3),
+            hidden: false,
             chaos_steps: 60 + random.below(300),
             parts: 1 + random.below(12),
             busy: random.one_in(12),

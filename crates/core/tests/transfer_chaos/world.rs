@@ -31,6 +31,8 @@ pub(crate) struct World {
     pub(crate) record: Record,
     pub(crate) source: Option<Qemu>,
     pub(crate) receiver: Option<Qemu>,
+    /// The process that was told of the guest, as far as this daemon knows.
+    pub(crate) known: Option<u64>,
     /// How new the newest memory of the guest is.
     pub(crate) latest: u64,
     processes: u64,
@@ -66,6 +68,7 @@ impl World {
             record: Record::new(),
             source: None,
             receiver: None,
+            known: None,
             latest: 1,
             processes: 0,
             calm: false,
@@ -120,6 +123,7 @@ impl World {
     /// A daemon begins, with what is durable.
     fn start(&mut self, resumed: bool) {
         self.was_resumed |= resumed;
+        self.known = self.record.receiver;
         let forgets = self.setup.mutation == Some(Mutation::ForgetsThatItMayHaveRun);
         let mut machine = Transfer::new(Made {
             step: self.record.step,

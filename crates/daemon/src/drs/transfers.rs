@@ -1,9 +1,10 @@
 //! Transfers, as the API's requests see them: machines that go to the hosts which are
 //! recommended for them.
 //!
-//! `fit` says whether a machine can go to a QEMU, `program` starts one, `mover` carries out
-//! what `core::transfer` decides: it asks both QEMUs (`asking`, `qemu`), makes steps durable
-//! (`ends`) and has the words for people (`words`); `way` is what is known of it meanwhile.
+//! `fit` says whether a machine can go to a QEMU, `program` starts one, `stream` is the
+//! socket over which the guest goes there. `mover` carries out what `core::transfer`
+//! decides: it asks both QEMUs (`asking`, `qemu`), makes steps durable (`ends`) and has the
+//! words for people (`words`); `stranded` has those without a thread; `way` is what is known of it meanwhile.
 //!
 //! **Never two.** A transfer is entered in the roll before anything is done, and a machine
 //! has one at most: so is said to all who would move the machine or its disks. From the
@@ -17,6 +18,8 @@ mod fit;
 mod mover;
 mod program;
 mod qemu;
+mod stranded;
+mod stream;
 mod view;
 mod way;
 mod words;
@@ -30,6 +33,7 @@ use sterna_core::place::hosts::{Recommended, waits};
 use sterna_engine::DiskId;
 
 use self::fit::socket_of;
+use self::stream::Stream;
 pub(super) use self::way::Ways;
 use super::hold;
 use super::scene::Scene;
@@ -157,13 +161,10 @@ impl Daemon {
             }
             Ok(records.iter().cloned().map(Entry::Transfer).collect())
         })?;
-        let new = |one: &&TransferRecord| legs.iter().any(|leg| leg.vm == one.vm);
-        let mut begun = Vec::new();
-        for one in roll.transfers.iter().filter(new) {
-            self.start_transfer_mover(one, false)?;
-            begun.push(self.view_transfer(one));
-        }
-        Ok(begun)
+        let mut entered = roll.transfers;
+        entered.retain(|one| legs.iter().any(|leg| leg.vm == one.vm));
+        self.start_entered(&entered)?;
+        Ok(entered.iter().map(|one| self.view_transfer(one)).collect())
     }
 
     /// What is to be done, if it can be.
@@ -180,7 +181,7 @@ impl Daemon {
                 (source.with_file_name(name), Some(program))
             }
         };
-        fit::check_path(&destination)?;
+        Stream::to(&destination, false).check()?;
         Ok(TransferDesign {
             from: leg.from.clone(),
             to: leg.to.clone(),
@@ -192,6 +193,7 @@ impl Daemon {
             reason: leg.reason.clone(),
             priority: leg.priority,
             automatic: asked.automatic,
+            receiver: None,
         })
     }
 
@@ -226,14 +228,6 @@ impl Daemon {
             way.cancel();
         }
         self.show_transfer(id)
-    }
-
-    /// Goes on with what the last daemon has left.
-    pub(crate) fn resume_transfers(self: &Arc<Self>) -> Result<()> {
-        for one in &self.drs.ledger.read()?.transfers {
-            self.start_transfer_mover(one, true)?;
-        }
-        Ok(())
     }
 
     /// Gives up what is under way: nobody would have the guest run at its end.

@@ -22,6 +22,7 @@ use std::path::PathBuf;
 use rusqlite::{Connection, Row, params};
 use serde::{Deserialize, Serialize};
 use sterna_api::TransferReport;
+use sterna_qemu::Process;
 
 use super::{Store, StoreError, cannot, from_json, from_sql, to_json, to_sql};
 
@@ -83,6 +84,10 @@ pub(crate) struct TransferDesign {
     pub(crate) priority: u8,
     /// Whether nobody has asked for it.
     pub(crate) automatic: bool,
+    /// The process of the QEMU that waits, once it was told of the guest, and if it could
+    /// be seen.
+    #[serde(default)]
+    pub(crate) receiver: Option<Process>,
 }
 
 /// How a transfer has ended.

@@ -170,6 +170,15 @@ impl Store {
         self.list_vm_moves("SELECT * FROM vm_moves WHERE untidy ORDER BY id")
     }
 
+    /// Whether a move is one of those.
+    pub(crate) fn vm_move_is_untidy(&self, id: u64) -> Result<bool, StoreError> {
+        self.run(move |connection| {
+            let sql = "SELECT untidy FROM vm_moves WHERE id = ?";
+            connection.query_row(sql, [to_sql(id)], |row| row.get(0))
+        })?
+        .map_err(cannot("look up what is left of a move"))
+    }
+
     /// The machine has nothing of it any more.
     pub(crate) fn vm_move_is_tidy(&self, id: u64) -> Result<(), StoreError> {
         self.set(id, "UPDATE vm_moves SET untidy = FALSE WHERE id = ?2", None::<i64>)

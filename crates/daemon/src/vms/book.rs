@@ -54,7 +54,6 @@ impl Daemon {
         let look = self.vms.runtime.block_on(look(&link));
         let sight = look.sight();
         let seen = look.seen.map_err(|error| {
-            self.vms.unlink(&reach);
             let hint = match (&reach, &request.domain) {
                 (Reach::Libvirt { uri, .. }, None) => format!(
                     "nothing was added; if libvirt has it by another name: `sterna vm add \
@@ -97,9 +96,6 @@ impl Daemon {
         let Some((vm, _)) = known.into_iter().find(|(_, other)| *other == this) else {
             return Ok(());
         };
-        if vm.reach != new.reach {
-            self.vms.unlink(&new.reach);
-        }
         let (name, other) = (&vm.name, &new.reach);
         let message =
             format!("the QEMU at {other} is the vm {name} already, by {}", vm.reach);
@@ -112,7 +108,7 @@ impl Daemon {
     /// Forgets a machine, which goes on as it is.
     pub(crate) fn remove_vm(&self, name: &str) -> Result<Vm> {
         let _claim = self.claims.alone(claim_of(name))?;
-        let record = self.vm_record(name)?;
+        self.vm_record(name)?;
         self.check_no_transfer(name)?;
         for one in self.store.open_vm_moves()? {
             if one.vm == name {
@@ -130,7 +126,6 @@ impl Daemon {
         }
         let gone = self.show_vm(name)?;
         self.store.remove_vm(name)?;
-        self.vms.unlink(&record.reach);
         tracing::info!(vm = name, "virtual machine removed");
         Ok(gone)
     }

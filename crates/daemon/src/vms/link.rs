@@ -5,10 +5,14 @@
 //! it: another program may want the monitor. Connections go by how a machine is reached,
 //! not by its name: a machine that goes to another QEMU is reached otherwise from then on,
 //! and who moves it there has the connection already.
+//!
+//! A link is there as long as somebody holds it, and knows who has listened for its machine
+//! as long: nobody found at a socket is no QEMU that has ended while that one listens.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use sterna_qemu::{Machine, QemuError};
+use sterna_qemu::{Machine, Process, QemuError};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
@@ -16,33 +20,69 @@ use super::{Reach, Vms};
 use crate::daemon::lock;
 use crate::store::VmRecord;
 
+/// So many links of which nobody knows whether they are held take no room worth the look.
+const FEW: usize = 16;
+
 /// The connection to one machine.
 #[derive(Debug)]
 pub(crate) struct Link {
     reach: Reach,
     /// Held while it is opened, so that it is opened once.
-    open: Mutex<Weak<Machine>>,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    machine: Weak<Machine>,
+    /// Who has listened for the last one.
+    listener: Option<Process>,
 }
 
 impl Link {
     /// The connection; opened, if it is not.
     pub(crate) async fn machine(&self) -> Result<Arc<Machine>, QemuError> {
         let mut open = self.open.lock().await;
-        if let Some(machine) = open.upgrade().filter(|machine| !machine.is_over()) {
+        let known = open.machine.upgrade();
+        if let Some(machine) = known.filter(|machine| !machine.is_over()) {
             return Ok(machine);
         }
-        let machine = Arc::new(Machine::reach(&(&self.reach).into()).await?);
-        *open = Arc::downgrade(&machine);
+        let how = (&self.reach).into();
+        let machine = Arc::new(Machine::reach_again(&how, open.listener).await?);
+        *open = Open { machine: Arc::downgrade(&machine), listener: machine.listener() };
         Ok(machine)
+    }
+}
+
+/// Those that somebody holds, by how their machines are reached; and some of which nobody
+/// has looked yet whether that is still so.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    all: BTreeMap<String, Weak<Link>>,
+    /// With so many it is looked at.
+    full: usize,
+}
+
+impl Links {
+    fn get(&mut self, reach: &Reach) -> Arc<Link> {
+        let name = reach.to_string();
+        if let Some(link) = self.all.get(&name).and_then(Weak::upgrade) {
+            return link;
+        }
+        // Seldom enough for a look at all to cost next to nothing.
+        if self.all.len() >= self.full {
+            self.all.retain(|_, link| link.strong_count() > 0);
+            self.full = 2 * self.all.len() + FEW;
+        }
+        let link = Arc::new(Link { reach: reach.clone(), open: Mutex::default() });
+        self.all.insert(name, Arc::downgrade(&link));
+        link
     }
 }
 
 impl Vms {
     /// The connection to a machine that is reached so.
     pub(crate) fn link(&self, reach: &Reach) -> Arc<Link> {
-        let mut links = lock(&self.links);
-        let new = || Arc::new(Link { reach: reach.clone(), open: Mutex::default() });
-        links.entry(reach.to_string()).or_insert_with(new).clone()
+        lock(&self.links).get(reach)
     }
 
     /// What comes of asking each of these machines, in their order. All are asked at once:
@@ -75,9 +115,33 @@ impl Vms {
             |(number, answer): (usize, T)| (records[number].clone(), answer);
         answers.into_iter().map(with_record).collect()
     }
+}
 
-    /// Nobody will ask for a machine there any more.
-    pub(crate) fn unlink(&self, reach: &Reach) {
-        lock(&self.links).remove(&reach.to_string());
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(number: usize) -> Reach {
+        Reach::Qmp(format!("/run/web-{number:x}.qmp").into())
+    }
+
+    #[test]
+    fn who_asks_for_a_machine_at_the_same_time_has_the_same_link() {
+        let mut links = Links::default();
+        let one = links.get(&at(1));
+        assert!(Arc::ptr_eq(&one, &links.get(&at(1))));
+        assert!(!Arc::ptr_eq(&one, &links.get(&at(2))));
+    }
+
+    #[test]
+    fn machines_that_come_and_go_leave_no_links_behind() {
+        let mut links = Links::default();
+        let held = links.get(&at(0));
+        for number in 1..10_000 {
+            // A machine that is on its way has two.
+            let _both = (links.get(&at(number)), links.get(&at(number + 1)));
+        }
+        assert!(links.all.len() < 4 * FEW, "{} are left", links.all.len());
+        assert!(Arc::ptr_eq(&held, &links.get(&at(0))), "who holds one has it");
     }
 }

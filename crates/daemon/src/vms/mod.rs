@@ -9,7 +9,7 @@
 //! copy is an export of this daemon, and the rest is the same.
 //!
 //! `book` has the machines, `link` the connections, `moves` what may be asked of a move,
-//! `adoptions` of those to and from disks of ours (`ours`), and `mover` carries out what
+//! `stranded` has those without a thread, `adoptions` those to and from disks of ours (`ours`), and `mover` carries out what
 //! `core::mover` decides of it.
 //! `sights` is what machines were last seen with, for warnings.
 //!
@@ -34,11 +34,12 @@ mod ours;
 mod pace;
 mod reach;
 mod sights;
+mod stranded;
 mod usage;
 mod users;
 mod view;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
@@ -47,6 +48,7 @@ use tokio::runtime::Handle;
 pub(crate) use self::book::claim_of;
 pub(crate) use self::kind::Kind;
 pub(crate) use self::link::Link;
+use self::link::Links;
 use self::moves::Move;
 pub(crate) use self::reach::Reach;
 use self::sights::Sight;
@@ -59,8 +61,10 @@ use crate::daemon::lock;
 pub(crate) struct Vms {
     /// Where what waits for QEMU runs.
     runtime: Handle,
-    links: Mutex<BTreeMap<String, Arc<Link>>>,
+    links: Mutex<Links>,
     moves: Mutex<HashMap<u64, Arc<Move>>>,
+    /// Those that have no thread, and are to have one.
+    stranded: Mutex<BTreeSet<u64>>,
     /// Whoever adds a machine holds this.
     adding: Mutex<()>,
     /// How each machine was when it was last looked at.
@@ -76,6 +80,7 @@ impl Vms {
             runtime: Handle::current(),
             links: Mutex::default(),
             moves: Mutex::default(),
+            stranded: Mutex::default(),
             adding: Mutex::default(),
             sights: Mutex::default(),
             stopping: AtomicBool::new(false),

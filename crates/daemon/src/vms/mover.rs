@@ -11,7 +11,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread;
 use std::time::Duration;
 
 use sterna_core::Nanos;
@@ -34,6 +33,7 @@ use crate::error::DaemonError;
 use crate::figures::Watch;
 use crate::jobs::Post;
 use crate::store::{Step, VmMoveRecord};
+use crate::threads;
 
 mod asking;
 mod destination;
@@ -69,6 +69,8 @@ struct Driver {
     is_deaf: bool,
     /// How it has ended, once that is to be recorded.
     closing: Option<Closing>,
+    /// It has ended, and its machine may still have something of it.
+    tidies: bool,
     /// The machine's time begins.
     began: Instant,
 }
@@ -80,14 +82,11 @@ pub(super) fn start(
     record: VmMoveRecord,
     reach: &Reach,
 ) -> Result<(), DaemonError> {
-    let thread = thread::Builder::new().name(format!("sterna-vm-{}", record.id));
+    let name = format!("sterna-vm-{}", record.id);
     let mover = Mover::new(setup_of(&record, reach));
     let driver = Driver::new(daemon, one, record, reach);
     let runtime = daemon.vms.runtime.clone();
-    let started = thread.spawn(move || runtime.block_on(driver.go(mover)));
-    started
-        .map(drop)
-        .map_err(|error| DaemonError::internal(format!("cannot start a thread: {error}")))
+    threads::start(name, move || runtime.block_on(driver.go(mover)))
 }
 
 /// What is durable of a move.
@@ -147,6 +146,7 @@ impl Driver {
             machine: None,
             reach: reach.clone(),
             watch: Watch::new(record.application),
+            tidies: record.step.ended(),
             one,
             record,
             copy,
@@ -171,6 +171,9 @@ impl Driver {
                 mover.handle(self.now(), Event::Stop, &mut actions);
             }
             mover.handle(self.now(), event, &mut actions);
+            if self.tidies && self.is_let_go() {
+                return;
+            }
             let mut answer = None;
             for action in actions {
                 if let Action::Wait(until) = action {

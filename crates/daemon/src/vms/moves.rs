@@ -55,7 +55,7 @@ pub(super) struct Standing {
 }
 
 impl Move {
-    fn of(record: &VmMoveRecord) -> Move {
+    pub(super) fn of(record: &VmMoveRecord) -> Move {
         Move {
             id: record.id,
             vm: record.vm.clone(),
@@ -136,7 +136,10 @@ impl Daemon {
         name: impl FnOnce(u64) -> String + Send + 'static,
     ) -> Result<Migration> {
         let id = self.add_vm_move(record, name)?;
-        self.start_mover(id, &known.reach)?;
+        if let Err(error) = self.start_mover(id, &known.reach) {
+            self.has_not_begun(id, &error);
+            return Err(error);
+        }
         self.show_migration(id)
     }
 
@@ -201,7 +204,7 @@ impl Daemon {
     }
 
     /// Gives the move its mover.
-    fn start_mover(self: &Arc<Self>, id: u64, reach: &Reach) -> Result<()> {
+    pub(super) fn start_mover(self: &Arc<Self>, id: u64, reach: &Reach) -> Result<()> {
         let Some(record) = self.store.vm_move(id)? else {
             return Err(DaemonError::not_found("migration", id));
         };
@@ -214,25 +217,9 @@ impl Daemon {
             to = record.to,
             "move of a disk that QEMU serves"
         );
-        mover::start(self, one, record, reach)
-    }
-
-    /// Goes on with the moves that the last daemon has left, and with putting away what is
-    /// left of others.
-    pub(crate) fn resume_vm_moves(self: &Arc<Self>) -> Result<()> {
-        let known = self.store.vms()?;
-        for record in self.store.open_vm_moves()? {
-            if let Some(vm) = known.iter().find(|vm| vm.name == record.vm) {
-                self.start_mover(record.id, &vm.reach)?;
-            }
-        }
-        for record in self.store.untidy_vm_moves()? {
-            if let Some(vm) = known.iter().find(|vm| vm.name == record.vm) {
-                let one = Arc::new(Move::of(&record));
-                mover::start(self, one, record, &vm.reach)?;
-            }
-        }
-        Ok(())
+        mover::start(self, one, record, reach).inspect_err(|_| {
+            lock(&self.vms.moves).remove(&id);
+        })
     }
 
     /// Leaves the moves to the next daemon.

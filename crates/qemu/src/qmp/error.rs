@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use super::{NotAMessage, TooLong};
 
+/// What is said of one whose socket another one has.
+const TAKEN: &str = ", and has taken that from it: it can only be ended by hand";
+
 /// Why something could not be had from a monitor. Cheap to clone: all who wait for a
 /// connection that breaks are told the same.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -46,6 +49,15 @@ pub enum QmpError {
     /// The connection has ended, and QEMU takes another one: it is there.
     #[error("the connection to QEMU's monitor broke: whether it has heard is not known")]
     Broken,
+    /// Another process is there than the one that is known.
+    #[error(
+        "another QEMU is at its socket by now{}",
+        if *.is_there { TAKEN } else { "" }
+    )]
+    Another {
+        /// Whether that one has not ended.
+        is_there: bool,
+    },
     /// What came is not QMP.
     #[error("this is no QEMU monitor: {0}")]
     Garbage(String),

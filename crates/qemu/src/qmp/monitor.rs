@@ -9,6 +9,9 @@
 //! A connection that ends, or on which something comes that is not QMP, is over for
 //! all: each call says why, then and later. The connection is closed when the last
 //! [`Monitor`] is dropped; what it had begun in QEMU goes on.
+//!
+//! That nobody is found at the socket says that QEMU has ended, unless somebody still
+//! listens whose socket's name is gone (`process`).
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind};
@@ -21,9 +24,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::sync::{broadcast, mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{Capabilities, Command, Event, Lines, Message, QmpError, Version};
+use crate::process::{Process, is_listened_at};
 use crate::usage::of_process;
 
 /// How long an answer may take. A monitor answers within milliseconds unless QEMU's
@@ -38,6 +42,13 @@ const EVENTS: usize = 64;
 
 /// What is read at once: most messages fit.
 const READ: usize = 16 << 10;
+
+/// How long a QEMU may take to end its listening once its socket has no name any more: both
+/// are done in one go.
+const PARTING: Duration = Duration::from_millis(200);
+
+/// How often it is looked whether it has.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// The kernel counts a process's memory in pages of this size, on the machines that QEMU's
 /// guests run on with KVM and that this was tried on.
@@ -67,19 +78,30 @@ struct Shared {
     ids: std::sync::atomic::AtomicU64,
     version: Version,
     process: Option<i32>,
+    listener: Option<Process>,
 }
 
 impl Monitor {
     /// Connects, and agrees on capabilities.
     pub async fn connect(socket: &Path) -> Result<Monitor, QmpError> {
+        Monitor::connect_again(socket, None).await
+    }
+
+    /// The same where it is known who has listened there last.
+    pub async fn connect_again(
+        socket: &Path,
+        last: Option<Process>,
+    ) -> Result<Monitor, QmpError> {
         let connected = timeout(PATIENCE, UnixStream::connect(socket)).await;
-        let mut stream = connected
-            .map_err(|_| no_greeting(socket))?
-            .map_err(|error| cannot_connect(socket, &error))?;
+        let mut stream = match connected.map_err(|_| no_greeting(socket))? {
+            Ok(stream) => stream,
+            Err(error) => return Err(cannot_connect(socket, &error, last).await),
+        };
         let mut input = Input::default();
         let greeting = timeout(PATIENCE, greeting(&mut input, &mut stream)).await;
         let version = greeting.map_err(|_| no_greeting(socket))??;
         let process = stream.peer_cred().ok().and_then(|peer| peer.pid());
+        let listener = process.and_then(Process::of);
         let (requests, queue) = mpsc::channel(QUEUE);
         let (events, _) = broadcast::channel(EVENTS);
         let over = Arc::default();
@@ -92,7 +114,7 @@ impl Monitor {
         };
         tokio::spawn(keeper.keep(stream));
         let ids = std::sync::atomic::AtomicU64::new(1);
-        let shared = Shared { requests, events, over, ids, version, process };
+        let shared = Shared { requests, events, over, ids, version, process, listener };
         let monitor = Monitor { shared: Arc::new(shared) };
         monitor.call(&Capabilities {}).await?;
         Ok(monitor)
@@ -108,6 +130,11 @@ impl Monitor {
     pub fn process(&self) -> Option<i32> {
         // The kernel says 0 of a process in a namespace of others.
         self.shared.process.filter(|process| *process > 0)
+    }
+
+    /// The same, and none that gets its number after it.
+    pub fn listener(&self) -> Option<Process> {
+        self.shared.listener
     }
 
     /// The directory that QEMU was started in: relative file names begin there. Known
@@ -183,13 +210,44 @@ async fn greeting(
 
 /// A monitor that hangs takes no connections: once those that wait are as many as the
 /// kernel keeps for it, the next is refused for now, which is no sign that QEMU has gone.
-fn cannot_connect(socket: &Path, error: &io::Error) -> QmpError {
+async fn cannot_connect(
+    socket: &Path,
+    error: &io::Error,
+    last: Option<Process>,
+) -> QmpError {
+    let mut reason = error.to_string();
     let nobody = match error.kind() {
         ErrorKind::WouldBlock => return no_greeting(socket),
-        ErrorKind::NotFound | ErrorKind::ConnectionRefused => true,
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+            let listens = is_nameless(socket, last).await;
+            if listens {
+                reason.push_str(NAMELESS);
+            }
+            !listens
+        }
         _ => false,
     };
-    QmpError::Connect { socket: socket.into(), reason: error.to_string(), nobody }
+    QmpError::Connect { socket: socket.into(), reason, nobody }
+}
+
+/// What is said then.
+const NAMELESS: &str = ", and yet somebody listens: another QEMU was started with this \
+                        socket, and has taken its name; whoever had it before can only be \
+                        ended by hand";
+
+/// Whether somebody listens at a socket that has lost this name, and goes on with it.
+async fn is_nameless(socket: &Path, last: Option<Process>) -> bool {
+    let listens = || {
+        is_listened_at(socket) || last.is_some_and(|process| process.listens_at(socket))
+    };
+    let deadline = Instant::now() + PARTING;
+    while listens() {
+        if Instant::now() > deadline {
+            return true;
+        }
+        sleep(LOOK).await;
+    }
+    false
 }
 
 fn no_greeting(socket: &Path) -> QmpError {

@@ -26,7 +26,11 @@ impl Machine {
         let child = Command::new("qemu-system-x86_64")
             .args(["-machine", "q35", "-accel", "tcg", "-m", "64", "-S", "-nodefaults"])
             .args(["-display", "none", "-name", "machine"])
-            .args(["-qmp", "unix:qmp.sock,server=on,wait=off"])
+            .arg("-qmp")
+            .arg(format!(
+                "unix:{},server=on,wait=off",
+                dir.path().join("qmp.sock").display()
+            ))
             .args(["-blockdev", "driver=file,node-name=low,filename=a.raw"])
             .args(["-blockdev", "driver=raw,node-name=top,file=low"])
             .args(["-device", "virtio-blk-pci,drive=top,id=vda"])

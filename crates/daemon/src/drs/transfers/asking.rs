@@ -74,17 +74,21 @@ impl Driver {
         let source = self.source.machine().await.map_err(unheard)?;
         let receiver = self.receiver.machine().await.map_err(unheard)?;
         let fits = self.daemon.check_fit(&source, &receiver).await;
-        fits.map_err(|error| error.to_string())
+        // What QEMU would remove may have come since it was looked at first.
+        fits.and_then(|()| self.stream.check()).map_err(|error| error.to_string())
     }
 
     pub(super) async fn receive(&mut self) -> Result<(), Failure> {
-        let stream = self.stream.clone();
+        // It becomes durable with the next step: before that, nothing is sent.
+        let process = self.receiver.keep().await.map_err(failure)?;
+        self.record.design.receiver = process;
+        let stream = self.stream.tell();
         let told = self.receiver.ask(async |qemu| qemu.receive(&stream).await).await;
         told.map_err(failure)
     }
 
     pub(super) async fn send(&mut self) -> Result<(), Failure> {
-        let stream = self.stream.clone();
+        let stream = self.stream.name();
         let speed = self.record.design.rate.unwrap_or(RATE);
         let told = self.source.ask(async |qemu| qemu.send(&stream, speed).await).await;
         told.map_err(failure)
@@ -129,11 +133,15 @@ impl Driver {
     }
 
     pub(super) async fn ask_stand(&mut self) -> Result<Stand, Failure> {
-        let stream = self.stream.clone();
+        let stream = self.stream.name();
         let there = self.receiver.ask(async |qemu| qemu.stand(&stream).await).await;
         Ok(match there.map_err(failure)? {
             There::Idle => Stand::Idle,
-            There::Awaits => Stand::Awaits,
+            There::Awaits => {
+                // It was told by an earlier daemon, if not by this one.
+                self.stream.tell();
+                Stand::Awaits
+            }
             There::Has(found) => Stand::Has(guest(found)),
             There::Stranger(found) => Stand::Stranger(guest(found)),
         })
@@ -164,5 +172,12 @@ mod tests {
         let after = Duration::from_secs(4);
         let silent = QmpError::Silent { command: "cont", after };
         assert!(matches!(failure(silent.into()), Failure::Silent(_)));
+    }
+
+    #[test]
+    fn another_qemu_where_one_was_says_that_this_one_has_ended_unless_it_is_there() {
+        let another = |is_there| failure(QmpError::Another { is_there }.into());
+        assert!(matches!(another(false), Failure::Nobody(_)));
+        assert!(matches!(another(true), Failure::Silent(_)));
     }
 }

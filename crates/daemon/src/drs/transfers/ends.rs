@@ -107,8 +107,7 @@ impl Driver {
 
     /// Records how it has ended.
     pub(super) fn close(&mut self, verdict: &Verdict) -> Result<(), Words> {
-        // It may be gone already.
-        let _ = std::fs::remove_file(&self.stream);
+        self.stream.remove();
         let step = match verdict {
             Verdict::There { .. } => TransferStep::Completed,
             Verdict::Stays { .. } => TransferStep::Cancelled,

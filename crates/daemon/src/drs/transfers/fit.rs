@@ -7,7 +7,6 @@
 
 use std::path::{Path, PathBuf};
 
-use sterna_api::paths::too_long;
 use sterna_engine::DiskId;
 use sterna_qemu::{Drive, Machine, QemuError};
 
@@ -17,15 +16,6 @@ use crate::daemon::Daemon;
 use crate::error::{DaemonError, Result};
 use crate::vms::{Reach, Standing};
 
-/// What the socket over which a guest goes has behind the name of its QEMU's: where QEMU
-/// could make the one, it can make the other.
-const STREAM: &str = ".in";
-
-/// The socket over which a guest goes to a QEMU.
-pub(super) fn stream_of(destination: &Path) -> String {
-    format!("{}{STREAM}", destination.display())
-}
-
 /// A socket that somebody names.
 pub(super) fn socket_of(text: &str) -> Result<PathBuf> {
     let socket = PathBuf::from(text);
@@ -34,15 +24,6 @@ pub(super) fn socket_of(text: &str) -> Result<PathBuf> {
     }
     let message = format!("{text} is not an absolute path");
     Err(DaemonError::invalid(message).hint("give the whole path of the socket"))
-}
-
-/// Refuses a socket beside which there is no room for another.
-pub(super) fn check_path(destination: &Path) -> Result<()> {
-    match too_long(Path::new(&stream_of(destination))) {
-        Some(message) => Err(DaemonError::invalid(message)
-            .hint("let the machine's QMP sockets have shorter paths")),
-        None => Ok(()),
-    }
 }
 
 /// A QEMU that cannot be asked whether it fits.
@@ -146,10 +127,7 @@ impl Daemon {
             let receiver = receiver.machine().await.map_err(unheard)?;
             self.check_fit(&source, &receiver).await
         });
-        fits.map_err(|error| {
-            self.vms.unlink(&to);
-            error.about(&format!("{vm} cannot go to {to}"))
-        })
+        fits.map_err(|error| error.about(&format!("{vm} cannot go to {to}")))
     }
 
     /// Refuses a QEMU that does not wait, or has other disks.

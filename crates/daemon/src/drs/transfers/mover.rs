@@ -12,7 +12,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use sterna_api::{TransferProgress, TransferReport};
@@ -23,13 +22,14 @@ use sterna_qemu::qmp::Event as Said;
 use tokio::sync::broadcast::Receiver;
 use tokio::time::{Instant, sleep};
 
-use super::fit::stream_of;
 use super::qemu::Qemu;
+use super::stream::Stream;
 use super::way::Way;
 use crate::clock;
 use crate::daemon::Daemon;
-use crate::error::{DaemonError, Result};
+use crate::error::Result;
 use crate::store::{Trail, TransferRecord, TransferStep};
+use crate::threads;
 use crate::vms::Reach;
 
 /// Who carries out the transfer of one machine.
@@ -40,7 +40,7 @@ pub(super) struct Driver {
     pub(super) receiver: Qemu,
     pub(super) record: TransferRecord,
     /// Where the receiver is told that the guest comes.
-    pub(super) stream: String,
+    pub(super) stream: Stream,
     /// What the source says by itself, since it was last asked how far it is.
     pub(super) said: Option<Receiver<Said>>,
     began: Instant,
@@ -65,19 +65,23 @@ impl Daemon {
     ) -> Result<()> {
         let way = Arc::new(Way::new(record.cancel));
         self.drs.ways.add(record.id, way.clone());
-        let qemu = |socket: &Path| Qemu::new(self.vms.link(&Reach::Qmp(socket.into())));
+        let qemu = |socket: &Path, process| {
+            Qemu::new(self.vms.link(&Reach::Qmp(socket.into())), process)
+        };
         let transfer = Transfer::new(Setup {
             step: step_of(record.step),
             cancel: record.cancel,
             by_program: record.design.program.is_some(),
             resumed,
         });
+        // Before it is recorded that the guest is sent, the receiver was told to wait for it.
+        let may_be_told = record.step != TransferStep::Created;
         let driver = Driver {
             daemon: self.clone(),
             way,
-            source: qemu(&record.design.source),
-            receiver: qemu(&record.design.destination),
-            stream: stream_of(&record.design.destination),
+            source: qemu(&record.design.source, None),
+            receiver: qemu(&record.design.destination, record.design.receiver),
+            stream: Stream::to(&record.design.destination, may_be_told),
             record: record.clone(),
             said: None,
             began: Instant::now(),
@@ -90,11 +94,9 @@ impl Daemon {
         let (id, to) = (record.id, &record.design.to);
         tracing::info!(transfer = id, vm = record.vm, to, resumed, "transfer");
         let runtime = self.vms.runtime().clone();
-        let thread = thread::Builder::new().name(format!("sterna-drs-{id}"));
-        let started = thread.spawn(move || runtime.block_on(driver.go(transfer)));
-        started.map(drop).map_err(|error| {
-            DaemonError::internal(format!("cannot start a thread: {error}"))
-        })
+        let work = move || runtime.block_on(driver.go(transfer));
+        let started = threads::start(format!("sterna-drs-{id}"), work);
+        started.inspect_err(|_| self.drs.ways.remove(id))
     }
 }
 

@@ -3,12 +3,15 @@
 //! A connection that ends is no sign that QEMU has: it is connected to anew, and has ended
 //! only if nobody listens, or nobody has greeted for a while ([`BACK`]). What it was told
 //! right before is then in doubt ([`QmpError::Broken`]).
+//!
+//! Where its process is known, another one at its socket is not it, whatever that says of
+//! itself: it has ended, or has lost its socket's name and cannot be asked any more.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use sterna_qemu::qmp::QmpError;
-use sterna_qemu::{Direct, Machine, QemuError, Run};
+use sterna_qemu::{Direct, Machine, Process, QemuError, Run};
 use tokio::time::{Instant, sleep};
 
 use crate::vms::Link;
@@ -33,11 +36,19 @@ pub(super) fn direct(machine: &Machine) -> &Direct {
 pub(super) struct Qemu {
     link: Arc<Link>,
     open: Option<Arc<Machine>>,
+    /// Its process, once that is known.
+    process: Option<Process>,
 }
 
 impl Qemu {
-    pub(super) fn new(link: Arc<Link>) -> Qemu {
-        Qemu { link, open: None }
+    pub(super) fn new(link: Arc<Link>, process: Option<Process>) -> Qemu {
+        Qemu { link, open: None, process }
+    }
+
+    /// From now on it is this one, if its process can be seen.
+    pub(super) async fn keep(&mut self) -> Result<Option<Process>, QemuError> {
+        self.process = self.ask(async |qemu| qemu.process().await).await?;
+        Ok(self.process)
     }
 
     /// It, connected.
@@ -51,6 +62,7 @@ impl Qemu {
                 found => break found?,
             }
         };
+        is_it(self.process, machine.listener())?;
         self.open = Some(machine.clone());
         Ok(machine)
     }
@@ -104,6 +116,16 @@ impl Qemu {
             }
         }
         false
+    }
+}
+
+/// Refuses another one than the one that is known.
+fn is_it(known: Option<Process>, found: Option<Process>) -> Result<(), QemuError> {
+    match known {
+        Some(process) if found != known => {
+            Err(QmpError::Another { is_there: process.is_there() }.into())
+        }
+        _ => Ok(()),
     }
 }
 

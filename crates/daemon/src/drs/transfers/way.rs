@@ -1,6 +1,6 @@
 //! What this process knows of a transfer that has not ended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -13,6 +13,8 @@ use crate::daemon::lock;
 #[derive(Debug, Default)]
 pub(in crate::drs) struct Ways {
     all: Mutex<BTreeMap<u64, Arc<Way>>>,
+    /// Those that have no thread, and are to have one.
+    pub(super) stranded: Mutex<BTreeSet<u64>>,
     /// The daemon is to stop.
     pub(super) stopping: AtomicBool,
 }

@@ -63,6 +63,7 @@ fn transfer(vm: &str) -> TransferRecord {
             reason: "the hosts' loads differ".into(),
             priority: 3,
             automatic: true,
+            receiver: None,
         },
         cancel: false,
         started: 13,

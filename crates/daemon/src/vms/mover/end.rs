@@ -78,6 +78,7 @@ impl Driver {
             self.settle(opens);
         }
         lock(&self.daemon.vms.moves).remove(&id);
+        self.tidies = leaves.untidy;
         // Policies may end with it.
         self.daemon.service.bell.ring();
         Ok(())
@@ -127,11 +128,26 @@ impl Driver {
         }
     }
 
+    /// Whether nobody wants to know any more what its machine still has of it: that was
+    /// removed. A machine that answers later keeps what it has, and its files.
+    pub(super) fn is_let_go(&self) -> bool {
+        let id = self.record.id;
+        // A state that cannot be read says nothing of it.
+        let is_let_go = !self.daemon.store.vm_move_is_untidy(id).unwrap_or(true);
+        if is_let_go {
+            let vm = &self.record.vm;
+            tracing::info!(migration = id, vm, "removed: what it has of the copy stays");
+            self.settle(self.is_sealed());
+        }
+        is_let_go
+    }
+
     pub(super) fn record_tidy(&mut self) -> Result<(), Words> {
         let id = self.record.id;
         let recorded = self.daemon.store.vm_move_is_tidy(id);
         recorded.map_err(|error| self.not_recorded(&error))?;
         tracing::info!(migration = id, "nothing is left of the copy at its machine");
+        self.tidies = false;
         self.settle(self.is_sealed());
         Ok(())
     }

@@ -1,0 +1,81 @@
+//! Moves that nobody carries out, as the system has refused a thread for them.
+//!
+//! Of a new one nothing was done: it has ended before it began, and its disk is free. One
+//! that an earlier daemon has left may be anywhere: it waits until there is a thread, and
+//! keeps nobody from starting the daemon.
+
+use std::sync::Arc;
+
+use sterna_api::Application;
+
+use super::mover;
+use super::moves::Move;
+use crate::clock;
+use crate::daemon::{Daemon, lock};
+use crate::error::{DaemonError, Result};
+use crate::store::{Ending, Leaves, Step, VmMoveRecord, VmRecord};
+
+impl Daemon {
+    /// Records that a new move has ended, and why.
+    pub(super) fn has_not_begun(&self, id: u64, why: &DaemonError) {
+        let ending = Ending {
+            at: clock::now(),
+            note: Some(format!("it could not begin: {why}")),
+            application: Application::default(),
+            report: None,
+        };
+        tracing::error!(migration = id, %why, "a move cannot begin");
+        let ended =
+            self.store.vm_move_ends(id, Step::Cancelled, ending, Leaves::default());
+        if let Err(error) = ended {
+            tracing::error!(migration = id, error = error.with_cause(), "not recorded");
+            lock(&self.vms.stranded).insert(id);
+        }
+    }
+
+    /// Goes on with the moves that the last daemon has left, and with putting away what is
+    /// left of others.
+    pub(crate) fn resume_vm_moves(self: &Arc<Self>) -> Result<()> {
+        let known = self.store.vms()?;
+        let open = self.store.open_vm_moves()?;
+        for record in open.into_iter().chain(self.store.untidy_vm_moves()?) {
+            self.resume_vm_move(record, &known);
+        }
+        Ok(())
+    }
+
+    fn resume_vm_move(self: &Arc<Self>, record: VmMoveRecord, known: &[VmRecord]) {
+        let Some(vm) = known.iter().find(|vm| vm.name == record.vm) else { return };
+        let id = record.id;
+        let started = match record.step.ended() {
+            false => self.start_mover(id, &vm.reach),
+            true => mover::start(self, Arc::new(Move::of(&record)), record, &vm.reach),
+        };
+        if let Err(error) = started {
+            tracing::error!(migration = id, %error, "a move stands still; tried again");
+            lock(&self.vms.stranded).insert(id);
+        }
+    }
+
+    /// Goes on with those that nobody carries out, if there are threads for them by now.
+    pub(crate) fn resume_stranded_moves(self: &Arc<Self>) -> Result<()> {
+        let stranded = lock(&self.vms.stranded).clone();
+        if stranded.is_empty() {
+            return Ok(());
+        }
+        let known = self.store.vms()?;
+        for id in stranded {
+            let record = self.store.vm_move(id)?;
+            lock(&self.vms.stranded).remove(&id);
+            if let Some(record) = record
+                && (!record.step.ended() || self.store.vm_move_is_untidy(id)?)
+            {
+                self.resume_vm_move(record, &known);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
