@@ -317,6 +317,7 @@ impl World {
                     world.check_verdict(verdict);
                 }
                 world.record.close(verdict);
+                world.completed_by_hand = false;
             }),
             Action::RecordTidy => self.store(|world| world.record.untidy = false),
             action => self.do_with_image(action),

@@ -23,6 +23,7 @@ impl Setup {
             self.stops,
             self.wishes,
             self.people,
+            self.completes,
             self.unplugs,
             self.lies,
             self.refusals,
@@ -55,6 +56,8 @@ impl World {
             self.hang();
         } else if one_in(setup.people) {
             self.people();
+        } else if one_in(setup.completes) {
+            self.complete_by_hand();
         } else if one_in(setup.unplugs) {
             self.unplug();
         } else {
@@ -133,6 +136,7 @@ impl World {
     /// takes for the latest.
     fn die_or_start(&mut self) {
         self.excused = true;
+        self.deaths_since += u64::from(self.was_by_hand);
         if let Some(qemu) = self.qemu.take() {
             self.late.clear();
             self.died_at = self.now;
@@ -190,9 +194,9 @@ impl World {
     fn people(&mut self) {
         let is_libvirts = self.is_libvirts();
         let pick = self.random.below(5);
-        // What somebody has switched over is looked at before anything is said of it.
-        let is_looked_at = self.late.is_empty()
-            && self.operation.as_ref().is_none_or(|operation| operation.is_a_look());
+        if pick == 3 {
+            return self.complete_by_hand();
+        }
         let Some(qemu) = self.qemu.as_mut().filter(|qemu| !qemu.hangs) else { return };
         let Some(mirror) = &qemu.mirror else { return };
         let is_over = matches!(mirror.phase, Phase::Over(_));
@@ -203,15 +207,25 @@ impl World {
                 qemu.mirror = None;
                 self.excused = true;
             }
-            3 if qemu.is_ready() && !self.away && is_looked_at => {
-                // Nobody else is in the way until that is over.
-                self.completed_by_hand = qemu.complete().is_ok();
-            }
             _ => return,
         }
         // libvirt forgets a job that has ended.
         self.excused |= is_libvirts;
         self.libvirt_forgets();
+    }
+
+    /// Somebody else has QEMU switch over. That is looked at before anything is said of it,
+    /// and nobody else is in the way until then.
+    fn complete_by_hand(&mut self) {
+        let is_looked_at = self.late.is_empty()
+            && self.operation.as_ref().is_none_or(|operation| operation.is_a_look());
+        let Some(qemu) = self.qemu.as_mut().filter(|qemu| !qemu.hangs) else { return };
+        if !qemu.is_ready() || self.away || !is_looked_at {
+            return;
+        }
+        self.completed_by_hand = qemu.complete().is_ok();
+        self.was_by_hand |= self.completed_by_hand;
+        self.excused |= self.is_libvirts();
     }
 
     fn libvirt_forgets(&mut self) {

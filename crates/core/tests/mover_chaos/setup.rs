@@ -38,6 +38,8 @@ pub(crate) struct Setup {
     pub(crate) stops: u64,
     pub(crate) wishes: u64,
     pub(crate) people: u64,
+    /// How often somebody else has QEMU switch over, where that can be.
+    pub(crate) completes: u64,
     pub(crate) unplugs: u64,
     /// What is unplugged may come back, or another disk in its place.
     pub(crate) plugs_again: bool,
@@ -68,6 +70,7 @@ impl Setup {
             stops: 0,
             wishes: 0,
             people: 0,
+            completes: 0,
             unplugs: 0,
             plugs_again: true,
             lies: 0,

@@ -23,6 +23,13 @@ use crate::store::Record;
 /// How long a move may take to end once the world is calm.
 const END: Nanos = Nanos::from_millis(300_000);
 
+/// What was seen of a world.
+pub(crate) struct Ran {
+    pub(crate) steps: u64,
+    /// How often machines ended or started after somebody else had QEMU switch over.
+    pub(crate) deaths_since: u64,
+}
+
 /// One move, from its beginning to its end.
 pub(crate) struct World {
     pub(crate) setup: Setup,
@@ -50,8 +57,13 @@ pub(crate) struct World {
     pub(crate) excused: bool,
     /// The machine was started with an image that may lack what the other one has.
     pub(crate) split: bool,
-    /// Somebody else has had QEMU switch over: it is not to die before that was looked at.
+    /// Somebody else has had QEMU switch over, and the mover does not know it yet: nothing
+    /// goes wrong before it was looked at.
     pub(crate) completed_by_hand: bool,
+    /// Somebody else has done so at some time.
+    pub(crate) was_by_hand: bool,
+    /// How often the machine has ended or started after that.
+    pub(crate) deaths_since: u64,
     /// Somebody wanted it to be given up in time.
     pub(crate) must_stay: bool,
     pub(crate) was_killed: bool,
@@ -82,6 +94,8 @@ impl World {
             excused: false,
             split: false,
             completed_by_hand: false,
+            was_by_hand: false,
+            deaths_since: 0,
             must_stay: false,
             was_killed: false,
             died_at: Nanos(0),
@@ -110,8 +124,8 @@ impl World {
         self.carry_out(actions);
     }
 
-    /// Runs chaos, then calm until the move has ended. Gives the steps.
-    pub(crate) fn run(mut self) -> u64 {
+    /// Runs chaos, then calm until the move has ended.
+    pub(crate) fn run(mut self) -> Ran {
         while self.steps < self.setup.chaos_steps && !self.has_ended() {
             self.step();
         }
@@ -123,7 +137,7 @@ impl World {
             self.step();
         }
         self.check_end();
-        self.steps
+        Ran { steps: self.steps, deaths_since: self.deaths_since }
     }
 
     fn has_ended(&self) -> bool {
@@ -186,6 +200,7 @@ impl World {
         if self.setup.told {
             eprintln!("{} {event:?} | {:?}", self.now, self.qemu);
         }
+        self.completed_by_hand &= event != Event::Found(Ok(At::Destination));
         mover.handle(self.now, event, &mut actions);
         self.carry_out(actions);
     }
@@ -229,7 +244,7 @@ impl World {
         match verdict {
             Verdict::Moved { .. } => {
                 assert!(
-                    !self.must_stay || self.completed_by_hand || self.split,
+                    !self.must_stay || self.was_by_hand || self.split,
                     "moved, and it was cancelled in time"
                 );
                 let copy = self.copy().expect("moved, and there is no copy");
