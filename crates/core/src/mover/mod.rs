@@ -27,6 +27,8 @@
 //!    QEMU was not told to switch over, or says itself that it has not.
 //! 6. What led to a verdict is not asked again once it is reached: it is recorded, however
 //!    often that takes.
+//! 7. An image that says what it is does not say *partial* once the move has ended, if a
+//!    guest may run on it: the next daemon would not serve it.
 //!
 //! # Special cases
 //!
@@ -56,7 +58,8 @@
 //! If somebody else has QEMU switch over before the mover tells it to, and QEMU ends
 //! before it is looked at again (a tenth of a second), the copy is taken for one. If
 //! somebody does so while the machine does not answer the mover, the move has ended as one
-//! that stays; the image is kept, as QEMU says where the disk is when it answers. What is
+//! that stays; it becomes *unclear*, and the image is kept, once QEMU answers and says where
+//! the disk is. If QEMU ends before that, the image is kept, and nothing more is said. What is
 //! put in the copy's place while no daemon runs is taken for the copy, if QEMU copies.
 //!
 //! # The parts

@@ -36,6 +36,11 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
+    /// Whether nothing is asked.
+    pub(crate) fn is_a_wait(&self) -> bool {
+        matches!(self.action, Action::Wait(_))
+    }
+
     /// Whether the next thing that is heard of the machine is where its job is.
     pub(crate) fn is_a_look(&self) -> bool {
         self.action == Action::Look && self.fate == Fate::Fine
@@ -319,7 +324,7 @@ impl World {
                 world.record.close(verdict);
                 world.completed_by_hand = false;
             }),
-            Action::RecordTidy => self.store(|world| world.record.untidy = false),
+            Action::RecordTidy(doubt) => self.store(|world| world.record.tidy(doubt)),
             action => self.do_with_image(action),
         }
     }

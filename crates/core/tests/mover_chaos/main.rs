@@ -213,6 +213,32 @@ fn much_goes_wrong_after_somebody_has_had_qemu_switch_over() {
 }
 
 #[test]
+fn a_guest_that_is_on_the_destination_after_all_is_known_to_be_there() {
+    run("after all", |random| Setup {
+        completes: 4,
+        hangs: 100,
+        late: 20,
+        deaths: if random.one_in(2) { 100 } else { 0 },
+        kills: if random.one_in(2) { 100 } else { 0 },
+        image_fails: if random.one_in(2) { 4 } else { 0 },
+        ..Setup::calm(random)
+    });
+}
+
+#[test]
+fn a_guest_on_an_image_that_is_no_copy_of_ours_is_known_to_be_there() {
+    run("another's", |random| Setup {
+        place: Place::Disk,
+        owner: Owner::Qemu,
+        replaces: 10,
+        completes: 4,
+        hangs: if random.one_in(2) { 100 } else { 0 },
+        kills: if random.one_in(2) { 100 } else { 0 },
+        ..Setup::calm(random)
+    });
+}
+
+#[test]
 fn everything_at_once_loses_nothing() {
     run("everything", |random| Setup {
         deaths: 400,

@@ -3,7 +3,8 @@
 use sterna_core::Nanos;
 use sterna_core::mover::{Ended, Event, Owner, Place, Step};
 
-use crate::images::{OTHER, SOURCE};
+use crate::driver::Operation;
+use crate::images::{OTHER, Role, SOURCE};
 use crate::machine::{Phase, Qemu};
 use crate::setup::Setup;
 use crate::world::World;
@@ -123,10 +124,16 @@ impl World {
     }
 
     /// Somebody puts another file in the copy's place, once it is known which that is
-    /// and QEMU has it.
+    /// and QEMU has it; or has the image of a disk of ours say that it is another's.
     fn replace(&mut self) {
         let Some(at) = self.images.destination else { return };
         let is_open = self.qemu.as_ref().is_some_and(|qemu| qemu.node == Some(at));
+        let image = &mut self.images.all[at];
+        if is_open && image.role == Role::Partial {
+            image.role = Role::None;
+            self.excused = true;
+            return;
+        }
         if is_open && self.known == Some(at) && self.setup.place == Place::File {
             self.images.replace_destination();
         }
@@ -215,10 +222,13 @@ impl World {
     }
 
     /// Somebody else has QEMU switch over. That is looked at before anything is said of it,
-    /// and nobody else is in the way until then.
+    /// unless that was said while QEMU was silent; and nobody else is in the way until then.
     fn complete_by_hand(&mut self) {
-        let is_looked_at = self.late.is_empty()
-            && self.operation.as_ref().is_none_or(|operation| operation.is_a_look());
+        let is_next = |operation: &Operation| {
+            operation.is_a_look() || self.record.untidy && operation.is_a_wait()
+        };
+        let is_looked_at =
+            self.late.is_empty() && self.operation.as_ref().is_none_or(is_next);
         let Some(qemu) = self.qemu.as_mut().filter(|qemu| !qemu.hangs) else { return };
         if !qemu.is_ready() || self.away || !is_looked_at {
             return;

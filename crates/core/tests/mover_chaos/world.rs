@@ -289,11 +289,27 @@ impl World {
             .next_back()
     }
 
+    /// A guest that runs on the destination is known to, and the next daemon serves it.
+    fn check_running(&self, verdict: &Verdict) {
+        let is_unclear = matches!(verdict, Verdict::Unclear(_));
+        let kept = self.images.destination.map(|at| self.images.all[at].role);
+        assert!(!is_unclear || kept != Some(Role::Partial), "it may be the disk");
+        let device = self.qemu.as_ref().and_then(|qemu| qemu.device);
+        if device.is_none() || device != self.images.destination {
+            return;
+        }
+        let role = device.map(|device| self.images.all[device].role);
+        assert!(role != Some(Role::Partial), "the guest runs on a part: {verdict:?}");
+        let said = matches!(verdict, Verdict::Moved { .. }) || self.record.unclear;
+        assert!(said, "the guest runs on the destination, and nobody says so");
+    }
+
     fn check_end(&self) {
         for (block, value) in self.written.iter().enumerate() {
             assert!(self.images.is_kept(block, *value), "block {block} is lost");
         }
         let verdict = self.record.verdict.as_ref().expect("it has ended");
+        self.check_running(verdict);
         let quiet = !self.excused && !self.was_killed;
         if self.setup.is_quiet() {
             assert!(matches!(verdict, Verdict::Moved { left: None, .. }), "{verdict:?}");
@@ -315,7 +331,7 @@ impl World {
             };
             assert!(!is_left, "left in QEMU: {qemu:?} {verdict:?}");
         }
-        if matches!(verdict, Verdict::Stays { .. }) && quiet {
+        if matches!(verdict, Verdict::Stays { .. }) && quiet && !self.record.unclear {
             let left = self.images.destination;
             let foreign = left.is_none_or(|left| self.images.all[left].foreign);
             assert!(foreign, "left in the datastore: {verdict:?}");
