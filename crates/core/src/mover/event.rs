@@ -190,7 +190,8 @@ pub enum Action {
     GiveUp,
     /// Have the machine forget the source. Answered by [`Event::Done`].
     PutAway,
-    /// Look whether the destination is a file of this move's own name with nothing in it.
+    /// Look whether the destination is a file as an earlier daemon has made it for this
+    /// move: of its name and length, made since the move was asked for, with nothing in it.
     /// Answered by [`Event::Peeked`].
     Peek,
     /// Make the destination. Answered by [`Event::Made`].

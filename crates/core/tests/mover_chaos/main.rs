@@ -198,6 +198,19 @@ fn files_that_others_put_in_the_way_are_left_alone() {
 }
 
 #[test]
+fn a_file_that_was_there_before_the_move_is_left_alone_though_nothing_is_in_it() {
+    run("occupied", |random| Setup {
+        place: Place::File,
+        occupied: true,
+        wishes: 40,
+        cuts: 60,
+        deaths: if random.one_in(2) { 300 } else { 0 },
+        kills: if random.one_in(2) { 40 } else { 0 },
+        ..Setup::calm(random)
+    });
+}
+
+#[test]
 fn much_goes_wrong_after_somebody_has_had_qemu_switch_over() {
     let ran = run("by hand", |random| Setup {
         owner: Owner::Qemu,

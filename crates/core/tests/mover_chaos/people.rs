@@ -32,7 +32,8 @@ impl Setup {
             self.image_fails,
             self.replaces,
         ];
-        troubles.iter().all(|trouble| *trouble == 0) && self.mutation.is_none()
+        let is_free = !self.occupied && self.mutation.is_none();
+        troubles.iter().all(|trouble| *trouble == 0) && is_free
     }
 }
 
@@ -135,7 +136,7 @@ impl World {
             return;
         }
         if is_open && self.known == Some(at) && self.setup.place == Place::File {
-            self.images.replace_destination();
+            self.images.replace_destination(self.now);
         }
     }
 

@@ -48,6 +48,9 @@ pub(crate) struct Setup {
     pub(crate) store_fails: u64,
     pub(crate) image_fails: u64,
     pub(crate) replaces: u64,
+    /// A file that is somebody else's, with nothing in it, has the destination's name from
+    /// the beginning.
+    pub(crate) occupied: bool,
     pub(crate) mutation: Option<Mutation>,
     /// Its story is told.
     pub(crate) told: bool,
@@ -78,6 +81,7 @@ impl Setup {
             store_fails: 0,
             image_fails: 0,
             replaces: 0,
+            occupied: false,
             mutation: None,
             told: std::env::var_os("STERNA_CHAOS_SEED").is_some(),
         }

@@ -35,6 +35,10 @@ pub(crate) struct World {
     pub(crate) setup: Setup,
     pub(crate) random: Random,
     pub(crate) now: Nanos,
+    /// When the move was asked for.
+    pub(crate) asked_for: Nanos,
+    /// A daemon has begun with it.
+    was_begun: bool,
     pub(crate) mover: Option<Mover>,
     pub(crate) operation: Option<Operation>,
     pub(crate) record: Record,
@@ -75,9 +79,17 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(setup: Setup, mut random: Random) -> Self {
-        let images = Images::new(setup.blocks);
+        let now = Nanos(1_000_000 + random.below(1_000_000));
+        let mut images = Images::new(setup.blocks);
+        if setup.occupied && setup.place == Place::File {
+            // Somebody may be quicker than the mover, but no daemon was killed then.
+            let is_new = setup.kills == 0 && setup.stops == 0 && random.one_in(2);
+            images.replace_destination(if is_new { now } else { Nanos(0) });
+        }
         let mut world = World {
-            now: Nanos(random.below(1_000_000)),
+            now,
+            asked_for: now,
+            was_begun: false,
             mover: None,
             operation: None,
             record: Record::new(),
@@ -117,6 +129,7 @@ impl World {
             step: self.record.step,
             wishes: self.record.wishes,
             copy: Copy::Unknown,
+            resumed: std::mem::replace(&mut self.was_begun, true),
         });
         let mut actions = Vec::new();
         mover.handle(self.now, Event::Start, &mut actions);

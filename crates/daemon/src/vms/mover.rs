@@ -73,15 +73,16 @@ struct Driver {
     began: Instant,
 }
 
-/// Starts the thread of a move.
+/// Starts the thread of a move, of one that has just been asked for unless it is resumed.
 pub(super) fn start(
     daemon: &Arc<Daemon>,
     one: Arc<Move>,
     record: VmMoveRecord,
     reach: &Reach,
+    resumed: bool,
 ) -> Result<(), DaemonError> {
     let thread = thread::Builder::new().name(format!("sterna-vm-{}", record.id));
-    let mover = Mover::new(setup_of(&record, reach));
+    let mover = Mover::new(setup_of(&record, reach, resumed));
     let driver = Driver::new(daemon, one, record, reach);
     let runtime = daemon.vms.runtime.clone();
     let started = thread.spawn(move || runtime.block_on(driver.go(mover)));
@@ -91,7 +92,7 @@ pub(super) fn start(
 }
 
 /// What is durable of a move.
-fn setup_of(record: &VmMoveRecord, reach: &Reach) -> Setup {
+fn setup_of(record: &VmMoveRecord, reach: &Reach, resumed: bool) -> Setup {
     let step = match record.step {
         Step::Created => At::Created,
         Step::Copying => At::Copying,
@@ -113,6 +114,7 @@ fn setup_of(record: &VmMoveRecord, reach: &Reach) -> Setup {
         step,
         wishes: wishes_of(record),
         copy,
+        resumed,
     }
 }
 

@@ -136,7 +136,7 @@ impl Daemon {
         name: impl FnOnce(u64) -> String + Send + 'static,
     ) -> Result<Migration> {
         let id = self.add_vm_move(record, name)?;
-        self.start_mover(id, &known.reach)?;
+        self.start_mover(id, &known.reach, false)?;
         self.show_migration(id)
     }
 
@@ -200,8 +200,13 @@ impl Daemon {
         Ok(drive)
     }
 
-    /// Gives the move its mover.
-    fn start_mover(self: &Arc<Self>, id: u64, reach: &Reach) -> Result<()> {
+    /// Gives the move its mover; another one, if it is resumed.
+    fn start_mover(
+        self: &Arc<Self>,
+        id: u64,
+        reach: &Reach,
+        resumed: bool,
+    ) -> Result<()> {
         let Some(record) = self.store.vm_move(id)? else {
             return Err(DaemonError::not_found("migration", id));
         };
@@ -214,7 +219,7 @@ impl Daemon {
             to = record.to,
             "move of a disk that QEMU serves"
         );
-        mover::start(self, one, record, reach)
+        mover::start(self, one, record, reach, resumed)
     }
 
     /// Goes on with the moves that the last daemon has left, and with putting away what is
@@ -223,13 +228,13 @@ impl Daemon {
         let known = self.store.vms()?;
         for record in self.store.open_vm_moves()? {
             if let Some(vm) = known.iter().find(|vm| vm.name == record.vm) {
-                self.start_mover(record.id, &vm.reach)?;
+                self.start_mover(record.id, &vm.reach, true)?;
             }
         }
         for record in self.store.untidy_vm_moves()? {
             if let Some(vm) = known.iter().find(|vm| vm.name == record.vm) {
                 let one = Arc::new(Move::of(&record));
-                mover::start(self, one, record, &vm.reach)?;
+                mover::start(self, one, record, &vm.reach, true)?;
             }
         }
         Ok(())

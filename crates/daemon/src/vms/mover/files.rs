@@ -7,6 +7,7 @@
 use std::fs::{File, OpenOptions, Permissions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
+use std::time::Duration;
 
 use sterna_engine::FileIdentity;
 use sterna_engine::datastore::{Known, remove_known};
@@ -92,14 +93,22 @@ pub(super) fn is_free(record: &VmMoveRecord) -> Result<(), DaemonError> {
     }
 }
 
-/// Whether it is there with nothing in it, as it is made.
+/// Whether it is there as it is made: since the move was asked for, of its length, and with
+/// nothing in it. Where a file system does not say when, or what is in a file, it is not.
 pub(super) fn is_blank(record: &VmMoveRecord) -> bool {
-    let found = std::fs::symlink_metadata(&record.destination);
+    let path = Path::new(&record.destination);
+    let length = if record.format == "raw" { record.size } else { 0 };
+    let is_as_made = std::fs::symlink_metadata(path)
+        .is_ok_and(|found| found.is_file() && found.len() == length);
+    let is_new = || {
+        let made = FileIdentity::at(path).map(|found| found.beside().made);
+        made.is_ok_and(|made| Duration::from_nanos(made).as_secs() >= record.started)
+    };
     let is_empty = || {
-        let file = File::open(&record.destination);
+        let file = File::open(path);
         file.and_then(|file| place::has_data(&file)).is_ok_and(|has| !has)
     };
-    found.is_ok_and(|found| found.is_file() && (found.blocks() == 0 || is_empty()))
+    is_as_made && is_new() && is_empty()
 }
 
 /// Whether it is there, or may be.
@@ -131,6 +140,8 @@ pub(super) fn allocated(record: &VmMoveRecord) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::FileExt;
+
     use sterna_api::Application;
 
     use super::*;
@@ -222,7 +233,25 @@ mod tests {
         make(&record, None).unwrap();
         assert!(is_blank(&record));
         assert!(make(&record, None).is_err(), "it is there");
-        std::fs::write(&record.destination, [1; 8192]).unwrap();
+        let file = OpenOptions::new().write(true).open(&record.destination).unwrap();
+        file.write_all_at(&[1; 8192], 0).unwrap();
         assert!(!is_blank(&record));
+    }
+
+    #[test]
+    fn a_file_that_is_longer_or_older_than_the_move_is_not_blank() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut record = record(directory.path());
+        make(&record, None).unwrap();
+        assert!(is_blank(&record));
+        record.size *= 2;
+        assert!(!is_blank(&record), "another length");
+        record.format = "qcow2".into();
+        assert!(!is_blank(&record), "a new qcow2 image has none");
+        let file = OpenOptions::new().write(true).open(&record.destination).unwrap();
+        file.set_len(0).unwrap();
+        assert!(is_blank(&record));
+        record.started = crate::clock::now() + 60;
+        assert!(!is_blank(&record), "it was there before");
     }
 }
