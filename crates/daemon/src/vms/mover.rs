@@ -142,6 +142,8 @@ impl Driver {
                 },
             },
             gentle: !record.guard.is_none() || record.rate.is_some(),
+            // Known when it is made.
+            thick: false,
         };
         Driver {
             daemon: daemon.clone(),

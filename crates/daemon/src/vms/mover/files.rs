@@ -28,17 +28,26 @@ pub(super) enum Removed {
     Another,
 }
 
+/// What was made.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Made {
+    /// What it is known by, if it is there.
+    pub(super) known: Option<FileIdentity>,
+    /// Whether it has all its room, which it is to keep.
+    pub(super) thick: bool,
+}
+
 /// What the file that is there is known by.
 pub(super) fn known(record: &VmMoveRecord) -> Option<FileIdentity> {
     FileIdentity::at(Path::new(&record.destination)).ok()
 }
 
 /// Makes the file, which must not be there: raw images have their size, others are to
-/// be filled. Gives what it is known by.
+/// be filled.
 pub(super) fn make(
     record: &VmMoveRecord,
     qemu: Option<(u32, u32)>,
-) -> Result<Option<FileIdentity>, DaemonError> {
+) -> Result<Made, DaemonError> {
     let path = &record.destination;
     let failed = |error: std::io::Error| {
         DaemonError::unavailable(format!("cannot make {path}: {error}"))
@@ -50,34 +59,39 @@ pub(super) fn make(
         new.write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
     // Whatever our umask is. Some file systems know no modes.
     let _ = file.set_permissions(Permissions::from_mode(mode));
+    let mut thick = false;
     if record.format == "raw" {
-        let thick = source.as_ref().is_some_and(|it| it.blocks() * 512 >= record.size);
-        if let Err(error) = give_size(&file, record.size, thick) {
-            // It is ours, and of no use to anybody.
-            let known = FileIdentity::of(&file).map(Known::File);
-            let _ = known.and_then(|known| remove_known(Path::new(path), &known));
-            return Err(failed(error));
-        }
+        let full = source.as_ref().is_some_and(|it| it.blocks() * 512 >= record.size);
+        thick = match give_size(&file, record.size, full) {
+            Ok(thick) => thick,
+            Err(error) => {
+                // It is ours, and of no use to anybody.
+                let known = FileIdentity::of(&file).map(Known::File);
+                let _ = known.and_then(|known| remove_known(Path::new(path), &known));
+                return Err(failed(error));
+            }
+        };
     }
     let owner = source.map(|source| (source.uid(), source.gid())).or(qemu);
     if let Some((user, group)) = owner {
         // Without the right to do so, QEMU must be able to open it as it is.
         let _ = fchown(&file, Some(user), Some(group));
     }
-    Ok(FileIdentity::of(&file).ok())
+    Ok(Made { known: FileIdentity::of(&file).ok(), thick })
 }
 
-/// Gives a new file its size, and its room if the source had all of it. Where a file system
-/// promises no room, there was none at the source either, or there is none to be had.
-fn give_size(file: &File, size: u64, thick: bool) -> std::io::Result<()> {
+/// Gives a new file its size, and its room if the source had all of it. Says whether it has
+/// that. Where a file system promises no room, there was none at the source either, or there
+/// is none to be had.
+fn give_size(file: &File, size: u64, thick: bool) -> std::io::Result<bool> {
     let promised = thick && place::keep_in_place(file)?;
     file.set_len(size)?;
     if !promised {
-        return Ok(());
+        return Ok(false);
     }
     match place::allocate(file, size) {
-        Err(error) if error.kind() == std::io::ErrorKind::Unsupported => Ok(()),
-        allocated => allocated,
+        Err(error) if error.kind() == std::io::ErrorKind::Unsupported => Ok(false),
+        allocated => allocated.map(|()| true),
     }
 }
 
@@ -184,7 +198,7 @@ mod tests {
             std::fs::write(&record.source, "bytes").unwrap();
             std::fs::set_permissions(&record.source, Permissions::from_mode(mode))
                 .unwrap();
-            let known = make(&record, None).unwrap();
+            let known = make(&record, None).unwrap().known;
             let made = std::fs::metadata(&record.destination).unwrap();
             assert_eq!((made.mode() & 0o777, made.len()), (mode, 1 << 20));
             assert_eq!(remove(&record, known), Ok(Removed::Gone));
@@ -202,13 +216,14 @@ mod tests {
             eprintln!("skipped: this file system allocates nothing");
             return;
         }
-        let known = make(&record, None).unwrap();
+        let Made { known, thick } = make(&record, None).unwrap();
+        assert!(thick, "nothing of it is to be discarded");
         assert!(allocated(&record).unwrap() >= record.size);
         assert!(is_blank(&record), "nothing is in it");
         remove(&record, known).unwrap();
         source.set_len(0).unwrap();
         source.set_len(record.size).unwrap();
-        make(&record, None).unwrap();
+        assert!(!make(&record, None).unwrap().thick);
         assert_eq!(allocated(&record), Some(0));
     }
 
@@ -216,7 +231,7 @@ mod tests {
     fn another_file_of_that_name_is_not_removed() {
         let directory = tempfile::tempdir().unwrap();
         let record = record(directory.path());
-        let made = make(&record, None).unwrap();
+        let made = make(&record, None).unwrap().known;
         assert_eq!(known(&record), made);
         assert_eq!(remove(&record, None), Ok(Removed::Kept), "nobody knows what it is");
         std::fs::rename(&record.destination, directory.path().join("aside")).unwrap();
