@@ -32,6 +32,9 @@ pub struct Copy {
     /// Whether it copies little at a time, because something must hold beside it or it has
     /// a limit.
     pub gentle: bool,
+    /// Whether a destination that is a file keeps the room that it has: then nothing of it
+    /// is discarded, also not by the guest later.
+    pub thick: bool,
 }
 
 impl Copy {

@@ -6,7 +6,8 @@
 //! (those that are not, QEMU drops by itself).
 //!
 //! **Thin.** Our nodes discard (`unmap`), so that QEMU zeroes the destination by making
-//! holes, and then copies only what is allocated.
+//! holes, and then copies only what is allocated. That would take the room from a file to
+//! which it was given: of such a copy the nodes discard nothing, and QEMU writes all of it.
 //!
 //! **Special cases.** A job may have been given up by somebody else, or have failed:
 //! that is seen in how it has ended. One that is unknown was ended and dismissed by
@@ -181,7 +182,7 @@ impl Direct {
         let file = FileOptions {
             driver: "file",
             filename: path.into(),
-            node: options(copy.file_node(), like),
+            node: options(copy.file_node(), like, copy.thick),
         };
         self.monitor.call(&AddNode::File(file)).await?;
         if format == "qcow2" {
@@ -191,7 +192,7 @@ impl Direct {
             driver: format.into(),
             file: copy.file_node(),
             detect_zeroes: like.detect_zeroes.clone(),
-            node: options(copy.name.clone(), like),
+            node: options(copy.name.clone(), like, copy.thick),
         };
         self.monitor.call(&AddNode::Format(format)).await?;
         Ok(())
@@ -210,7 +211,7 @@ impl Direct {
             export: export.name.clone(),
             reconnect_delay: RECONNECT,
             detect_zeroes: like.detect_zeroes.clone(),
-            node: options(copy.name.clone(), like),
+            node: options(copy.name.clone(), like, false),
         };
         self.monitor.call(&AddNode::Export(export)).await?;
         Ok(())
@@ -366,8 +367,9 @@ impl Direct {
 }
 
 /// What a node of ours has, to be as another is.
-fn options(node_name: String, like: &Node) -> NodeOptions {
-    NodeOptions { node_name, cache: like.cache, discard: "unmap" }
+fn options(node_name: String, like: &Node, thick: bool) -> NodeOptions {
+    let discard = if thick { "ignore" } else { "unmap" };
+    NodeOptions { node_name, cache: like.cache, discard }
 }
 
 /// A node's file; one that is relative to QEMU's directory as a whole path.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use sterna_tests::between::{Between, Stop};
 use sterna_tests::libvirt::{self, Domain};
 use sterna_tests::machines::{
-    Machine, is_written, number_on, same_but_the_number, write_guest,
+    Machine, ask, is_written, number_on, same_but_the_number, write_guest,
 };
 use sterna_tests::wait::seconds;
 use sterna_tests::{MIB, Stage, images, programs, until};
@@ -362,6 +362,55 @@ fn what_a_machine_that_hangs_has_of_an_adoption_is_given_up_by_the_next_daemon()
     is_written(&old);
     let again = stage.daemon.json("vm adopt web vda --on there");
     assert_eq!(again["state"], "completed", "{again:#}");
+}
+
+#[test]
+fn a_machine_that_was_switched_over_while_it_was_silent_keeps_its_disk() {
+    let Some(mut stage) = Stage::given(&["qemu-system-x86_64"]) else { return };
+    let old = stage.scratch.path("web.raw");
+    write_guest(&old, 64 * MIB, 32 * MIB);
+    let theirs = stage.scratch.socket("theirs.qmp");
+    let more = format!("unix:{},server=on,wait=off", theirs.display());
+    let machine = Machine::start(&stage.scratch, "web", &old, "raw", &["-qmp", &more]);
+    let between = Between::start(&stage.scratch, "web", machine.socket());
+    add(&stage, between.socket());
+    let id = slow_adoption(&stage);
+    between.stop_at("query-jobs", Stop::Cut);
+    stage.daemon.wait_for(id, "cancelled", seconds(30));
+    // Somebody with a monitor of his own goes on with QEMU's job.
+    let tell = |command: &str, of: &str, more: &Value| {
+        let mut arguments = more.clone();
+        arguments[of] = job(&theirs)["id"].clone();
+        ask(&theirs, &json!({ "execute": command, "arguments": arguments }));
+    };
+    tell("block-job-set-speed", "device", &json!({ "speed": 0 }));
+    let becomes = |status: &str| {
+        until("QEMU's job to be there", seconds(60), || {
+            (job(&theirs)["status"] == status).then_some(())
+        });
+    };
+    becomes("ready");
+    tell("job-complete", "id", &json!({}));
+    becomes("concluded");
+    between.let_in();
+    until("it to be known", seconds(30), || {
+        let reason = stage.daemon.migration(id)["reason"].clone();
+        let reason = reason.as_str()?.to_owned();
+        reason.contains("QEMU runs with the copy").then_some(())
+    });
+    assert_eq!(role(&stage), 1, "the guest runs with it");
+    stage.daemon.kill();
+    stage.daemon.restart();
+    let shown = &stage.daemon.json("disk list")[0];
+    assert_eq!(shown["served"], true, "{shown:#}");
+    is_written(&stage.there.join("web-vda.raw"));
+    let status = stage.daemon.sterna("status").stdout;
+    assert!(status.contains("the last writes of its disk vda may be in"), "{status}");
+}
+
+/// QEMU's job.
+fn job(monitor: &Path) -> Value {
+    ask(monitor, &json!({ "execute": "query-jobs" }))[0].clone()
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sterna_tests::clients::nbdsh;
 use sterna_tests::images::allocated;
+use sterna_tests::machines::{Machine, is_written, write_guest};
 use sterna_tests::programs;
 use sterna_tests::{MIB, Stage};
 
@@ -53,6 +54,34 @@ fn an_image_that_was_allocated_in_full_is_so_after_a_move() {
     // One that is not is as thin as it was.
     stage.disk_with_data("thin", 16 * MIB, MIB);
     assert_eq!(stage.daemon.disk("thin")["provision"], "thin");
+}
+
+#[test]
+fn an_image_that_was_allocated_in_full_is_so_after_qemu_has_moved_it() {
+    let Some(stage) = Stage::given(&["qemu-system-x86_64"]) else { return };
+    let moved = |name: &str, image: &Path| {
+        let machine = Machine::start(&stage.scratch, name, image, "raw", &[]);
+        let socket = machine.socket().display();
+        stage.daemon.sterna(&format!("vm add {name} --qmp {socket}")).ok();
+        stage.daemon.sterna(&format!("vm move {name} vda --to there")).ok();
+        let new = &stage.daemon.json(&format!("vm show {name}"))["disks"][0]["image"];
+        let new = PathBuf::from(new.as_str().expect("a path"));
+        assert_eq!(new.parent(), Some(stage.there.as_path()));
+        is_written(&new);
+        allocated(&new)
+    };
+    let [thick, thin] = ["thick", "thin"].map(|name| {
+        let image = stage.here.join(format!("{name}.raw"));
+        write_guest(&image, 64 * MIB, 4 * MIB);
+        image
+    });
+    let file = std::fs::OpenOptions::new().write(true).open(&thick).expect("open it");
+    let all = rustix::fs::FallocateFlags::empty();
+    if rustix::fs::fallocate(&file, all, 0, 64 * MIB).is_err() {
+        return programs::skip("this file system allocates nothing");
+    }
+    assert!(moved("fat", &thick) >= 64 * MIB);
+    assert!(moved("lean", &thin) < 16 * MIB);
 }
 
 /// A btrfs, mounted.

@@ -15,7 +15,7 @@ impl Mover {
         let (stage, action) = match (&arrival, self.step) {
             (Arrival::Unclear(doubt), _) => match self.place {
                 Place::Disk => (Arriving::Sealing, Action::Seal),
-                Place::File => return self.unclear(doubt.clone(), out),
+                Place::File => return self.close_unclear(doubt.clone(), out),
             },
             (_, Step::Created) => record(Step::Copying),
             // Whether it is `switching` may not be known: once more does no harm.
@@ -88,15 +88,20 @@ impl Mover {
         out: &mut Vec<Action>,
     ) {
         match (arrival, sealed) {
-            // The guest has it: it says what it is, if it can.
-            (Arrival::Unclear(doubt), _) => self.unclear(doubt, out),
+            // A guest may have it: while it calls itself a part of a copy, the next daemon
+            // does not serve it.
+            (Arrival::Unclear(doubt), Ok(_)) => self.close_unclear(doubt, out),
             (arrival, Ok(true)) => {
                 let (stage, action) = record(Step::Committed);
                 self.ask(State::Arriving(stage, arrival), action, out);
             }
-            (_, Ok(false)) => self.unclear(Doubt::NotTheCopy, out),
+            (_, Ok(false)) => self.close_unclear(Doubt::NotTheCopy, out),
             (arrival, Err(why)) => self.rest_arriving(now, None, arrival, why, out),
         }
+    }
+
+    fn close_unclear(&mut self, doubt: Doubt, out: &mut Vec<Action>) {
+        self.close(Verdict::Unclear(doubt), out);
     }
 
     fn rest_arriving(

@@ -97,10 +97,10 @@ impl Mover {
                     self.seen(out);
                 }
                 match self.place {
-                    Place::File => {
+                    Place::File if self.resumed => {
                         self.beginning_is(Beginning::Peeking, Action::Peek, out);
                     }
-                    Place::Disk => {
+                    Place::File | Place::Disk => {
                         self.beginning_is(Beginning::Counting, Action::CountTimes, out);
                     }
                 }

@@ -1,9 +1,9 @@
 //! The end is made durable, and what a machine has not let go of is put away when it
 //! answers, if need be by a later daemon.
 
-use super::event::{Action, At, Event, Failure, GivenUp, Notice};
+use super::event::{Action, At, Event, Failure, GivenUp, Notice, Place};
 use super::state::{Closing, State, Tidying, Told};
-use super::verdict::{Rest, Verdict};
+use super::verdict::{Doubt, Rest, Verdict};
 use super::{AGAIN, Copy, Mover, Step};
 use crate::Nanos;
 
@@ -80,10 +80,16 @@ impl Mover {
             }
             (Tidying::Removing, Event::Removed(removed)) => match self.rest_of(removed) {
                 Rest::InTheWay(why) => self.not_tidy(now, told, why, out),
-                _ => self.ask(tidies(Tidying::Recording), Action::RecordTidy, out),
+                _ => self.record_tidy(told, None, out),
             },
-            (Tidying::Recording, Event::Stored(Ok(()))) => self.over(out),
-            (Tidying::Recording, Event::Stored(Err(why))) => {
+            (Tidying::Sealing, Event::Sealed(Ok(_))) => {
+                self.record_tidy(told, Some(Doubt::Unseen), out);
+            }
+            (Tidying::Sealing, Event::Sealed(Err(why))) => {
+                self.not_tidy(now, told, why, out);
+            }
+            (Tidying::Recording(_), Event::Stored(Ok(()))) => self.over(out),
+            (Tidying::Recording(_), Event::Stored(Err(why))) => {
                 self.not_tidy(now, told, why, out);
             }
             (stage, answer) => self.astray(State::Tidying(stage, told), &answer),
@@ -101,7 +107,7 @@ impl Mover {
     ) {
         let is_copy = match at {
             Ok(At::Source) => true,
-            Ok(At::Destination) => false,
+            Ok(At::Destination) => return self.was_switched(told, out),
             Ok(At::Nowhere | At::Elsewhere(_)) => found == GivenUp::Undone,
             Err(_) if found == GivenUp::Undone => true,
             Err(Failure::Nobody(_)) => false,
@@ -113,14 +119,32 @@ impl Mover {
         self.tidy_here(told, out);
     }
 
+    /// While it was silent somebody had it switch over, or started it with the copy: it
+    /// writes there, whatever the move was said to have come to.
+    fn was_switched(&mut self, told: Told, out: &mut Vec<Action>) {
+        self.doubt();
+        match self.place {
+            Place::Disk => {
+                self.ask(State::Tidying(Tidying::Sealing, told), Action::Seal, out);
+            }
+            Place::File => self.record_tidy(told, Some(Doubt::Unseen), out),
+        }
+    }
+
     /// Nothing is left at the machine: now for what is left here.
     fn tidy_here(&mut self, told: Told, out: &mut Vec<Action>) {
-        let (stage, action) = match self.copy {
-            Copy::Ours => (Tidying::Removing, Action::Remove),
+        match self.copy {
+            Copy::Ours => {
+                self.ask(State::Tidying(Tidying::Removing, told), Action::Remove, out);
+            }
             // What may be somebody's is kept for good.
-            Copy::Unknown | Copy::NotOurs => (Tidying::Recording, Action::RecordTidy),
-        };
-        self.ask(State::Tidying(stage, told), action, out);
+            Copy::Unknown | Copy::NotOurs => self.record_tidy(told, None, out),
+        }
+    }
+
+    fn record_tidy(&mut self, told: Told, doubt: Option<Doubt>, out: &mut Vec<Action>) {
+        let record = Action::RecordTidy(doubt.clone());
+        self.ask(State::Tidying(Tidying::Recording(doubt), told), record, out);
     }
 
     fn not_tidy(

@@ -5,7 +5,7 @@
 //! happens to what it asked; the others (*notes*) are answered by nothing. At most one
 //! question is open at a time. Words are for people: nothing is decided by them.
 
-use super::verdict::Verdict;
+use super::verdict::{Doubt, Verdict};
 use crate::Nanos;
 
 /// What people are told.
@@ -190,7 +190,8 @@ pub enum Action {
     GiveUp,
     /// Have the machine forget the source. Answered by [`Event::Done`].
     PutAway,
-    /// Look whether the destination is a file of this move's own name with nothing in it.
+    /// Look whether the destination is a file as an earlier daemon has made it for this
+    /// move: of its name and length, made since the move was asked for, with nothing in it.
     /// Answered by [`Event::Peeked`].
     Peek,
     /// Make the destination. Answered by [`Event::Made`].
@@ -215,9 +216,10 @@ pub enum Action {
     RecordSwitching,
     /// Make it durable how the move has ended. Answered by [`Event::Stored`].
     Close(Verdict),
-    /// Make it durable that nothing is left at the machine. Answered by
+    /// Make it durable that nothing is left at the machine; and with a doubt, that the end
+    /// of the move is unclear, though it was said that the disk had stayed. Answered by
     /// [`Event::Stored`].
-    RecordTidy,
+    RecordTidy(Option<Doubt>),
     /// Wait until then, or until something is asked for. Answered by [`Event::Woken`].
     Wait(Nanos),
     /// A note for people.

@@ -9,7 +9,7 @@
 use super::Mover;
 use super::event::{Action, At, Ended, Event, Failure, Job, Owner, Step};
 use super::state::{Arrival, Lost, Order, Over, State};
-use super::verdict::{Doubt, Verdict, Why};
+use super::verdict::{Doubt, Why};
 use crate::Nanos;
 
 impl Mover {
@@ -145,8 +145,9 @@ impl Mover {
         }
     }
 
-    /// Nobody knows where the last writes are: nothing is removed.
+    /// Nobody knows where the last writes are: nothing is removed, and a disk of ours that
+    /// may have them says that it is no mere copy.
     pub(super) fn unclear(&mut self, doubt: Doubt, out: &mut Vec<Action>) {
-        self.close(Verdict::Unclear(doubt), out);
+        self.arrive(Arrival::Unclear(doubt), out);
     }
 }

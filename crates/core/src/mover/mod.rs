@@ -20,13 +20,15 @@
 //! 3. A move that was `switching` is called anything before that only after QEMU has said
 //!    that the disk is where it was; and its image says *partial* by then.
 //! 4. `Remove` is asked only of a copy that this process has made, or has seen QEMU copy
-//!    to, while the step is not `switching`, and while no machine is silent that may still
+//!    to, or that a daemon which was killed must have made ([`Action::Peek`]); while the step is not `switching`, and while no machine is silent that may still
 //!    have it: somebody else could have that one switch over.
 //! 5. *Moved* is said only if QEMU says that the disk is at the destination, or that the
 //!    job has ended well which had taken the word to switch over. *Stays* is said only if
 //!    QEMU was not told to switch over, or says itself that it has not.
 //! 6. What led to a verdict is not asked again once it is reached: it is recorded, however
 //!    often that takes.
+//! 7. An image that says what it is does not say *partial* once the move has ended, if a
+//!    guest may run on it: the next daemon would not serve it.
 //!
 //! # Special cases
 //!
@@ -56,8 +58,10 @@
 //! If somebody else has QEMU switch over before the mover tells it to, and QEMU ends
 //! before it is looked at again (a tenth of a second), the copy is taken for one. If
 //! somebody does so while the machine does not answer the mover, the move has ended as one
-//! that stays; the image is kept, as QEMU says where the disk is when it answers. What is
-//! put in the copy's place while no daemon runs is taken for the copy, if QEMU copies.
+//! that stays; it becomes *unclear*, and the image is kept, once QEMU answers and says where
+//! the disk is. If QEMU ends before that, the image is kept, and nothing more is said. What is
+//! put in the copy's place while no daemon runs is taken for the copy, if QEMU copies, or if it
+//! is as empty as a new one.
 //!
 //! # The parts
 //!
@@ -136,6 +140,9 @@ pub struct Setup {
     pub wishes: Wishes,
     /// What is known of the destination.
     pub copy: Copy,
+    /// Whether a daemon has left it, which may have made the destination. What is at the
+    /// name of a move that has just been asked for is somebody else's.
+    pub resumed: bool,
 }
 
 /// The state machine of one move.
@@ -149,6 +156,7 @@ pub struct Mover {
     hearing: Hearing,
     stopping: bool,
     copy: Copy,
+    resumed: bool,
     order: Order,
     /// What QEMU was told last.
     speed: Option<u64>,
@@ -169,7 +177,11 @@ impl Mover {
             wishes: setup.wishes,
             hearing: Hearing::Behind,
             stopping: false,
-            copy: setup.copy,
+            copy: match setup.place {
+                Place::File if !setup.resumed => Copy::NotOurs,
+                _ => setup.copy,
+            },
+            resumed: setup.resumed,
             order: Order::None,
             speed: None,
             cuts: 0,
@@ -330,6 +342,7 @@ mod tests {
             step: Step::Created,
             wishes: Wishes { cancel: false, paused, rate },
             copy: Copy::Unknown,
+            resumed: false,
         })
     }
 

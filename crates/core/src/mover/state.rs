@@ -184,7 +184,10 @@ pub(super) enum Tidying {
     GivingUp,
     Finding(GivenUp),
     Removing,
-    Recording,
+    /// The machine runs with a disk of ours, which is to say that it is no mere copy.
+    Sealing,
+    /// That nothing is left at the machine, and whether the destination is all it has.
+    Recording(Option<Doubt>),
 }
 
 /// Whether people were told why it takes so long.

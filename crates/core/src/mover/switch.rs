@@ -7,7 +7,7 @@
 //! QEMU to do.
 
 use super::event::{Action, At, Event, Failure, Job, Notice, Place, Step};
-use super::state::{Following, Hearing, Order};
+use super::state::{Arrival, Following, Hearing, Order};
 use super::verdict::Why;
 use super::{AGAIN, CATCH_UP, Mover};
 use crate::Nanos;
@@ -52,8 +52,11 @@ impl Mover {
                     Place::File => self.follows(Following::Sealing, Action::Seal, out),
                     Place::Disk => self.record_switching(out),
                 },
-                // Somebody was quicker: the job says more.
-                At::Destination => self.wait_a_tick(now, out),
+                // Somebody was quicker. Both sides were the same, so the copy is whole; of a
+                // machine that ends now nothing more would be heard.
+                At::Destination => {
+                    self.arrive(Arrival::Moved { unplugged: false }, out);
+                }
                 At::Nowhere => self.is_not_it(now, Why::Unplugged, out),
                 At::Elsewhere(image) => self.is_not_it(now, Why::Elsewhere(image), out),
             },

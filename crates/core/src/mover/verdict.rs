@@ -79,6 +79,16 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Whether the last writes may be in either image. So they may where QEMU has switched
+    /// over to an image that is not the one that was made ([`Doubt::NotTheCopy`]); where
+    /// that was seen before the switch-over the disk stays ([`Why::NotTheCopy`]).
+    pub fn is_unclear(&self) -> bool {
+        match self {
+            Verdict::Unclear(_) => true,
+            Verdict::Moved { .. } | Verdict::Stays { .. } => false,
+        }
+    }
+
     /// Whether something is still to be put away.
     pub fn is_untidy(&self) -> bool {
         match self {

@@ -36,6 +36,11 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
+    /// Whether nothing is asked.
+    pub(crate) fn is_a_wait(&self) -> bool {
+        matches!(self.action, Action::Wait(_))
+    }
+
     /// Whether the next thing that is heard of the machine is where its job is.
     pub(crate) fn is_a_look(&self) -> bool {
         self.action == Action::Look && self.fate == Fate::Fine
@@ -220,7 +225,7 @@ impl World {
             if self.images.destination.is_some() || qemu.device.is_none() {
                 return Event::Done(Err(Failure::Refused("it exists".into())));
             }
-            self.images.make_destination(Role::None);
+            self.images.make_destination(Role::None, self.now);
         }
         let Some(to) = self.images.destination else {
             return Event::Done(Err(Failure::Refused("no such file".into())));
@@ -317,8 +322,9 @@ impl World {
                     world.check_verdict(verdict);
                 }
                 world.record.close(verdict);
+                world.completed_by_hand = false;
             }),
-            Action::RecordTidy => self.store(|world| world.record.untidy = false),
+            Action::RecordTidy(doubt) => self.store(|world| world.record.tidy(doubt)),
             action => self.do_with_image(action),
         }
     }
@@ -338,7 +344,8 @@ impl World {
             Action::Peek => {
                 let found = self.images.destination.map(|at| &self.images.all[at]);
                 let blank = found.is_some_and(|image| {
-                    !image.foreign && image.blocks.iter().all(|block| *block == 0)
+                    let is_new = image.born >= self.asked_for;
+                    is_new && image.blocks.iter().all(|block| *block == 0)
                 });
                 Event::Peeked(blank)
             }
@@ -382,7 +389,7 @@ impl World {
             return Err("there is no room".into());
         }
         if self.setup.place == Place::Disk || !self.is_libvirts() {
-            self.known = Some(self.images.make_destination(role));
+            self.known = Some(self.images.make_destination(role, self.now));
         }
         Ok(None)
     }

@@ -1,5 +1,7 @@
 //! Images, as one number a block; and what has which name.
 
+use sterna_core::Nanos;
+
 /// Which image: its inode.
 pub(crate) type Inode = usize;
 
@@ -28,6 +30,8 @@ pub(crate) struct Image {
     pub(crate) foreign: bool,
     /// A guest has run on it.
     pub(crate) was_used: bool,
+    /// When it was made.
+    pub(crate) born: Nanos,
 }
 
 /// All images, and the destination's name.
@@ -40,31 +44,32 @@ impl Images {
     pub(crate) fn new(blocks: usize) -> Self {
         let mut images = Images { all: Vec::new(), destination: None };
         for foreign in [false, true] {
-            let image = images.make(blocks, Role::None, foreign);
+            let image = images.make(blocks, Role::None, foreign, Nanos(0));
             images.all[image].was_used = true;
         }
         images.all[SOURCE].blocks = (1..=blocks as u64).collect();
         images
     }
 
-    fn make(&mut self, blocks: usize, role: Role, foreign: bool) -> Inode {
+    fn make(&mut self, blocks: usize, role: Role, foreign: bool, born: Nanos) -> Inode {
         let blocks = vec![0; blocks];
-        self.all.push(Image { blocks, role, removed: false, foreign, was_used: false });
+        let (removed, was_used) = (false, false);
+        self.all.push(Image { blocks, role, removed, foreign, was_used, born });
         self.all.len() - 1
     }
 
     /// Makes the destination.
-    pub(crate) fn make_destination(&mut self, role: Role) -> Inode {
+    pub(crate) fn make_destination(&mut self, role: Role, born: Nanos) -> Inode {
         let blocks = self.all[SOURCE].blocks.len();
-        let new = self.make(blocks, role, false);
+        let new = self.make(blocks, role, false, born);
         self.destination = Some(new);
         new
     }
 
-    /// Somebody puts a file of his own in the destination's place.
-    pub(crate) fn replace_destination(&mut self) {
+    /// Somebody puts a file of his own, with nothing in it, in the destination's place.
+    pub(crate) fn replace_destination(&mut self, born: Nanos) {
         let blocks = self.all[SOURCE].blocks.len();
-        self.destination = Some(self.make(blocks, Role::None, true));
+        self.destination = Some(self.make(blocks, Role::None, true, born));
     }
 
     /// Removes what has the destination's name.

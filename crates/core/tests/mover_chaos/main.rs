@@ -25,12 +25,12 @@ use std::panic::AssertUnwindSafe;
 use random::Random;
 use setup::{Mutation, Setup};
 use sterna_core::mover::{Owner, Place};
-use world::World;
+use world::{Ran, World};
 
 /// Cases of each kind that `cargo test` runs.
 const CASES: u64 = 400;
 
-fn one(seed: u64, setup: &dyn Fn(&mut Random) -> Setup) -> std::thread::Result<u64> {
+fn one(seed: u64, setup: &dyn Fn(&mut Random) -> Setup) -> std::thread::Result<Ran> {
     std::panic::catch_unwind(AssertUnwindSafe(|| {
         let mut random = Random::new(seed ^ 0x5eed);
         let setup = setup(&mut random);
@@ -38,25 +38,29 @@ fn one(seed: u64, setup: &dyn Fn(&mut Random) -> Setup) -> std::thread::Result<u
     }))
 }
 
-/// Runs `cases` worlds and prints the seed of one that fails.
-fn run(name: &str, setup: impl Fn(&mut Random) -> Setup) {
+/// Runs `cases` worlds and prints the seed of one that fails. Gives what was seen of all.
+fn run(name: &str, setup: impl Fn(&mut Random) -> Setup) -> Ran {
     let from_env =
         |key: &str| std::env::var(key).ok().and_then(|v| v.parse::<u64>().ok());
     let seeds = match from_env("STERNA_CHAOS_SEED") {
         Some(seed) => seed..seed + 1,
         None => 0..from_env("STERNA_CHAOS_CASES").unwrap_or(CASES),
     };
-    let mut steps = 0;
+    let mut all = Ran { steps: 0, deaths_since: 0 };
     for seed in seeds {
         match one(seed, &setup) {
-            Ok(taken) => steps += taken,
+            Ok(ran) => {
+                all.steps += ran.steps;
+                all.deaths_since += ran.deaths_since;
+            }
             Err(panic) => {
                 eprintln!("{name}: run it again with STERNA_CHAOS_SEED={seed}");
                 std::panic::resume_unwind(panic);
             }
         }
     }
-    println!("{name}: {steps} steps");
+    println!("{name}: {} steps", all.steps);
+    all
 }
 
 /// A driver that does this wrong is found out, and by what is checked for that.
@@ -117,6 +121,7 @@ fn wishes_at_any_moment_are_heard_in_time_or_come_too_late() {
 fn people_with_a_monitor_of_their_own_are_found_out() {
     run("people", |random| Setup {
         people: 60,
+        completes: 60,
         kills: if random.one_in(3) { 200 } else { 0 },
         cuts: 100,
         wishes: if random.one_in(3) { 100 } else { 0 },
@@ -193,6 +198,60 @@ fn files_that_others_put_in_the_way_are_left_alone() {
 }
 
 #[test]
+fn a_file_that_was_there_before_the_move_is_left_alone_though_nothing_is_in_it() {
+    run("occupied", |random| Setup {
+        place: Place::File,
+        occupied: true,
+        wishes: 40,
+        cuts: 60,
+        deaths: if random.one_in(2) { 300 } else { 0 },
+        kills: if random.one_in(2) { 40 } else { 0 },
+        ..Setup::calm(random)
+    });
+}
+
+#[test]
+fn much_goes_wrong_after_somebody_has_had_qemu_switch_over() {
+    let ran = run("by hand", |random| Setup {
+        owner: Owner::Qemu,
+        completes: 3,
+        deaths: 40,
+        hangs: 300,
+        cuts: 100,
+        store_fails: 4,
+        ..Setup::calm(random)
+    });
+    let is_one = std::env::var_os("STERNA_CHAOS_SEED").is_some();
+    assert!(is_one || ran.deaths_since > 0, "nothing has gone wrong after that");
+}
+
+#[test]
+fn a_guest_that_is_on_the_destination_after_all_is_known_to_be_there() {
+    run("after all", |random| Setup {
+        completes: 4,
+        hangs: 100,
+        late: 20,
+        deaths: if random.one_in(2) { 100 } else { 0 },
+        kills: if random.one_in(2) { 100 } else { 0 },
+        image_fails: if random.one_in(2) { 4 } else { 0 },
+        ..Setup::calm(random)
+    });
+}
+
+#[test]
+fn a_guest_on_an_image_that_is_no_copy_of_ours_is_known_to_be_there() {
+    run("another's", |random| Setup {
+        place: Place::Disk,
+        owner: Owner::Qemu,
+        replaces: 10,
+        completes: 4,
+        hangs: if random.one_in(2) { 100 } else { 0 },
+        kills: if random.one_in(2) { 100 } else { 0 },
+        ..Setup::calm(random)
+    });
+}
+
+#[test]
 fn everything_at_once_loses_nothing() {
     run("everything", |random| Setup {
         deaths: 400,
@@ -203,6 +262,7 @@ fn everything_at_once_loses_nothing() {
         stops: 500,
         wishes: 120,
         people: 300,
+        completes: 100,
         unplugs: 400,
         store_fails: 15,
         image_fails: 20,

@@ -3,7 +3,8 @@
 use sterna_core::Nanos;
 use sterna_core::mover::{Ended, Event, Owner, Place, Step};
 
-use crate::images::{OTHER, SOURCE};
+use crate::driver::Operation;
+use crate::images::{OTHER, Role, SOURCE};
 use crate::machine::{Phase, Qemu};
 use crate::setup::Setup;
 use crate::world::World;
@@ -23,6 +24,7 @@ impl Setup {
             self.stops,
             self.wishes,
             self.people,
+            self.completes,
             self.unplugs,
             self.lies,
             self.refusals,
@@ -30,7 +32,8 @@ impl Setup {
             self.image_fails,
             self.replaces,
         ];
-        troubles.iter().all(|trouble| *trouble == 0) && self.mutation.is_none()
+        let is_free = !self.occupied && self.mutation.is_none();
+        troubles.iter().all(|trouble| *trouble == 0) && is_free
     }
 }
 
@@ -55,6 +58,8 @@ impl World {
             self.hang();
         } else if one_in(setup.people) {
             self.people();
+        } else if one_in(setup.completes) {
+            self.complete_by_hand();
         } else if one_in(setup.unplugs) {
             self.unplug();
         } else {
@@ -120,12 +125,18 @@ impl World {
     }
 
     /// Somebody puts another file in the copy's place, once it is known which that is
-    /// and QEMU has it.
+    /// and QEMU has it; or has the image of a disk of ours say that it is another's.
     fn replace(&mut self) {
         let Some(at) = self.images.destination else { return };
         let is_open = self.qemu.as_ref().is_some_and(|qemu| qemu.node == Some(at));
+        let image = &mut self.images.all[at];
+        if is_open && image.role == Role::Partial {
+            image.role = Role::None;
+            self.excused = true;
+            return;
+        }
         if is_open && self.known == Some(at) && self.setup.place == Place::File {
-            self.images.replace_destination();
+            self.images.replace_destination(self.now);
         }
     }
 
@@ -133,6 +144,7 @@ impl World {
     /// takes for the latest.
     fn die_or_start(&mut self) {
         self.excused = true;
+        self.deaths_since += u64::from(self.was_by_hand);
         if let Some(qemu) = self.qemu.take() {
             self.late.clear();
             self.died_at = self.now;
@@ -190,9 +202,9 @@ impl World {
     fn people(&mut self) {
         let is_libvirts = self.is_libvirts();
         let pick = self.random.below(5);
-        // What somebody has switched over is looked at before anything is said of it.
-        let is_looked_at = self.late.is_empty()
-            && self.operation.as_ref().is_none_or(|operation| operation.is_a_look());
+        if pick == 3 {
+            return self.complete_by_hand();
+        }
         let Some(qemu) = self.qemu.as_mut().filter(|qemu| !qemu.hangs) else { return };
         let Some(mirror) = &qemu.mirror else { return };
         let is_over = matches!(mirror.phase, Phase::Over(_));
@@ -203,15 +215,28 @@ impl World {
                 qemu.mirror = None;
                 self.excused = true;
             }
-            3 if qemu.is_ready() && !self.away && is_looked_at => {
-                // Nobody else is in the way until that is over.
-                self.completed_by_hand = qemu.complete().is_ok();
-            }
             _ => return,
         }
         // libvirt forgets a job that has ended.
         self.excused |= is_libvirts;
         self.libvirt_forgets();
+    }
+
+    /// Somebody else has QEMU switch over. That is looked at before anything is said of it,
+    /// unless that was said while QEMU was silent; and nobody else is in the way until then.
+    fn complete_by_hand(&mut self) {
+        let is_next = |operation: &Operation| {
+            operation.is_a_look() || self.record.untidy && operation.is_a_wait()
+        };
+        let is_looked_at =
+            self.late.is_empty() && self.operation.as_ref().is_none_or(is_next);
+        let Some(qemu) = self.qemu.as_mut().filter(|qemu| !qemu.hangs) else { return };
+        if !qemu.is_ready() || self.away || !is_looked_at {
+            return;
+        }
+        self.completed_by_hand = qemu.complete().is_ok();
+        self.was_by_hand |= self.completed_by_hand;
+        self.excused |= self.is_libvirts();
     }
 
     fn libvirt_forgets(&mut self) {

@@ -38,6 +38,8 @@ pub(crate) struct Setup {
     pub(crate) stops: u64,
     pub(crate) wishes: u64,
     pub(crate) people: u64,
+    /// How often somebody else has QEMU switch over, where that can be.
+    pub(crate) completes: u64,
     pub(crate) unplugs: u64,
     /// What is unplugged may come back, or another disk in its place.
     pub(crate) plugs_again: bool,
@@ -46,6 +48,9 @@ pub(crate) struct Setup {
     pub(crate) store_fails: u64,
     pub(crate) image_fails: u64,
     pub(crate) replaces: u64,
+    /// A file that is somebody else's, with nothing in it, has the destination's name from
+    /// the beginning.
+    pub(crate) occupied: bool,
     pub(crate) mutation: Option<Mutation>,
     /// Its story is told.
     pub(crate) told: bool,
@@ -68,6 +73,7 @@ impl Setup {
             stops: 0,
             wishes: 0,
             people: 0,
+            completes: 0,
             unplugs: 0,
             plugs_again: true,
             lies: 0,
@@ -75,6 +81,7 @@ impl Setup {
             store_fails: 0,
             image_fails: 0,
             replaces: 0,
+            occupied: false,
             mutation: None,
             told: std::env::var_os("STERNA_CHAOS_SEED").is_some(),
         }

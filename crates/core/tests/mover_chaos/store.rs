@@ -1,6 +1,6 @@
 //! The state: what is durable of a move.
 
-use sterna_core::mover::{Step, Verdict, Wishes};
+use sterna_core::mover::{Doubt, Step, Verdict, Wishes};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
@@ -8,12 +8,20 @@ pub(crate) struct Record {
     pub(crate) wishes: Wishes,
     pub(crate) verdict: Option<Verdict>,
     pub(crate) untidy: bool,
+    /// People are warned that the last writes may be in either image.
+    pub(crate) unclear: bool,
 }
 
 impl Record {
     pub(crate) fn new() -> Self {
         let wishes = Wishes::default();
-        Record { step: Step::Created, wishes, verdict: None, untidy: false }
+        Record {
+            step: Step::Created,
+            wishes,
+            verdict: None,
+            untidy: false,
+            unclear: false,
+        }
     }
 
     /// Goes on to `next`, if the step leads there.
@@ -48,6 +56,13 @@ impl Record {
         }
         self.step = Step::Ended;
         self.untidy = verdict.is_untidy();
+        self.unclear = verdict.is_unclear();
         self.verdict = Some(verdict.clone());
+    }
+
+    /// Nothing is left at the machine.
+    pub(crate) fn tidy(&mut self, doubt: &Option<Doubt>) {
+        self.untidy = false;
+        self.unclear |= doubt.is_some();
     }
 }

@@ -23,11 +23,22 @@ use crate::store::Record;
 /// How long a move may take to end once the world is calm.
 const END: Nanos = Nanos::from_millis(300_000);
 
+/// What was seen of a world.
+pub(crate) struct Ran {
+    pub(crate) steps: u64,
+    /// How often machines ended or started after somebody else had QEMU switch over.
+    pub(crate) deaths_since: u64,
+}
+
 /// One move, from its beginning to its end.
 pub(crate) struct World {
     pub(crate) setup: Setup,
     pub(crate) random: Random,
     pub(crate) now: Nanos,
+    /// When the move was asked for.
+    pub(crate) asked_for: Nanos,
+    /// A daemon has begun with it.
+    was_begun: bool,
     pub(crate) mover: Option<Mover>,
     pub(crate) operation: Option<Operation>,
     pub(crate) record: Record,
@@ -50,8 +61,13 @@ pub(crate) struct World {
     pub(crate) excused: bool,
     /// The machine was started with an image that may lack what the other one has.
     pub(crate) split: bool,
-    /// Somebody else has had QEMU switch over: it is not to die before that was looked at.
+    /// Somebody else has had QEMU switch over, and the mover does not know it yet: nothing
+    /// goes wrong before it was looked at.
     pub(crate) completed_by_hand: bool,
+    /// Somebody else has done so at some time.
+    pub(crate) was_by_hand: bool,
+    /// How often the machine has ended or started after that.
+    pub(crate) deaths_since: u64,
     /// Somebody wanted it to be given up in time.
     pub(crate) must_stay: bool,
     pub(crate) was_killed: bool,
@@ -63,9 +79,17 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(setup: Setup, mut random: Random) -> Self {
-        let images = Images::new(setup.blocks);
+        let now = Nanos(1_000_000 + random.below(1_000_000));
+        let mut images = Images::new(setup.blocks);
+        if setup.occupied && setup.place == Place::File {
+            // Somebody may be quicker than the mover, but no daemon was killed then.
+            let is_new = setup.kills == 0 && setup.stops == 0 && random.one_in(2);
+            images.replace_destination(if is_new { now } else { Nanos(0) });
+        }
         let mut world = World {
-            now: Nanos(random.below(1_000_000)),
+            now,
+            asked_for: now,
+            was_begun: false,
             mover: None,
             operation: None,
             record: Record::new(),
@@ -82,6 +106,8 @@ impl World {
             excused: false,
             split: false,
             completed_by_hand: false,
+            was_by_hand: false,
+            deaths_since: 0,
             must_stay: false,
             was_killed: false,
             died_at: Nanos(0),
@@ -103,6 +129,7 @@ impl World {
             step: self.record.step,
             wishes: self.record.wishes,
             copy: Copy::Unknown,
+            resumed: std::mem::replace(&mut self.was_begun, true),
         });
         let mut actions = Vec::new();
         mover.handle(self.now, Event::Start, &mut actions);
@@ -110,8 +137,8 @@ impl World {
         self.carry_out(actions);
     }
 
-    /// Runs chaos, then calm until the move has ended. Gives the steps.
-    pub(crate) fn run(mut self) -> u64 {
+    /// Runs chaos, then calm until the move has ended.
+    pub(crate) fn run(mut self) -> Ran {
         while self.steps < self.setup.chaos_steps && !self.has_ended() {
             self.step();
         }
@@ -123,7 +150,7 @@ impl World {
             self.step();
         }
         self.check_end();
-        self.steps
+        Ran { steps: self.steps, deaths_since: self.deaths_since }
     }
 
     fn has_ended(&self) -> bool {
@@ -186,6 +213,7 @@ impl World {
         if self.setup.told {
             eprintln!("{} {event:?} | {:?}", self.now, self.qemu);
         }
+        self.completed_by_hand &= event != Event::Found(Ok(At::Destination));
         mover.handle(self.now, event, &mut actions);
         self.carry_out(actions);
     }
@@ -229,7 +257,7 @@ impl World {
         match verdict {
             Verdict::Moved { .. } => {
                 assert!(
-                    !self.must_stay || self.completed_by_hand || self.split,
+                    !self.must_stay || self.was_by_hand || self.split,
                     "moved, and it was cancelled in time"
                 );
                 let copy = self.copy().expect("moved, and there is no copy");
@@ -274,11 +302,27 @@ impl World {
             .next_back()
     }
 
+    /// A guest that runs on the destination is known to, and the next daemon serves it.
+    fn check_running(&self, verdict: &Verdict) {
+        let is_unclear = matches!(verdict, Verdict::Unclear(_));
+        let kept = self.images.destination.map(|at| self.images.all[at].role);
+        assert!(!is_unclear || kept != Some(Role::Partial), "it may be the disk");
+        let device = self.qemu.as_ref().and_then(|qemu| qemu.device);
+        if device.is_none() || device != self.images.destination {
+            return;
+        }
+        let role = device.map(|device| self.images.all[device].role);
+        assert!(role != Some(Role::Partial), "the guest runs on a part: {verdict:?}");
+        let said = matches!(verdict, Verdict::Moved { .. }) || self.record.unclear;
+        assert!(said, "the guest runs on the destination, and nobody says so");
+    }
+
     fn check_end(&self) {
         for (block, value) in self.written.iter().enumerate() {
             assert!(self.images.is_kept(block, *value), "block {block} is lost");
         }
         let verdict = self.record.verdict.as_ref().expect("it has ended");
+        self.check_running(verdict);
         let quiet = !self.excused && !self.was_killed;
         if self.setup.is_quiet() {
             assert!(matches!(verdict, Verdict::Moved { left: None, .. }), "{verdict:?}");
@@ -300,7 +344,7 @@ impl World {
             };
             assert!(!is_left, "left in QEMU: {qemu:?} {verdict:?}");
         }
-        if matches!(verdict, Verdict::Stays { .. }) && quiet {
+        if matches!(verdict, Verdict::Stays { .. }) && quiet && !self.record.unclear {
             let left = self.images.destination;
             let foreign = left.is_none_or(|left| self.images.all[left].foreign);
             assert!(foreign, "left in the datastore: {verdict:?}");

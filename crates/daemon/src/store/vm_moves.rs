@@ -184,6 +184,17 @@ impl Store {
         self.set(id, "UPDATE vm_moves SET untidy = FALSE WHERE id = ?2", None::<i64>)
     }
 
+    /// The same, and the machine was found with the destination after all.
+    pub(crate) fn vm_move_is_unclear(
+        &self,
+        id: u64,
+        note: String,
+    ) -> Result<(), StoreError> {
+        let sql = "UPDATE vm_moves SET untidy = FALSE, unclear = TRUE, note = ?1
+                   WHERE id = ?2";
+        self.set(id, sql, Some(note))
+    }
+
     /// The last move of each machine's disk that has led somewhere, or may have: one that
     /// was given up changes nothing of what the ones before have left.
     pub(crate) fn last_vm_moves(&self) -> Result<Vec<VmMoveRecord>, StoreError> {

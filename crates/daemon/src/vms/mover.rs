@@ -75,22 +75,23 @@ struct Driver {
     began: Instant,
 }
 
-/// Starts the thread of a move.
+/// Starts the thread of a move, of one that has just been asked for unless it is resumed.
 pub(super) fn start(
     daemon: &Arc<Daemon>,
     one: Arc<Move>,
     record: VmMoveRecord,
     reach: &Reach,
+    resumed: bool,
 ) -> Result<(), DaemonError> {
     let name = format!("sterna-vm-{}", record.id);
-    let mover = Mover::new(setup_of(&record, reach));
+    let mover = Mover::new(setup_of(&record, reach, resumed));
     let driver = Driver::new(daemon, one, record, reach);
     let runtime = daemon.vms.runtime.clone();
     threads::start(name, move || runtime.block_on(driver.go(mover)))
 }
 
 /// What is durable of a move.
-fn setup_of(record: &VmMoveRecord, reach: &Reach) -> Setup {
+fn setup_of(record: &VmMoveRecord, reach: &Reach, resumed: bool) -> Setup {
     let step = match record.step {
         Step::Created => At::Created,
         Step::Copying => At::Copying,
@@ -112,6 +113,7 @@ fn setup_of(record: &VmMoveRecord, reach: &Reach) -> Setup {
         step,
         wishes: wishes_of(record),
         copy,
+        resumed,
     }
 }
 
@@ -139,6 +141,8 @@ impl Driver {
                 },
             },
             gentle: !record.guard.is_none() || record.rate.is_some(),
+            // Known when it is made.
+            thick: false,
         };
         Driver {
             daemon: daemon.clone(),
@@ -228,7 +232,7 @@ impl Driver {
             Action::Record(step) => Event::Stored(self.record_step(step)),
             Action::RecordSwitching => Event::MaySwitch(self.record_switching()),
             Action::Close(verdict) => Event::Stored(self.close(&verdict)),
-            Action::RecordTidy => Event::Stored(self.record_tidy()),
+            Action::RecordTidy(doubt) => Event::Stored(self.record_tidy(doubt.as_ref())),
             Action::Wait(_) | Action::Over => return None,
             Action::Know => {
                 self.file = self.file.or_else(|| files::known(&self.record));

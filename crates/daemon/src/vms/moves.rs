@@ -136,7 +136,7 @@ impl Daemon {
         name: impl FnOnce(u64) -> String + Send + 'static,
     ) -> Result<Migration> {
         let id = self.add_vm_move(record, name)?;
-        if let Err(error) = self.start_mover(id, &known.reach) {
+        if let Err(error) = self.start_mover(id, &known.reach, false) {
             self.has_not_begun(id, &error);
             return Err(error);
         }
@@ -203,8 +203,13 @@ impl Daemon {
         Ok(drive)
     }
 
-    /// Gives the move its mover.
-    pub(super) fn start_mover(self: &Arc<Self>, id: u64, reach: &Reach) -> Result<()> {
+    /// Gives the move its mover; a resumed one may find what the last has left.
+    pub(super) fn start_mover(
+        self: &Arc<Self>,
+        id: u64,
+        reach: &Reach,
+        resumed: bool,
+    ) -> Result<()> {
         let Some(record) = self.store.vm_move(id)? else {
             return Err(DaemonError::not_found("migration", id));
         };
@@ -217,7 +222,7 @@ impl Daemon {
             to = record.to,
             "move of a disk that QEMU serves"
         );
-        mover::start(self, one, record, reach).inspect_err(|_| {
+        mover::start(self, one, record, reach, resumed).inspect_err(|_| {
             lock(&self.vms.moves).remove(&id);
         })
     }

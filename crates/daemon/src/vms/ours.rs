@@ -159,9 +159,7 @@ impl Daemon {
     /// From now on QEMU may make the disk the truth. Says whether its image is the copy, or
     /// was: an old state may name one that has been left since.
     pub(super) fn seal_adopted(&self, disk: &OurDisk) -> Result<bool> {
-        let Some(record) = self.adopted(disk)? else {
-            return Err(DaemonError::not_found("disk", &disk.name));
-        };
+        let Some(record) = self.adopted(disk)? else { return Ok(false) };
         match self.calls_itself(&record)? {
             Some(Role::Partial) => self.call_itself(&record, Role::Active).map(|()| true),
             Some(Role::Active) => Ok(true),

@@ -48,8 +48,11 @@ impl Daemon {
         let Some(vm) = known.iter().find(|vm| vm.name == record.vm) else { return };
         let id = record.id;
         let started = match record.step.ended() {
-            false => self.start_mover(id, &vm.reach),
-            true => mover::start(self, Arc::new(Move::of(&record)), record, &vm.reach),
+            false => self.start_mover(id, &vm.reach, true),
+            true => {
+                let one = Arc::new(Move::of(&record));
+                mover::start(self, one, record, &vm.reach, true)
+            }
         };
         if let Err(error) = started {
             tracing::error!(migration = id, %error, "a move stands still; tried again");

@@ -178,6 +178,21 @@ fn where_the_last_writes_are_is_unclear_until_somebody_has_decided() {
 }
 
 #[test]
+fn a_move_that_was_given_up_is_unclear_if_its_machine_has_the_destination() {
+    let (_dir, store) = fresh();
+    let id = add(&store, "vda").unwrap();
+    let ending =
+        Ending { at: 11, note: None, application: Application::default(), report: None };
+    let leaves = Leaves { untidy: true, unclear: false };
+    store.vm_move_ends(id, Step::Cancelled, ending, leaves).unwrap();
+    assert_eq!(store.last_vm_moves().unwrap(), [], "it has led nowhere");
+    store.vm_move_is_unclear(id, "QEMU runs with it".into()).unwrap();
+    let [last] = &store.last_vm_moves().unwrap()[..] else { panic!("one") };
+    assert_eq!((last.unclear, last.note.as_deref()), (true, Some("QEMU runs with it")));
+    assert_eq!(store.untidy_vm_moves().unwrap(), []);
+}
+
+#[test]
 fn an_image_that_was_left_long_ago_is_still_left() {
     let (_dir, store) = fresh();
     let mut ids = Vec::new();

@@ -2,7 +2,8 @@
 
 use sterna_core::mover::{Removed, Words};
 
-use super::{Driver, files};
+use super::Driver;
+use super::files::{self, Made};
 use crate::daemon::Daemon;
 use crate::error::DaemonError;
 use crate::figures::Watch;
@@ -20,15 +21,17 @@ impl Driver {
         let machine = self.machine().await.map_err(|failure| failure.words().clone())?;
         let made = match &self.record.kind {
             Kind::Adopt(disk) => {
-                self.daemon.make_adopted(&self.record, disk).map(|()| None)
+                let made = self.daemon.make_adopted(&self.record, disk);
+                made.map(|()| Made::default())
             }
             // Of a file that cannot be seen now, nothing is learned.
             _ => self.check_place().and_then(|()| match machine.makes_files() {
-                true => files::is_free(&self.record).map(|()| None),
+                true => files::is_free(&self.record).map(|()| Made::default()),
                 false => files::make(&self.record, machine.owner()),
             }),
         };
-        self.file = made.map_err(|error| error.to_string())?;
+        let made = made.map_err(|error| error.to_string())?;
+        (self.file, self.copy.thick) = (made.known, made.thick);
         Ok(self.pace.allowed(first_allowance(&self.record.guard)))
     }
 

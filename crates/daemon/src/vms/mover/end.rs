@@ -85,19 +85,17 @@ impl Driver {
     }
 
     fn closing_of(&self, verdict: &Verdict) -> Closing {
-        let untidy = verdict.is_untidy();
-        let (step, opens, unclear) = match verdict {
-            Verdict::Moved { .. } => (Step::Completed, true, false),
+        let (step, opens) = match verdict {
+            Verdict::Moved { .. } => (Step::Completed, true),
             Verdict::Stays { rest, .. } => {
-                (Step::Cancelled, *rest != Rest::Gone && self.is_sealed(), false)
+                (Step::Cancelled, *rest != Rest::Gone && self.is_sealed())
             }
-            // An image that is not the one that was made is no question of which of two.
-            Verdict::Unclear(doubt) => {
-                (Step::Cancelled, true, *doubt != Doubt::NotTheCopy)
-            }
+            Verdict::Unclear(_) => (Step::Cancelled, true),
         };
         let ending = self.ending(self.note_of(verdict));
-        Closing { step, ending, opens, leaves: Leaves { untidy, unclear } }
+        let leaves =
+            Leaves { untidy: verdict.is_untidy(), unclear: verdict.is_unclear() };
+        Closing { step, ending, opens, leaves }
     }
 
     fn ending(&self, note: Option<String>) -> Ending {
@@ -142,13 +140,22 @@ impl Driver {
         is_let_go
     }
 
-    pub(super) fn record_tidy(&mut self) -> Result<(), Words> {
+        pub(super) fn record_tidy(&mut self, doubt: Option<&Doubt>) -> Result<(), Words> {
         let id = self.record.id;
-        let recorded = self.daemon.store.vm_move_is_tidy(id);
+        let store = &self.daemon.store;
+        let recorded = match doubt {
+            Some(doubt) => store.vm_move_is_unclear(id, self.unclear(doubt)),
+            None => store.vm_move_is_tidy(id),
+        };
         recorded.map_err(|error| self.not_recorded(&error))?;
-        tracing::info!(migration = id, "nothing is left of the copy at its machine");
+        match doubt {
+            Some(doubt) => tracing::warn!(migration = id, ?doubt, "unclear after all"),
+            None => {
+                tracing::info!(migration = id, "nothing is left of the copy at its machine");
+            }
+        }
         self.tidies = false;
-        self.settle(self.is_sealed());
+        self.settle(doubt.is_some() || self.is_sealed());
         Ok(())
     }
 }

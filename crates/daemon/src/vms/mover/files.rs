@@ -7,6 +7,7 @@
 use std::fs::{File, OpenOptions, Permissions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
+use std::time::Duration;
 
 use sterna_engine::FileIdentity;
 use sterna_engine::datastore::{Known, remove_known};
@@ -27,17 +28,26 @@ pub(super) enum Removed {
     Another,
 }
 
+/// What was made.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Made {
+    /// What it is known by, if it is there.
+    pub(super) known: Option<FileIdentity>,
+    /// Whether it has all its room, which it is to keep.
+    pub(super) thick: bool,
+}
+
 /// What the file that is there is known by.
 pub(super) fn known(record: &VmMoveRecord) -> Option<FileIdentity> {
     FileIdentity::at(Path::new(&record.destination)).ok()
 }
 
 /// Makes the file, which must not be there: raw images have their size, others are to
-/// be filled. Gives what it is known by.
+/// be filled.
 pub(super) fn make(
     record: &VmMoveRecord,
     qemu: Option<(u32, u32)>,
-) -> Result<Option<FileIdentity>, DaemonError> {
+) -> Result<Made, DaemonError> {
     let path = &record.destination;
     let failed = |error: std::io::Error| {
         DaemonError::unavailable(format!("cannot make {path}: {error}"))
@@ -49,34 +59,39 @@ pub(super) fn make(
         new.write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
     // Whatever our umask is. Some file systems know no modes.
     let _ = file.set_permissions(Permissions::from_mode(mode));
+    let mut thick = false;
     if record.format == "raw" {
-        let thick = source.as_ref().is_some_and(|it| it.blocks() * 512 >= record.size);
-        if let Err(error) = give_size(&file, record.size, thick) {
-            // It is ours, and of no use to anybody.
-            let known = FileIdentity::of(&file).map(Known::File);
-            let _ = known.and_then(|known| remove_known(Path::new(path), &known));
-            return Err(failed(error));
-        }
+        let full = source.as_ref().is_some_and(|it| it.blocks() * 512 >= record.size);
+        thick = match give_size(&file, record.size, full) {
+            Ok(thick) => thick,
+            Err(error) => {
+                // It is ours, and of no use to anybody.
+                let known = FileIdentity::of(&file).map(Known::File);
+                let _ = known.and_then(|known| remove_known(Path::new(path), &known));
+                return Err(failed(error));
+            }
+        };
     }
     let owner = source.map(|source| (source.uid(), source.gid())).or(qemu);
     if let Some((user, group)) = owner {
         // Without the right to do so, QEMU must be able to open it as it is.
         let _ = fchown(&file, Some(user), Some(group));
     }
-    Ok(FileIdentity::of(&file).ok())
+    Ok(Made { known: FileIdentity::of(&file).ok(), thick })
 }
 
-/// Gives a new file its size, and its room if the source had all of it. Where a file system
-/// promises no room, there was none at the source either, or there is none to be had.
-fn give_size(file: &File, size: u64, thick: bool) -> std::io::Result<()> {
+/// Gives a new file its size, and its room if the source had all of it. Says whether it has
+/// that. Where a file system promises no room, there was none at the source either, or there
+/// is none to be had.
+fn give_size(file: &File, size: u64, thick: bool) -> std::io::Result<bool> {
     let promised = thick && place::keep_in_place(file)?;
     file.set_len(size)?;
     if !promised {
-        return Ok(());
+        return Ok(false);
     }
     match place::allocate(file, size) {
-        Err(error) if error.kind() == std::io::ErrorKind::Unsupported => Ok(()),
-        allocated => allocated,
+        Err(error) if error.kind() == std::io::ErrorKind::Unsupported => Ok(false),
+        allocated => allocated.map(|()| true),
     }
 }
 
@@ -92,14 +107,22 @@ pub(super) fn is_free(record: &VmMoveRecord) -> Result<(), DaemonError> {
     }
 }
 
-/// Whether it is there with nothing in it, as it is made.
+/// Whether it is there as it is made: since the move was asked for, of its length, and with
+/// nothing in it. Where a file system does not say when, or what is in a file, it is not.
 pub(super) fn is_blank(record: &VmMoveRecord) -> bool {
-    let found = std::fs::symlink_metadata(&record.destination);
+    let path = Path::new(&record.destination);
+    let length = if record.format == "raw" { record.size } else { 0 };
+    let is_as_made = std::fs::symlink_metadata(path)
+        .is_ok_and(|found| found.is_file() && found.len() == length);
+    let is_new = || {
+        let made = FileIdentity::at(path).map(|found| found.beside().made);
+        made.is_ok_and(|made| Duration::from_nanos(made).as_secs() >= record.started)
+    };
     let is_empty = || {
-        let file = File::open(&record.destination);
+        let file = File::open(path);
         file.and_then(|file| place::has_data(&file)).is_ok_and(|has| !has)
     };
-    found.is_ok_and(|found| found.is_file() && (found.blocks() == 0 || is_empty()))
+    is_as_made && is_new() && is_empty()
 }
 
 /// Whether it is there, or may be.
@@ -131,6 +154,8 @@ pub(super) fn allocated(record: &VmMoveRecord) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::FileExt;
+
     use sterna_api::Application;
 
     use super::*;
@@ -173,7 +198,7 @@ mod tests {
             std::fs::write(&record.source, "bytes").unwrap();
             std::fs::set_permissions(&record.source, Permissions::from_mode(mode))
                 .unwrap();
-            let known = make(&record, None).unwrap();
+            let known = make(&record, None).unwrap().known;
             let made = std::fs::metadata(&record.destination).unwrap();
             assert_eq!((made.mode() & 0o777, made.len()), (mode, 1 << 20));
             assert_eq!(remove(&record, known), Ok(Removed::Gone));
@@ -191,13 +216,14 @@ mod tests {
             eprintln!("skipped: this file system allocates nothing");
             return;
         }
-        let known = make(&record, None).unwrap();
+        let Made { known, thick } = make(&record, None).unwrap();
+        assert!(thick, "nothing of it is to be discarded");
         assert!(allocated(&record).unwrap() >= record.size);
         assert!(is_blank(&record), "nothing is in it");
         remove(&record, known).unwrap();
         source.set_len(0).unwrap();
         source.set_len(record.size).unwrap();
-        make(&record, None).unwrap();
+        assert!(!make(&record, None).unwrap().thick);
         assert_eq!(allocated(&record), Some(0));
     }
 
@@ -205,7 +231,7 @@ mod tests {
     fn another_file_of_that_name_is_not_removed() {
         let directory = tempfile::tempdir().unwrap();
         let record = record(directory.path());
-        let made = make(&record, None).unwrap();
+        let made = make(&record, None).unwrap().known;
         assert_eq!(known(&record), made);
         assert_eq!(remove(&record, None), Ok(Removed::Kept), "nobody knows what it is");
         std::fs::rename(&record.destination, directory.path().join("aside")).unwrap();
@@ -222,7 +248,25 @@ mod tests {
         make(&record, None).unwrap();
         assert!(is_blank(&record));
         assert!(make(&record, None).is_err(), "it is there");
-        std::fs::write(&record.destination, [1; 8192]).unwrap();
+        let file = OpenOptions::new().write(true).open(&record.destination).unwrap();
+        file.write_all_at(&[1; 8192], 0).unwrap();
         assert!(!is_blank(&record));
+    }
+
+    #[test]
+    fn a_file_that_is_longer_or_older_than_the_move_is_not_blank() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut record = record(directory.path());
+        make(&record, None).unwrap();
+        assert!(is_blank(&record));
+        record.size *= 2;
+        assert!(!is_blank(&record), "another length");
+        record.format = "qcow2".into();
+        assert!(!is_blank(&record), "a new qcow2 image has none");
+        let file = OpenOptions::new().write(true).open(&record.destination).unwrap();
+        file.set_len(0).unwrap();
+        assert!(is_blank(&record));
+        record.started = crate::clock::now() + 60;
+        assert!(!is_blank(&record), "it was there before");
     }
 }

@@ -89,7 +89,7 @@ impl Driver {
     }
 
     /// Nobody knows where the last writes are: nothing is removed.
-    fn unclear(&self, doubt: &Doubt) -> String {
+    pub(super) fn unclear(&self, doubt: &Doubt) -> String {
         let (source, destination) = both(&self.record);
         let why = match doubt {
             Doubt::Ended => "QEMU ended while it switched over",
