@@ -396,7 +396,7 @@ impl Reactor {
             self.line.retain(|waiting| *waiting != key);
             self.shared.connections.fetch_sub(1, Ordering::Relaxed);
             if let Some(disk) = self.disks.get_mut(disk) {
-                disk.core.connections -= 1;
+                disk.core.has_gone(Client::Connection(key));
                 disk.core.behind.retain(|waiting| *waiting != key);
             }
         }

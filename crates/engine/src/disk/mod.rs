@@ -427,6 +427,17 @@ impl Core {
         }
     }
 
+    /// A client that is there asks for something, or says good-bye.
+    pub(crate) fn hears(&mut self, client: Client) {
+        self.promise.asks(client);
+    }
+
+    /// A client has gone, and nothing of it is under way any more.
+    pub(crate) fn has_gone(&mut self, client: Client) {
+        self.connections -= 1;
+        self.promise.leaves(client);
+    }
+
     /// How it stands with the memory that this disk's clients may have.
     pub(crate) fn strain(&self, cx: &Cx) -> Strain {
         let oldest = self.flow.as_ref().map(|flow| cx.qos.oldest(cx.now, flow));
@@ -507,7 +518,12 @@ impl Core {
         if self.held(self.current).is_some_and(|held| held.image.has_lost()) {
             self.promise.lost(cx.now, &self.name);
         }
-        let result = self.promise.answer(&request.op, request.promised, result);
+        let result = self.promise.answer(
+            request.origin.client,
+            &request.op,
+            request.promised,
+            result,
+        );
         let mut started = request.arrived;
         match request.progress {
             Progress::Started(at, turn) | Progress::Patching(at, turn) => {

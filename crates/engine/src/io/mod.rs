@@ -47,6 +47,12 @@ impl Errno {
     pub(crate) fn last() -> Errno {
         Errno::from(io::Error::last_os_error())
     }
+
+    /// What a client is told of several errors of one command: the first, unless one of
+    /// them says that something is lost.
+    pub(crate) fn or_worse(self, first: Option<Errno>) -> Errno {
+        if self.0 == libc::EIO { self } else { first.unwrap_or(self) }
+    }
 }
 
 impl From<io::Error> for Errno {

@@ -84,7 +84,7 @@ impl Reactor {
             let disk = device.disk;
             self.devices.remove(key);
             if let Some(disk) = self.disks.get_mut(disk) {
-                disk.core.connections -= 1;
+                disk.core.has_gone(Client::Device(key));
             }
         }
     }

@@ -439,7 +439,7 @@ impl Image for NbdImage {
             min_block: self.min_block,
             direct: false,
             finds_holes: self.able.allocation,
-            fast_zero: self.able.has(TransmissionFlags::SEND_WRITE_ZEROES),
+            fast_zero: self.able.has(TransmissionFlags::SEND_FAST_ZERO),
         }
     }
 
