@@ -127,7 +127,7 @@ impl Reactor {
         memory: usize,
     ) -> std::io::Result<(Reactor, IoKind)> {
         let buffers = Pool::new(memory)?;
-        let newcomers = memory::newcomers()?;
+        let (newcomers, links) = (memory::newcomers()?, memory::links()?);
         let (io, kind) = io::open(choice, shared.keep.as_deref().map(AsFd::as_fd))?;
         let zeroes = buffers.get(file::ZEROES).ok_or(std::io::ErrorKind::OutOfMemory)?;
         let zeroes = zeroes.slice(0, file::ZEROES);
@@ -137,7 +137,7 @@ impl Reactor {
         let qos = Qos::new(number, shared.classes.migration());
         let now = Nanos(0);
         let cx =
-            Cx { io, timers, buffers, newcomers, zeroes, now, finished, lent: 0, qos };
+            Cx { io, timers, buffers, newcomers, links, zeroes, now, finished, lent: 0, qos };
         let reactor = Reactor {
             cx,
             number,

@@ -246,3 +246,18 @@ fn fast_zeroes_are_not_promised_where_they_cannot_be() {
         rig.close();
     }
 }
+
+#[test]
+fn connections_to_servers_leave_the_newcomers_their_memory() {
+    let place = place();
+    let _server = Server::nbdkit(&place.socket, &["memory", "16M"]);
+    let mut rig = Rig::open(IoChoice::Auto, &place.uri);
+    // More than the links have: the rest comes out of what all share.
+    let taken: Vec<_> = std::iter::from_fn(|| rig.cx.links.get(4096)).collect();
+    let (newcomers, common) = (rig.cx.newcomers.budget(), rig.cx.buffers.free());
+    rig.run_until(|rig| rig.cx.buffers.free() < common);
+    assert_eq!(rig.cx.newcomers.free(), newcomers);
+    drop(taken);
+    assert_eq!(rig.read(0, 512), [0; 512]);
+    rig.close();
+}
