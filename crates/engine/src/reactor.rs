@@ -50,7 +50,7 @@ const FIRES_MAX: usize = 1024;
 
 /// How long the end of a reactor waits for its disks' operations. Nobody has been told
 /// that what takes longer is done.
-const LINGER: Duration = Duration::from_secs(6);
+pub(crate) const LINGER: Duration = Duration::from_secs(6);
 
 /// Tags of the reactor's own operations and timers.
 const MAILBOX: u32 = 0;
