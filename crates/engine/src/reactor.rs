@@ -136,8 +136,18 @@ impl Reactor {
         let (timers, finished) = (Timers::default(), Vec::new());
         let qos = Qos::new(number, shared.classes.migration());
         let now = Nanos(0);
-        let cx =
-            Cx { io, timers, buffers, newcomers, links, zeroes, now, finished, lent: 0, qos };
+        let cx = Cx {
+            io,
+            timers,
+            buffers,
+            newcomers,
+            links,
+            zeroes,
+            now,
+            finished,
+            lent: 0,
+            qos,
+        };
         let reactor = Reactor {
             cx,
             number,
@@ -261,10 +271,7 @@ impl Reactor {
                 self.work_device(key);
             } else if let Some(disk) = self.eased.pop() {
                 self.follow(disk);
-            } else if self.cx.finished.is_empty()
-                && self.cx.qos.is_settled()
-                && !self.feed()
-                && !self.admit()
+            } else if self.is_quiet() && !self.feed() && !self.admit() && self.is_quiet()
             {
                 break;
             }
@@ -280,6 +287,16 @@ impl Reactor {
         if !self.closing.is_empty() {
             self.close_disks();
         }
+    }
+
+    /// Whether nothing is left to do in this turn. Who could not go on may have begun
+    /// something all the same.
+    fn is_quiet(&self) -> bool {
+        self.cx.finished.is_empty()
+            && self.cx.qos.is_settled()
+            && self.touched.is_empty()
+            && self.stirred.is_empty()
+            && self.eased.is_empty()
     }
 
     /// Gives their disks what may start now.
@@ -408,3 +425,6 @@ fn touch(connection: &mut Connection, touched: &mut VecDeque<u32>, key: u32) {
         touched.push_back(key);
     }
 }
+
+#[cfg(test)]
+mod tests;

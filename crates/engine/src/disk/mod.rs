@@ -182,6 +182,8 @@ pub(crate) struct Core {
     requests: Slab<Request>,
     /// Those of them that wait for their turn.
     waiting: Waiting,
+    /// Clients whose requests need no turn: their machines stand still until they end.
+    hurrying: Vec<Client>,
     order: Order,
     order_alarm: Alarm,
     patches: Patches,
@@ -218,6 +220,7 @@ impl Disk {
             counters: Counters::default(),
             requests: Slab::new(),
             waiting: Waiting::default(),
+            hurrying: Vec::new(),
             order: Order::default(),
             order_alarm: Alarm::default(),
             patches: Patches::default(),
@@ -435,6 +438,7 @@ impl Core {
     /// A client has gone, and nothing of it is under way any more.
     pub(crate) fn has_gone(&mut self, client: Client) {
         self.connections -= 1;
+        self.hurries_no_more(client);
         self.promise.leaves(client);
     }
 
