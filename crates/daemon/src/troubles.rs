@@ -16,8 +16,20 @@ impl Daemon {
         let known = self.engine.troubles().unwrap_or_default();
         let of = |id| disks.iter().find(|disk| disk.id == id);
         let warnings = known.into_iter();
-        warnings.filter_map(|(id, trouble)| Some(warning(of(id)?, trouble))).collect()
+        let disks = warnings.filter_map(|(id, trouble)| Some(warning(of(id)?, trouble)));
+        disks.chain(without_thread(self.engine.without_thread())).collect()
     }
+}
+
+/// So many kinds of work at datastores have no thread.
+fn without_thread(kinds: usize) -> Option<Warning> {
+    (kinds > 0).then(|| Warning {
+        about: "threads".into(),
+        message: "requests wait because the system has no thread for them".into(),
+        hint: "see which datastores hang, and the limit of threads (TasksMax of the service, \
+               `ulimit -u`)"
+            .into(),
+    })
 }
 
 fn warning(disk: &DiskRecord, trouble: Trouble) -> Warning {
@@ -90,6 +102,13 @@ mod tests {
             vhost_user: None,
         };
         warning(&disk, Trouble { kind, age: Duration::from_secs(3) })
+    }
+
+    #[test]
+    fn who_waits_for_a_thread_is_told_of() {
+        assert!(without_thread(0).is_none());
+        let told = without_thread(2).map(|warning| warning.hint);
+        assert!(told.is_some_and(|hint| hint.contains("TasksMax")));
     }
 
     #[test]

@@ -330,6 +330,12 @@ impl Engine {
         })
     }
 
+    /// How much of the datastores' work waits because the system has no thread for it.
+    #[must_use]
+    pub fn without_thread(&self) -> usize {
+        io::without_thread()
+    }
+
     /// Stops the engine in good order, as dropping the last clone does; whoever else has
     /// one finds that it has stopped. What hangs in the kernel is left behind after a
     /// while: says whether whatever may still land in an image is in one that nobody

@@ -50,7 +50,7 @@ const FIRES_MAX: usize = 1024;
 
 /// How long the end of a reactor waits for its disks' operations. Nobody has been told
 /// that what takes longer is done.
-const LINGER: Duration = Duration::from_secs(6);
+pub(crate) const LINGER: Duration = Duration::from_secs(6);
 
 /// Tags of the reactor's own operations and timers.
 const MAILBOX: u32 = 0;
@@ -127,7 +127,7 @@ impl Reactor {
         memory: usize,
     ) -> std::io::Result<(Reactor, IoKind)> {
         let buffers = Pool::new(memory)?;
-        let newcomers = memory::newcomers()?;
+        let (newcomers, links) = (memory::newcomers()?, memory::links()?);
         let (io, kind) = io::open(choice, shared.keep.as_deref().map(AsFd::as_fd))?;
         let zeroes = buffers.get(file::ZEROES).ok_or(std::io::ErrorKind::OutOfMemory)?;
         let zeroes = zeroes.slice(0, file::ZEROES);
@@ -136,8 +136,18 @@ impl Reactor {
         let (timers, finished) = (Timers::default(), Vec::new());
         let qos = Qos::new(number, shared.classes.migration());
         let now = Nanos(0);
-        let cx =
-            Cx { io, timers, buffers, newcomers, zeroes, now, finished, lent: 0, qos };
+        let cx = Cx {
+            io,
+            timers,
+            buffers,
+            newcomers,
+            links,
+            zeroes,
+            now,
+            finished,
+            lent: 0,
+            qos,
+        };
         let reactor = Reactor {
             cx,
             number,
@@ -261,10 +271,7 @@ impl Reactor {
                 self.work_device(key);
             } else if let Some(disk) = self.eased.pop() {
                 self.follow(disk);
-            } else if self.cx.finished.is_empty()
-                && self.cx.qos.is_settled()
-                && !self.feed()
-                && !self.admit()
+            } else if self.is_quiet() && !self.feed() && !self.admit() && self.is_quiet()
             {
                 break;
             }
@@ -280,6 +287,16 @@ impl Reactor {
         if !self.closing.is_empty() {
             self.close_disks();
         }
+    }
+
+    /// Whether nothing is left to do in this turn. Who could not go on may have begun
+    /// something all the same.
+    fn is_quiet(&self) -> bool {
+        self.cx.finished.is_empty()
+            && self.cx.qos.is_settled()
+            && self.touched.is_empty()
+            && self.stirred.is_empty()
+            && self.eased.is_empty()
     }
 
     /// Gives their disks what may start now.
@@ -396,7 +413,7 @@ impl Reactor {
             self.line.retain(|waiting| *waiting != key);
             self.shared.connections.fetch_sub(1, Ordering::Relaxed);
             if let Some(disk) = self.disks.get_mut(disk) {
-                disk.core.connections -= 1;
+                disk.core.has_gone(Client::Connection(key));
                 disk.core.behind.retain(|waiting| *waiting != key);
             }
         }
@@ -408,3 +425,6 @@ fn touch(connection: &mut Connection, touched: &mut VecDeque<u32>, key: u32) {
         touched.push_back(key);
     }
 }
+
+#[cfg(test)]
+mod tests;

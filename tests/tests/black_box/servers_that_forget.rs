@@ -118,6 +118,34 @@ h.flush()
 }
 
 #[test]
+fn what_was_told_to_a_client_that_goes_without_a_word_is_told_to_the_next_one() {
+    let Some(stage) = Stage::given(CLIENTS) else { return };
+    let server = far(&stage);
+    let uri = disk_on(&stage, &server);
+    nbdsh(&uri, "h.pwrite(b'new' * 1024, 0)");
+    assert!(server.lose_power() > 0, "there was something to lose");
+    until("the loss to be known", seconds(10), || warnings(&stage).pop());
+    // It is killed as its flush fails, and is started anew.
+    let flush = "
+import os
+try:
+    h.flush()
+except nbd.Error as error:
+    print(error.errno, flush=True)
+os._exit(0)
+";
+    assert_eq!(nbdsh(&uri, flush).trim(), "EIO");
+    until("it to be gone", seconds(10), || {
+        let told = warnings(&stage).pop().unwrap_or_default();
+        told.contains("its next flush fails").then_some(())
+    });
+    assert_eq!(flushes(&uri, 2), ["EIO", "ok"]);
+    let told = warnings(&stage).pop().unwrap_or_default();
+    assert!(told.contains("a flush has failed since"), "{told}");
+    assert_eq!(flushes(&uri, 1), ["ok"]);
+}
+
+#[test]
 fn a_flush_under_way_when_the_server_forgets_is_not_acknowledged() {
     let Some(stage) = Stage::given(CLIENTS) else { return };
     let server = far(&stage);

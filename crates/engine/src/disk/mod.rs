@@ -182,6 +182,8 @@ pub(crate) struct Core {
     requests: Slab<Request>,
     /// Those of them that wait for their turn.
     waiting: Waiting,
+    /// Clients whose requests need no turn: their machines stand still until they end.
+    hurrying: Vec<Client>,
     order: Order,
     order_alarm: Alarm,
     patches: Patches,
@@ -218,6 +220,7 @@ impl Disk {
             counters: Counters::default(),
             requests: Slab::new(),
             waiting: Waiting::default(),
+            hurrying: Vec::new(),
             order: Order::default(),
             order_alarm: Alarm::default(),
             patches: Patches::default(),
@@ -427,6 +430,18 @@ impl Core {
         }
     }
 
+    /// A client that is there asks for something, or says good-bye.
+    pub(crate) fn hears(&mut self, client: Client) {
+        self.promise.asks(client);
+    }
+
+    /// A client has gone, and nothing of it is under way any more.
+    pub(crate) fn has_gone(&mut self, client: Client) {
+        self.connections -= 1;
+        self.hurries_no_more(client);
+        self.promise.leaves(client);
+    }
+
     /// How it stands with the memory that this disk's clients may have.
     pub(crate) fn strain(&self, cx: &Cx) -> Strain {
         let oldest = self.flow.as_ref().map(|flow| cx.qos.oldest(cx.now, flow));
@@ -507,7 +522,12 @@ impl Core {
         if self.held(self.current).is_some_and(|held| held.image.has_lost()) {
             self.promise.lost(cx.now, &self.name);
         }
-        let result = self.promise.answer(&request.op, request.promised, result);
+        let result = self.promise.answer(
+            request.origin.client,
+            &request.op,
+            request.promised,
+            result,
+        );
         let mut started = request.arrived;
         match request.progress {
             Progress::Started(at, turn) | Progress::Patching(at, turn) => {

@@ -12,12 +12,22 @@
 //!   opened anew.
 //!
 //! Both hold for whatever asks to be durable: flushes, and writes with FUA. They are carried
-//! out and answered with `EIO`. Reads and writes go on. Losses stay with the disk when it
-//! moves to another image: a copy of what was lost is no better.
+//! out and answered with `EIO`, also where the image has another error: that one can be
+//! tried again, or done without, and the loss would go unsaid. Reads and writes go on.
+//! Losses stay with the disk when it moves to another image: a copy of what was lost is no
+//! better.
+//!
+//! **Whether anybody has heard it.** An answer that was sent may reach nobody: the client has
+//! gone, or its host has, and then another one comes and sends the flush again. So who was
+//! told has *heard* it when it asks for something after that. Until then the flushes of all
+//! others fail as well; and if none of those who were told has asked for anything when the
+//! last of them goes, it is as if nobody had been told. What remains: what a client had
+//! sent before it went, and we read only after our answer, passes for a sign of life.
 
 use sterna_core::Nanos;
 use sterna_core::durability::Debt;
 
+use super::Client;
 use crate::image::{ImageOp, ImageResult};
 use crate::io::Errno;
 use crate::troubles::{Trouble, TroubleKind};
@@ -29,6 +39,8 @@ const SHOWN: Nanos = Nanos::from_secs(24 * 3600);
 #[derive(Default)]
 pub(super) struct Promise {
     debt: Debt,
+    /// Who was told of the last loss, while none of them has asked for anything since.
+    told: Vec<Client>,
     /// When the server last forgot.
     forgot: Option<Nanos>,
     /// Since when no flush is acknowledged.
@@ -53,6 +65,22 @@ impl Promise {
         );
     }
 
+    /// A client asks for something: it has heard what it was told.
+    pub(super) fn asks(&mut self, client: Client) {
+        if self.told.contains(&client) {
+            self.told.clear();
+        }
+    }
+
+    /// A client has gone.
+    pub(super) fn leaves(&mut self, client: Client) {
+        let before = self.told.len();
+        self.told.retain(|told| *told != client);
+        if before > 0 && self.told.is_empty() {
+            self.debt.lost();
+        }
+    }
+
     /// The disk has another image.
     pub(super) fn moved(&mut self) {
         self.broken = None;
@@ -75,6 +103,7 @@ impl Promise {
     /// What a client is answered, when it began at `promised` and the image says `result`.
     pub(super) fn answer(
         &mut self,
+        client: Client,
         op: &ImageOp,
         promised: u64,
         result: ImageResult,
@@ -82,9 +111,15 @@ impl Promise {
         if !is_durable(op) {
             return result;
         }
-        let owed = self.debt.settle(promised);
+        let unheard = self.told.iter().any(|told| *told != client);
+        if self.debt.settle(promised) || unheard {
+            if !self.told.contains(&client) {
+                self.told.push(client);
+            }
+            return Err(Errno(libc::EIO));
+        }
         match result {
-            Ok(_) if owed || self.broken.is_some() => Err(Errno(libc::EIO)),
+            Ok(_) if self.broken.is_some() => Err(Errno(libc::EIO)),
             result => result,
         }
     }
@@ -117,8 +152,17 @@ mod tests {
 
     const FAILS: ImageResult = Err(Errno(libc::EIO));
 
+    const OLD: Client = Client::Connection(1);
+    const NEW: Client = Client::Connection(2);
+
+    /// A client's flush, from its beginning to its answer.
+    fn flush_of(client: Client, promise: &mut Promise) -> ImageResult {
+        promise.asks(client);
+        promise.answer(client, &ImageOp::Flush, promise.now(), Ok(Done::Ok))
+    }
+
     fn flush(promise: &mut Promise) -> ImageResult {
-        promise.answer(&ImageOp::Flush, promise.now(), Ok(Done::Ok))
+        flush_of(OLD, promise)
     }
 
     fn zero(fua: bool) -> ImageOp {
@@ -131,9 +175,65 @@ mod tests {
         assert_eq!(flush(&mut promise), Ok(Done::Ok));
         promise.forgotten(Nanos(1), "db");
         let began = promise.now();
-        assert_eq!(promise.answer(&zero(false), began, Ok(Done::Ok)), Ok(Done::Ok));
-        assert_eq!(promise.answer(&zero(true), began, Ok(Done::Ok)), FAILS);
+        let answer =
+            |promise: &mut Promise, op| promise.answer(OLD, &op, began, Ok(Done::Ok));
+        assert_eq!(answer(&mut promise, zero(false)), Ok(Done::Ok));
+        assert_eq!(answer(&mut promise, zero(true)), FAILS);
         assert_eq!(flush(&mut promise), Ok(Done::Ok));
+    }
+
+    #[test]
+    fn no_other_error_takes_the_place_of_a_loss() {
+        for other in [libc::ENOSPC, libc::EOPNOTSUPP] {
+            let mut promise = Promise::default();
+            let refused = Err(Errno(other));
+            let answer = |promise: &mut Promise| {
+                promise.answer(OLD, &zero(true), promise.now(), refused.clone())
+            };
+            assert_eq!(answer(&mut promise), refused);
+            promise.forgotten(Nanos(1), "db");
+            assert_eq!(answer(&mut promise), FAILS);
+            assert_eq!(answer(&mut promise), refused);
+        }
+    }
+
+    #[test]
+    fn a_client_that_comes_back_is_told_what_was_said_to_a_connection_that_is_gone() {
+        for notices_first in [true, false] {
+            let mut promise = Promise::default();
+            let began = promise.now();
+            promise.forgotten(Nanos(1), "db");
+            // The flush is sent again on another connection, and then the first is answered.
+            promise.asks(NEW);
+            let again = promise.now();
+            let answer = |promise: &mut Promise, client, began| {
+                promise.answer(client, &ImageOp::Flush, began, Ok(Done::Ok))
+            };
+            assert_eq!(answer(&mut promise, OLD, began), FAILS);
+            if notices_first {
+                promise.leaves(OLD);
+            }
+            assert_eq!(answer(&mut promise, NEW, again), FAILS);
+            promise.leaves(OLD);
+            // And now it has been heard.
+            assert_eq!(flush_of(NEW, &mut promise), Ok(Done::Ok));
+            promise.leaves(NEW);
+            assert_eq!(flush_of(OLD, &mut promise), Ok(Done::Ok));
+        }
+    }
+
+    #[test]
+    fn a_loss_that_nobody_has_heard_of_is_owed_again() {
+        let mut promise = Promise::default();
+        promise.forgotten(Nanos(1), "db");
+        assert_eq!(flush_of(OLD, &mut promise), FAILS);
+        promise.leaves(NEW);
+        promise.leaves(OLD);
+        let mut kinds = promise.troubles(Nanos(2)).map(|trouble| trouble.kind);
+        assert_eq!(kinds.next(), Some(TroubleKind::Forgot { told: false }));
+        drop(kinds);
+        assert_eq!(flush_of(NEW, &mut promise), FAILS);
+        assert_eq!(flush_of(NEW, &mut promise), Ok(Done::Ok));
     }
 
     #[test]

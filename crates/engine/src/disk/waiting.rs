@@ -69,7 +69,9 @@ impl Disk {
     /// A request gets in line for its turn, or starts.
     pub(super) fn enter(&mut self, cx: &mut Cx, id: u32) {
         let Some(request) = self.core.requests.get(id) else { return };
+        let hurries = self.core.hurrying.contains(&request.origin.client);
         let cost = self.core.cost(self.core.current, &request.op);
+        let cost = cost.filter(|_| !hurries);
         match (cost, &self.core.flow) {
             (Some(cost), Some(flow)) => {
                 let item = Item::Guest { disk: self.core.index, request: id };
@@ -82,8 +84,12 @@ impl Disk {
         }
     }
 
-    /// What waits for its turn and is asked for by this client starts without one.
+    /// What waits for its turn and is asked for by this client starts without one; and so
+    /// does what is still behind an earlier write of another, when that has ended.
     pub(crate) fn hasten(&mut self, cx: &mut Cx, client: Client) {
+        if !self.core.hurrying.contains(&client) {
+            self.core.hurrying.push(client);
+        }
         for id in self.core.take_waiting(cx, client) {
             self.start(cx, id, None);
         }
@@ -108,6 +114,11 @@ impl Core {
     /// Whether the guest waits for a turn.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
+    }
+
+    /// Nobody waits any more until nothing of this client is under way.
+    pub(crate) fn hurries_no_more(&mut self, client: Client) {
+        self.hurrying.retain(|hurrying| *hurrying != client);
     }
 
     fn abandon(&mut self, cx: &mut Cx, client: Client) {

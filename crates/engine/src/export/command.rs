@@ -287,7 +287,7 @@ impl Connection {
         let done = match answer.result {
             Ok(done) => done,
             Err(errno) => {
-                command.error.get_or_insert(errno);
+                command.error = Some(errno.or_worse(command.error));
                 Done::Ok
             }
         };

@@ -18,7 +18,7 @@ use std::rc::Rc;
 use sterna_core::Nanos;
 use sterna_nbd::{Request, Session, session::Remedy};
 
-use crate::disk::{Answer, Disk};
+use crate::disk::{Answer, Client, Disk};
 use crate::holds::Holds;
 use crate::image::Cx;
 use crate::io::{Completion, Fd, Message, Op, Owner, Token};
@@ -256,6 +256,7 @@ impl Connection {
             return false;
         };
         self.input.consume(head.len());
+        disk.core.hears(Client::Connection(self.index));
         let refusal = match self.session.check(&request) {
             Ok(command) => {
                 let (cookie, came) = (request.cookie, None);

@@ -29,7 +29,8 @@
 //! first of them holds nothing, what becomes free of the portion is kept for it.
 //!
 //! Whoever comes in (`newcomers`) needs none of this: first receive buffers and
-//! handshakes have a pool of their own.
+//! handshakes have a pool of their own; and so have connections to NBD servers (`links`),
+//! which would else, where there are many, take all of it.
 
 use std::rc::Rc;
 
@@ -84,15 +85,20 @@ pub(crate) struct Strain {
     pub(crate) oldest: Nanos,
 }
 
-/// First receive buffers of connections to NBD servers, beyond those of clients: a
-/// hundred of them. They keep theirs, so a server that is lost is found again without
-/// memory; more come out of the common pool.
+/// First receive buffers of connections to NBD servers: a hundred of them. They keep
+/// theirs, so a server that is lost is found again without memory; more come out of the
+/// common pool.
 const LINKS: usize = 100 * (16 << 10);
 
 /// A pool for whoever comes in: no connection and no handshake can be kept out by
 /// commands that hold memory. What is not used of it costs address space alone.
 pub(crate) fn newcomers() -> std::io::Result<Pool> {
-    Pool::new((CONNECTIONS_MAX + 2 * HANDSHAKES_MAX) * RECEIVE_MIN + LINKS)
+    Pool::new((CONNECTIONS_MAX + 2 * HANDSHAKES_MAX) * RECEIVE_MIN)
+}
+
+/// A pool for connections to NBD servers, of whom no client and no command is kept waiting.
+pub(crate) fn links() -> std::io::Result<Pool> {
+    Pool::new(LINKS)
 }
 
 /// What a connection holds of its reactor's pool for commands and replies.

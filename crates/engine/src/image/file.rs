@@ -261,12 +261,15 @@ impl FileImage {
     }
 
     /// Keeps the account of what is durable when an operation has ended.
-    fn note(&mut self, flight: &Flight, ok: bool) {
+    fn note(&mut self, flight: &Flight, result: &ImageResult) {
+        let ok = result.is_ok();
+        // The kernel was not asked, and what it has is as it was.
+        let unasked = matches!(result, Err(Errno(libc::ECANCELED)));
         if flight.dirties {
             self.cache.ends();
         }
         let is_flush = matches!(flight.op, ImageOp::Flush);
-        if !ok && (is_flush || matches!(flight.step, Step::Sync)) {
+        if !ok && !unasked && (is_flush || matches!(flight.step, Step::Sync)) {
             self.lost |= flight.outstanding || self.cache.is_outstanding();
         } else if ok && is_flush {
             self.cache.flushed(flight.covers);
@@ -368,7 +371,7 @@ impl FileImage {
 
     fn finish(&mut self, cx: &mut Cx, key: u32, result: ImageResult) {
         if let Some(flight) = self.flights.remove(key) {
-            self.note(&flight, result.is_ok());
+            self.note(&flight, &result);
             cx.finished.push((flight.ticket, result));
         }
         // In their order, and each held back only by those before it.

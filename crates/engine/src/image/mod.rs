@@ -67,6 +67,8 @@ pub(crate) struct Cx {
     pub(crate) buffers: Pool,
     /// For first receive buffers: whoever comes in finds one.
     pub(crate) newcomers: Pool,
+    /// For connections to NBD servers: the first hundred need no other.
+    pub(crate) links: Pool,
     /// Zeroes to write, `file::ZEROES` bytes, shared by all.
     pub(crate) zeroes: Slice,
     /// `CLOCK_MONOTONIC`, read once per turn of the loop.

@@ -66,13 +66,24 @@ impl Rig {
     pub(super) fn new(budget: Budget) -> Rig {
         let buffers = Pool::new(8 << 20).unwrap();
         let newcomers = Pool::new(1 << 20).unwrap();
+        let links = Pool::new(1 << 20).unwrap();
         let zeroes = buffers.get(file::ZEROES).unwrap().slice(0, file::ZEROES);
         let buffer = buffers.get(1 << 20).unwrap().slice(0, 1 << 20);
         let (timers, finished) = (Timers::default(), Vec::new());
         let io = Box::new(NoIo);
         let (now, qos) = (Nanos(0), Qos::new(0, Arc::default()));
-        let mut cx =
-            Cx { io, timers, buffers, newcomers, zeroes, now, finished, lent: 0, qos };
+        let mut cx = Cx {
+            io,
+            timers,
+            buffers,
+            newcomers,
+            links,
+            zeroes,
+            now,
+            finished,
+            lent: 0,
+            qos,
+        };
         let budget = Arc::new(budget);
         let images = (0..2).map(|image| {
             let id = ImageId { disk: 1, image };

@@ -17,7 +17,8 @@
 //! a file system of this machine is closed where it is dropped. Who has let go of an image
 //! may want others to find it free: [`closed`] waits for that, for a moment.
 //!
-//! **The end.** Threads that have nothing to do for a while end. The last who uses the
+//! **The end.** Threads that have nothing to do for a while end, but for one that reads,
+//! writes and flushes. The last who uses the
 //! datastore drops the crew: what was asked for is still done, and a thread that hangs in
 //! the kernel is left behind.
 
@@ -34,6 +35,10 @@ use super::{Errno, Job};
 /// Threads that read, write, flush and allocate: the datastore's queue depth where the
 /// kernel offers no other way. As many as QEMU has.
 const TRANSFERS: usize = 64;
+
+/// One of them stays while the datastore is in use: every flush needs one, and the system
+/// may have no other to give when it comes.
+const TRANSFERS_STAY: usize = 1;
 
 /// Threads for each of the shorter kinds of work. There are several, as one may hang
 /// where the next does not.
@@ -104,10 +109,10 @@ pub(crate) struct Crew {
 
 impl Default for Crew {
     fn default() -> Self {
-        let some = Workers::new;
-        let few = || some(OF_EACH_KIND);
+        let transfers = Workers::new(TRANSFERS, TRANSFERS_STAY);
+        let few = || Workers::new(OF_EACH_KIND, 0);
         Crew {
-            workers: [some(TRANSFERS), few(), few(), few(), few()],
+            workers: [transfers, few(), few(), few(), few()],
             unlocked: AtomicBool::new(false),
             with_workers: AtomicUsize::new(0),
         }
@@ -119,16 +124,15 @@ impl Crew {
         &self.workers[chore as usize]
     }
 
-    /// Hands work over; its result goes to `to` under `slot`. Fails if there is no thread
-    /// and none can be started.
+    /// Hands work over; its result goes to `to` under `slot`.
     pub(super) fn start(
         &self,
         chore: Chore,
         errand: Errand,
         slot: u32,
         to: &Arc<Finished>,
-    ) -> Result<(), Errno> {
-        self.of(chore).start(errand, Some((slot, Arc::clone(to)))).map_err(|(_, why)| why)
+    ) {
+        self.of(chore).start(errand, Some((slot, Arc::clone(to))));
     }
 
     /// Takes back what `start` was given and no thread has begun; false if it is too
@@ -160,11 +164,7 @@ impl Crew {
 
     fn close(&self, file: OwnedFd) {
         CLOSING.fetch_add(1, Relaxed);
-        let given = self.of(Chore::Close).start(Errand::Close(file), None);
-        if let Err((errand, _)) = given {
-            // Without a thread whoever has dropped it closes it after all.
-            let _ = errand.run();
-        }
+        self.of(Chore::Close).start(Errand::Close(file), None);
     }
 }
 
@@ -279,7 +279,7 @@ mod tests {
             }))
         };
         for slot in 0..10 {
-            crew.start(Chore::LookUp, hang(&hung), slot, &mine).unwrap();
+            crew.start(Chore::LookUp, hang(&hung), slot, &mine);
         }
         assert!(crew.withdraw(9, &mine) && !crew.withdraw(9, &mine));
         assert!(!crew.withdraw(8, &others), "it is another reactor's slot");

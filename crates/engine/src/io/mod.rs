@@ -18,6 +18,7 @@
 mod crew;
 mod message;
 mod slots;
+mod starter;
 mod task;
 mod threads;
 mod uring;
@@ -36,6 +37,7 @@ use crate::buffer::Slice;
 
 pub(crate) use crew::{Chore, Crew, Stored, closed};
 pub(crate) use message::Message;
+pub(crate) use starter::waiting as without_thread;
 pub(crate) use workers::{drain, eventfd, signal};
 
 /// An error of the operating system, by number.
@@ -46,6 +48,12 @@ impl Errno {
     /// The error of the system call that has just failed.
     pub(crate) fn last() -> Errno {
         Errno::from(io::Error::last_os_error())
+    }
+
+    /// What a client is told of several errors of one command: the first, unless one of
+    /// them says that something is lost.
+    pub(crate) fn or_worse(self, first: Option<Errno>) -> Errno {
+        if self.0 == libc::EIO { self } else { first.unwrap_or(self) }
     }
 }
 
@@ -320,6 +328,7 @@ pub(crate) fn open(
     choice: IoChoice,
     keep: Option<BorrowedFd<'_>>,
 ) -> io::Result<(Box<dyn Io>, IoKind)> {
+    starter::begin()?;
     let reason = match choice {
         IoChoice::Threads => None,
         IoChoice::Auto | IoChoice::Uring => match uring::Uring::open(keep) {

@@ -64,7 +64,8 @@ impl Slots {
             Op::Blocking { chore, job, .. } => (*chore, job.take().map(Errand::Job)),
             op => (Chore::Transfer, Task::of(op).map(Errand::Task)),
         };
-        crew.start(chore, errand.ok_or(Errno(libc::EINVAL))?, slot, to)
+        crew.start(chore, errand.ok_or(Errno(libc::EINVAL))?, slot, to);
+        Ok(())
     }
 
     /// Takes an operation back from the threads of its datastore; false if one of them

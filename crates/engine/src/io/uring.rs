@@ -40,8 +40,8 @@ const SUBMISSIONS: u32 = 256;
 /// Completions that the ring holds before the kernel must keep them elsewhere.
 const COMPLETIONS: u32 = 4096;
 
-/// Workers of the kernel for a ring: as many datastores can hang at once as have their
-/// operations with workers (`WITH_WORKERS`) in this many.
+/// Workers of the kernel for a ring, and operations that are with them: if all hang, what
+/// comes goes to the threads of its datastore.
 const WORKERS: u32 = 256;
 
 /// Operations of a datastore that are with the workers of rings, over all rings.
@@ -224,7 +224,10 @@ impl Uring {
             libc::EOPNOTSUPP if waited.is_none() => file.forbid_at_once(),
             _ => return false,
         }
-        let crew = file.crew().filter(|_| file.is_at_once() && waited.is_none());
+        // One that waits for a worker would wait for another datastore, which may hang.
+        let free = self.with_workers.len() < WORKERS as usize;
+        let may = free && file.is_at_once() && waited.is_none();
+        let crew = file.crew().filter(|_| may);
         match crew.filter(|crew| crew.take_worker(WITH_WORKERS)).map(Arc::clone) {
             Some(crew) => {
                 let entry = entry(op, false).flags(squeue::Flags::ASYNC);
@@ -400,4 +403,46 @@ fn entry(op: &mut Op, at_once: bool) -> squeue::Entry {
 fn send(fd: i32, header: *const libc::msghdr) -> squeue::Entry {
     let flags = (libc::MSG_NOSIGNAL | libc::MSG_WAITALL) as u32;
     opcode::SendMsg::new(Raw(fd), header).flags(flags).build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::Pool;
+    use crate::io::{Fd, Owner, Stored};
+
+    const TOKEN: Token = Token { owner: Owner::Reactor, tag: 0 };
+
+    #[test]
+    fn where_other_datastores_hold_all_workers_the_own_threads_do_it() {
+        let Ok(mut ring) = Uring::open(None) else { return };
+        let pool = Pool::new(1 << 20).unwrap();
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(4096).unwrap();
+        let fd = Fd::stored(Stored::new(file, &Arc::default(), true), true);
+        let read = |ring: &mut Uring| {
+            let buf = pool.get(4096).unwrap().slice(0, 4096);
+            let slot =
+                ring.slots.insert(TOKEN, Op::Read { fd: fd.clone(), offset: 0, buf });
+            // What the kernel says where it would have to wait.
+            assert!(ring.would_wait(slot, -libc::EAGAIN));
+            let mut done = Vec::new();
+            let with_crews = ring.with_crews;
+            while done.is_empty() {
+                ring.wait(Some(Duration::from_secs(1)), &mut done);
+            }
+            assert_eq!(done[0].result, Ok(4096));
+            with_crews
+        };
+        assert_eq!(read(&mut ring), 0, "a worker is free");
+        // Operations of datastores that hang; their slots are nobody's.
+        let mut slots = 1 << 20..;
+        for _ in 0..WORKERS as usize / WITH_WORKERS {
+            let sick = Arc::new(Crew::default());
+            while sick.take_worker(WITH_WORKERS) {
+                ring.with_workers.extend(slots.next().zip(Some(Arc::clone(&sick))));
+            }
+        }
+        assert_eq!(read(&mut ring), 1);
+    }
 }

@@ -1,18 +1,24 @@
 //! Threads for what cannot be done without waiting.
 //!
 //! Threads start when there is work and none is free, up to a limit, and end when there
-//! has been nothing to do for a while. Whoever asks hears of the end through a queue and
-//! an eventfd of its own. When nobody can ask any more, what was asked for is still done.
+//! has been nothing to do for a while; of some kinds of work the last one stays as long as
+//! somebody can ask. Whoever asks hears of the end through a queue and an eventfd of its
+//! own. When nobody can ask any more, what was asked for is still done.
+//!
+//! **The system may have no thread for us**, as when datastores that hang hold all that the
+//! process may have. That is nobody's I/O error: the work waits for the threads there are,
+//! or, if there is none, until one can be started ([`starter`](super::starter)).
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use super::Errno;
+use super::{Errno, starter};
 
 /// The stack of a helper: system calls and path look-ups need little.
 const STACK: usize = 256 * 1024;
@@ -68,10 +74,16 @@ type To = Option<(u32, Arc<Finished>)>;
 
 pub(super) struct Workers<W> {
     shared: Arc<Shared<W>>,
-    limit: usize,
 }
 
 struct Shared<W> {
+    /// Threads at most.
+    limit: usize,
+    /// So many of them stay, though there is nothing to do.
+    stay: usize,
+    /// How long one that does not stay waits for more to do.
+    idle: Duration,
+    stack: AtomicUsize,
     queue: Mutex<Queue<W>>,
     ready: Condvar,
 }
@@ -81,42 +93,46 @@ struct Queue<W> {
     threads: usize,
     idle: usize,
     stop: bool,
+    /// There is work, no thread, and none could be started.
+    stuck: bool,
 }
 
 impl<W> fmt::Debug for Workers<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Workers(at most {})", self.limit)
+        write!(f, "Workers(at most {})", self.shared.limit)
     }
 }
 
 impl<W: Work> Workers<W> {
-    pub(super) fn new(limit: usize) -> Workers<W> {
-        let queue = Queue { work: VecDeque::new(), threads: 0, idle: 0, stop: false };
-        let shared = Shared { queue: Mutex::new(queue), ready: Condvar::new() };
-        Workers { shared: Arc::new(shared), limit }
+    /// So many threads at most, of which so many stay.
+    pub(super) fn new(limit: usize, stay: usize) -> Workers<W> {
+        Workers::with(limit, stay, IDLE)
     }
 
-    /// Hands work to a thread. Gives it back if there is none and none can be started.
-    pub(super) fn start(&self, work: W, to: To) -> Result<(), (W, Errno)> {
+    fn with(limit: usize, stay: usize, idle: Duration) -> Workers<W> {
+        let (work, stop, stuck) = (VecDeque::new(), false, false);
+        let queue = Queue { work, threads: 0, idle: 0, stop, stuck };
+        let (queue, ready) = (Mutex::new(queue), Condvar::new());
+        let stack = AtomicUsize::new(STACK);
+        Workers { shared: Arc::new(Shared { limit, stay, idle, stack, queue, ready }) }
+    }
+
+    /// Hands work to a thread.
+    pub(super) fn start(&self, work: W, to: To) {
         let mut queue = self.shared.lock();
-        if queue.idle <= queue.work.len() && queue.threads < self.limit {
-            let shared = Arc::clone(&self.shared);
-            let started = thread::Builder::new()
-                .name("sterna-helper".into())
-                .stack_size(STACK)
-                .spawn(move || shared.run());
-            match started {
-                Ok(_) => queue.threads += 1,
-                Err(error) if queue.threads == 0 => {
-                    return Err((work, Errno::from(error)));
-                }
-                Err(_) => {}
-            }
-        }
         queue.work.push_back((work, to));
+        let mut stuck = false;
+        if queue.idle < queue.work.len() && queue.threads < self.shared.limit {
+            let started = self.shared.start_thread(&mut queue);
+            let first = started.is_err() && queue.threads == 0;
+            stuck = first && !std::mem::replace(&mut queue.stuck, true);
+        }
         drop(queue);
+        if stuck {
+            let shared = Arc::clone(&self.shared);
+            starter::needs(move || shared.is_served());
+        }
         self.shared.ready.notify_one();
-        Ok(())
     }
 
     /// Takes back work that no thread has begun; false if it is too late.
@@ -146,6 +162,27 @@ impl<W> Shared<W> {
 }
 
 impl<W: Work> Shared<W> {
+    fn start_thread(self: &Arc<Self>, queue: &mut Queue<W>) -> io::Result<()> {
+        let shared = Arc::clone(self);
+        thread::Builder::new()
+            .name("sterna-helper".into())
+            .stack_size(self.stack.load(Relaxed))
+            .spawn(move || shared.run())?;
+        queue.threads += 1;
+        queue.stuck = false;
+        Ok(())
+    }
+
+    /// Whether there is a thread, or can be one now, or nothing to do for it.
+    fn is_served(self: &Arc<Self>) -> bool {
+        let mut queue = self.lock();
+        let served = queue.threads > 0 || queue.work.is_empty();
+        if served {
+            queue.stuck = false;
+        }
+        served || self.start_thread(&mut queue).is_ok()
+    }
+
     fn run(&self) {
         while let Some((work, to)) = self.next() {
             let result = work.run();
@@ -165,12 +202,12 @@ impl<W: Work> Shared<W> {
                 queue.idle -= 1;
                 return Some(next);
             }
-            if queue.stop || waited {
+            if queue.stop || waited && queue.threads > self.stay {
                 queue.idle -= 1;
                 queue.threads -= 1;
                 return None;
             }
-            let woken = self.ready.wait_timeout(queue, IDLE);
+            let woken = self.ready.wait_timeout(queue, self.idle);
             let (again, time) = woken.expect("no thread panics with the lock");
             (queue, waited) = (again, time.timed_out());
         }
@@ -202,4 +239,103 @@ pub(crate) fn drain(event: &impl AsRawFd) {
     // SAFETY: reads at most eight bytes into a live array. It fails if the
     // event was not readable, which is as good.
     unsafe { libc::read(event.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    /// No system has so much for a stack.
+    const TOO_MUCH: usize = 1 << 60;
+
+    /// A moment, and longer than anything here takes on a busy machine.
+    const SHORT: Duration = Duration::from_millis(1);
+    const LONG: Duration = Duration::from_secs(30);
+
+    struct Answer(u64);
+
+    impl Work for Answer {
+        fn run(self) -> Result<u64, Errno> {
+            Ok(self.0)
+        }
+    }
+
+    /// Waits for so many outcomes.
+    fn outcomes(finished: &Finished, count: usize) -> Vec<Outcome> {
+        let (mut found, end) = (Vec::new(), Instant::now() + LONG);
+        while found.len() < count {
+            assert!(Instant::now() < end, "only {found:?}");
+            thread::sleep(SHORT);
+            finished.collect(&mut found);
+        }
+        found
+    }
+
+    #[test]
+    fn where_no_thread_can_be_started_work_waits_until_one_can_be() {
+        starter::begin().unwrap();
+        let workers = Workers::new(4, 0);
+        let finished = Finished::new().unwrap();
+        workers.shared.stack.store(TOO_MUCH, Relaxed);
+        for slot in 0..3 {
+            workers.start(Answer(7), Some((slot, Arc::clone(&finished))));
+        }
+        assert!(starter::waiting() >= 1);
+        thread::sleep(2 * starter::AGAIN);
+        let mut none = Vec::new();
+        finished.collect(&mut none);
+        assert_eq!(none, []);
+        assert!(workers.withdraw(1, &finished), "nobody has begun it");
+        workers.shared.stack.store(STACK, Relaxed);
+        let mut found = outcomes(&finished, 2);
+        found.sort_by_key(|(slot, _)| *slot);
+        assert_eq!(found, [(0, Ok(7)), (2, Ok(7))]);
+    }
+
+    #[test]
+    fn what_was_asked_for_is_done_though_nobody_can_ask_any_more() {
+        starter::begin().unwrap();
+        let workers = Workers::new(4, 1);
+        let finished = Finished::new().unwrap();
+        workers.shared.stack.store(TOO_MUCH, Relaxed);
+        workers.start(Answer(7), Some((0, Arc::clone(&finished))));
+        let shared = Arc::clone(&workers.shared);
+        drop(workers);
+        shared.stack.store(STACK, Relaxed);
+        assert_eq!(outcomes(&finished, 1), [(0, Ok(7))]);
+    }
+
+    #[test]
+    fn the_last_thread_stays_as_long_as_somebody_can_ask() {
+        for stay in [0, 1] {
+            let workers = Workers::with(4, stay, SHORT);
+            let finished = Finished::new().unwrap();
+            for slot in 0..4 {
+                workers.start(Answer(7), Some((slot, Arc::clone(&finished))));
+            }
+            outcomes(&finished, 4);
+            let threads = || workers.shared.lock().threads;
+            let end = Instant::now() + LONG;
+            while threads() > stay && Instant::now() < end {
+                thread::sleep(SHORT);
+            }
+            thread::sleep(20 * SHORT);
+            assert_eq!(threads(), stay);
+            // Whatever the system says now.
+            workers.shared.stack.store(TOO_MUCH, Relaxed);
+            if stay > 0 {
+                workers.start(Answer(8), Some((4, Arc::clone(&finished))));
+                assert_eq!(outcomes(&finished, 1), [(4, Ok(8))]);
+            }
+            let shared = Arc::clone(&workers.shared);
+            drop(workers);
+            let end = Instant::now() + LONG;
+            while shared.lock().threads > 0 && Instant::now() < end {
+                thread::sleep(SHORT);
+            }
+            assert_eq!(shared.lock().threads, 0);
+        }
+    }
 }

@@ -64,8 +64,11 @@ impl Reactor {
         if left {
             home.abandon(&mut self.cx, Client::Device(key));
         }
-        device.work(&mut self.cx, home);
         let stopping = device.is_stopping();
+        if !stopping {
+            home.core.hurries_no_more(Client::Device(key));
+        }
+        device.work(&mut self.cx, home);
         if stopping {
             home.hasten(&mut self.cx, Client::Device(key));
         }
@@ -84,7 +87,7 @@ impl Reactor {
             let disk = device.disk;
             self.devices.remove(key);
             if let Some(disk) = self.disks.get_mut(disk) {
-                disk.core.connections -= 1;
+                disk.core.has_gone(Client::Device(key));
             }
         }
     }

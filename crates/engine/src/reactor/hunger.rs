@@ -25,18 +25,24 @@ impl Reactor {
             let Some(connection) = self.connections.get_mut(key) else { continue };
             let Some(disk) = self.disks.get_mut(connection.disk) else { continue };
             let refusal = connection.work(&mut self.cx, disk);
+            let waits = refusal == Some(Refusal::Memory);
+            connection.in_line = waits;
+            let (disk, holds) = (connection.disk, connection.holds_memory());
             self.worked.push(key);
-            if refusal != Some(Refusal::Memory) {
-                connection.in_line = false;
+            if !waits {
                 self.line.remove(at);
-                match refusal {
-                    Some(Refusal::Turns) => self.stand_behind(key),
-                    Some(Refusal::Datastore) => self.join_crowd(key),
-                    _ => {}
-                }
+            }
+            match refusal {
+                Some(Refusal::Turns) => self.stand_behind(key),
+                Some(Refusal::Datastore) => self.join_crowd(key),
+                _ => {}
+            }
+            // What it has begun may have been answered at once.
+            self.deliver_disk(disk);
+            if !waits {
                 return true;
             }
-            if !connection.holds_memory() {
+            if !holds {
                 self.cx.buffers.set_reserved(true);
                 return false;
             }
@@ -110,6 +116,9 @@ impl Reactor {
     /// Lets the first of those that wait for the portion of each datastore try again;
     /// true if one of them is served.
     pub(super) fn admit(&mut self) -> bool {
+        if self.let_strays_go() {
+            return true;
+        }
         for store in self.crowds.keys().copied().collect::<Vec<_>>() {
             let first = self.crowds.get(&store).and_then(VecDeque::front).copied();
             let Some(key) = first else { continue };
@@ -117,21 +126,47 @@ impl Reactor {
             let Some(disk) = self.disks.get_mut(connection.disk) else { continue };
             disk.core.holds.set_reserved(false);
             let refusal = connection.work(&mut self.cx, disk);
-            self.worked.push(key);
-            if refusal == Some(Refusal::Datastore) {
+            let waits = refusal == Some(Refusal::Datastore);
+            if waits {
                 // As in the line: what the first waits for may be its own.
                 disk.core.holds.set_reserved(!connection.holds_memory());
-                continue;
             }
-            self.leave_crowd(key);
+            let disk = connection.disk;
+            self.worked.push(key);
+            if !waits {
+                self.leave_crowd(key);
+            }
             match refusal {
                 Some(Refusal::Memory) => self.stand_in_line(key),
                 Some(Refusal::Turns) => self.stand_behind(key),
                 _ => {}
             }
-            return true;
+            // What it has begun may have been answered at once.
+            self.deliver_disk(disk);
+            if !waits {
+                return true;
+            }
         }
         false
+    }
+
+    /// Those whose disks have moved wait for another datastore's portion than theirs, and
+    /// begin anew; true if there are any.
+    fn let_strays_go(&mut self) -> bool {
+        let store_of = |key: &u32| {
+            let connection = self.connections.get(*key)?;
+            self.disks.get(connection.disk)?.core.store()
+        };
+        let crowds = self.crowds.iter();
+        let strays = crowds.flat_map(|(store, crowd)| {
+            crowd.iter().copied().filter(|key| store_of(key) != Some(*store))
+        });
+        let strays: Vec<u32> = strays.collect();
+        for key in &strays {
+            self.leave_crowd(*key);
+            self.touch(*key);
+        }
+        !strays.is_empty()
     }
 
     /// A connection waits for no portion any more.

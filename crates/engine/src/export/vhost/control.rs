@@ -31,11 +31,7 @@ use super::regions::Regions;
 use super::ring::RingSpec;
 use super::server::Served;
 use super::{QUEUE_SIZE_MAX, QUEUES_MAX, config};
-use crate::reactor::Reactor;
-
-/// How long the end of a server waits for what is under way: as long as that of a
-/// reactor.
-const LINGER: Duration = Duration::from_secs(10);
+use crate::reactor::{LINGER, Reactor};
 
 /// How often it looks whether the server is to end.
 const LOOK: Duration = Duration::from_millis(100);

@@ -229,6 +229,7 @@ impl Device {
                 continue;
             };
             (empty, taken) = (0, taken + 1);
+            disk.core.hears(Client::Device(self.index));
             let chain = ring.chain(&memory, head);
             match chain.and_then(|chain| parse(&memory, chain, disk.core.size)) {
                 Some(request) => {
@@ -350,7 +351,7 @@ impl Device {
         let Some(command) = self.commands.get_mut(key) else { return };
         match (&answer.result, &answer.op, &command.copied) {
             (Err(errno), ..) => {
-                command.error.get_or_insert(*errno);
+                command.error = Some(errno.or_worse(command.error));
             }
             (Ok(_), ImageOp::Read { offset, buf }, Some((begin, to))) => {
                 let skip = (offset - begin) as usize;

@@ -11,20 +11,21 @@ use crate::io::{Io, Token};
 use crate::qos::Qos;
 use crate::timer::Timers;
 
-/// Everything succeeds at once but the next flush, if it is to fail.
+/// Everything succeeds at once but the next flush, if it is to fail, and with what.
 #[derive(Default)]
 struct Kernel {
     done: Vec<Completion>,
-    flush_fails: Arc<Mutex<bool>>,
+    flush_fails: Arc<Mutex<Option<i32>>>,
 }
 
 impl Io for Kernel {
     fn submit(&mut self, token: Token, op: Op) {
         let result = match &op {
             Op::Write { buf, .. } => Ok(buf.len() as u64),
-            Op::Sync { .. } if std::mem::take(&mut *self.flush_fails.lock().unwrap()) => {
-                Err(Errno(libc::EIO))
-            }
+            Op::Sync { .. } => match self.flush_fails.lock().unwrap().take() {
+                Some(errno) => Err(Errno(errno)),
+                None => Ok(0),
+            },
             _ => Ok(0),
         };
         self.done.push(Completion { token, result, op });
@@ -44,7 +45,7 @@ impl Io for Kernel {
 struct Rig {
     cx: Cx,
     image: Box<dyn Image>,
-    flush_fails: Arc<Mutex<bool>>,
+    flush_fails: Arc<Mutex<Option<i32>>>,
     buffer: Slice,
 }
 
@@ -58,8 +59,9 @@ fn rig(align: Option<u32>) -> Rig {
     let (timers, finished, now) = (Timers::default(), Vec::new(), Nanos(0));
     let (io, qos) = (Box::new(kernel), Qos::new(0, Arc::default()));
     let newcomers = Pool::new(1 << 20).unwrap();
+    let links = Pool::new(1 << 20).unwrap();
     let mut cx =
-        Cx { io, timers, buffers, newcomers, zeroes, now, finished, lent: 0, qos };
+        Cx { io, timers, buffers, newcomers, links, zeroes, now, finished, lent: 0, qos };
     let named = tempfile::NamedTempFile::new().unwrap();
     let file = || Stored::new(named.reopen().unwrap(), &Arc::default(), true);
     let seek = Arc::new(file());
@@ -97,7 +99,7 @@ impl Rig {
 
     /// A flush that fails, and whether the image says that its writes are lost.
     fn failing_flush_loses(&mut self) -> bool {
-        *self.flush_fails.lock().unwrap() = true;
+        *self.flush_fails.lock().unwrap() = Some(libc::EIO);
         assert_eq!(self.call(ImageOp::Flush), Err(Errno(libc::EIO)));
         let lost = self.image.has_lost();
         assert!(!self.image.has_lost(), "said once");
@@ -111,6 +113,17 @@ fn what_went_through_the_page_cache_is_lost_when_its_flush_fails() {
     assert!(rig.write(0, 4096, false).is_ok());
     assert!(rig.failing_flush_loses());
     // Nothing has been written since, and the failed flush has covered nothing.
+    assert!(rig.failing_flush_loses());
+}
+
+#[test]
+fn a_flush_that_was_taken_back_before_the_kernel_was_asked_loses_nothing() {
+    let mut rig = rig(None);
+    assert!(rig.write(0, 4096, false).is_ok());
+    *rig.flush_fails.lock().unwrap() = Some(libc::ECANCELED);
+    assert_eq!(rig.call(ImageOp::Flush), Err(Errno(libc::ECANCELED)));
+    assert!(!rig.image.has_lost());
+    // What was written is still to be flushed.
     assert!(rig.failing_flush_loses());
 }
 
@@ -147,7 +160,7 @@ fn zeroes_dirty_pages_at_their_edges_only() {
 #[test]
 fn a_cached_write_with_fua_fails_as_its_flush_does() {
     let mut rig = rig(None);
-    *rig.flush_fails.lock().unwrap() = true;
+    *rig.flush_fails.lock().unwrap() = Some(libc::EIO);
     assert_eq!(rig.write(0, 4096, true), Err(Errno(libc::EIO)));
     assert!(rig.image.has_lost());
 }

@@ -365,7 +365,7 @@ impl NbdImage {
         let session = connected.negotiated.session;
         let link = &mut self.links[at];
         let staging = link.inbox.take_staging();
-        let staging = staging.or_else(|| cx.newcomers.get(link::STAGING));
+        let staging = staging.or_else(|| cx.links.get(link::STAGING));
         let staging = staging.or_else(|| cx.buffers.get(link::STAGING));
         let Some(staging) = staging else {
             tracing::debug!(uri = %self.uri, "no memory for a connection now");
@@ -439,7 +439,7 @@ impl Image for NbdImage {
             min_block: self.min_block,
             direct: false,
             finds_holes: self.able.allocation,
-            fast_zero: self.able.has(TransmissionFlags::SEND_WRITE_ZEROES),
+            fast_zero: self.able.has(TransmissionFlags::SEND_FAST_ZERO),
         }
     }
 

@@ -233,12 +233,31 @@ fn an_export_that_no_disk_can_live_on_is_refused_with_the_reason() {
 
 #[test]
 fn fast_zeroes_are_not_promised_where_they_cannot_be() {
+    for unable in [&["zeromode=none"][..], &["zeromode=emulate", "fastzeromode=none"]] {
+        let place = place();
+        let arguments = [&["--filter=nozero", "memory", "16M"], unable].concat();
+        let _server = Server::nbdkit(&place.socket, &arguments);
+        let mut rig = Rig::open(IoChoice::Auto, &place.uri);
+        assert!(!rig.image.info().fast_zero, "{unable:?}");
+        let op =
+            |fast| ImageOp::Zero { offset: 0, len: 4096, unmap: false, fua: false, fast };
+        assert_eq!(rig.call(op(true)), Err(Errno(libc::EOPNOTSUPP)));
+        assert_eq!(rig.call(op(false)), Ok(Done::Ok));
+        rig.close();
+    }
+}
+
+#[test]
+fn connections_to_servers_leave_the_newcomers_their_memory() {
     let place = place();
-    let _server = Server::nbdkit(&place.socket, &["--filter=nozero", "memory", "16M"]);
+    let _server = Server::nbdkit(&place.socket, &["memory", "16M"]);
     let mut rig = Rig::open(IoChoice::Auto, &place.uri);
-    let op =
-        |fast| ImageOp::Zero { offset: 0, len: 4096, unmap: false, fua: false, fast };
-    assert_eq!(rig.call(op(true)), Err(Errno(libc::EOPNOTSUPP)));
-    assert_eq!(rig.call(op(false)), Ok(Done::Ok));
+    // More than the links have: the rest comes out of what all share.
+    let taken: Vec<_> = std::iter::from_fn(|| rig.cx.links.get(4096)).collect();
+    let (newcomers, common) = (rig.cx.newcomers.budget(), rig.cx.buffers.free());
+    rig.run_until(|rig| rig.cx.buffers.free() < common);
+    assert_eq!(rig.cx.newcomers.free(), newcomers);
+    drop(taken);
+    assert_eq!(rig.read(0, 512), [0; 512]);
     rig.close();
 }

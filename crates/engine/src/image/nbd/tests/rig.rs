@@ -38,12 +38,23 @@ impl Rig {
         let buffers = Pool::new(64 << 20).unwrap();
         let (io, _) = io::open(choice, None).unwrap();
         let newcomers = Pool::new(1 << 20).unwrap();
+        let links = Pool::new(1 << 20).unwrap();
         let zeroes = buffers.get(file::ZEROES).unwrap().slice(0, file::ZEROES);
         zeroes.zero();
         let (timers, finished) = (Timers::default(), Vec::new());
         let (now, qos) = (Nanos(0), Qos::new(0, Arc::default()));
-        let mut cx =
-            Cx { io, timers, buffers, newcomers, zeroes, now, finished, lent: 0, qos };
+        let mut cx = Cx {
+            io,
+            timers,
+            buffers,
+            newcomers,
+            links,
+            zeroes,
+            now,
+            finished,
+            lent: 0,
+            qos,
+        };
         let spec = ImageSpec::Nbd(uri.parse().unwrap());
         let opened = image::open(&spec, &Arc::default()).unwrap();
         let image = opened.start(&mut cx, ImageId { disk: 1, image: 2 });
