@@ -1,8 +1,9 @@
 //! `sterna serve`, to be started, killed and started again.
 
 use std::ffi::OsString;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -277,12 +278,30 @@ impl Daemon {
     }
 }
 
+impl Daemon {
+    /// Removes what its region maps have left in memory: their state goes with the test.
+    fn forget_maps(&self) {
+        let maps = std::fs::read_dir(self.state.join("maps")).into_iter().flatten();
+        for map in maps.flatten() {
+            let mut generation = [0; 8];
+            let read = File::open(map.path())
+                .and_then(|file| file.read_exact_at(&mut generation, 16));
+            if read.is_ok() {
+                let number = u64::from_le_bytes(generation);
+                let memory = format!("/dev/shm/sterna-map-{number:016x}");
+                let _ = std::fs::remove_file(memory);
+            }
+        }
+    }
+}
+
 impl Drop for Daemon {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
             let _ = child.wait();
         }
+        self.forget_maps();
         if std::thread::panicking() {
             eprintln!("--- the daemon's log ends with:\n{}\n---", self.log());
         }

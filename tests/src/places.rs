@@ -99,6 +99,14 @@ impl TinyFs {
         programs::run("/usr/bin/python3", ["-I", "-S", "-c", SHUT_DOWN, mount]);
     }
 
+    /// Has whoever writes to it wait, until what this gives is dropped. What was written
+    /// is on its device.
+    #[track_caller]
+    pub fn freeze(&self) -> Frozen {
+        programs::run("fsfreeze", ["--freeze".as_ref(), self.mount.as_os_str()]);
+        Frozen(self.mount.clone())
+    }
+
     /// Takes it away from its path, where the bare mount point is seen then. What is
     /// open stays open.
     #[track_caller]
@@ -158,6 +166,16 @@ impl TinyFs {
             std::fs::File::options().append(true).open(&path).expect("open ballast");
         while file.write_all(&[0; 1024]).is_ok() {}
         path
+    }
+}
+
+/// A file system that stands still.
+pub struct Frozen(PathBuf);
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        let mount = self.0.as_os_str();
+        let _ = programs::attempt("fsfreeze", ["--unfreeze".as_ref(), mount]);
     }
 }
 

@@ -108,7 +108,7 @@ fn distrust(path: &Path, key: MapKey) -> Result<()> {
         }
         Err(error @ MapError::Busy(_)) => Err(DaemonError::unavailable(error)),
         // One that is not there cannot be believed.
-        Err(MapError::Io { .. }) => match std::fs::remove_file(path) {
+        Err(MapError::Io { .. }) => match MapFile::remove(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 let message = format!("cannot give up {}: {error}", path.display());
                 let hint = "see that the state directory works";

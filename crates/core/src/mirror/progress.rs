@@ -109,7 +109,7 @@ impl fmt::Display for PauseReason {
                 write!(f, "the state directory cannot record the switch-over")
             }
             PauseReason::RegionMap => {
-                write!(f, "the state directory cannot keep the region map")
+                write!(f, "the region map cannot be kept in memory")
             }
             PauseReason::Differing(places) => write!(
                 f,

@@ -14,6 +14,7 @@
 use std::sync::Arc;
 
 use sterna_api::{Application, Report};
+use sterna_engine::mirror::MapFile;
 use sterna_engine::sidecar::slots::Origin;
 use sterna_engine::sidecar::{Identity, Role};
 
@@ -209,7 +210,7 @@ impl Daemon {
         report: Option<Report>,
     ) -> Result<()> {
         // The map is of no use any more; if it stays, nobody will look at it.
-        let _ = std::fs::remove_file(self.map_path(record.id));
+        let _ = MapFile::remove(&self.map_path(record.id));
         let application = match self.job(record.id) {
             Some(job) => {
                 self.keep_experience(&job);

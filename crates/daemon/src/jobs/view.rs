@@ -217,9 +217,10 @@ pub(super) fn hint(
         PauseReason::SwitchOverTooLong { .. } => {
             format!("see what keeps datastore {to} or the state directory busy")
         }
-        PauseReason::StateStore | PauseReason::RegionMap => {
+        PauseReason::StateStore => {
             "see that the state directory has room and works".into()
         }
+        PauseReason::RegionMap => "see that the machine has memory".into(),
         PauseReason::BadSectors(_) => {
             let id = record.id;
             return Some(format!(

@@ -17,6 +17,11 @@
 //! told of a page that could not be written even if a direct write with FUA was told before.
 //! A write with FUA that fails counts as a flush that fails.
 //!
+//! The kernel tells one caller of a loss. So of two flushes at once that wait for the same
+//! page one would succeed, and its client would believe it. One is under way at a time
+//! ([`Syncs`]): what comes meanwhile is done by the next one, all together, and fails with
+//! the one before if that has lost something.
+//!
 //! Zeroing is tried from cheap to dear: punch a hole (if the space may go),
 //! zero the range in place, write zeroes. What a file system cannot do it is
 //! not asked again.
@@ -77,6 +82,7 @@ impl Opened for OpenedFile {
             held: VecDeque::new(),
             cache: Cached::default(),
             lost: false,
+            syncs: Syncs::default(),
             can_punch: true,
             can_zero: true,
         })
@@ -100,8 +106,18 @@ struct FileImage {
     cache: Cached,
     /// A flush has failed for which there is no second try, and nobody has asked since.
     lost: bool,
+    syncs: Syncs,
     can_punch: bool,
     can_zero: bool,
+}
+
+/// The operations that have to be made durable, by their flights.
+#[derive(Default)]
+struct Syncs {
+    /// The kernel is at it, for all of these; the first has its token.
+    under_way: Vec<u32>,
+    /// They have come since.
+    waiting: Vec<u32>,
 }
 
 /// An operation under way.
@@ -145,6 +161,9 @@ impl Image for FileImage {
     fn completed(&mut self, cx: &mut Cx, completion: Completion) {
         let key = completion.token.tag;
         let Some(flight) = self.flights.get_mut(key) else { return };
+        if flight.is_to_sync() {
+            return self.synced(cx, completion.result.map(|_| Done::Ok));
+        }
         let verdict = match completion.result {
             Ok(count) => {
                 if let Some(end) = flight.end_found(count) {
@@ -202,6 +221,9 @@ impl Image for FileImage {
     fn abort(&mut self, cx: &mut Cx) {
         for (ticket, _) in std::mem::take(&mut self.held) {
             cx.finished.push((ticket, Err(Errno(libc::ECANCELED))));
+        }
+        for key in std::mem::take(&mut self.syncs.waiting) {
+            self.finish(cx, key, Err(Errno(libc::ECANCELED)));
         }
         for key in self.flights.keys() {
             cx.io.cancel(super::token(self.id, key));
@@ -328,9 +350,37 @@ impl FileImage {
                 let job = move || clone::range(&from, &to, offset, len);
                 self.aside(Chore::Clone, Box::new(job))
             }
-            _ => Op::Sync { fd: buffered() },
+            _ => {
+                self.syncs.waiting.push(key);
+                return self.sync_next(cx);
+            }
         };
         cx.io.submit(super::token(self.id, key), op);
+    }
+
+    /// Makes durable what waits for it, if nothing is just being made so.
+    fn sync_next(&mut self, cx: &mut Cx) {
+        if self.syncs.under_way.is_empty() {
+            self.syncs.under_way = std::mem::take(&mut self.syncs.waiting);
+            if let Some(first) = self.syncs.under_way.first() {
+                let fd = self.buffered.clone();
+                cx.io.submit(super::token(self.id, *first), Op::Sync { fd });
+            }
+        }
+    }
+
+    /// What was under way is durable, or is not.
+    fn synced(&mut self, cx: &mut Cx, result: ImageResult) {
+        for key in std::mem::take(&mut self.syncs.under_way) {
+            self.finish(cx, key, result.clone());
+        }
+        if result.is_err() && self.lost {
+            // The kernel has told of the loss, and would not tell them.
+            for key in std::mem::take(&mut self.syncs.waiting) {
+                self.finish(cx, key, result.clone());
+            }
+        }
+        self.sync_next(cx);
     }
 
     /// A job for a thread of the datastore.
@@ -437,6 +487,11 @@ fn rest(offset: u64, buf: &Slice, done: u64) -> (u64, Slice) {
 }
 
 impl Flight {
+    /// Whether its present step is to make something durable.
+    fn is_to_sync(&self) -> bool {
+        matches!((&self.step, &self.op), (Step::Sync, _) | (_, ImageOp::Flush))
+    }
+
     /// Where the file ends, if a step has found that out.
     fn end_found(&self, count: u64) -> Option<u64> {
         match (&self.step, &self.op) {

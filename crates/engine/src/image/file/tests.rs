@@ -1,5 +1,6 @@
 //! What a flush that fails means, with a kernel that fails when it is told to.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,10 +17,15 @@ use crate::timer::Timers;
 struct Kernel {
     done: Vec<Completion>,
     flush_fails: Arc<Mutex<Option<i32>>>,
+    /// How often it was asked for a flush.
+    flushes: Arc<AtomicUsize>,
 }
 
 impl Io for Kernel {
     fn submit(&mut self, token: Token, op: Op) {
+        if let Op::Sync { .. } = op {
+            self.flushes.fetch_add(1, Ordering::Relaxed);
+        }
         let result = match &op {
             Op::Write { buf, .. } => Ok(buf.len() as u64),
             Op::Sync { .. } => match self.flush_fails.lock().unwrap().take() {
@@ -46,6 +52,7 @@ struct Rig {
     cx: Cx,
     image: Box<dyn Image>,
     flush_fails: Arc<Mutex<Option<i32>>>,
+    flushes: Arc<AtomicUsize>,
     buffer: Slice,
 }
 
@@ -53,6 +60,7 @@ struct Rig {
 fn rig(align: Option<u32>) -> Rig {
     let kernel = Kernel::default();
     let flush_fails = Arc::clone(&kernel.flush_fails);
+    let flushes = Arc::clone(&kernel.flushes);
     let buffers = Pool::new(8 << 20).unwrap();
     let zeroes = buffers.get(ZEROES).unwrap().slice(0, ZEROES);
     let buffer = buffers.get(1 << 20).unwrap().slice(0, 1 << 20);
@@ -76,7 +84,7 @@ fn rig(align: Option<u32>) -> Rig {
     };
     let id = ImageId { disk: 1, image: 2 };
     let image = Box::new(OpenedFile(files)).start(&mut cx, id);
-    Rig { cx, image, flush_fails, buffer }
+    Rig { cx, image, flush_fails, flushes, buffer }
 }
 
 impl Rig {
@@ -90,6 +98,26 @@ impl Rig {
             }
         }
         self.cx.finished.remove(0).1
+    }
+
+    /// That many flushes at once: what became of each.
+    fn flush_at_once(&mut self, count: u64) -> Vec<ImageResult> {
+        for id in 0..count {
+            self.image.submit(&mut self.cx, Ticket { disk: 1, id }, ImageOp::Flush);
+        }
+        while self.image.in_flight() > 0 {
+            let mut completions = Vec::new();
+            self.cx.io.wait(None, &mut completions);
+            assert!(!completions.is_empty(), "something waits for nothing");
+            // Those that come last may well be answered first.
+            for completion in completions.into_iter().rev() {
+                self.image.completed(&mut self.cx, completion);
+            }
+        }
+        let mut answers = std::mem::take(&mut self.cx.finished);
+        answers.sort_by_key(|(ticket, _)| ticket.id);
+        assert_eq!(answers.len() as u64, count);
+        answers.into_iter().map(|(_, result)| result).collect()
     }
 
     fn write(&mut self, offset: u64, len: usize, fua: bool) -> ImageResult {
@@ -163,4 +191,43 @@ fn a_cached_write_with_fua_fails_as_its_flush_does() {
     *rig.flush_fails.lock().unwrap() = Some(libc::EIO);
     assert_eq!(rig.write(0, 4096, true), Err(Errno(libc::EIO)));
     assert!(rig.image.has_lost());
+}
+
+#[test]
+fn a_loss_fails_every_flush_that_was_asked_for_before_it_was_told() {
+    let mut rig = rig(None);
+    assert!(rig.write(0, 4096, false).is_ok());
+    *rig.flush_fails.lock().unwrap() = true;
+    let failed = Err(Errno(libc::EIO));
+    assert_eq!(rig.flush_at_once(3), [failed.clone(), failed.clone(), failed]);
+    assert!(rig.image.has_lost());
+}
+
+#[test]
+fn flushes_that_come_during_one_are_done_together_by_the_next() {
+    let mut rig = rig(None);
+    assert!(rig.write(0, 4096, false).is_ok());
+    assert!(rig.flush_at_once(8).iter().all(Result::is_ok));
+    assert_eq!(rig.flushes.load(Ordering::Relaxed), 2);
+    assert!(!rig.failing_flush_loses());
+}
+
+#[test]
+fn after_a_flush_that_failed_and_lost_nothing_the_others_are_tried() {
+    let mut rig = rig(Some(4096));
+    assert!(rig.write(0, 8192, false).is_ok());
+    *rig.flush_fails.lock().unwrap() = true;
+    let results = rig.flush_at_once(3);
+    assert_eq!(results[0], Err(Errno(libc::EIO)));
+    assert!(results[1..].iter().all(Result::is_ok), "{results:?}");
+}
+
+#[test]
+fn flushes_that_wait_end_with_the_image() {
+    let mut rig = rig(None);
+    for id in 0..3 {
+        rig.image.submit(&mut rig.cx, Ticket { disk: 1, id }, ImageOp::Flush);
+    }
+    rig.image.abort(&mut rig.cx);
+    assert_eq!((rig.cx.finished.len(), rig.image.in_flight()), (2, 1));
 }

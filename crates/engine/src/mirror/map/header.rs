@@ -13,7 +13,8 @@
 //!
 //! A storage is three words (u64): its kind (0 unknown, 1 a file system, 2 a device), its
 //! number, and the file's; see `core::mirror::Storage`. Version 1 had a checksum in their
-//! place: such a map says nothing of its time, and is not believed.
+//! place, version 2 was itself what a kill left: such a map says nothing of its time, and is
+//! not believed.
 //!
 //! Between the copies, at [`WROTE_AT`], is a word that says when something was last written
 //! to either image: milliseconds since 1970 in its lower 44 bits, and above them 20 bits of
@@ -42,12 +43,12 @@ pub(super) const COPY_LEN: usize = 164;
 pub(super) const WROTE_AT: usize = 1024;
 
 const MAGIC: &[u8; 8] = b"STERNAMP";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const CRC_AT: usize = COPY_LEN - 4;
 
-/// The version before, and where its checksum was.
-const EARLIER: u32 = 1;
-const EARLIER_CRC_AT: usize = 72;
+/// The versions before, and where the checksum of the first was.
+const EARLIER: [u32; 2] = [1, 2];
+const FIRST_CRC_AT: usize = 72;
 
 /// Bits of the last write's time.
 const TIME_BITS: u32 = 44;
@@ -112,12 +113,12 @@ impl Header {
 
     fn decode(copy: &[u8]) -> Result<Header, ReadError> {
         let version = u32::from_le_bytes(field(copy, 8));
-        let crc_at = if version == EARLIER { EARLIER_CRC_AT } else { CRC_AT };
+        let crc_at = if version == EARLIER[0] { FIRST_CRC_AT } else { CRC_AT };
         let crc = crc32c::crc32c(&copy[..crc_at]);
         if &copy[..8] != MAGIC || crc.to_le_bytes() != copy[crc_at..crc_at + 4] {
             return Err(ReadError::Damaged);
         }
-        if version != VERSION && version != EARLIER {
+        if version != VERSION && !EARLIER.contains(&version) {
             return Err(ReadError::Version(version));
         }
         let key = MapKey {

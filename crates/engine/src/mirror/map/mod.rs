@@ -1,14 +1,16 @@
 //! The region map: which regions both images share, in a file that outlives
 //! the process.
 //!
-//! Setting a region is one aligned 8-byte store into the page cache, made by the
-//! kernel (see `mapping`), so it takes no I/O and no wait, and a process that is
-//! killed at any instruction leaves every word whole. The kernel writes the
-//! pages back when it likes; nothing here waits for that, so after a power loss
-//! any word may be an older one of itself, and so may what was in the images.
-//! That is why the header names the boot, and where the map and both images were: whether
-//! the map is believed now is decided by `core::mirror::suspicion`. Of one that is not,
-//! every `Synced` is only `Suspect`, and `Absent` may not be certain ([`MapFile::believe`]).
+//! The map is in two places. In `memory`, which outlives the process and not the machine:
+//! setting a region is one 8-byte store there, so it takes no I/O and waits for no disk,
+//! and a process that is killed at any instruction leaves every word whole. And in a file
+//! in the state directory, which a thread brings up to date (see `keeper`): its words may
+//! be older than the images are, by any time.
+//!
+//! That is why the words of the file are believed of nothing ([`MapFile::believe`]):
+//! whoever finds no memory takes every `Synced` for `Suspect`, and `Absent` for `Late`. For
+//! the memory, the header names the boot, and where the map and both images were; whether
+//! the map is believed now is decided by `core::mirror::suspicion`.
 //!
 //! ```text
 //!   0      header, two copies (see `header`)
@@ -30,20 +32,22 @@
 //! is checked; what is damaged is in the error. Nobody else may open the map
 //! while it is open (it is locked).
 //!
-//! A word that cannot be stored later on (a file system that writes to new places is
-//! full, its device is gone, somebody has cut the file short) leaves a file that says
-//! less than what is so: a region that it calls synced may be late. So the file is
-//! removed at once, and the map goes on in memory alone and says so (`is_kept`): the
-//! migration pauses, and whoever finds no map after a kill compares everything. When it
-//! is to go on, the file is made anew out of the memory (`keep_again`).
+//! A word that cannot be stored in memory (which is allocated, so only if something is
+//! badly wrong) leaves a map that says less than what is so: a region that it calls synced
+//! may be late. So the memory is removed at once, and the map goes on within the process
+//! and says so (`is_kept`): the migration pauses, and whoever finds no memory after a kill
+//! compares everything. When it is to go on, the memory is made anew (`keep_again`). None
+//! of this touches the state directory, which may stand still.
 
 mod header;
-mod mapping;
+mod keeper;
+mod memory;
 mod words;
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use sterna_core::mirror::{
@@ -53,10 +57,12 @@ use sterna_core::{Bytes, Nanos};
 
 use crate::boot::BootId;
 use crate::origin;
+use crate::place;
 use crate::plain;
 use crate::sidecar::DiskId;
 use header::{HEADER_LEN, Header};
-use mapping::Mapping;
+use keeper::Keeper;
+use memory::Memory;
 use std::os::unix::fs::FileExt;
 use words::{PER_WORD, WORD, seal};
 
@@ -164,12 +170,13 @@ pub struct MapFile {
     header: Header,
     /// The states of each word's regions, as they are.
     states: Vec<u32>,
-    mapping: Mapping,
-    /// Keeps the lock; after the mapping, so that nobody gets in before it is gone.
-    file: File,
+    /// What a kill leaves.
+    memory: Arc<Memory>,
+    /// What the machine's end leaves; it has the lock of the file.
+    keeper: Keeper,
     /// The word that says less of what is synced than is so.
     soon: Option<u64>,
-    /// Why the file does not say what is so any more.
+    /// Why the memory does not say what is so any more.
     lost: Option<io::Error>,
 }
 
@@ -189,6 +196,7 @@ impl MapFile {
             return Err(MapError::Shape { size: key.size, region: key.region });
         }
         let header = Header { key, generation: new_generation(), boot, places: None };
+        forget(path);
         let temporary = beside(path);
         let made = write_out(&temporary, &header)
             .and_then(|file| std::fs::rename(&temporary, path).map(|()| file));
@@ -199,12 +207,15 @@ impl MapFile {
         })?;
         plain::sync_directory_of(path).map_err(|error| failed("create", path, error))?;
         let file = lock(file, path)?;
-        let map = MapFile::over(file, path, header)?;
+        let made = new_memory(&header, &vec![0; key.words() as usize]);
+        let memory = made.map_err(|error| failed("keep", path, error))?;
+        let map = MapFile::over(file, memory, path, header)?;
         map.note_write(origin::now());
         Ok(map)
     }
 
-    /// Opens the map at `path`, which must be about `key`; checks every word.
+    /// Opens the map at `path`, which must be about `key`; checks every word. If only the
+    /// file is left of it, it says nothing of its time, and is not to be believed.
     pub fn open(path: &Path, key: MapKey) -> Result<MapFile, MapError> {
         let file = OpenOptions::new()
             .read(true)
@@ -226,23 +237,49 @@ impl MapFile {
             return Err(MapError::Length { found, expected });
         }
         // A copy of the file may have holes, and filling them later could fail.
-        mapping::allocate(&file, expected)
-            .map_err(|error| failed("allocate", path, error))?;
+        allocate(&file, expected).map_err(|error| failed("allocate", path, error))?;
         let mut words = vec![0; (expected - HEADER_LEN as u64) as usize];
-        file.read_exact_at(&mut words, HEADER_LEN as u64)
-            .map_err(|error| failed("read", path, error))?;
-        let mut map = MapFile::over(file, path, header)?;
-        map.take(&words)?;
+        let (left, header) = match left_of(&header) {
+            Some((memory, header)) => (Some(memory), header),
+            // Older than the images, nobody knows by how much.
+            None => (None, Header { places: None, ..header }),
+        };
+        let read = match &left {
+            Some(memory) => memory.read(HEADER_LEN as u64, &mut words),
+            None => file.read_exact_at(&mut words, HEADER_LEN as u64),
+        };
+        read.map_err(|error| failed("read", path, error))?;
+        let states = words::take(&header, &words)?;
+        let memory = match left {
+            Some(memory) => memory,
+            None => new_memory(&header, &states)
+                .map_err(|error| failed("keep", path, error))?,
+        };
+        let mut map = MapFile::over(file, memory, path, header)?;
+        map.states = states;
         Ok(map)
     }
 
-    /// A map of `Absent` regions over a file that is there.
-    fn over(file: File, path: &Path, header: Header) -> Result<MapFile, MapError> {
-        let mapping = Mapping::new(&file, header.key.file_len())
-            .map_err(|error| failed("map", path, error))?;
+    /// A map of `Absent` regions over a file and a memory that are there.
+    fn over(
+        file: File,
+        memory: Memory,
+        path: &Path,
+        header: Header,
+    ) -> Result<MapFile, MapError> {
+        let (memory, len) = (Arc::new(memory), header.key.file_len());
+        let keeper = Keeper::start(file, Arc::clone(&memory), len, path)
+            .map_err(|error| failed("keep", path, error))?;
+        keeper.all_changed();
         let states = vec![0; header.key.words() as usize];
         let (path, soon, lost) = (path.into(), None, None);
-        Ok(MapFile { path, header, states, mapping, file, soon, lost })
+        Ok(MapFile { path, header, states, memory, keeper, soon, lost })
+    }
+
+    /// Removes the map at `path`, wherever it is.
+    pub fn remove(path: &Path) -> io::Result<()> {
+        forget(path);
+        std::fs::remove_file(path)
     }
 
     /// What the map is about.
@@ -255,7 +292,7 @@ impl MapFile {
     /// loses nothing. Gives the reason.
     pub fn believe(&mut self, present: &Present) -> Result<Option<Suspicion>, MapError> {
         let mut wrote = [0; 8];
-        let read = self.file.read_exact_at(&mut wrote, header::WROTE_AT as u64);
+        let read = self.memory.read(header::WROTE_AT as u64, &mut wrote);
         read.map_err(|error| failed("read", &self.path, error))?;
         let wrote = u64::from_le_bytes(wrote);
         let suspicion = suspicion(self.header.past(wrote).as_ref(), present);
@@ -281,11 +318,17 @@ impl MapFile {
     pub fn adopt(&mut self, present: &Present) -> Result<(), MapError> {
         self.header.adopt(present);
         for copy in 0..header::COPIES {
-            let at = (copy * header::COPY_STRIDE) as u64;
-            let written = self.file.write_all_at(&self.header.encode(), at);
-            written.map_err(|error| failed("write", &self.path, error))?;
+            let stored = self.store_header(copy, &self.header);
+            stored.map_err(|error| failed("write", &self.path, error))?;
             self.flush()?;
         }
+        Ok(())
+    }
+
+    fn store_header(&self, copy: usize, header: &Header) -> io::Result<()> {
+        let at = (copy * header::COPY_STRIDE) as u64;
+        self.memory.store(at, &header.encode())?;
+        self.keeper.changed(at);
         Ok(())
     }
 
@@ -302,7 +345,7 @@ impl MapFile {
         header.places.get_or_insert_default().destination = destination;
         for copy in 0..header::COPIES {
             // One that cannot be stored is taken for another destination's: compared.
-            let _ = self.mapping.store_header(copy, &header.encode());
+            let _ = self.store_header(copy, &header);
         }
     }
 
@@ -311,20 +354,20 @@ impl MapFile {
     pub fn note_write(&self, at: Nanos) {
         let word = self.header.word_of_time(at);
         // Without it a write of our own is taken for somebody else's: compared.
-        let _ = self.mapping.store_wrote(word);
+        let _ = self.memory.store(header::WROTE_AT as u64, &word.to_le_bytes());
     }
 
     /// Waits until the map as it is now is on the medium.
     pub fn flush(&mut self) -> Result<(), MapError> {
         self.catch_up();
         let kept = match &self.lost {
-            None => self.file.sync_all(),
+            None => self.keeper.flush(),
             Some(lost) => Err(io::Error::new(lost.kind(), lost.to_string())),
         };
         kept.map_err(|error| failed("write", &self.path, error))
     }
 
-    /// Has the file say what a word is now, or when another one's turn comes.
+    /// Has the memory say what a word is now, or when another one's turn comes.
     fn keep_soon(&mut self, index: u64) {
         if self.soon != Some(index) {
             self.catch_up();
@@ -332,72 +375,56 @@ impl MapFile {
         }
     }
 
-    /// Has the file say what was kept back.
+    /// Has the memory say what was kept back.
     fn catch_up(&mut self) {
         if let Some(index) = self.soon {
             self.keep(index);
         }
     }
 
-    /// Has the file say what a word is now.
+    /// Has the memory say what a word is now.
     fn keep(&mut self, index: u64) {
         self.soon.take_if(|soon| *soon == index);
         if self.lost.is_some() {
             return;
         }
         let word = seal(self.header.generation, index, self.states[index as usize]);
-        if self.mapping.store(index, word) {
-            return;
-        }
-        let written = self.file.write_all_at(&word.to_le_bytes(), mapping::at(index));
-        self.see_to(written);
+        let stored = self.memory.store(memory::at(index), &word.to_le_bytes());
+        self.keeper.changed(memory::at(index));
+        self.see_to(stored);
     }
 
-    /// Has the file say what all words are now.
+    /// Has the memory say what all words are now.
     fn store_all(&mut self) {
         self.soon = None;
         if self.lost.is_none() {
-            let written = self.write_words(&self.file);
-            self.see_to(written);
+            let stored = store_words(&self.memory, &self.header, &self.states);
+            self.keeper.all_changed();
+            self.see_to(stored);
         }
     }
 
-    fn write_words(&self, file: &File) -> io::Result<()> {
-        for first in (0..self.header.key.words()).step_by(PAGE) {
-            file.write_all_at(&self.sealed(first, PAGE), mapping::at(first))?;
-        }
-        Ok(())
-    }
-
-    /// What could not be written leaves a file that nobody may believe.
-    fn see_to(&mut self, written: io::Result<()>) {
-        let Err(error) = written else { return };
-        // The header first: removing a file takes room on some file systems.
-        let blank = self.file.set_len(0);
-        let removed = std::fs::remove_file(&self.path);
+    /// What could not be stored leaves a memory that nobody may believe.
+    fn see_to(&mut self, stored: io::Result<()>) {
+        let Err(error) = stored else { return };
+        // The next one looks at the header first, and only at one with a name.
+        let _ = self.memory.file().set_len(0);
+        Memory::remove(self.header.generation);
         let path = self.path.display();
-        if let (Err(_), Err(removal)) = (blank, removed) {
-            tracing::error!(
-                %path, %error, %removal,
-                "the region map says less than what is so, and cannot be removed: remove \
-                 it before this daemon is started anew"
-            );
-        } else {
-            tracing::warn!(%path, %error, "the region map cannot be kept");
-        }
+        tracing::warn!(%path, %error, "the region map cannot be kept in memory");
         self.lost = Some(error);
     }
 
-    /// Makes the file anew, if it was lost. Not durable, which a kill does not ask for;
-    /// after a power loss what is in it is checked.
+    /// Makes the memory anew, if it was lost.
     fn keep_all_again(&mut self) {
         if self.lost.is_none() {
             return;
         }
-        let made = self.remake();
-        match made {
-            Ok((file, mapping)) => {
-                (self.mapping, self.file, self.lost) = (mapping, file, None);
+        match new_memory(&self.header, &self.states) {
+            Ok(memory) => {
+                self.memory = Arc::new(memory);
+                self.keeper.replace(Arc::clone(&self.memory));
+                self.lost = None;
                 self.note_write(origin::now());
             }
             Err(error) => {
@@ -406,22 +433,52 @@ impl MapFile {
             }
         }
     }
+}
 
-    fn remake(&self) -> io::Result<(File, Mapping)> {
-        let temporary = beside(&self.path);
-        let made = open_new(&temporary, self.header.key.file_len()).and_then(|file| {
-            file.write_all_at(&self.header.page(), 0)?;
-            self.write_words(&file)?;
-            file.try_lock()?;
-            let mapping = Mapping::new(&file, self.header.key.file_len())?;
-            std::fs::rename(&temporary, &self.path)?;
-            Ok((file, mapping))
-        });
-        if made.is_err() {
-            // The first error is the one to tell.
-            let _ = std::fs::remove_file(&temporary);
+/// Makes the memory of a map that is so. The header comes last: without it the rest is
+/// nothing.
+fn new_memory(header: &Header, states: &[u32]) -> io::Result<Memory> {
+    let memory = Memory::create(header.generation, header.key.file_len())?;
+    store_words(&memory, header, states)?;
+    memory.store(0, &header.page())?;
+    Ok(memory)
+}
+
+fn store_words(memory: &Memory, header: &Header, states: &[u32]) -> io::Result<()> {
+    for (page, states) in (0..).zip(states.chunks(PAGE)) {
+        let first = page * PAGE as u64;
+        let sealed = words::sealed(header.generation, first, states);
+        memory.store(memory::at(first), &sealed)?;
+    }
+    Ok(())
+}
+
+/// The memory that belongs to the file with this header, with its own, newer header.
+fn left_of(header: &Header) -> Option<(Memory, Header)> {
+    let memory = Memory::open(header.generation, header.key.file_len())?;
+    let found = header::read(memory.file()).ok()?;
+    let same = found.generation == header.generation && found.key == header.key;
+    same.then_some((memory, found))
+}
+
+/// Removes the memory of the map at `path`, if there is one.
+fn forget(path: &Path) {
+    let header = File::open(path).ok().and_then(|file| header::read(&file).ok());
+    if let Some(header) = header {
+        Memory::remove(header.generation);
+    }
+}
+
+/// Gives the first `len` bytes of `file` space on the medium. A file system that cannot
+/// do that has them written by the caller or not at all.
+fn allocate(file: &File, len: u64) -> io::Result<()> {
+    match place::allocate(file, len) {
+        Err(error)
+            if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS)) =>
+        {
+            Ok(())
         }
-        made
+        allocated => allocated,
     }
 }
 
@@ -448,10 +505,10 @@ fn open_new(path: &Path, len: u64) -> io::Result<File> {
         _ => {}
     }
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-    // Where that cannot be had, a full file system is found out word by word.
-    let _ = crate::place::keep_in_place(&file);
+    // Where that cannot be had, a full file system is found out page by page.
+    let _ = place::keep_in_place(&file);
     file.set_len(len)?;
-    mapping::allocate(&file, len)?;
+    allocate(&file, len)?;
     Ok(file)
 }
 

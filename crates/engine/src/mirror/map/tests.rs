@@ -37,10 +37,31 @@ fn key(regions: u64) -> MapKey {
     MapKey { migration: 3, disk: DiskId(9), size: regions * REGION - 512, region: 65536 }
 }
 
-fn directory() -> (tempfile::TempDir, PathBuf) {
-    let directory = tempfile::tempdir().unwrap();
+/// A place for a map, of which nothing stays in memory either.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        forget(&self.path().join("3.map"));
+    }
+}
+
+fn directory() -> (Place, PathBuf) {
+    let directory = Place(tempfile::tempdir().unwrap());
     let path = directory.path().join("3.map");
     (directory, path)
+}
+
+/// The file in memory of the map at `path`.
+fn memory_of(path: &Path) -> PathBuf {
+    let header = header::read(&File::open(path).unwrap()).unwrap();
+    memory::path(header.generation)
 }
 
 fn stored() -> impl Strategy<Value = Stored> {
@@ -105,13 +126,24 @@ proptest! {
         regions in 1u64..100,
         damage in prop::collection::vec((any::<prop::sample::Index>(), 1u8..), 1..8),
         cut in prop::option::weighted(0.2, any::<prop::sample::Index>()),
+        forgotten in any::<bool>(),
     ) {
         let (_directory, path) = directory();
+        let place = path.clone();
         let mut file = adopted(&path, regions);
         for region in (0..regions).step_by(3) {
             file.set(region, Stored::Synced);
         }
+        file.flush().unwrap();
+        let memory = memory_of(&path);
         drop(file);
+        // Of the two, what is read.
+        let path = if forgotten {
+            std::fs::remove_file(memory).unwrap();
+            path
+        } else {
+            memory
+        };
         let mut bytes = std::fs::read(&path).unwrap();
         for (at, flip) in damage {
             let at = at.index(bytes.len());
@@ -121,7 +153,7 @@ proptest! {
             bytes.truncate(cut.index(bytes.len()));
         }
         std::fs::write(&path, &bytes).unwrap();
-        if let Ok(file) = MapFile::open(&path, key(regions)) {
+        if let Ok(file) = MapFile::open(&place, key(regions)) {
             for region in 0..regions {
                 let expected =
                     if region % 3 == 0 { Stored::Synced } else { Stored::Absent };
@@ -149,6 +181,7 @@ proptest! {
 fn the_errors_say_what_is_wrong() {
     let (_directory, path) = directory();
     drop(MapFile::create(&path, key(100), BOOT).unwrap());
+    std::fs::remove_file(memory_of(&path)).unwrap();
     let expect = |key: MapKey, text: &str| {
         let error = MapFile::open(&path, key).unwrap_err().to_string();
         assert!(error.contains(text), "{error} does not say {text}");
@@ -233,6 +266,7 @@ fn taken_up(
     for bits in 0..4 {
         map.set(u64::from(bits), Stored::from_bits(bits));
     }
+    map.flush().unwrap();
     drop(map);
     let mut now = present();
     change(&path, &mut now);
@@ -272,8 +306,70 @@ fn a_map_of_another_boot_or_mounting_is_not_believed() {
 }
 
 #[test]
+fn what_a_kill_leaves_is_in_memory() {
+    let (_directory, path) = directory();
+    let mut map = adopted(&path, 40);
+    let before = std::fs::read(&path).unwrap();
+    map.set(3, Stored::Synced);
+    map.set(20, Stored::Late);
+    drop(map);
+    // It is what it was a moment ago, as if its file system had stood still.
+    drop(lock(File::open(&path).unwrap(), &path).unwrap()); // It is closed now.
+    std::fs::write(&path, before).unwrap();
+    let mut map = MapFile::open(&path, key(40)).unwrap();
+    assert_eq!(map.believe(&present()).unwrap(), None);
+    assert_eq!([map.get(3), map.get(20)], [Stored::Synced, Stored::Late]);
+}
+
+#[test]
+fn a_file_without_its_memory_is_believed_of_nothing() {
+    let forgotten = taken_up(|path, _| std::fs::remove_file(memory_of(path)).unwrap());
+    assert_eq!(forgotten, (Some(Suspicion::Undated), DISTRUSTED));
+    // So is one whose memory is another's, or not ours alone.
+    let shared = taken_up(|path, _| {
+        let all = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        std::fs::set_permissions(memory_of(path), all).unwrap();
+    });
+    assert_eq!(shared, (Some(Suspicion::Undated), DISTRUSTED));
+    let another = taken_up(|path, _| {
+        let (_directory, other) = directory();
+        drop(MapFile::create(&other, MapKey { migration: 4, ..key(4) }, BOOT).unwrap());
+        std::fs::copy(memory_of(&other), memory_of(path)).unwrap();
+    });
+    assert_eq!(another, (Some(Suspicion::Undated), DISTRUSTED));
+}
+
+#[test]
+fn a_map_that_is_removed_leaves_nothing_in_memory() {
+    let (_directory, path) = directory();
+    drop(MapFile::create(&path, key(10), BOOT).unwrap());
+    let first = memory_of(&path);
+    drop(MapFile::create(&path, key(10), BOOT).unwrap());
+    let second = memory_of(&path);
+    assert!(!first.exists() && second.exists());
+    MapFile::remove(&path).unwrap();
+    assert!(!second.exists() && !path.exists());
+}
+
+#[test]
+fn a_memory_that_fails_leaves_nothing_to_believe_and_is_made_anew() {
+    let (_directory, path) = directory();
+    let mut map = adopted(&path, 40);
+    let memory = memory_of(&path);
+    map.see_to(Err(io::ErrorKind::StorageFull.into()));
+    assert!(!map.is_kept() && !memory.exists());
+    map.set(3, Stored::Synced);
+    map.keep_again();
+    assert!(map.is_kept());
+    drop(map);
+    let map = MapFile::open(&path, key(40)).unwrap();
+    assert_eq!([map.get(3), map.get(4)], [Stored::Synced, Stored::Absent]);
+}
+
+#[test]
 fn a_map_of_the_version_before_is_read_and_not_believed() {
     let earlier = taken_up(|path, _| {
+        std::fs::remove_file(memory_of(path)).unwrap();
         let mut page = std::fs::read(path).unwrap();
         for copy in [0, 2048] {
             let copy = &mut page[copy..copy + 2048];
@@ -290,7 +386,8 @@ fn a_map_of_the_version_before_is_read_and_not_believed() {
 #[test]
 fn a_map_whose_last_write_is_not_known_is_not_believed() {
     let damaged = taken_up(|path, _| {
-        let file = OpenOptions::new().write(true).open(path).unwrap();
+        let memory = memory_of(path);
+        let file = OpenOptions::new().write(true).open(memory).unwrap();
         file.write_all_at(&[7], header::WROTE_AT as u64).unwrap();
     });
     assert_eq!(damaged, (Some(Suspicion::Undated), DISTRUSTED));

@@ -8,6 +8,7 @@ use std::ops::Range;
 use sterna_core::Bytes;
 use sterna_core::mirror::{RegionMap, Stored};
 
+use super::header::Header;
 use super::{MapError, MapFile};
 
 /// Regions in a word.
@@ -39,40 +40,38 @@ impl MapFile {
     fn states(&self, index: u64) -> u32 {
         self.states[index as usize]
     }
+}
 
-    /// The words from `first` on, as they are in the file: at most so many.
-    pub(super) fn sealed(&self, first: u64, count: usize) -> Vec<u8> {
-        let states = self.states.iter().skip(first as usize).take(count);
-        let words = (first..).zip(states);
-        let seal = |(index, states): (u64, &u32)| {
-            seal(self.header.generation, index, *states).to_le_bytes()
-        };
-        words.flat_map(seal).collect()
-    }
+/// The words with these states from `first` on, as they are in the file.
+pub(super) fn sealed(generation: u64, first: u64, states: &[u32]) -> Vec<u8> {
+    let words = (first..).zip(states);
+    words.flat_map(|(at, states)| seal(generation, at, *states).to_le_bytes()).collect()
+}
 
-    /// Takes the words as they are in the file, and checks every one.
-    pub(super) fn take(&mut self, words: &[u8]) -> Result<(), MapError> {
-        let (mut count, mut first, mut last) = (0, 0, 0);
-        for (index, bytes) in (0..).zip(words.as_chunks::<{ WORD as usize }>().0) {
-            let word = u64::from_le_bytes(*bytes);
-            // The lower half: the truncation is meant.
-            let states = word as u32;
-            let whole = word == seal(self.header.generation, index, states);
-            if !whole || states & !self.used_bits(index) != 0 {
-                first = if count == 0 { index } else { first };
-                last = index;
-                count += 1;
-            }
-            self.states[index as usize] = states;
+/// The states of the words as they are in the file; checks every one.
+pub(super) fn take(header: &Header, words: &[u8]) -> Result<Vec<u32>, MapError> {
+    let regions = header.key.regions();
+    let (mut count, mut first, mut last) = (0, 0, 0);
+    let mut all = Vec::with_capacity(words.len() / WORD as usize);
+    for (index, bytes) in (0..).zip(words.as_chunks::<{ WORD as usize }>().0) {
+        let word = u64::from_le_bytes(*bytes);
+        // The lower half: the truncation is meant.
+        let states = word as u32;
+        let whole = word == seal(header.generation, index, states);
+        if !whole || states & !lowest(regions - index * PER_WORD) != 0 {
+            first = if count == 0 { index } else { first };
+            last = index;
+            count += 1;
         }
-        match count {
-            0 => Ok(()),
-            count => {
-                let key = self.header.key;
-                let part = PER_WORD * u64::from(key.region);
-                let (from, to) = (first * part, ((last + 1) * part).min(key.size));
-                Err(MapError::Words { count, from: Bytes(from), to: Bytes(to) })
-            }
+        all.push(states);
+    }
+    match count {
+        0 => Ok(all),
+        count => {
+            let key = header.key;
+            let part = PER_WORD * u64::from(key.region);
+            let (from, to) = (first * part, ((last + 1) * part).min(key.size));
+            Err(MapError::Words { count, from: Bytes(from), to: Bytes(to) })
         }
     }
 }
