@@ -252,30 +252,33 @@ fn no_crash_loses_a_write_or_goes_back_behind_a_commit() {
 
 #[test]
 fn the_model_finds_a_source_that_is_freed_before_the_record_is_durable() {
-    finds(Fault::FreesAtOnce);
+    finds(Fault::FreesAtOnce, "the source is gone and nothing says so");
 }
 
 #[test]
 fn the_model_finds_a_start_that_believes_what_is_in_the_page_cache() {
-    finds(Fault::BelievesWhatItReads);
+    finds(Fault::BelievesWhatItReads, "a power loss goes back");
 }
 
 #[test]
 fn the_model_finds_an_unclear_outcome_that_is_taken_for_a_failure() {
-    finds(Fault::TakesUnclearForAbsent);
+    finds(Fault::TakesUnclearForAbsent, "a crash would go forward again");
 }
 
 #[test]
 fn the_model_finds_a_record_that_goes_before_the_state_has_it() {
-    finds(Fault::DropsEarly);
+    finds(Fault::DropsEarly, "a power loss goes back");
 }
 
 #[test]
 fn the_model_finds_a_state_that_is_believed_before_it_is_durable() {
-    finds(Fault::TrustsTheState);
+    finds(Fault::TrustsTheState, "the source is gone and nothing says so");
 }
 
-fn finds(fault: Fault) {
+/// Looks for a world that is caught by a check which says this.
+fn finds(fault: Fault, by: &str) {
     let found = std::panic::catch_unwind(|| explore(fault));
-    assert!(found.is_err(), "{fault:?} was not found");
+    let found = found.expect_err("a world is caught");
+    let said = found.downcast_ref::<String>().map_or("something", String::as_str);
+    assert!(said.contains(by), "{fault:?} is caught by: {said}");
 }

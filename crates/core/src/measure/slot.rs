@@ -1,8 +1,8 @@
 //! A window of a timeline, when only scalars are left of it: 64 bytes.
 //!
 //! Means and quantiles are kept as floats of 24 bits, which is far more than was
-//! measured. The counts of reads and writes are exact; that of flushes is right to a
-//! two-hundredth.
+//! measured. The counts of reads and writes are exact; those of flushes and of requests
+//! under way are right to a two-hundredth, and exact up to 256.
 
 use super::{Spread, Window};
 use crate::Nanos;
@@ -15,9 +15,10 @@ const QUANTILES: [f64; 3] = [0.50, 0.95, 0.99];
 pub(super) struct Slot {
     start: u64,
     span_us: u32,
-    /// No more than that is ever under way on a disk.
+    /// The upper half of a float: what is under way on all disks of a datastore has no
+    /// bound that would fit.
     in_flight: u16,
-    /// The upper half of a float.
+    /// The same.
     flushes: u16,
     reads: u32,
     writes: u32,
@@ -44,7 +45,7 @@ impl Slot {
         Slot {
             start: start.0,
             span_us: narrow(span_us),
-            in_flight: u16::try_from(window.in_flight).unwrap_or(u16::MAX),
+            in_flight: short(window.in_flight.into()),
             flushes: short(window.flushes),
             reads: narrow(read.operations),
             writes: narrow(write.operations),
@@ -147,7 +148,8 @@ pub struct Summary {
     pub max: Option<Nanos>,
     /// Flushes that were answered, to a two-hundredth.
     pub flushes: f64,
-    /// Requests under way at the end of the last window that had something in it.
+    /// Requests under way at the end of the last window that had something in it, to a
+    /// two-hundredth.
     pub in_flight: u32,
     /// The part of the time that is in windows with something in them, from 0 to 1.
     pub there: f64,
@@ -186,7 +188,7 @@ impl Summary {
             max: (operations > 0).then_some(Nanos(max as u64)),
             // The sum of no floats is -0.0.
             flushes: slots.iter().fold(0.0, |sum, slot| sum + long(slot.flushes)),
-            in_flight: slots.last().map_or(0, |slot| slot.in_flight.into()),
+            in_flight: slots.last().map_or(0, |slot| long(slot.in_flight) as u32),
             there: part_there(span, slots),
         }
     }
@@ -266,7 +268,8 @@ mod tests {
     }
 
     #[test]
-    fn flushes_are_kept_to_a_two_hundredth() {
+    fn counts_of_any_size_are_kept_to_a_two_hundredth() {
+        assert!((0..=256).all(|count| long(short(count)) == count as f64));
         for count in [0, 1, 2, 3, 99, 100, 257, 54_321, 9_876_543] {
             let kept = long(short(count));
             assert!(
@@ -274,6 +277,15 @@ mod tests {
                 "{count}: {kept}"
             );
         }
+    }
+
+    #[test]
+    fn what_is_under_way_on_many_disks_is_not_cut_off() {
+        let under_way = 200_000;
+        let window = Window { in_flight: under_way, ..Window::default() };
+        let slot = Slot::new(Nanos(0), Nanos::from_secs(1), &window);
+        let kept = Summary::of(Nanos::from_secs(1), &[slot]).in_flight;
+        assert!(kept.abs_diff(under_way) <= under_way / 200, "{kept}");
     }
 
     #[test]

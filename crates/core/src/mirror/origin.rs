@@ -16,8 +16,11 @@
 //!   compared; the source is the truth.
 //! - *Somebody else has written* to an image: it changed later than our last write, or has
 //!   another size. The file system says when it changed by this machine's clock; where it
-//!   goes by another clock (a server's), that cannot be told.
-//! - *A connection* (NBD) ends with the process that had it: another one is another one.
+//!   goes by another clock (a server's), that cannot be told. On the destination it may
+//!   have been where the copy never wrote: not even "never written" is certain.
+//! - *A connection* (NBD) ends with the process that had it, or when it is closed: another
+//!   one is another one. Who wrote to the server's volume meanwhile, or put back an older
+//!   state of it, nobody knows.
 //!
 //! A kill changes none of these, so what a flush covers is believed after it. What no
 //! flush covers the map does not call equal in the first place (see `trust`): so it is of
@@ -137,13 +140,16 @@ impl Suspicion {
     pub fn doubt(self) -> Doubt {
         match self {
             Suspicion::Undated | Suspicion::Boot | Suspicion::Map => Doubt::Everything,
+            // Somebody may have written where the copy never did.
             Suspicion::Another(Side::Destination)
-            | Suspicion::Written(Side::Destination) => Doubt::Everything,
-            // It may have forgotten, but not got what it never had.
-            Suspicion::Unknown(_) | Suspicion::Unwatched(_) => Doubt::Equal,
-            Suspicion::Another(Side::Source) | Suspicion::Written(Side::Source) => {
-                Doubt::Equal
-            }
+            | Suspicion::Written(Side::Destination)
+            | Suspicion::Unknown(Side::Destination)
+            | Suspicion::Unwatched(Side::Destination) => Doubt::Everything,
+            // What it is now is the truth, and the destination has got nothing by that.
+            Suspicion::Another(Side::Source)
+            | Suspicion::Written(Side::Source)
+            | Suspicion::Unknown(Side::Source)
+            | Suspicion::Unwatched(Side::Source) => Doubt::Equal,
         }
     }
 }
@@ -285,6 +291,21 @@ mod tests {
         assert_eq!(written.unwrap().doubt(), Doubt::Equal);
         let longer = of(|_, now| now.destination.origin.size += 512);
         assert_eq!(longer, Some(Suspicion::Written(Destination)));
+    }
+
+    #[test]
+    fn where_others_may_have_written_to_the_destination_no_hole_is_believed() {
+        use Side::{Destination, Source};
+        let whys = [
+            Suspicion::Another,
+            Suspicion::Written,
+            Suspicion::Unknown,
+            Suspicion::Unwatched,
+        ];
+        for why in whys {
+            assert_eq!(why(Destination).doubt(), Doubt::Everything);
+            assert_eq!(why(Source).doubt(), Doubt::Equal, "it is the truth as it is");
+        }
     }
 
     #[test]

@@ -24,8 +24,8 @@
 //!
 //! Before `commit` each step can be undone: the held writes go to the source and the
 //! switch-over is tried again later. It is undone when the budget, less what the commit
-//! will take, is used up, when a write fell behind, when something failed, or when the
-//! operator pauses. The answer to a step that was asked for before the undoing
+//! will take, is used up, when a write fell behind (also if it was copied since, and not
+//! yet compared), when something failed, or when the operator pauses. The answer to a step that was asked for before the undoing
 //! is still awaited before anything new is asked for; a seal whose outcome came
 //! too late is taken back with `Unseal`.
 //!
@@ -153,8 +153,8 @@ impl Switch {
         match self.step {
             Step::Idle if self.asked.is_some() => Some(self.since.plus(FLUSH_TIMEOUT)),
             Step::Idle => self.waits_until,
-            Step::FlushAhead => Some(self.since.plus(FLUSH_TIMEOUT)),
-            Step::Prepare | Step::Commit => None,
+            Step::FlushAhead | Step::Prepare => Some(self.since.plus(FLUSH_TIMEOUT)),
+            Step::Commit => None,
             Step::Drain | Step::FlushHeld | Step::Seal => self.undone_at(budget),
         }
     }
@@ -194,8 +194,7 @@ impl<M: RegionMap> Mirror<M> {
             && self.switch.step == Step::Idle
             && self.switch.asked.is_none()
             && self.jobs.is_empty()
-            && self.all_done()
-            && self.bad.allow_switch();
+            && self.is_ready();
         if !ready {
             return;
         }
@@ -204,6 +203,13 @@ impl<M: RegionMap> Mirror<M> {
             return;
         }
         self.flush_destination(now, Step::FlushAhead, out);
+    }
+
+    /// Whether nothing is left to do before the guest is held. What was so when the
+    /// switch-over began need not be when its next step comes: the guest writes on, and
+    /// what it puts behind is copied, and then has to be compared.
+    fn is_ready(&self) -> bool {
+        self.all_done() && self.bad.allow_switch()
     }
 
     fn flush_destination(&mut self, now: Nanos, step: Step, out: &mut Vec<Action>) {
@@ -231,7 +237,7 @@ impl<M: RegionMap> Mirror<M> {
             return;
         }
         match self.switch.step {
-            Step::FlushAhead if self.regions.behind() > 0 => {
+            Step::FlushAhead if !self.is_ready() => {
                 self.switch.step = Step::Idle;
             }
             Step::FlushAhead => {
@@ -262,7 +268,7 @@ impl<M: RegionMap> Mirror<M> {
         };
         self.switch.commit_takes = takes;
         let quick = self.switch.commit_takes.0 * 2 <= self.config.hold_budget.0;
-        if !quick || self.regions.behind() > 0 {
+        if !quick || !self.is_ready() {
             self.fail_switch(now, out);
             return;
         }
@@ -279,11 +285,15 @@ impl<M: RegionMap> Mirror<M> {
             && now.since(self.switch.since) >= FLUSH_TIMEOUT;
         match self.switch.step {
             // Idle: asked for before it was undone, and still not answered.
-            Step::Idle | Step::FlushAhead if unanswered => {
-                self.pause(now, PauseReason::DestinationTimedOut(FLUSH_TIMEOUT), out);
+            Step::Idle | Step::FlushAhead | Step::Prepare if unanswered => {
+                let reason = match self.switch.asked {
+                    Some(Asked::Prepare) => PauseReason::StateStore,
+                    _ => PauseReason::DestinationTimedOut(FLUSH_TIMEOUT),
+                };
+                self.pause(now, reason, out);
                 return;
             }
-            Step::Drain if self.regions.behind() > 0 => {
+            Step::Drain if !self.is_ready() => {
                 self.fail_switch(now, out);
                 return;
             }
@@ -359,7 +369,8 @@ impl<M: RegionMap> Mirror<M> {
 
     /// The switch-over did not work out this time; after many times, pauses.
     fn fail_switch(&mut self, now: Nanos, out: &mut Vec<Action>) {
-        let late = self.regions.behind() > 0;
+        let left = self.left();
+        let late = left > 0;
         self.undo_switch(now, out);
         self.switch.attempts += 1;
         if late {
@@ -371,10 +382,8 @@ impl<M: RegionMap> Mirror<M> {
             return;
         }
         let reason = if late {
-            PauseReason::NotConverging {
-                behind: self.regions.behind(),
-                patience: self.converge.patience(),
-            }
+            let patience = self.converge.patience();
+            PauseReason::NotConverging { behind: left, patience }
         } else {
             PauseReason::SwitchOverTooLong { budget: self.config.hold_budget }
         };
@@ -387,7 +396,7 @@ impl<M: RegionMap> Mirror<M> {
             return;
         }
         debug_assert!(!self.switch.committing(), "a commit cannot be undone");
-        let most = if self.regions.behind() > 0 { LATE_BACKOFF_MAX } else { BACKOFF_MAX };
+        let most = if self.left() > 0 { LATE_BACKOFF_MAX } else { BACKOFF_MAX };
         let backoff = Nanos(BACKOFF.0 << self.switch.attempts.min(16)).min(most);
         self.switch.step = Step::Idle;
         self.switch.undone += 1;

@@ -20,8 +20,12 @@
 //! | its server may have been gone | what is unflushed |
 //! | a flush fails, for whatever reason | what is unflushed |
 //! | it is opened anew, and is known to be the same | what is unflushed |
-//! | it is opened anew, and is not known to be the same | everything |
+//! | it is opened anew, and is not known to be the same (a server never is) | everything |
+//! | somebody else has written to it | everything |
 //! | the source's storage may have forgotten | all that is equal |
+//!
+//! Where everything is withdrawn, so is that a place was never written: what is a hole on
+//! the source is zeroed there, and not left out.
 //!
 //! A full destination refuses a write, and takes nothing back: only that is no reason. A
 //! *flush* that says "full" is: the room was promised when the write was answered.

@@ -98,6 +98,14 @@ impl<M: RegionMap> Mirror<M> {
         self.regions.behind() == 0 && !self.copier.first_pass && verified
     }
 
+    /// Regions that keep the switch-over from happening: behind, or copied and not yet
+    /// compared.
+    pub(super) fn left(&self) -> u64 {
+        let again = self.copier.again.iter();
+        let equal = again.filter(|region| self.regions.is_equal(**region)).count();
+        self.regions.behind() + equal as u64
+    }
+
     /// A comparison of the verification pass came to nothing.
     pub(super) fn compare_again(&mut self, job: &InFlight) {
         if job.verify {

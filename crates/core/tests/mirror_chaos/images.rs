@@ -46,6 +46,8 @@ pub(crate) struct Images {
     pub(crate) destination: Vec<u64>,
     /// What the destination keeps whatever happens to it.
     durable: Vec<u64>,
+    /// The same of the source.
+    source_durable: Vec<u64>,
     /// Blocks that no flush writes, unless they are written again.
     clean: Vec<bool>,
     /// Blocks of the source that cannot be read, until when.
@@ -75,7 +77,15 @@ impl Images {
             .collect();
         let clean = vec![false; source.len()];
         let (bad, were_bad) = (BTreeMap::new(), BTreeSet::new());
-        Images { source, durable: destination.clone(), clean, destination, bad, were_bad }
+        Images {
+            source_durable: source.clone(),
+            source,
+            durable: destination.clone(),
+            destination,
+            clean,
+            bad,
+            were_bad,
+        }
     }
 
     /// A block of the source cannot be read until then, if it has data.
@@ -187,6 +197,29 @@ impl Images {
         }
         self.clean.fill(false);
         self.durable.clone_from(&self.destination);
+        self.source_is_flushed();
+    }
+
+    /// The source keeps all that it holds.
+    pub(crate) fn source_is_flushed(&mut self) {
+        self.source_durable.clone_from(&self.source);
+    }
+
+    /// What the source was not made to keep is gone, once in `n` blocks. Gives those that
+    /// are another now, and what they hold.
+    pub(crate) fn source_forgets(
+        &mut self,
+        random: &mut Random,
+        n: u64,
+    ) -> Vec<(u64, u64)> {
+        let mut gone = Vec::new();
+        for (block, kept) in self.source_durable.iter().enumerate() {
+            if self.source[block] != *kept && random.one_in(n) {
+                self.source[block] = *kept;
+                gone.push((block as u64, *kept));
+            }
+        }
+        gone
     }
 
     /// Somebody else writes to the destination, durably.

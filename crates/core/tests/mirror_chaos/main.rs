@@ -4,8 +4,8 @@
 //! discards at random, operations that land block by block and complete in any
 //! order, faults, hangs, pauses, kills and power losses at any step; and storage that
 //! has sectors that cannot be read, or forgets what it was not made to keep, by connection,
-//! by mount and by device, images that others write to while no daemon is there, and a
-//! destination that others remove, replace or shorten. What must hold is checked at every
+//! by mount and by device, a source that forgets as well, images that others write to while
+//! no daemon is there, and a destination that others remove, replace, shorten or write to. What must hold is checked at every
 //! read and answer by `guest` (what a read may return, how long an answer may take), and by
 //! `world` at the commit (both images agree to the last block, and the destination is where
 //! it was) and at the end.
@@ -156,6 +156,18 @@ fn verification_finds_what_a_lying_destination_did_not_keep() {
 }
 
 #[test]
+fn verification_finds_what_a_slow_and_lying_destination_did_not_keep() {
+    run("slow lies", |random| Setup {
+        lies: 4 + random.below(20),
+        destination_slow: true,
+        blocks: 4 + random.below(40),
+        chaos_steps: 4000,
+        verify: true,
+        ..Setup::calm(random)
+    });
+}
+
+#[test]
 fn a_destination_that_is_removed_replaced_or_shortened_is_never_switched_over_to() {
     run("names", |random| Setup {
         meddling: 30 + random.below(100),
@@ -228,6 +240,24 @@ fn images_that_others_wrote_to_are_made_equal_again() {
     run("others", with_others);
 }
 
+/// A world in which the source's storage forgets what it was not made to keep.
+fn with_a_forgetful_source(random: &mut Random) -> Setup {
+    Setup {
+        source_forgets: 60,
+        destination_slow: random.one_in(3),
+        kills: if random.one_in(2) { 200 } else { 0 },
+        blocks: 4 + random.below(60),
+        chaos_steps: 2000,
+        verify: random.one_in(3),
+        ..Setup::calm(random)
+    }
+}
+
+#[test]
+fn what_a_source_has_forgotten_the_destination_has_not_either() {
+    run("source forgets", with_a_forgetful_source);
+}
+
 #[test]
 fn all_that_forgets_together_loses_nothing() {
     run("forgetful", |random| Setup {
@@ -287,61 +317,92 @@ fn bad_sectors_among_all_that_fails_and_forgets_lose_nothing() {
     });
 }
 
-/// Runs worlds that make `mistake` until one is caught.
-fn is_caught(mistake: Mistake, setup: impl Fn(&mut Random) -> Setup) {
-    let caught = (0..CASES).any(|seed| {
-        let world = || {
-            let mut random = Random::new(seed ^ 0x5eed);
-            let setup = Setup { mistake: Some(mistake), ..setup(&mut random) };
-            World::new(setup, random).run()
-        };
-        std::panic::catch_unwind(AssertUnwindSafe(world)).is_err()
+/// Worlds of a kind that is used with a mistake, run without one: that a world fails says
+/// something only if it does not fail otherwise.
+const WITHOUT: u64 = 50;
+
+/// What a world that loses something says.
+const LOST: [&str; 3] = ["differs at the commit", " not in [", "a read of block"];
+
+/// Runs worlds that make `mistake` until one is caught by a check that says one of these.
+fn is_caught(mistake: Mistake, by: &[&str], setup: impl Fn(&mut Random) -> Setup) {
+    let world = |seed: u64, mistake| {
+        let mut random = Random::new(seed ^ 0x5eed);
+        let setup = Setup { mistake, ..setup(&mut random) };
+        World::new(setup, random).run()
+    };
+    for seed in 0..WITHOUT {
+        world(seed, None);
+    }
+    let caught = (0..CASES).find_map(|seed| {
+        let world = || world(seed, Some(mistake));
+        std::panic::catch_unwind(AssertUnwindSafe(world)).err()
     });
-    assert!(caught, "no world of {CASES} shows {mistake:?}");
+    let caught = caught.unwrap_or_else(|| panic!("no world shows {mistake:?}"));
+    let said = caught.downcast_ref::<String>().map(String::as_str);
+    let said = said.or(caught.downcast_ref().copied()).unwrap_or("something");
+    assert!(by.iter().any(|by| said.contains(by)), "{mistake:?} is caught by: {said}");
 }
 
 #[test]
 fn a_flush_that_is_acknowledged_early_is_caught() {
-    is_caught(Mistake::FlushAcknowledgedEarly, forgetful);
+    is_caught(Mistake::FlushAcknowledgedEarly, &LOST, forgetful);
 }
 
 #[test]
 fn trust_after_a_fault_is_caught() {
-    is_caught(Mistake::TrustAfterFault, forgetful);
+    is_caught(Mistake::TrustAfterFault, &LOST, forgetful);
 }
 
 #[test]
 fn a_job_that_a_loss_does_not_void_is_caught() {
-    is_caught(Mistake::JobNotVoided, forgetful);
+    is_caught(Mistake::JobNotVoided, &LOST, forgetful);
 }
 
 #[test]
 fn a_map_that_is_believed_after_others_wrote_is_caught() {
-    is_caught(Mistake::ForeignWriteBelieved, with_others);
+    is_caught(Mistake::ForeignWriteBelieved, &LOST, with_others);
+}
+
+#[test]
+fn a_write_of_somebody_else_that_is_taken_for_a_loss_is_caught() {
+    is_caught(Mistake::ForeignWriteTakenForLoss, &LOST, |random| Setup {
+        reads_zero: true,
+        scan: true,
+        ..meddled_with(random)
+    });
+}
+
+#[test]
+fn a_loss_of_the_source_that_is_not_told_is_caught() {
+    is_caught(Mistake::SourceLossNotTold, &LOST, with_a_forgetful_source);
 }
 
 #[test]
 fn a_sector_that_is_taken_for_zeroes_because_it_cannot_be_read_is_caught() {
-    is_caught(Mistake::UnreadableTakenForZeroes, |random| Setup {
+    is_caught(Mistake::UnreadableTakenForZeroes, &LOST, |random| Setup {
         bad: 10,
+        skips_bad: true,
         ..Setup::calm(random)
     });
 }
 
 #[test]
 fn a_seal_without_a_look_at_the_destination_is_caught() {
-    is_caught(Mistake::SealedWithoutLook, meddled_with);
+    let by = ["the destination was astray when it was sealed"];
+    is_caught(Mistake::SealedWithoutLook, &by, meddled_with);
 }
 
 #[test]
 fn a_source_that_is_removed_without_a_look_at_the_destination_is_caught() {
-    is_caught(Mistake::RemovedWithoutLook, meddled_with);
+    let by = ["the destination has no name, and the source is removed"];
+    is_caught(Mistake::RemovedWithoutLook, &by, meddled_with);
 }
 
 #[test]
 fn a_source_that_is_freed_before_the_commit_is_durable_is_caught() {
     // Long enough for the end to come in the middle of the chaos, on a small disk.
-    is_caught(Mistake::SourceFreedEarly, |random| Setup {
+    is_caught(Mistake::SourceFreedEarly, &LOST, |random| Setup {
         blocks: 4 + random.below(20),
         chaos_steps: 5000,
         destination_fails: 8,

@@ -20,6 +20,11 @@ pub(crate) enum Mistake {
     /// A map that is found after a kill is believed although somebody has written to an
     /// image meanwhile.
     ForeignWriteBelieved,
+    /// That somebody has written to the destination is taken for a loss of what was
+    /// copied: where nothing was copied, there is nothing.
+    ForeignWriteTakenForLoss,
+    /// That the source's storage has lost something is not told.
+    SourceLossNotTold,
     /// The destination's file is not looked at before the seal.
     SealedWithoutLook,
     /// Nor before the source is removed.

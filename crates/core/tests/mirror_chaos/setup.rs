@@ -58,10 +58,13 @@ pub(crate) struct Setup {
     pub(crate) reopens: bool,
     /// While the daemon is away, the destination forgets what it was not made to keep.
     pub(crate) forgets_at_kill: bool,
-    /// Others remove, replace or shorten the destination's file, or put it back.
+    /// Others remove, replace or shorten the destination's file, put it back, or write to
+    /// it.
     pub(crate) meddling: u64,
     /// While the daemon is away, others write to an image: once in so many kills.
     pub(crate) foreign: u64,
+    /// The source's storage loses what it was not made to keep, and the driver sees it.
+    pub(crate) source_forgets: u64,
     /// How long the destination is left without a flush.
     pub(crate) flush_every: Nanos,
     /// Blocks of the source that cannot be read from the beginning: one in so many of those
@@ -106,6 +109,7 @@ impl Setup {
             forgets_at_kill: true,
             meddling: 0,
             foreign: 0,
+            source_forgets: 0,
             flush_every: Nanos::from_millis(2 + random.below(60)),
             bad: 0,
             goes_bad: 0,

@@ -1,12 +1,12 @@
 //! The switch-over and its undoing.
 
 use sterna_core::mirror::{
-    Action, Commit, Control, End, Event, HOLD_BUDGET, Notice, PauseReason, Phase,
-    RequestId, RequestKind, Stored,
+    Action, Commit, Config, Control, End, Event, HOLD_BUDGET, Job, JobKind, Notice,
+    Outcome, PATIENCE, PauseReason, Phase, RequestId, RequestKind, Stored,
 };
 use sterna_core::{ByteRange, Nanos};
 
-use crate::bench::{Bench, answer, destination, source};
+use crate::bench::{Bench, REGION, answer, destination, source};
 
 #[test]
 fn a_switch_over_holds_requests_and_hands_them_to_the_destination() {
@@ -190,6 +190,96 @@ fn a_flush_that_is_never_answered_pauses_once_and_asks_for_no_more_time() {
     assert_eq!(bench.mirror.deadline(), None);
     bench.tell(Event::Control(Control::Cancel));
     assert_eq!(bench.mirror.deadline(), None);
+}
+
+/// A fully synced mirror that verifies, at the flush ahead of its switch-over, of which a
+/// write was late, and copied since.
+fn copied_anew_in_the_flush_ahead() -> Bench {
+    let config = Config { size: 2 * REGION, verify: true, ..Bench::config() };
+    let mut bench = Bench::with(Stored::Synced, config);
+    bench.tell(Event::Tick);
+    while let Some(job) = bench.jobs().pop() {
+        assert_eq!(job.kind, JobKind::Compare);
+        let outcome = Outcome::Compared { differing: vec![], read: job.range.len };
+        bench.tell(Event::JobDone { job: job.id, outcome });
+    }
+    assert_eq!(bench.asked.last(), Some(&Action::FlushDestination));
+    bench.write(1, 0);
+    bench.source_done(1);
+    bench.after(PATIENCE).tell(Event::Tick);
+    bench.destination_done(1);
+    let [job] = bench.jobs()[..] else { panic!("it was late: {:?}", bench.asked) };
+    bench.copied(job);
+    bench
+}
+
+#[test]
+fn what_was_copied_in_the_flush_ahead_is_compared_before_anything_is_prepared() {
+    let mut bench = copied_anew_in_the_flush_ahead();
+    let [job] = bench.jobs()[..] else { panic!("it is compared: {:?}", bench.asked) };
+    assert_eq!(job.kind, JobKind::Compare);
+    bench.tell(Event::Flushed(Ok(())));
+    assert!(!bench.asked.contains(&Action::Prepare), "it is not compared yet");
+    let differing = vec![job.range];
+    let outcome = Outcome::Compared { differing, read: job.range.len };
+    bench.tell(Event::JobDone { job: job.id, outcome });
+    assert!(bench.jobs().iter().all(|job| job.kind != JobKind::Compare), "copied again");
+}
+
+#[test]
+fn what_was_copied_while_it_was_prepared_is_compared_before_the_guest_is_held() {
+    let config = Config { size: 2 * REGION, verify: true, ..Bench::config() };
+    let mut bench = Bench::with(Stored::Synced, config);
+    bench.tell(Event::Tick);
+    while let Some(job) = bench.jobs().pop() {
+        let outcome = Outcome::Compared { differing: vec![], read: job.range.len };
+        bench.tell(Event::JobDone { job: job.id, outcome });
+    }
+    assert_eq!(bench.tell(Event::Flushed(Ok(()))), [Action::Prepare]);
+    bench.write(1, 0);
+    bench.source_done(1);
+    bench.after(PATIENCE).tell(Event::Tick);
+    bench.destination_done(1);
+    let [job] = bench.jobs()[..] else { panic!("it was late: {:?}", bench.asked) };
+    bench.copied(job);
+    let [job] = bench.jobs()[..] else { panic!("it is compared: {:?}", bench.asked) };
+    bench.tell(Event::Prepared(Some(Nanos(0))));
+    assert!(!bench.mirror.holding(), "it is not compared yet");
+    let outcome = Outcome::Compared { differing: vec![], read: job.range.len };
+    bench.tell(Event::JobDone { job: job.id, outcome });
+    bench.after(Nanos::from_secs(5)).tell(Event::Tick);
+    bench.reach_commit();
+}
+
+#[test]
+fn a_sector_that_went_bad_in_the_flush_ahead_is_not_left_behind_unasked() {
+    let mut bench = copied_anew_in_the_flush_ahead();
+    let [job] = bench.jobs()[..] else { panic!("it is compared: {:?}", bench.asked) };
+    let failed = |job: Job| {
+        let outcome = Outcome::SourceFailed(5);
+        Event::JobDone { job: job.id, outcome }
+    };
+    bench.tell(failed(job));
+    bench.tell(Event::Flushed(Ok(())));
+    assert!(!bench.asked.contains(&Action::Prepare), "it is being looked for");
+}
+
+#[test]
+fn a_state_that_does_not_answer_is_not_taken_for_a_destination_that_does_not() {
+    let mut bench = Bench::with(Stored::Synced, Bench::config());
+    bench.tell(Event::Tick);
+    bench.tell(Event::Flushed(Ok(())));
+    let paused = Phase::Paused(PauseReason::StateStore);
+    assert!(bench.mirror.deadline().is_some(), "it is not waited for without end");
+    bench.after(Nanos::from_secs(120)).tell(Event::Tick);
+    assert_eq!(bench.mirror.progress().phase, paused);
+    // Nor after the switch-over was undone, while the answer is still awaited.
+    bench.tell(Event::Control(Control::Resume));
+    bench.after(Nanos::from_secs(120)).tell(Event::Tick);
+    assert_eq!(bench.mirror.progress().phase, paused);
+    assert_eq!(bench.tell(Event::Prepared(Some(Nanos(0)))), []);
+    bench.tell(Event::Control(Control::Resume));
+    bench.reach_commit();
 }
 
 #[test]

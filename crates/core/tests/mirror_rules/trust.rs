@@ -3,7 +3,7 @@
 use sterna_core::Nanos;
 use sterna_core::mirror::{
     Action, Config, Control, Doubt, Event, Fault, Job, JobKind, Outcome, PauseReason,
-    Phase, RequestId, Stored,
+    Phase, RequestId, Side, Stored, Suspicion,
 };
 
 use crate::bench::{Bench, REGION, REGIONS, destination, source};
@@ -176,6 +176,22 @@ fn a_destination_that_forgets_while_the_guest_is_held_has_the_switch_over_undone
     assert!(bench.mirror.holding());
     bench.tell(Event::DestinationForgot);
     assert!(!bench.mirror.holding());
+}
+
+#[test]
+fn a_hole_into_which_somebody_else_wrote_is_zeroed_and_not_left_out() {
+    let config = Config { scan: true, reads_zero: true, ..Bench::config() };
+    let mut bench = Bench::with(Stored::Absent, config);
+    bench.tell(Event::Control(Control::Pause));
+    let written = Suspicion::Written(Side::Destination);
+    bench.tell(Event::Doubted(written.doubt()));
+    bench.tell(Event::Control(Control::Resume));
+    let [scan] = bench.jobs()[..] else { panic!("the holes are asked for") };
+    let outcome = Outcome::Scanned(vec![scan.range]);
+    bench.tell(Event::JobDone { job: scan.id, outcome });
+    let zeroed = bench.jobs();
+    assert!(!zeroed.is_empty(), "{:?}", bench.asked);
+    assert!(zeroed.iter().all(|job| job.kind == JobKind::Zero), "{zeroed:?}");
 }
 
 #[test]

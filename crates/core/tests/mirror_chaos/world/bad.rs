@@ -63,7 +63,7 @@ impl World {
         for &block in &bad {
             assert!(self.images.was_bad(block), "block {block} can be read");
         }
-        if !self.guest.writes_any() {
+        if !self.guest.writes_any() && !self.is_spoilt() {
             let mut both = self.images.source.iter().zip(&self.images.destination);
             let behind = both.position(|(source, destination)| source != destination);
             let behind = behind.filter(|block| !bad.contains(&(*block as u64)));

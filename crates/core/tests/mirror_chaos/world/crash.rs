@@ -41,8 +41,9 @@ impl World {
         self.tries.clear();
         self.resumes += 1; // It knows of no bad sector any more.
         let config = Config { skip_bad: self.skips_bad, ..self.setup.config() };
-        if self.shortened.take().is_some() {
-            map.replace_synced(Stored::Suspect); // It looks at the length, too.
+        if self.is_spoilt() {
+            self.notice_others(); // It looks at the length, and when it was written to.
+            map.distrust();
         }
         let map = Counted::new(map);
         self.mirror = if paused || !found {
@@ -63,9 +64,8 @@ impl World {
             return;
         }
         for block in 0..self.setup.blocks {
-            let cut =
-                self.shortened.is_some_and(|from| block / SECTORS >= from / SECTORS);
-            let synced = !cut && map.get(block / SECTORS) == Stored::Synced;
+            let spoilt = self.is_spoilt_at(block);
+            let synced = !spoilt && map.get(block / SECTORS) == Stored::Synced;
             let at = block as usize;
             let same = images.source[at] == images.destination[at];
             assert!(same || !synced, "block {block} differs, and the map says synced");

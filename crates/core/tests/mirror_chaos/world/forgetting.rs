@@ -1,20 +1,19 @@
-//! A destination that forgets, and images that others write to.
+//! Images that forget, and that others write to while no daemon is there.
 //!
 //! By connection: its server is gone for a moment. By mount and by device: it fails, and
 //! what it was not made to keep goes at once or when the operator has put it right
-//! (`doomed`). While the daemon is away: nobody sees it.
+//! (`doomed`). While the daemon is away: nobody sees it. The source forgets by connection,
+//! too: what the guest was answered and has not flushed is as it was before.
 
 use sterna_core::mirror::{
     Control, Doubt, Event, JobId, MemoryMap, Phase, RegionMap, Stored,
 };
 
 use super::World;
+use super::foreign::OVERWRITTEN;
 use super::operation::{Effect, Operation};
 use crate::images::Side;
 use crate::mistake::Mistake;
-
-/// Blocks that somebody else writes.
-const OVERWRITTEN: u64 = 4;
 
 /// In so many steps a new job begins to write, if any is to.
 const STEPS_FOR_A_JOB: u64 = 300;
@@ -45,6 +44,16 @@ impl World {
             if let Some((_, blocks)) = jobs.pop() {
                 return self.forget_of(&blocks, 1);
             }
+        }
+    }
+
+    /// The source's server is gone for a moment.
+    pub(super) fn source_forgets(&mut self) {
+        for (block, value) in self.images.source_forgets(&mut self.random, 2) {
+            self.guest.gives_up_block(self.clock, block, value);
+        }
+        if self.setup.mistake != Some(Mistake::SourceLossNotTold) {
+            self.tell(Event::SourceForgot);
         }
     }
 

@@ -9,11 +9,12 @@
 
 mod bad;
 mod crash;
+mod foreign;
 mod forgetting;
 mod names;
 mod operation;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
 use sterna_core::Nanos;
@@ -59,6 +60,8 @@ pub(crate) struct World {
     /// since it was looked at.
     name: Name,
     shortened: Option<u64>,
+    /// Blocks of it that others wrote to since then.
+    overwritten: BTreeSet<u64>,
     /// It is sealed: what others do to the file from now on, they do to the disk's image.
     sealed: bool,
     /// It was where it should be when that was done.
@@ -100,6 +103,7 @@ impl World {
             doomed: false,
             name: Name::Here,
             shortened: None,
+            overwritten: BTreeSet::new(),
             sealed: false,
             sealed_well: false,
             skips_bad: false,
@@ -198,6 +202,12 @@ impl World {
             }
             if self.random.one_in(self.setup.meddling) {
                 return self.meddle();
+            }
+            if self.is_looked_at() {
+                return self.stop_copying();
+            }
+            if self.random.one_in(self.setup.source_forgets) {
+                return self.source_forgets();
             }
             if self.random.one_in(self.setup.goes_bad) {
                 return self.goes_bad();
@@ -346,8 +356,9 @@ impl World {
     fn check_commit(&mut self) {
         self.check_skipped();
         self.check_sealed();
-        let images = &self.images;
-        assert!(images.is_flushed(), "the destination is not flushed");
+        // A world that acknowledges flushes early has to be caught by what it loses.
+        let early = self.setup.mistake == Some(Mistake::FlushAcknowledgedEarly);
+        assert!(early || self.images.is_flushed(), "the destination is not flushed");
         let busy = self.operations.iter().any(|o| o.effect.forbids_commit());
         assert!(!busy, "in flight at the commit");
     }

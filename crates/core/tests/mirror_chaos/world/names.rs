@@ -1,14 +1,17 @@
 //! What others do to the destination's file while it is open: they remove it, put another
-//! one in its place, put it back, or shorten it.
+//! one in its place, put it back, shorten it, or write to it (`foreign`).
 //!
 //! The daemon goes on with the file that it has open. It looks at the name before the seal
 //! and before the source is removed, and opens the file by its name after a restart; so a
 //! disk never comes to depend on a file that nobody finds again. That a file was shortened
-//! it sees by its length, in the same look, and then believes nothing that was equal. (These
-//! worlds are kinder than a file system in one thing: a file that was shortened and has
-//! grown to its length again by later writes is noticed all the same.)
+//! it sees by its length, in the same look, and then believes nothing of it.
+//!
+//! These worlds are kinder than a machine in two things that are known: a file that was
+//! shortened and has grown to its length again by later writes is noticed all the same; and
+//! so is, by the daemon that starts, what others did in the seconds before a kill in which
+//! nobody looked.
 
-use sterna_core::mirror::{Control, Doubt, Event, Fault, Phase};
+use sterna_core::mirror::{Control, Event, Fault, Phase};
 
 use super::World;
 use crate::mistake::Mistake;
@@ -24,12 +27,13 @@ pub(super) enum Name {
 impl World {
     /// Somebody does something to the destination's file.
     pub(super) fn meddle(&mut self) {
-        match self.random.below(5) {
+        match self.random.below(7) {
             0 => self.name = Name::Gone,
             1 => self.name = Name::Another,
             2..=3 => self.name = Name::Here,
             _ if self.sealed => {}
-            _ => self.shorten(),
+            4 => self.shorten(),
+            _ => self.somebody_writes(),
         }
     }
 
@@ -49,16 +53,17 @@ impl World {
     }
 
     /// The look before the seal. As the daemon does it, the mirror hears of a file that was
-    /// shortened first, or only then.
+    /// spoilt first, or only then.
     pub(super) fn look(&mut self, sealed: Result<(), Fault>) -> Result<(), Fault> {
-        self.sealed_well = self.name == Name::Here && self.shortened.is_none();
+        self.sealed_well = self.name == Name::Here && !self.is_spoilt();
         let seen = if self.setup.mistake == Some(Mistake::SealedWithoutLook) {
             sealed
-        } else if self.shortened.take().is_some() {
+        } else if self.is_spoilt() {
+            let doubted = self.notice_others();
             if self.random.one_in(2) {
-                self.tell(Event::Doubted(Doubt::Equal));
+                self.tell(doubted);
             } else {
-                self.later.push(Event::Doubted(Doubt::Equal));
+                self.later.push(doubted);
             }
             Err(Fault::Lost)
         } else if self.name == Name::Here {

@@ -14,6 +14,7 @@ use sterna_core::mirror::{
 use super::World;
 use crate::images::{Flush, Side, blocks_of, ranges};
 use crate::mistake::Mistake;
+use crate::random::Random;
 use crate::setup::BLOCK;
 
 /// In the number of a block that is compared: the destination's.
@@ -44,31 +45,34 @@ pub(super) struct Operation {
     pub(super) left: Vec<u64>,
     /// Cannot complete before this.
     pub(super) not_before: Nanos,
+    /// Whose trouble it shares.
+    at_risk: Option<Side>,
     /// It will fail, having done no more than what is `left` now.
     fails: bool,
 }
 
 impl Effect {
     /// The side whose slowness, hangs and failures it shares, if any. The steps of
-    /// the switch-over count as the destination's.
-    fn at_risk(&self) -> Option<Side> {
+    /// the switch-over count as the destination's; a comparison reads both.
+    fn at_risk(&self, random: &mut Random) -> Option<Side> {
         match self {
+            Effect::Compare { .. } if random.one_in(2) => Some(Side::Source),
             Effect::Write { on: Side::Source, .. } | Effect::CopyRead { .. } => {
                 Some(Side::Source)
             }
             Effect::Read { .. }
             | Effect::Flush { .. }
             | Effect::Scan { .. }
-            | Effect::Compare { .. }
             | Effect::Probe { .. }
             | Effect::Write { on: Side::Moved, .. } => None,
             _ => Some(Side::Destination),
         }
     }
 
-    /// Whether its fault is the destination's own.
-    fn is_asked_of_destination(&self) -> bool {
+    /// Whether the fault of an operation that was at this risk is the destination's own.
+    fn is_asked_of_destination(&self, at_risk: Option<Side>) -> bool {
         match self {
+            Effect::Compare { .. } => at_risk == Some(Side::Destination),
             Effect::Write { on, .. } => *on == Side::Destination,
             Effect::CopyWrite { .. } | Effect::FlushDestination(_) | Effect::Seal => true,
             _ => false,
@@ -149,6 +153,9 @@ impl World {
         }
         let flush = self.images.flush_begins(open);
         self.begin(Effect::FlushDestination(flush), vec![]);
+        if self.setup.mistake == Some(Mistake::FlushAcknowledgedEarly) {
+            self.later.push(Event::Flushed(Ok(())));
+        }
     }
 
     /// All blocks that a write writes.
@@ -161,8 +168,9 @@ impl World {
     }
 
     pub(super) fn begin(&mut self, effect: Effect, mut left: Vec<u64>) {
-        let source = effect.at_risk() == Some(Side::Source);
-        let destination = effect.at_risk() == Some(Side::Destination);
+        let at_risk = effect.at_risk(&mut self.random);
+        let source = at_risk == Some(Side::Source);
+        let destination = at_risk == Some(Side::Destination);
         let mut delay = self.random.below(200_000);
         let mut fails = false;
         if !self.calm {
@@ -180,17 +188,20 @@ impl World {
                 || source && self.random.one_in(self.setup.source_fails);
         }
         if fails {
+            let reads =
+                matches!(effect, Effect::CopyRead { .. } | Effect::Compare { .. });
+            self.unreadable += u64::from(source && reads);
             left.truncate(self.random.below(left.len() as u64 + 1) as usize);
         }
         let not_before = self.now.plus(Nanos(delay));
-        self.operations.push(Operation { effect, left, not_before, fails });
+        self.operations.push(Operation { effect, left, not_before, at_risk, fails });
     }
 
     /// Takes an operation a step further.
     pub(super) fn go_on_with(&mut self, pick: usize) {
         if self.operations[pick].left.is_empty() {
             let operation = self.operations.swap_remove(pick);
-            self.complete(operation.effect, operation.fails);
+            self.complete(operation);
         } else {
             let left = self.operations[pick].left.len() as u64;
             let at = self.random.below(left) as usize;
@@ -246,6 +257,7 @@ impl World {
         }
         operation.left.clear();
         operation.fails = true;
+        operation.at_risk = Some(Side::Source);
         if let Effect::Probe { job } = &operation.effect
             && job.range.len == BLOCK
         {
@@ -255,23 +267,32 @@ impl World {
         self.unreadable += u64::from(is_job);
     }
 
-    fn complete(&mut self, effect: Effect, fails: bool) {
+    fn complete(&mut self, operation: Operation) {
+        let Operation { effect, at_risk, fails, .. } = operation;
         let fault =
             [Fault::Full, Fault::Error(5), Fault::Lost][self.random.below(3) as usize];
         let result = if fails { Err(fault) } else { Ok(()) };
-        let result =
-            if effect.is_asked_of_destination() { self.suffer(result) } else { result };
+        let result = match effect.is_asked_of_destination(at_risk) {
+            true => self.suffer(result),
+            false => result,
+        };
         match effect {
-            Effect::Read { id, on: Side::Source } | Effect::Flush { id } => {
+            Effect::Read { id, on: Side::Source }
+            | Effect::Write { id, on: Side::Source } => self.source_done(id, !fails),
+            Effect::Flush { id } => {
+                self.images.source_is_flushed();
                 self.source_done(id, !fails);
             }
-            Effect::Write { id, on: Side::Source } => self.source_done(id, !fails),
             Effect::Write { id, on: Side::Destination } => {
                 self.tell(Event::DestinationDone { id, result });
                 self.guest.settled(id);
             }
             Effect::Read { id, .. } | Effect::Write { id, on: Side::Moved } => {
                 self.answered(id);
+            }
+            Effect::Compare { job, .. } if fails && at_risk != Some(Side::Source) => {
+                let fault = result.err().unwrap_or(fault);
+                self.job_done(job, Outcome::DestinationFailed(fault));
             }
             Effect::CopyRead { job, .. }
             | Effect::Compare { job, .. }
@@ -378,15 +399,14 @@ impl World {
 
     fn flush_done(&mut self, flush: &Flush, result: Result<(), Fault>) {
         match result {
-            _ if self.setup.mistake == Some(Mistake::FlushAcknowledgedEarly) => {
-                return self.tell(Event::Flushed(Ok(())));
-            }
             Ok(()) => {
                 self.images.flush_ends(flush, &mut self.random);
                 self.old_map = self.mirror.map().clone();
             }
             Err(_) => self.images.flush_fails(&mut self.random),
         }
-        self.tell(Event::Flushed(result));
+        if self.setup.mistake != Some(Mistake::FlushAcknowledgedEarly) {
+            self.tell(Event::Flushed(result));
+        }
     }
 }
