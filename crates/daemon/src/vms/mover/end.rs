@@ -140,7 +140,7 @@ impl Driver {
         is_let_go
     }
 
-        pub(super) fn record_tidy(&mut self, doubt: Option<&Doubt>) -> Result<(), Words> {
+    pub(super) fn record_tidy(&mut self, doubt: Option<&Doubt>) -> Result<(), Words> {
         let id = self.record.id;
         let store = &self.daemon.store;
         let recorded = match doubt {
@@ -151,7 +151,10 @@ impl Driver {
         match doubt {
             Some(doubt) => tracing::warn!(migration = id, ?doubt, "unclear after all"),
             None => {
-                tracing::info!(migration = id, "nothing is left of the copy at its machine");
+                tracing::info!(
+                    migration = id,
+                    "nothing is left of the copy at its machine"
+                );
             }
         }
         self.tidies = false;

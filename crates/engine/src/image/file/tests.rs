@@ -197,7 +197,7 @@ fn a_cached_write_with_fua_fails_as_its_flush_does() {
 fn a_loss_fails_every_flush_that_was_asked_for_before_it_was_told() {
     let mut rig = rig(None);
     assert!(rig.write(0, 4096, false).is_ok());
-    *rig.flush_fails.lock().unwrap() = true;
+    *rig.flush_fails.lock().unwrap() = Some(libc::EIO);
     let failed = Err(Errno(libc::EIO));
     assert_eq!(rig.flush_at_once(3), [failed.clone(), failed.clone(), failed]);
     assert!(rig.image.has_lost());
@@ -216,7 +216,7 @@ fn flushes_that_come_during_one_are_done_together_by_the_next() {
 fn after_a_flush_that_failed_and_lost_nothing_the_others_are_tried() {
     let mut rig = rig(Some(4096));
     assert!(rig.write(0, 8192, false).is_ok());
-    *rig.flush_fails.lock().unwrap() = true;
+    *rig.flush_fails.lock().unwrap() = Some(libc::EIO);
     let results = rig.flush_at_once(3);
     assert_eq!(results[0], Err(Errno(libc::EIO)));
     assert!(results[1..].iter().all(Result::is_ok), "{results:?}");
