@@ -33,8 +33,8 @@ impl Traced {
         let child = command("strace")
             .arg("-p")
             .arg(number)
-            .args(arguments)
             .args(["-o", "/dev/null"])
+            .args(arguments)
             .stderr(Stdio::null())
             .spawn()
             .expect("start strace");
@@ -193,6 +193,30 @@ fn durable_before_the_source_goes(calls: &str) {
     for durable in [["sync(", "state.db-wal>"], ["sync(", "state>"]] {
         assert!(at(&durable).is_some_and(|at| at < removed), "{durable:?}:\n{calls}");
     }
+}
+
+#[test]
+fn a_record_that_is_there_already_gets_a_durable_name_before_it_says_anything() {
+    if !(programs::root() && have(&["strace"])) {
+        return;
+    }
+    let stage = Stage::new();
+    let id = about_to_commit(&stage);
+    // As a daemon has left it that was killed before it had the name made durable.
+    std::fs::write(record_of(&stage, id), [0; 4096]).expect("make a record");
+    let log = stage.scratch.path("job.strace");
+    let log_name = log.display().to_string();
+    let calls = ["-y", "-e", "trace=fsync,pwrite64", "-o", &log_name];
+    let traced = Traced::thread(&stage, &format!("sterna-job-{id}"), &calls);
+    stage.daemon.completed(id);
+    drop(traced);
+    let calls = std::fs::read_to_string(&log).expect("what it did");
+    let at = |what: &[&str]| {
+        calls.lines().position(|line| what.iter().all(|part| line.contains(part)))
+    };
+    let written = at(&["pwrite64(", ".commit>"]).expect("the record is written");
+    let named = at(&["fsync(", "commits>"]);
+    assert!(named.is_some_and(|named| named < written), "{calls}");
 }
 
 /// A btrfs, mounted.
