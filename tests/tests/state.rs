@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 
 use sterna_tests::clients::{nbdsh, writes_and_reads};
 use sterna_tests::programs::{self, command, have};
+use sterna_tests::steps::{Places, Step, Tracer};
 use sterna_tests::wait::seconds;
 use sterna_tests::{CheckerOptions, MIB, Stage, until};
 
@@ -217,6 +218,50 @@ fn a_record_that_is_there_already_gets_a_durable_name_before_it_says_anything() 
     let written = at(&["pwrite64(", ".commit>"]).expect("the record is written");
     let named = at(&["fsync(", "commits>"]);
     assert!(named.is_some_and(|named| named < written), "{calls}");
+}
+
+/// Generation and role in a sidecar's newest slot.
+#[track_caller]
+fn says(sidecar: &Path) -> (u64, u32) {
+    let bytes = std::fs::read(sidecar).expect("read a sidecar");
+    let at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    let newest = if at(288) > at(4096 + 288) { 0 } else { 4096 };
+    (at(newest + 40), at(newest + 48) as u32)
+}
+
+#[test]
+fn a_kill_before_the_copy_begins_leaves_a_kept_image_what_it_was() {
+    const RETIRED: u32 = 3;
+    let Some(mut stage) = Stage::given_root(&["strace"]) else { return };
+    stage.disk_with_data("a", 8 * MIB, 8 * MIB);
+    let id = stage.daemon.migrate("a --to there --keep-source");
+    stage.daemon.completed(id);
+    let kept = stage.here.join("a.raw.sterna");
+    let before = says(&kept);
+    assert_eq!(before.1, RETIRED);
+    // Its sidecar says that it is a copy by now, and the state does not know of it.
+    let step = Step {
+        file: "here/a.raw.sterna".into(),
+        call: "fdatasync".into(),
+        thread: String::new(),
+        nth: 1,
+    };
+    let places = Places::new(id + 1, &[("here", &stage.here)]);
+    let log = stage.scratch.path("kill.strace");
+    let killer = Tracer::kill(&stage.daemon, &log, &step, &places);
+    // Nobody answers that.
+    drop(stage.daemon.sterna("migrate a --to here --detach"));
+    until("the daemon to be killed", seconds(30), || {
+        stage.daemon.is_over().then_some(())
+    });
+    drop(killer);
+    assert_ne!(says(&kept), before, "the kill came too early");
+    stage.daemon.kill();
+    stage.daemon.restart();
+    stage.daemon.wait_for(id + 1, "cancelled", seconds(10));
+    assert_eq!(says(&kept), before);
+    let id = stage.daemon.migrate("a --to here");
+    stage.daemon.completed(id);
 }
 
 /// A btrfs, mounted.

@@ -424,6 +424,15 @@ impl Shelf {
         written.map_err(|error| self.refused(&error))
     }
 
+    /// Makes an image that was taken over, and says `taken`, say what it said before; false
+    /// if nobody knows that any more.
+    pub(crate) fn give_back(&self, file: &str, taken: &Identity) -> Result<bool> {
+        let datastore = self.get()?;
+        let given =
+            datastore.image(file).and_then(|image| datastore.give_back(&image, taken));
+        given.map_err(|error| self.refused(&error))
+    }
+
     /// Where an image's file comes from, if it is one.
     pub(crate) fn origin(&self, file: &str) -> Result<Option<Origin>> {
         let datastore = self.get()?;

@@ -183,7 +183,9 @@ impl Daemon {
         self.end(record, Step::Cancelled, Some(note), None)
     }
 
-    /// Removes a copy that was never begun; one that was there before is what it was.
+    /// Removes a copy that was never begun. One that was there before says again what it
+    /// said then; where nobody knows that any more it stays a part, which nobody takes for
+    /// a truth and the next move can use. It never gets a generation that it did not have.
     fn remove_unstarted(
         &self,
         record: &MigrationRecord,
@@ -193,12 +195,10 @@ impl Daemon {
         if to.origin(file)? != Some(Origin::Found) {
             return to.remove(file, record.size, None);
         }
-        let retired = Identity {
-            generation: record.source_generation,
-            role: Role::Retired,
-            ..partial(record)
-        };
-        to.identify(file, &retired)
+        if !to.give_back(file, &partial(record))? {
+            tracing::info!(migration = record.id, file, "an old image is kept as a part");
+        }
+        Ok(())
     }
 
     fn end(
