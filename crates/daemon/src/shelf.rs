@@ -181,12 +181,16 @@ impl Shelf {
     }
 
     /// Refuses what somebody asks for now, if the datastore does not answer: whoever
-    /// touches it would wait with it, maybe for ever.
+    /// touches it would wait with it, maybe for ever. What waits for it is seen to when it
+    /// answers again.
     pub(crate) fn must_answer(&self) -> Result<()> {
         let datastore = self.open()?;
         match self.patience.ask(FIGURE, move || datastore.check()).answer() {
             Some(checked) => checked.map_err(|error| self.refused(&error)),
-            None => Err(self.unavailable(&self.silent())),
+            None => {
+                self.is_seen_to.store(false, Relaxed);
+                Err(self.unavailable(&self.silent()))
+            }
         }
     }
 

@@ -59,6 +59,9 @@ impl Daemon {
             return Ok(moved);
         }
         let job = self.live_job(id)?;
+        if job.running() {
+            self.check_answers(&job)?;
+        }
         let _turn = job.take_turn()?;
         let record = self.changeable(&job)?;
         if record.cancel {
@@ -91,6 +94,17 @@ impl Daemon {
             self.relaunch(&job, &record)?;
         }
         self.show_migration(id)
+    }
+
+    /// Refuses to have a mirror go on whose destination hangs: whoever touches that would
+    /// keep the job's turn for as long, and it could not be given up any more. (One without
+    /// a mirror is asked by `check_destination`, which notes down what it hears.)
+    fn check_answers(&self, job: &Job) -> Result<()> {
+        let to = self.migration_record(job.id)?.to.datastore;
+        self.shelf(&to)?.must_answer().map_err(|error| {
+            let first = format!("see that datastore {to} works");
+            error.hint(super::view::then_resume(&first, job.id))
+        })
     }
 
     /// Gives a migration up.
