@@ -135,11 +135,8 @@ impl Daemon {
             let ended = daemon.migration_record(job.id).and_then(|record| {
                 // Somebody may have been quicker.
                 let over = record.step.ended() || job.running();
-                if over { Ok(()) } else { daemon.end_cancelled(&job, &record) }
+                if over { Ok(()) } else { daemon.put_away(&job) }
             });
-            if let Err(error) = &ended {
-                tracing::error!(migration = job.id, %error, "it cannot be ended yet");
-            }
             // Who asked may have gone on.
             let _ = sender.send(ended);
         });

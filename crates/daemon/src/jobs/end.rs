@@ -30,19 +30,26 @@ use crate::shelf::Shelf;
 use crate::store::{Ending, MigrationRecord, Place, Step};
 
 impl Daemon {
-    /// The mirror is gone: puts away what it leaves, whichever side won.
-    pub(super) fn put_away(self: &Arc<Self>, job: &Job) {
+    /// There is no mirror (any more): puts away what it leaves, whichever side won. If
+    /// that cannot be done, people are told, and it is tried again (`end_again`).
+    pub(super) fn put_away(self: &Arc<Self>, job: &Job) -> Result<()> {
         let settled = self.migration_record(job.id).and_then(|one| self.settle(&one));
-        let ended = settled.and_then(|record| {
-            if record.step == Step::Committed {
-                self.end_completed(job, &record)
-            } else {
-                self.end_cancelled(job, &record)
-            }
+        let ended = settled.and_then(|record| match record.step {
+            // The source stays until somebody has seen the destination (`bring_up`).
+            Step::Committed if self.problem_of(job.disk).is_some() => Ok(()),
+            Step::Committed => self.end_completed(job, &record),
+            _ => self.end_cancelled(job, &record),
         });
-        if let Err(error) = ended {
-            tracing::error!(migration = job.id, %error, "the migration's end is not recorded");
+        let said = ended.as_ref().err().cloned();
+        let before = std::mem::replace(&mut lock(&job.state).unended, said);
+        if let Err(error) = &ended {
+            let known = before.is_some_and(|it| it.to_string() == error.to_string());
+            if !known {
+                let migration = job.id;
+                tracing::error!(migration, %error, "the migration's end is not recorded");
+            }
         }
+        ended
     }
 
     /// The destination is the truth: the source image is retired, and removed
