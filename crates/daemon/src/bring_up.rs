@@ -95,7 +95,8 @@ impl Daemon {
 
     /// Lets go on what waited for a datastore that is back.
     fn see_to(self: &Arc<Self>, shelf: &Shelf) {
-        if shelf.is_back() {
+        // What waits for one that hangs goes on when it answers.
+        if shelf.is_back() && shelf.must_answer().is_ok() {
             match self.datastore_is_back(shelf.name()) {
                 Ok(true) => shelf.seen_to(),
                 Ok(false) => {}

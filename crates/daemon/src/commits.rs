@@ -37,6 +37,9 @@ pub(crate) struct Record {
 impl Record {
     /// Makes or takes the file at `path`, and has it say that this switch-over was begun.
     /// Gives how long that write took, which is what a commit takes.
+    ///
+    /// Its name is made durable each time: whoever made the file may have been killed before
+    /// he did that, and without a name a record says nothing after a power loss.
     pub(crate) fn prepare(path: &Path, key: Key) -> io::Result<(Record, Duration)> {
         let record = match Record::open(path, key) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -50,6 +53,8 @@ impl Record {
             record.file.write_all_at(&[0; BLOCK], 0)?;
             record.file.sync_all()?;
         }
+        let directory = path.parent().unwrap_or(Path::new("."));
+        File::open(directory)?.sync_all()?;
         let since = Instant::now();
         record.put(Says::Prepared)?;
         Ok((record, since.elapsed()))
@@ -118,7 +123,7 @@ pub(crate) fn remove(state: &Path, migration: u64) {
     }
 }
 
-/// Makes a record that says nothing, with its room, durably.
+/// Makes a record that says nothing, with its room, durably but for its name.
 fn make(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);
@@ -126,10 +131,6 @@ fn make(path: &Path) -> io::Result<()> {
     // Where that cannot be had, the commit may find that there is no room, and is off.
     let _ = place::keep_in_place(&file);
     let made = file.write_all_at(&[0; BLOCK], 0).and_then(|()| file.sync_all());
-    let made = made.and_then(|()| {
-        let directory = path.parent().unwrap_or(Path::new("."));
-        File::open(directory)?.sync_all()
-    });
     if made.is_err() {
         // The first error is the one to tell.
         let _ = std::fs::remove_file(path);

@@ -181,12 +181,16 @@ impl Shelf {
     }
 
     /// Refuses what somebody asks for now, if the datastore does not answer: whoever
-    /// touches it would wait with it, maybe for ever.
+    /// touches it would wait with it, maybe for ever. What waits for it is seen to when it
+    /// answers again.
     pub(crate) fn must_answer(&self) -> Result<()> {
         let datastore = self.open()?;
         match self.patience.ask(FIGURE, move || datastore.check()).answer() {
             Some(checked) => checked.map_err(|error| self.refused(&error)),
-            None => Err(self.unavailable(&self.silent())),
+            None => {
+                self.is_seen_to.store(false, Relaxed);
+                Err(self.unavailable(&self.silent()))
+            }
         }
     }
 
@@ -422,6 +426,15 @@ impl Shelf {
         let written =
             datastore.image(file).and_then(|image| datastore.take_over(&image, identity));
         written.map_err(|error| self.refused(&error))
+    }
+
+    /// Makes an image that was taken over, and says `taken`, say what it said before; false
+    /// if nobody knows that any more.
+    pub(crate) fn give_back(&self, file: &str, taken: &Identity) -> Result<bool> {
+        let datastore = self.get()?;
+        let given =
+            datastore.image(file).and_then(|image| datastore.give_back(&image, taken));
+        given.map_err(|error| self.refused(&error))
     }
 
     /// Where an image's file comes from, if it is one.

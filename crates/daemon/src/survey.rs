@@ -153,6 +153,10 @@ impl Daemon {
                 continue;
             }
             counts.migrations += 1;
+            if let Some(unended) = self.unended(migration.id) {
+                warnings.push(unended);
+                continue;
+            }
             let Some(pause) = self.standstill(&migration) else {
                 let fares = self.guarding(migration.id);
                 warnings.extend(fares.and_then(|fares| missed(migration.id, &fares)));

@@ -148,6 +148,11 @@ impl Scene {
         let paused = self.stage.daemon.wait_for(two, "paused", PAUSES);
         let reason = paused["reason"].as_str().unwrap_or_default();
         assert!(reason.contains("not answered"), "{reason}");
+        let asked = Instant::now();
+        let refused = self.stage.daemon.sterna(&format!("migration resume {two}"));
+        refused.fails_with(&["datastore hung", "does not answer", "migration cancel"]);
+        assert!(asked.elapsed() < ANSWERED, "the refusal took {:?}", asked.elapsed());
+        // That holds nobody from giving it up.
         self.answers_in_time(&format!("migration cancel {two}"));
         writes_and_reads(&self.stage.daemon.uri("two"));
     }

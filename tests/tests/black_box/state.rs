@@ -10,6 +10,8 @@ use std::process::{Child, Command, Stdio};
 
 use sterna_tests::clients::{nbdsh, writes_and_reads};
 use sterna_tests::programs::{self, command, have};
+use sterna_tests::servers::Bindfs;
+use sterna_tests::steps::{Places, Step, Tracer};
 use sterna_tests::wait::seconds;
 use sterna_tests::{CheckerOptions, MIB, Stage, until};
 
@@ -33,8 +35,8 @@ impl Traced {
         let child = command("strace")
             .arg("-p")
             .arg(number)
-            .args(arguments)
             .args(["-o", "/dev/null"])
+            .args(arguments)
             .stderr(Stdio::null())
             .spawn()
             .expect("start strace");
@@ -194,6 +196,139 @@ fn durable_before_the_source_goes(calls: &str) {
         assert!(at(&durable).is_some_and(|at| at < removed), "{durable:?}:\n{calls}");
     }
 }
+
+#[test]
+fn a_record_that_is_there_already_gets_a_durable_name_before_it_says_anything() {
+    if !(programs::root() && have(&["strace"])) {
+        return;
+    }
+    let stage = Stage::new();
+    let id = about_to_commit(&stage);
+    // As a daemon has left it that was killed before it had the name made durable.
+    std::fs::write(record_of(&stage, id), [0; 4096]).expect("make a record");
+    let log = stage.scratch.path("job.strace");
+    let log_name = log.display().to_string();
+    let calls = ["-y", "-e", "trace=fsync,pwrite64", "-o", &log_name];
+    let traced = Traced::thread(&stage, &format!("sterna-job-{id}"), &calls);
+    stage.daemon.completed(id);
+    drop(traced);
+    let calls = std::fs::read_to_string(&log).expect("what it did");
+    let at = |what: &[&str]| {
+        calls.lines().position(|line| what.iter().all(|part| line.contains(part)))
+    };
+    let written = at(&["pwrite64(", ".commit>"]).expect("the record is written");
+    let named = at(&["fsync(", "commits>"]);
+    assert!(named.is_some_and(|named| named < written), "{calls}");
+}
+
+#[test]
+fn a_move_that_is_given_up_ends_as_soon_as_the_state_takes_its_end() {
+    let Some(stage) = Stage::given_root(&["bindfs", "strace"]) else { return };
+    let fuse = Bindfs::new(&stage.scratch, "fuse");
+    stage.datastore("hung", fuse.dir().display());
+    stage.disk_with_data("a", 32 * MIB, 32 * MIB);
+    let id = stage.daemon.migrate("a --to hung --rate 2M");
+    stage.daemon.wait_for_bytes(id, MIB);
+    // It is told to end, and cannot yet; when it can, the state takes nothing any more.
+    fuse.hang();
+    stage.daemon.sterna(&format!("migration cancel {id}")).ok();
+    let full = Traced::thread(&stage, "sterna-store", &NO_ROOM);
+    fuse.go_on();
+    let said = until("the end to be refused", seconds(30), || {
+        let migration = stage.daemon.migration(id);
+        let reason = migration["reason"].as_str().unwrap_or_default();
+        reason.contains("its end is not recorded").then_some(migration)
+    });
+    assert_eq!(said["state"], "cancelling", "{said:#}");
+    let warned = stage.daemon.sterna("status").ok().stdout;
+    assert!(warned.contains("its end is not recorded"), "{warned}");
+    drop(full);
+    stage.daemon.wait_for(id, "cancelled", seconds(30));
+    let warned = stage.daemon.sterna("status").ok().stdout;
+    assert!(!warned.contains("its end is not recorded"), "{warned}");
+    // The disk is free.
+    let id = stage.daemon.migrate("a --to there");
+    stage.daemon.completed(id);
+}
+
+#[test]
+fn a_move_that_was_committed_is_not_given_up_though_its_record_could_not_be_read() {
+    if !(programs::root() && have(&["strace"])) {
+        return;
+    }
+    let mut stage = Stage::new();
+    let id = about_to_commit(&stage);
+    let slow = Traced::thread(&stage, "sterna-store", &SLOW_WRITES);
+    let record = record_of(&stage, id);
+    until("the commit", seconds(60), || {
+        let says = std::fs::read(&record).ok()?;
+        (says.get(12) == Some(&2)).then_some(())
+    });
+    stage.daemon.kill();
+    drop(slow);
+    // A start can neither read the record nor find the source.
+    let aside = record.with_extension("aside");
+    std::fs::rename(&record, &aside).expect("put the record aside");
+    std::fs::create_dir(&record).expect("put something in its place");
+    for file in ["a.raw", "a.raw.sterna"] {
+        std::fs::remove_file(stage.here.join(file)).expect("remove the source");
+    }
+    stage.daemon.restart();
+    std::fs::remove_dir(&record).expect("make room for the record");
+    std::fs::rename(&aside, &record).expect("put the record back");
+    // If the daemon has not looked again by now, this is the first to do so.
+    drop(stage.daemon.sterna(&format!("migration cancel {id}")));
+    stage.daemon.completed(id);
+    assert_eq!(stage.daemon.disk("a")["datastore"], "there");
+    writes_and_reads(&stage.daemon.uri("a"));
+}
+
+/// Generation and role in a sidecar's newest slot.
+#[track_caller]
+fn says(sidecar: &Path) -> (u64, u32) {
+    let bytes = std::fs::read(sidecar).expect("read a sidecar");
+    let at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    let newest = if at(288) > at(4096 + 288) { 0 } else { 4096 };
+    (at(newest + 40), at(newest + 48) as u32)
+}
+
+#[test]
+fn a_kill_before_the_copy_begins_leaves_a_kept_image_what_it_was() {
+    const RETIRED: u32 = 3;
+    let Some(mut stage) = Stage::given_root(&["strace"]) else { return };
+    stage.disk_with_data("a", 8 * MIB, 8 * MIB);
+    let id = stage.daemon.migrate("a --to there --keep-source");
+    stage.daemon.completed(id);
+    let kept = stage.here.join("a.raw.sterna");
+    let before = says(&kept);
+    assert_eq!(before.1, RETIRED);
+    // Its sidecar says that it is a copy by now, and the state does not know of it.
+    let step = Step {
+        file: "here/a.raw.sterna".into(),
+        call: "fdatasync".into(),
+        thread: String::new(),
+        nth: 1,
+    };
+    let places = Places::new(id + 1, &[("here", &stage.here)]);
+    let log = stage.scratch.path("kill.strace");
+    let killer = Tracer::kill(&stage.daemon, &log, &step, &places);
+    // Nobody answers that.
+    drop(stage.daemon.sterna("migrate a --to here --detach"));
+    until("the daemon to be killed", seconds(30), || {
+        stage.daemon.is_over().then_some(())
+    });
+    drop(killer);
+    assert_ne!(says(&kept), before, "the kill came too early");
+    stage.daemon.kill();
+    stage.daemon.restart();
+    stage.daemon.wait_for(id + 1, "cancelled", seconds(10));
+    assert_eq!(says(&kept), before);
+    let id = stage.daemon.migrate("a --to here");
+    stage.daemon.completed(id);
+}
+
+/// Whoever writes to the state database is told that there is no room.
+const NO_ROOM: [&str; 4] = ["-e", "trace=pwrite64", "-e", "inject=pwrite64:error=ENOSPC"];
 
 /// A btrfs, mounted.
 struct Btrfs {

@@ -59,6 +59,9 @@ impl Daemon {
             return Ok(moved);
         }
         let job = self.live_job(id)?;
+        if job.running() {
+            self.check_answers(&job)?;
+        }
         let _turn = job.take_turn()?;
         let record = self.changeable(&job)?;
         if record.cancel {
@@ -93,6 +96,17 @@ impl Daemon {
         self.show_migration(id)
     }
 
+    /// Refuses to have a mirror go on whose destination hangs: whoever touches that would
+    /// keep the job's turn for as long, and it could not be given up any more. (One without
+    /// a mirror is asked by `check_destination`, which notes down what it hears.)
+    fn check_answers(&self, job: &Job) -> Result<()> {
+        let to = self.migration_record(job.id)?.to.datastore;
+        self.shelf(&to)?.must_answer().map_err(|error| {
+            let first = format!("see that datastore {to} works");
+            error.hint(super::view::then_resume(&first, job.id))
+        })
+    }
+
     /// Gives a migration up.
     pub(crate) fn cancel_migration(self: &Arc<Self>, id: u64) -> Result<Migration> {
         if let Some(moved) = self.cancel_vm_move(id)? {
@@ -121,11 +135,8 @@ impl Daemon {
             let ended = daemon.migration_record(job.id).and_then(|record| {
                 // Somebody may have been quicker.
                 let over = record.step.ended() || job.running();
-                if over { Ok(()) } else { daemon.end_cancelled(&job, &record) }
+                if over { Ok(()) } else { daemon.put_away(&job) }
             });
-            if let Err(error) = &ended {
-                tracing::error!(migration = job.id, %error, "it cannot be ended yet");
-            }
             // Who asked may have gone on.
             let _ = sender.send(ended);
         });

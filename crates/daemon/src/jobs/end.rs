@@ -31,19 +31,26 @@ use crate::shelf::Shelf;
 use crate::store::{Ending, MigrationRecord, Place, Step};
 
 impl Daemon {
-    /// The mirror is gone: puts away what it leaves, whichever side won.
-    pub(super) fn put_away(self: &Arc<Self>, job: &Job) {
+    /// There is no mirror (any more): puts away what it leaves, whichever side won. If
+    /// that cannot be done, people are told, and it is tried again (`end_again`).
+    pub(super) fn put_away(self: &Arc<Self>, job: &Job) -> Result<()> {
         let settled = self.migration_record(job.id).and_then(|one| self.settle(&one));
-        let ended = settled.and_then(|record| {
-            if record.step == Step::Committed {
-                self.end_completed(job, &record)
-            } else {
-                self.end_cancelled(job, &record)
-            }
+        let ended = settled.and_then(|record| match record.step {
+            // The source stays until somebody has seen the destination (`bring_up`).
+            Step::Committed if self.problem_of(job.disk).is_some() => Ok(()),
+            Step::Committed => self.end_completed(job, &record),
+            _ => self.end_cancelled(job, &record),
         });
-        if let Err(error) = ended {
-            tracing::error!(migration = job.id, %error, "the migration's end is not recorded");
+        let said = ended.as_ref().err().cloned();
+        let before = std::mem::replace(&mut lock(&job.state).unended, said);
+        if let Err(error) = &ended {
+            let known = before.is_some_and(|it| it.to_string() == error.to_string());
+            if !known {
+                let migration = job.id;
+                tracing::error!(migration, %error, "the migration's end is not recorded");
+            }
         }
+        ended
     }
 
     /// The destination is the truth: the source image is retired, and removed
@@ -184,7 +191,9 @@ impl Daemon {
         self.end(record, Step::Cancelled, Some(note), None)
     }
 
-    /// Removes a copy that was never begun; one that was there before is what it was.
+    /// Removes a copy that was never begun. One that was there before says again what it
+    /// said then; where nobody knows that any more it stays a part, which nobody takes for
+    /// a truth and the next move can use. It never gets a generation that it did not have.
     fn remove_unstarted(
         &self,
         record: &MigrationRecord,
@@ -194,12 +203,10 @@ impl Daemon {
         if to.origin(file)? != Some(Origin::Found) {
             return to.remove(file, record.size, None);
         }
-        let retired = Identity {
-            generation: record.source_generation,
-            role: Role::Retired,
-            ..partial(record)
-        };
-        to.identify(file, &retired)
+        if !to.give_back(file, &partial(record))? {
+            tracing::info!(migration = record.id, file, "an old image is kept as a part");
+        }
+        Ok(())
     }
 
     fn end(

@@ -48,7 +48,8 @@ impl Daemon {
                 // The keeper ends what does not run, so the turn comes first.
                 let _turn = lock(&job.turn);
                 lock(&job.state).running = false;
-                self.put_away(job);
+                // What keeps it from that is noted down, and it is tried again.
+                let _ = self.put_away(job);
                 // What was open showed which files these were; it holds room that is free.
                 self.let_files_go(job);
             }

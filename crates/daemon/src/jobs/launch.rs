@@ -276,7 +276,9 @@ impl Daemon {
             unreachable: !repair,
         };
         let shelf = self.shelf(to).map_err(unreachable)?;
-        let store = shelf.open().map_err(unreachable)?;
+        // Here the job's turn is held, so nothing may wait for what hangs.
+        shelf.must_answer().map_err(unreachable)?;
+        let store = shelf.get().map_err(unreachable)?;
         let image = shelf.image(&record.to.image).map_err(unreachable)?;
         let expected = partial(record);
         shelf.check_file(&record.to.image).map_err(|error| Obstacle {

@@ -127,6 +127,8 @@ struct State {
     unsealed: Option<Unsealed>,
     /// The files of both images, while there is a mirror, and until its end is recorded.
     held: copies::Files,
+    /// Why its end is not recorded, if that was tried.
+    unended: Option<DaemonError>,
 }
 
 /// Why a destination was not sealed.
@@ -181,6 +183,7 @@ impl Job {
                 experience: Experience::default(),
                 unsealed: None,
                 held: copies::Files::default(),
+                unended: None,
             }),
             unrecorded: Mutex::default(),
             prepared: Mutex::default(),
@@ -286,30 +289,35 @@ impl Daemon {
         let _turn = lock(&job.turn);
         match record.step {
             Step::Created => self.end_unstarted(record),
-            Step::Copying | Step::Switching if record.cancel => {
-                self.end_cancelled(job, record)
-            }
+            Step::Copying | Step::Switching if record.cancel => self.put_away(job),
             Step::Copying | Step::Switching if job.running() => Ok(()),
             Step::Copying | Step::Switching => {
                 self.take_up(job, record);
                 Ok(())
             }
-            Step::Committed => self.end_completed(job, record),
+            Step::Committed => self.put_away(job),
             Step::Completed | Step::Cancelled => Ok(()),
         }
     }
 
-    /// Ends a migration that has switched over and whose end could not be recorded.
-    /// In the job's turn, as its own thread may be at it; and only once its disk is
-    /// served, as the source may not be put away for a destination nobody has seen.
+    /// Ends a migration that has switched over, or was called off, and whose end could not
+    /// be recorded. In the job's turn, as its own thread may be at it; and only once its
+    /// disk is served, as the source may not be put away for a destination nobody has seen.
     pub(crate) fn end_again(self: &Arc<Self>, job: &Job) -> Result<()> {
         if job.running() || self.problem_of(job.disk).is_some() {
             return Ok(());
         }
         // Who has it may wait for storage.
         let Ok(_turn) = job.turn.try_lock() else { return Ok(()) };
-        if self.migration_record(job.id)?.step == Step::Committed {
-            self.put_away(job);
+        if job.running() {
+            return Ok(());
+        }
+        let record = self.migration_record(job.id)?;
+        let called_off =
+            record.cancel && matches!(record.step, Step::Copying | Step::Switching);
+        if record.step == Step::Committed || called_off {
+            // What keeps it from that is noted down.
+            let _ = self.put_away(job);
         }
         Ok(())
     }

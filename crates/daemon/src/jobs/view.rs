@@ -2,6 +2,7 @@
 
 use sterna_api::{
     Application, Guard, GuardState, Guarding, Migration, MigrationState, Progress,
+    Warning,
 };
 use sterna_core::mirror::{self, PauseReason, Phase};
 
@@ -38,6 +39,39 @@ impl Daemon {
         lock(&self.job(id)?.state).guarding.clone()
     }
 
+    /// What keeps the end of a migration from being recorded, if that was tried; or keeps
+    /// one from being tried that was called off.
+    pub(crate) fn unended(&self, id: u64) -> Option<Warning> {
+        let job = self.job(id).filter(|job| !job.running())?;
+        let about = format!("migration {id}");
+        if let Some(error) = lock(&job.state).unended.clone() {
+            let message = format!("its end is not recorded: {error}");
+            let again = match self.problem_of(job.disk()) {
+                None => "it is tried again every few seconds".to_owned(),
+                Some(_) => format!(
+                    "it is tried again when its disk is served, and by `sterna migration \
+                     cancel {id}`"
+                ),
+            };
+            let hint = match error.body().hint {
+                hint if hint.is_empty() => again,
+                hint => format!("{hint}; {again}"),
+            };
+            return Some(Warning { about, message, hint });
+        }
+        let record = self.store.migration(id).ok().flatten()?;
+        let problem = self.problem_of(record.disk).filter(|_| record.cancel)?;
+        if record.step.ended() || !lock(&self.served).contains_key(&record.disk) {
+            return None; // It is being brought up.
+        }
+        let message = format!("disk {} is not served: {problem}", record.name);
+        let hint = format!(
+            "put that right, and it ends by itself; or end it now: `sterna migration \
+             cancel {id}`"
+        );
+        Some(Warning { about, message, hint })
+    }
+
     /// A record and what the engine says, in the API's form.
     pub(super) fn view(&self, record: MigrationRecord) -> Migration {
         let record = MigrationRecord { pause: self.standstill(&record), ..record };
@@ -61,6 +95,8 @@ impl Daemon {
         let (mut reason, mut hint) = (record.note, None);
         if let (MigrationState::Paused, Some(pause)) = (state, record.pause) {
             (reason, hint) = (Some(pause.reason), pause.hint);
+        } else if let Some(warning) = self.unended(record.id) {
+            (reason, hint) = (Some(warning.message), Some(warning.hint));
         } else if let (MigrationState::Cancelling, Some(Phase::Cancelled)) =
             (state, progress.as_ref().map(|progress| progress.phase))
         {

@@ -201,6 +201,29 @@ impl Directory {
         sidecar::file::write_all(&beside, &record).map_err(failed())
     }
 
+    /// An image that was taken over, and says `taken`, says again what it said before; false
+    /// if its sidecar has not kept that.
+    pub(super) fn give_back(
+        &self,
+        path: &Path,
+        taken: &Identity,
+    ) -> Result<bool, DatastoreError> {
+        self.check()?;
+        let beside = sidecar_path(path);
+        let failed = || sidecar_failed(path.display());
+        let said = sidecar::file::read_all(&beside).map_err(failed())?;
+        let before = sidecar::file::read_before(&beside).map_err(failed())?;
+        let same =
+            |old: &Record| old.identity.id == taken.id && old.identity.size == taken.size;
+        let Some(before) = before.filter(|_| said.record.identity == *taken).filter(same)
+        else {
+            return Ok(false);
+        };
+        let record = Record { identity: before.identity, ..said.record };
+        sidecar::file::write_all(&beside, &record).map_err(failed())?;
+        Ok(true)
+    }
+
     /// Refuses a file that is surely another one than its sidecar was made for. Of one
     /// that is not there, or has no sidecar, nothing is known.
     pub(super) fn check_file(&self, path: &Path) -> Result<(), DatastoreError> {

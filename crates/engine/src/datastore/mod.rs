@@ -395,6 +395,19 @@ impl Datastore {
         }
     }
 
+    /// An image that was taken over, and says `taken`, says again what it said before; false
+    /// if nobody knows that any more, as of a device or an export.
+    pub fn give_back(
+        &self,
+        image: &ImageSpec,
+        taken: &Identity,
+    ) -> Result<bool, DatastoreError> {
+        match self.ours(image)? {
+            Ours::File(directory, path) => directory.give_back(path, taken),
+            Ours::Whole(_) => Ok(false),
+        }
+    }
+
     /// Where the file of an image comes from, if that is known. Nothing of a device or an
     /// export: what is removed of these is only the sidecar.
     pub fn origin(&self, image: &ImageSpec) -> Result<Option<Origin>, DatastoreError> {

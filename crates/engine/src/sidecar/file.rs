@@ -42,6 +42,13 @@ pub fn read_all(path: &Path) -> Result<Said, SidecarError> {
     }
 }
 
+/// What the sidecar file at `path` said before it was written last, if it has that still.
+pub fn read_before(path: &Path) -> Result<Option<Record>, SidecarError> {
+    let failed = |error| failed("read", path, error);
+    let file = plain::open_ours(path, false).map_err(failed)?;
+    Ok(slots::decode_before(&bytes_of(&file).map_err(failed)?))
+}
+
 /// Why a file that is open says nothing.
 enum Unread {
     Io(io::Error),
@@ -58,10 +65,14 @@ impl Unread {
 }
 
 fn read_from(file: &File) -> Result<Said, Unread> {
+    slots::decode(&bytes_of(file).map_err(Unread::Io)?).map_err(Unread::Sidecar)
+}
+
+fn bytes_of(file: &File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut limited = file.take(FILE_LEN as u64 + 1);
-    limited.read_to_end(&mut bytes).map_err(Unread::Io)?;
-    slots::decode(&bytes).map_err(Unread::Sidecar)
+    limited.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Makes the sidecar file at `path` say whose bytes the image holds; durable when it

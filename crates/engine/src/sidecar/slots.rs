@@ -116,6 +116,16 @@ pub fn decode(bytes: &[u8]) -> Result<Said, SidecarError> {
     }
 }
 
+/// What the bytes of a sidecar file said before they were written last; nothing if the
+/// other slot does not have that whole.
+pub fn decode_before(bytes: &[u8]) -> Option<Record> {
+    let now = decode(bytes).ok().filter(|said| !said.is_old())?;
+    let (first, second) = bytes.split_at_checked(SLOT_LEN)?;
+    let (other, slot) = if now.slot == 0 { (second, 1) } else { (first, 0) };
+    let before = decode_slot(other, slot).ok()?;
+    (before.sequence.checked_add(1) == Some(now.sequence)).then_some(before.record)
+}
+
 /// The truth of two slots. A slot of a newer Sterna is not passed over: it was written last.
 fn newest(
     first: Result<Said, SidecarError>,
