@@ -42,6 +42,7 @@ impl Mirror {
             source: drive.image.clone(),
             to: Place::Export(to),
             gentle: false,
+            thick: false,
         };
         machine
             .begin(&copy, &drive, UNLIMITED)
