@@ -41,6 +41,7 @@ mod header;
 mod mapping;
 mod words;
 
+use std::cell::Cell;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -171,6 +172,8 @@ pub struct MapFile {
     soon: Option<u64>,
     /// Why the file does not say what is so any more.
     lost: Option<io::Error>,
+    /// Which destination was noted since the header was written.
+    noted: Cell<Option<Origin>>,
 }
 
 impl Drop for MapFile {
@@ -241,8 +244,8 @@ impl MapFile {
         let mapping = Mapping::new(&file, header.key.file_len())
             .map_err(|error| failed("map", path, error))?;
         let states = vec![0; header.key.words() as usize];
-        let (path, soon, lost) = (path.into(), None, None);
-        Ok(MapFile { path, header, states, mapping, file, soon, lost })
+        let (path, soon, lost, noted) = (path.into(), None, None, Cell::default());
+        Ok(MapFile { path, header, states, mapping, file, soon, lost, noted })
     }
 
     /// What the map is about.
@@ -280,6 +283,7 @@ impl MapFile {
     /// From now on the map is one of `present`, durably.
     pub fn adopt(&mut self, present: &Present) -> Result<(), MapError> {
         self.header.adopt(present);
+        self.noted.set(None);
         for copy in 0..header::COPIES {
             let at = (copy * header::COPY_STRIDE) as u64;
             let written = self.file.write_all_at(&self.header.encode(), at);
@@ -289,17 +293,26 @@ impl MapFile {
         Ok(())
     }
 
-    /// What the destination was known by when the map was taken up.
+    /// What the destination was known by when the map was taken up, or noted since.
     pub fn destination(&self) -> Origin {
-        self.header.places.unwrap_or_default().destination
+        self.header().places.unwrap_or_default().destination
+    }
+
+    /// The header as it is now.
+    fn header(&self) -> Header {
+        let mut header = self.header;
+        if let Some(destination) = self.noted.get() {
+            header.places.get_or_insert_default().destination = destination;
+        }
+        header
     }
 
     /// The destination was opened anew and is this one now; what is not to be believed of
     /// it is doubted already. After a kill the file says so; after a power loss nothing
     /// that it says is believed, so that nothing is waited for.
     pub fn note_destination(&self, destination: Origin) {
-        let mut header = self.header;
-        header.places.get_or_insert_default().destination = destination;
+        self.noted.set(Some(destination));
+        let header = self.header();
         for copy in 0..header::COPIES {
             // One that cannot be stored is taken for another destination's: compared.
             let _ = self.mapping.store_header(copy, &header.encode());
@@ -410,7 +423,7 @@ impl MapFile {
     fn remake(&self) -> io::Result<(File, Mapping)> {
         let temporary = beside(&self.path);
         let made = open_new(&temporary, self.header.key.file_len()).and_then(|file| {
-            file.write_all_at(&self.header.page(), 0)?;
+            file.write_all_at(&self.header().page(), 0)?;
             self.write_words(&file)?;
             file.try_lock()?;
             let mapping = Mapping::new(&file, self.header.key.file_len())?;
