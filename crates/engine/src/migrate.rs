@@ -169,7 +169,8 @@ impl Engine {
         })
     }
 
-    /// Nothing that was copied is believed any more: all of it is compared.
+    /// Somebody else has written to the destination: nothing is believed of it any more. All
+    /// that was copied is compared, and what is a hole on the source is zeroed.
     pub fn distrust(&self, id: MigrationId) -> Result<(), MigrateError> {
         self.tell(id, Message::Distrust)
     }

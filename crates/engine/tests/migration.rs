@@ -174,6 +174,28 @@ fn a_cancelled_migration_can_be_followed_by_another() {
     assert!(fs::read(folder.path().join("destination")).unwrap() == content);
 }
 
+#[test]
+fn what_somebody_else_wrote_into_a_hole_of_the_copy_is_gone_at_the_end() {
+    let folder = folder();
+    let source = folder.path().join("source");
+    let content = content(8 * MIB);
+    write_sparse(&source, &content);
+    let engine = engine(IoChoice::Auto);
+    attach(&engine, &source, content.len());
+    let mut spec = spec(folder.path(), content.len());
+    spec.options.paused = true; // Nothing is copied yet.
+    let (sender, events) = mpsc::channel();
+    engine.migrate(&spec, sender).expect("starts");
+    let destination = folder.path().join("destination");
+    let other = fs::OpenOptions::new().write(true).open(&destination).unwrap();
+    other.write_all_at(&[7; 4096], MIB as u64 + 512).unwrap();
+    drop(other);
+    engine.distrust(spec.id).expect("it is told");
+    engine.control(spec.id, Control::Resume).expect("goes on");
+    assert_eq!(run(&engine, &events).0, End::Completed);
+    assert!(fs::read(destination).unwrap() == content, "the same bytes");
+}
+
 /// The daemon's lists ask for the progress of all that may have begun.
 #[test]
 fn who_asks_for_a_migration_that_is_just_starting_does_not_end_it() {

@@ -158,10 +158,12 @@ fn verification_finds_what_a_lying_destination_did_not_keep() {
 #[test]
 fn verification_finds_what_a_slow_and_lying_destination_did_not_keep() {
     run("slow lies", |random| Setup {
-        lies: 4 + random.below(20),
+        lies: 6 + random.below(20),
         destination_slow: true,
-        blocks: 4 + random.below(40),
-        chaos_steps: 4000,
+        // What is copied while the switch-over is under way has to wait for its comparison.
+        rate: Some(1 << (20 + random.below(3))),
+        blocks: 4 + random.below(16),
+        chaos_steps: 12_000,
         verify: true,
         ..Setup::calm(random)
     });

@@ -212,7 +212,11 @@ impl World {
             if self.random.one_in(self.setup.goes_bad) {
                 return self.goes_bad();
             }
-            if let Phase::Paused(reason @ PauseReason::BadSectors(_)) = phase
+            if let Phase::Paused(reason) = phase
+                && matches!(
+                    reason,
+                    PauseReason::BadSectors(_) | PauseReason::Differing(_)
+                )
                 && self.random.one_in(20)
             {
                 if self.random.one_in(3) {
@@ -351,14 +355,17 @@ impl World {
         }
     }
 
-    /// At the commit both images agree to the last block, durably, and nothing is
-    /// under way that could change that.
+    /// At the commit both images agree to the last block, durably, nothing is under way
+    /// that could change that, and all of it was compared if that was asked for.
     fn check_commit(&mut self) {
         self.check_skipped();
         self.check_sealed();
         // A world that acknowledges flushes early has to be caught by what it loses.
         let early = self.setup.mistake == Some(Mistake::FlushAcknowledgedEarly);
         assert!(early || self.images.is_flushed(), "the destination is not flushed");
+        let progress = self.mirror.progress();
+        let all = progress.verified.is_none_or(|it| it == progress.total);
+        assert!(all, "not all is compared: {progress:?}");
         let busy = self.operations.iter().any(|o| o.effect.forbids_commit());
         assert!(!busy, "in flight at the commit");
     }

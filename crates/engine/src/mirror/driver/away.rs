@@ -10,13 +10,11 @@
 //! on the old one is still answered, and until then its regions are busy.
 //!
 //! While the image is closed others may write to it. When it was left is remembered, so
-//! that such a write is seen by the file's own time; a daemon that is restarted meanwhile
-//! believes nothing of it.
+//! that such a write is seen by the file's own time; where there is none (a server, a
+//! device), and for a daemon that is restarted meanwhile, nothing of it is believed.
 
 use sterna_core::Nanos;
-use sterna_core::mirror::{
-    Doubt, Event, Found, Notice, Origin, Side, Storage, suspicion_of,
-};
+use sterna_core::mirror::{Doubt, Event, Found, Notice, Origin, Side, suspicion_of};
 
 use super::MirrorDriver;
 use crate::disk::{Core, Placed};
@@ -56,15 +54,10 @@ impl Away {
         }
     }
 
-    /// What is not to be believed of what is found in its place.
+    /// What is not to be believed of what is found in its place. Of a server nothing is:
+    /// while nobody is connected, an older state of its volume may be put back, or another
+    /// client may write there.
     fn doubt(&self, found: &Found, left: Nanos) -> Doubt {
-        if found.origin.storage == Storage::Unknown
-            && self.origin.storage == Storage::Unknown
-        {
-            // A server: the next connection of the same process. What it was made to keep
-            // it has kept.
-            return Doubt::Unflushed;
-        }
         let (side, was) = (Side::Destination, &self.origin);
         let suspicion = suspicion_of(side, was, found, left, origin::now());
         suspicion.map_or(Doubt::Unflushed, |suspicion| {
@@ -121,5 +114,17 @@ impl MirrorDriver {
             self.away.noted = cx.now;
             self.mirror.map().note_write(origin::now());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_server_that_is_opened_anew_nothing_is_believed() {
+        let away = Away::new(Origin::default());
+        let found = Found::default();
+        assert_eq!(away.doubt(&found, origin::now()), Doubt::Everything);
     }
 }

@@ -25,8 +25,8 @@ use std::sync::mpsc::Sender;
 
 use sterna_core::Nanos;
 use sterna_core::mirror::{
-    Action, Commit, Config, Control, Counted, Doubt, End, Event, Fault, Findings, Job,
-    JobId, Mirror, PauseReason, Progress, RequestId, SECTOR,
+    self, Action, Commit, Config, Control, Counted, End, Event, Fault, Findings, Job,
+    JobId, Mirror, PauseReason, Progress, RequestId, SECTOR, Suspicion,
 };
 
 use super::job::{Side, Style, fault};
@@ -180,8 +180,10 @@ impl MirrorDriver {
     pub(crate) fn message(&mut self, core: &mut Core, cx: &mut Cx, message: Message) {
         let event = match message {
             Message::Control(control) => Event::Control(control),
-            // Bytes that a flush had covered may be gone as well.
-            Message::Distrust => Event::Doubted(Doubt::Equal),
+            Message::Distrust => {
+                let written = Suspicion::Written(mirror::Side::Destination);
+                Event::Doubted(written.doubt())
+            }
             Message::Prepared(record) => Event::Prepared(record),
             Message::Sealed(result) => Event::Sealed(result),
             Message::Committed(commit) => Event::Committed(commit),

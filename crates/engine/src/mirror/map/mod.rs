@@ -44,6 +44,7 @@ mod keeper;
 mod memory;
 mod words;
 
+use std::cell::Cell;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -178,6 +179,8 @@ pub struct MapFile {
     soon: Option<u64>,
     /// Why the memory does not say what is so any more.
     lost: Option<io::Error>,
+    /// Which destination was noted since the header was written.
+    noted: Cell<Option<Origin>>,
 }
 
 impl Drop for MapFile {
@@ -272,8 +275,8 @@ impl MapFile {
             .map_err(|error| failed("keep", path, error))?;
         keeper.all_changed();
         let states = vec![0; header.key.words() as usize];
-        let (path, soon, lost) = (path.into(), None, None);
-        Ok(MapFile { path, header, states, memory, keeper, soon, lost })
+        let (path, soon, lost, noted) = (path.into(), None, None, Cell::default());
+        Ok(MapFile { path, header, states, memory, keeper, soon, lost, noted })
     }
 
     /// Removes the map at `path`, wherever it is.
@@ -317,6 +320,7 @@ impl MapFile {
     /// From now on the map is one of `present`, durably.
     pub fn adopt(&mut self, present: &Present) -> Result<(), MapError> {
         self.header.adopt(present);
+        self.noted.set(None);
         for copy in 0..header::COPIES {
             let stored = self.store_header(copy, &self.header);
             stored.map_err(|error| failed("write", &self.path, error))?;
@@ -332,17 +336,26 @@ impl MapFile {
         Ok(())
     }
 
-    /// What the destination was known by when the map was taken up.
+    /// What the destination was known by when the map was taken up, or noted since.
     pub fn destination(&self) -> Origin {
-        self.header.places.unwrap_or_default().destination
+        self.header().places.unwrap_or_default().destination
+    }
+
+    /// The header as it is now.
+    fn header(&self) -> Header {
+        let mut header = self.header;
+        if let Some(destination) = self.noted.get() {
+            header.places.get_or_insert_default().destination = destination;
+        }
+        header
     }
 
     /// The destination was opened anew and is this one now; what is not to be believed of
     /// it is doubted already. After a kill the file says so; after a power loss nothing
     /// that it says is believed, so that nothing is waited for.
     pub fn note_destination(&self, destination: Origin) {
-        let mut header = self.header;
-        header.places.get_or_insert_default().destination = destination;
+        self.noted.set(Some(destination));
+        let header = self.header();
         for copy in 0..header::COPIES {
             // One that cannot be stored is taken for another destination's: compared.
             let _ = self.store_header(copy, &header);
@@ -420,7 +433,7 @@ impl MapFile {
         if self.lost.is_none() {
             return;
         }
-        match new_memory(&self.header, &self.states) {
+        match new_memory(&self.header(), &self.states) {
             Ok(memory) => {
                 self.memory = Arc::new(memory);
                 self.keeper.replace(Arc::clone(&self.memory));

@@ -392,3 +392,18 @@ fn a_map_whose_last_write_is_not_known_is_not_believed() {
     });
     assert_eq!(damaged, (Some(Suspicion::Undated), DISTRUSTED));
 }
+
+#[test]
+fn a_map_that_is_made_anew_names_the_destination_that_was_noted_last() {
+    let (_directory, path) = directory();
+    let mut map = adopted(&path, 4);
+    let reopened = Origin { size: 7, ..present().destination.origin };
+    map.note_destination(reopened);
+    map.see_to(Err(io::Error::other("the file cannot be kept")));
+    assert!(!map.is_kept() && !path.exists());
+    map.keep_again();
+    assert!(map.is_kept());
+    drop(map);
+    let map = MapFile::open(&path, key(4)).unwrap();
+    assert_eq!(map.destination(), reopened);
+}
