@@ -29,7 +29,7 @@ use crate::error::{DaemonError, Result};
 pub(crate) const DISK: u64 = 4;
 
 /// What a move has open: the destination's image, or four connections to its server; the
-/// region map; a directory that is synced.
+/// region map's memory and its file; a directory that is synced.
 const MOVE: u64 = 8;
 
 /// What a datastore has open while it is looked at, and a server's connections.
