@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sterna_tests::clients::{Fio, writes_and_reads};
+use sterna_tests::machines::{Machine, write_guest};
 use sterna_tests::places::Loop;
 use sterna_tests::servers::{Bindfs, Nbdkit};
 use sterna_tests::wait::seconds;
@@ -23,6 +24,8 @@ const ANSWERED: Duration = seconds(3);
 const KEPT: f64 = 0.5;
 /// A move to what hangs pauses after 10 s.
 const PAUSES: Duration = seconds(20);
+/// A move of a machine's disk asks QEMU twice, and the datastore once, each for 4 s.
+const GIVEN_UP: Duration = seconds(30);
 
 /// A disk `well` on `here`, `sick` on the datastore `hung`, and two that are on their way
 /// there.
@@ -241,6 +244,33 @@ fn a_server_hangs_and_nobody_else() {
     let mut scene = Scene::on(stage).with_a_move_away();
     scene.nobody_else_stands_still(|| server.hang());
     scene.a_restart_waits_for_nobody(|| server.go_on());
+}
+
+#[test]
+fn a_move_of_a_machine_to_what_hangs_is_given_up_and_put_away_when_it_goes_on() {
+    let needs = ["bindfs", "qemu-system-x86_64"];
+    let Some(stage) = Stage::given_root(&needs) else { return };
+    let fuse = Bindfs::new(&stage.scratch, "fuse");
+    stage.datastore("hung", fuse.dir().display());
+    let image = stage.here.join("web.raw");
+    write_guest(&image, 64 * MIB, 32 * MIB);
+    let machine = Machine::start(&stage.scratch, "web", &image, "raw", &[]);
+    let _awake = Awake(&fuse);
+    let socket = machine.socket().display();
+    stage.daemon.sterna(&format!("vm add web --qmp {socket}")).ok();
+    let moving = stage.daemon.json("vm move web vda --to hung --rate 2M --detach");
+    let id = moving["id"].as_u64().expect("a number");
+    stage.daemon.wait_for_bytes(id, MIB);
+    let new = fuse.dir().join(format!("web-vda-{id}.raw"));
+    assert!(new.exists());
+    fuse.hang();
+    stage.daemon.sterna(&format!("migration cancel {id}")).ok();
+    stage.daemon.wait_for(id, "cancelled", GIVEN_UP);
+    // Nothing of it is in the way of what is asked for next.
+    let again = stage.daemon.json("vm move web vda --to there");
+    assert_eq!(again["state"], "completed", "{again:#}");
+    fuse.go_on();
+    until("the copy to be removed", seconds(60), || (!new.exists()).then_some(()));
 }
 
 /// Of their IO/s, what others keep while something hangs, by the median of [`TURNS`].

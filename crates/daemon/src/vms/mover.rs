@@ -32,6 +32,7 @@ use crate::daemon::Daemon;
 use crate::error::DaemonError;
 use crate::figures::Watch;
 use crate::jobs::Post;
+use crate::patience::Patience;
 use crate::store::{Step, VmMoveRecord};
 use crate::threads;
 
@@ -63,6 +64,8 @@ struct Driver {
     total: u64,
     /// What the destination's file is known by, once it is known to be ours.
     file: Option<FileIdentity>,
+    /// Who asks the destination's file system.
+    patience: Patience,
     /// Whether response times are counted for this move alone.
     counts_times: bool,
     /// It was said that the state does not say what is wanted.
@@ -160,6 +163,7 @@ impl Driver {
             done: 0,
             total: 0,
             file: None,
+            patience: Patience::default(),
             counts_times: false,
             is_deaf: false,
             closing: None,
@@ -235,7 +239,7 @@ impl Driver {
             Action::RecordTidy(doubt) => Event::Stored(self.record_tidy(doubt.as_ref())),
             Action::Wait(_) | Action::Over => return None,
             Action::Know => {
-                self.file = self.file.or_else(|| files::known(&self.record));
+                self.file = self.file.or_else(|| self.known());
                 return None;
             }
             Action::Tell(notice) => {

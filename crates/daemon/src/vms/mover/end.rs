@@ -4,7 +4,6 @@
 use sterna_api::Report;
 use sterna_core::mover::{Doubt, Rest, Step as At, Verdict, Wishes, Words};
 
-use super::destination::allocated;
 use super::{Driver, wishes_of};
 use crate::clock;
 use crate::daemon::lock;
@@ -109,7 +108,7 @@ impl Driver {
                 0.0 => self.pace.average(),
                 _ => self.done as f64 / duration_s,
             },
-            allocated: allocated(&self.daemon, &self.record),
+            allocated: self.allocated(),
             ..Report::default()
         };
         let application = self.watch.application();
@@ -122,7 +121,7 @@ impl Driver {
         let Kind::Adopt(disk) = &self.record.kind else { return };
         match opens {
             true => self.daemon.open_adopted(disk),
-            false => self.daemon.put_aside(disk),
+            false => self.put_aside(disk),
         }
     }
 
