@@ -10,6 +10,11 @@
 //! A name that begins in QEMU's own directory says nothing there without its process, and
 //! neither does one in another namespace: those of a process that was known before are
 //! looked for among what that has open.
+//!
+//! **Known gaps.** After a restart of the daemon no process is known from before, so a name
+//! of these two kinds that is gone counts as nobody's. A program in a container that shares
+//! our network, and listens at the same name in a file system of its own, keeps a QEMU that
+//! has ended from being found so until it ends, too.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -106,6 +106,7 @@ fn a_move_is_given_up_and_whatever_becomes_of_the_other_qemu_the_guest_runs_on()
     assert_eq!(ended["reason"], Value::Null, "{ended:#}");
     setting.runs_on("a", &old);
     until("the QEMU that waited to end", REPORTED, || there.has_ended().then_some(()));
+    setting.recommended();
     // The daemon is stopped.
     let there = setting.waiting("stopped");
     let id = setting.slowly(there.socket());
@@ -123,6 +124,7 @@ fn a_move_is_given_up_and_whatever_becomes_of_the_other_qemu_the_guest_runs_on()
     let ended = setting.reaches(id, "cancelled", REPORTED);
     assert!(ended["reason"].is_string(), "{ended:#}");
     setting.runs_on("a", &old);
+    setting.recommended();
     // It hangs.
     let there = setting.waiting("third");
     let id = setting.slowly(there.socket());

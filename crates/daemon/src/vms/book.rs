@@ -126,6 +126,7 @@ impl Daemon {
         }
         let gone = self.show_vm(name)?;
         self.store.remove_vm(name)?;
+        self.vms.let_go(name);
         tracing::info!(vm = name, "virtual machine removed");
         Ok(gone)
     }

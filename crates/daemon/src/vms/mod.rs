@@ -63,6 +63,8 @@ pub(crate) struct Vms {
     runtime: Handle,
     links: Mutex<Links>,
     moves: Mutex<HashMap<u64, Arc<Move>>>,
+    /// Those that have ended, and of which their machines may still have something.
+    tidying: Mutex<HashMap<u64, Arc<Move>>>,
     /// Those that have no thread, and are to have one.
     stranded: Mutex<BTreeSet<u64>>,
     /// Whoever adds a machine holds this.
@@ -80,6 +82,7 @@ impl Vms {
             runtime: Handle::current(),
             links: Mutex::default(),
             moves: Mutex::default(),
+            tidying: Mutex::default(),
             stranded: Mutex::default(),
             adding: Mutex::default(),
             sights: Mutex::default(),
@@ -90,6 +93,13 @@ impl Vms {
     /// Where what waits for QEMU runs.
     pub(crate) fn runtime(&self) -> &Handle {
         &self.runtime
+    }
+
+    /// Nobody wants to know any more what a machine still has of moves that have ended.
+    fn let_go(&self, vm: &str) {
+        let tidying = lock(&self.tidying);
+        let of_it = tidying.values().filter(|one| one.is_of_machine(vm));
+        of_it.for_each(|one| one.asked.notify_one());
     }
 
     /// Whether a move of that number is under way.

@@ -28,7 +28,7 @@ use super::link::Link;
 use super::moves::Move;
 use super::pace::Pace;
 use super::{Kind, Reach};
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, lock};
 use crate::error::DaemonError;
 use crate::figures::Watch;
 use crate::jobs::Post;
@@ -153,7 +153,7 @@ impl Driver {
             machine: None,
             reach: reach.clone(),
             watch: Watch::new(record.application),
-            tidies: record.step.ended(),
+            tidies: false,
             one,
             record,
             copy,
@@ -171,7 +171,15 @@ impl Driver {
         }
     }
 
-    async fn go(mut self, mut mover: Mover) {
+    async fn go(mut self, mover: Mover) {
+        if self.record.step.ended() {
+            self.tidies();
+        }
+        self.drive(mover).await;
+        lock(&self.daemon.vms.tidying).remove(&self.record.id);
+    }
+
+    async fn drive(&mut self, mut mover: Mover) {
         let mut event = Event::Start;
         loop {
             let mut actions = Vec::new();
@@ -190,12 +198,29 @@ impl Driver {
                     }
                     answer = Some(Event::Woken);
                 } else {
-                    answer = self.carry_out(action).await.or(answer);
+                    answer = self.carry_out_unless_let_go(action).await.or(answer);
                 }
             }
             match answer {
                 Some(answer) => event = answer,
                 None => return,
+            }
+        }
+    }
+
+    /// Carries out an action. Nothing more is answered once nobody wants to know any more
+    /// what the machine still has: one that goes on answering then is not told anything.
+    async fn carry_out_unless_let_go(&mut self, action: Action) -> Option<Event> {
+        let (one, tidies) = (self.one.clone(), self.tidies);
+        loop {
+            tokio::select! {
+                biased;
+                () = one.asked.notified(), if tidies => {
+                    if self.is_let_go() {
+                        return None;
+                    }
+                }
+                answer = self.carry_out(action.clone()) => return answer,
             }
         }
     }

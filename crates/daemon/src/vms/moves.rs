@@ -73,6 +73,11 @@ impl Move {
         self.id
     }
 
+    /// Whether it moves a disk of this machine.
+    pub(super) fn is_of_machine(&self, vm: &str) -> bool {
+        self.vm == vm
+    }
+
     /// Whether it moves this disk.
     pub(super) fn is_of(&self, vm: &str, device: &str) -> bool {
         self.vm == vm && self.device == device

@@ -77,7 +77,9 @@ impl Driver {
             self.settle(opens);
         }
         lock(&self.daemon.vms.moves).remove(&id);
-        self.tidies = leaves.untidy;
+        if leaves.untidy {
+            self.tidies();
+        }
         // Policies may end with it.
         self.daemon.service.bell.ring();
         Ok(())
@@ -123,6 +125,13 @@ impl Driver {
             true => self.daemon.open_adopted(disk),
             false => self.put_aside(disk),
         }
+    }
+
+    /// From now on whoever removes its machine ends it.
+    pub(super) fn tidies(&mut self) {
+        self.tidies = true;
+        let tidying = &self.daemon.vms.tidying;
+        lock(tidying).insert(self.record.id, self.one.clone());
     }
 
     /// Whether nobody wants to know any more what its machine still has of it: that was
