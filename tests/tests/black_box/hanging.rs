@@ -266,11 +266,10 @@ fn a_move_of_a_machine_to_what_hangs_is_given_up_and_put_away_when_it_goes_on() 
     fuse.hang();
     stage.daemon.sterna(&format!("migration cancel {id}")).ok();
     stage.daemon.wait_for(id, "cancelled", GIVEN_UP);
-    // Nothing of it is in the way of what is asked for next.
-    let again = stage.daemon.json("vm move web vda --to there");
-    assert_eq!(again["state"], "completed", "{again:#}");
     fuse.go_on();
     until("the copy to be removed", seconds(60), || (!new.exists()).then_some(()));
+    let again = stage.daemon.json("vm move web vda --to there");
+    assert_eq!(again["state"], "completed", "{again:#}");
 }
 
 /// Of their IO/s, what others keep while something hangs, by the median of [`TURNS`].
