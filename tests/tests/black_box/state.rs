@@ -414,7 +414,7 @@ fn finish(stage: &Stage, id: u64) {
 }
 
 #[test]
-fn a_region_map_that_somebody_cuts_short_pauses_the_migration_and_nothing_else() {
+fn a_region_map_whose_file_somebody_cuts_short_holds_nothing_up() {
     let stage = Stage::new();
     stage.disk_with_data("a", 64 * MIB, 64 * MIB);
     let mut checker = stage.checker("a", &CheckerOptions::gentle(400));
