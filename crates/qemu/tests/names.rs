@@ -11,7 +11,7 @@ use sterna_qemu::{Machine as Reached, QemuError, Reach};
 const MIB: u64 = 1 << 20;
 
 #[track_caller]
-fn is_there(error: QemuError) {
+fn is_there(error: &QemuError) {
     assert!(error.is_silent() && !error.is_gone(), "{error}");
     assert!(error.to_string().contains("yet somebody listens"), "{error}");
 }
@@ -45,15 +45,15 @@ async fn a_qemu_whose_name_another_one_has_taken_has_not_ended() {
     let monitor = machine.monitor().await;
     start_another(&machine);
     monitor.call(&QueryStatus {}).await.expect("it is there");
-    is_there(Monitor::connect(&socket).await.expect_err("it is not found").into());
+    is_there(&Monitor::connect(&socket).await.expect_err("it is not found").into());
     // This one leaves a name that leads to nobody; others take that with them.
     let _ = std::fs::remove_file(&socket);
-    is_there(Monitor::connect(&socket).await.expect_err("it is not found").into());
+    is_there(&Monitor::connect(&socket).await.expect_err("it is not found").into());
     // By whatever name it has bound its socket.
     let listener = monitor.listener().expect("it can be seen");
     let way = machine.path("nowhere").join("qmp.sock");
     let again = Reached::reach_again(&Reach::Qmp(way.clone()), Some(listener)).await;
-    is_there(again.expect_err("it is not found"));
+    is_there(&again.expect_err("it is not found"));
     machine.child().kill().unwrap();
     machine.child().wait().unwrap();
     for (socket, last) in [(socket, None), (way, Some(listener))] {

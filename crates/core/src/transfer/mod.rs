@@ -38,8 +38,9 @@
 //!   runs it as well.
 //! - Somebody has the source run what it has handed over: it is taken back, unless it is
 //!   seen to run at the receiver already.
-//! - Another QEMU is started at the receiver's socket: it says of itself that no guest was
-//!   sent to it, and is neither told to run nor ended.
+//! - Another QEMU is started at the receiver's socket: it is another process, so the one that
+//!   was told of the guest has ended. Where processes cannot be seen, it says of itself that
+//!   no guest was sent to it. It is neither told to run nor ended.
 //!
 //! # Failures
 //!
