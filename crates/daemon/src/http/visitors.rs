@@ -8,7 +8,8 @@
 //! one is closed: the daemon then has more to do than it can, and says so in the log.
 //!
 //! A body that does not come is given up by whoever reads it (`extract`). A client that
-//! takes no answers counts as idle from when the answer is ready.
+//! takes no answers counts as idle from when the answer is ready, and so has that long to
+//! take all of it: over a socket of this machine it is there in no time.
 //!
 //! Guests are elsewhere: they have connections, and descriptors, of their own.
 
@@ -42,6 +43,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct Visitors {
     most: usize,
+    /// How long each may do nothing.
+    patience: Duration,
     there: Mutex<There>,
     /// So many were closed for others.
     closed: AtomicU64,
@@ -64,7 +67,12 @@ struct Visitor {
 impl Visitors {
     /// Nobody, of so many at most.
     pub(crate) fn at_most(most: usize) -> Visitors {
-        Visitors { most, there: Mutex::default(), closed: AtomicU64::new(0) }
+        Visitors::with(most, IDLE)
+    }
+
+    fn with(most: usize, patience: Duration) -> Visitors {
+        let (there, closed) = (Mutex::default(), AtomicU64::new(0));
+        Visitors { most, patience, there, closed }
     }
 
     /// How many there are, and how many were closed for others.
@@ -92,6 +100,24 @@ impl Visitors {
 
     fn leave(&self, key: u64) {
         lock(&self.there).all.remove(&key);
+    }
+
+    /// How long nothing has been done for one.
+    fn idle_for(&self, key: u64) -> Duration {
+        let there = lock(&self.there);
+        let idle = there.all.get(&key).and_then(|visitor| visitor.idle);
+        idle.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Waits until one has been idle for too long.
+    async fn idles_out(&self, key: u64) {
+        loop {
+            let left = self.patience.saturating_sub(self.idle_for(key));
+            if left.is_zero() {
+                return;
+            }
+            tokio::time::sleep(left).await;
+        }
     }
 
     /// Something is done for it from now on, or no more.
@@ -171,22 +197,56 @@ async fn talk(
     server.timer(TokioTimer::new()).header_read_timeout(IDLE);
     let talk = server.serve_connection(TokioIo::new(stream), service_fn(answer));
     let (mut talk, mut goes) = (pin!(talk), pin!(goes));
+    let mut idles_out = pin!(visitors.idles_out(key));
     let stops = async move { drop(stopping.wait_for(|stopping| *stopping).await) };
     tokio::select! {
         // Whatever broke it, broke it for its client.
         _ = &mut talk => return,
         _ = &mut goes => return,
+        () = &mut idles_out => return,
         () = stops => talk.as_mut().graceful_shutdown(),
     }
     tokio::select! {
         _ = talk => {}
         _ = goes => {}
+        () = idles_out => {}
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
     use super::*;
+
+    /// Longer than anything here takes on a busy machine.
+    const LONG: Duration = Duration::from_secs(30);
+
+    #[tokio::test]
+    async fn who_takes_no_answer_has_to_go_and_who_waits_for_one_has_not() {
+        let patience = Duration::from_millis(100);
+        let visitors = Arc::new(Visitors::with(2, patience));
+        // No socket takes so much at once.
+        let much = || async { vec![0u8; 16 << 20] };
+        let slow = move || async move { tokio::time::sleep(3 * patience).await };
+        let router = Router::new().route("/much", get(much)).route("/slow", get(slow));
+        let (_runs, stopping) = watch::channel(false);
+        for path in ["much", "slow"] {
+            let (ours, mut theirs) = UnixStream::pair().unwrap();
+            let (key, goes) = visitors.enter(Instant::now()).unwrap();
+            let request = format!("GET /{path} HTTP/1.1\r\nhost: here\r\n\r\n");
+            theirs.write_all(request.as_bytes()).await.unwrap();
+            let (router, stopping) = (router.clone(), stopping.clone());
+            let talk = talk(ours, router, &visitors, key, goes, stopping);
+            tokio::time::timeout(LONG, talk).await.expect("it is closed");
+            visitors.leave(key);
+            let mut answer = Vec::new();
+            theirs.read_to_end(&mut answer).await.unwrap();
+            assert!(answer.starts_with(b"HTTP/1.1 200 OK"), "{path}");
+            assert!(answer.len() < 16 << 20);
+        }
+    }
 
     #[test]
     fn the_one_that_is_idle_for_the_longest_time_makes_room() {

@@ -36,7 +36,7 @@ pub(super) fn begin() -> io::Result<()> {
 }
 
 /// Somebody needs a thread and has none.
-pub(super) fn needs(mut is_served: impl FnMut() -> bool + Send + 'static) {
+pub(super) fn needs(is_served: impl FnMut() -> bool + Send + 'static) {
     let mut needs = STARTER.lock();
     if needs.is_empty() {
         tracing::error!(
@@ -45,7 +45,7 @@ pub(super) fn needs(mut is_served: impl FnMut() -> bool + Send + 'static) {
              that hang?"
         );
     }
-    needs.push(Box::new(move || is_served()));
+    needs.push(Box::new(is_served));
     drop(needs);
     STARTER.more.notify_one();
 }
