@@ -19,7 +19,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 
-use super::header::{COPY_LEN, COPY_STRIDE, HEADER_LEN, WROTE_AT};
+use super::header::{COPIED_AT, COPY_LEN, COPY_STRIDE, HEADER_LEN, WROTE_AT};
 use super::words::WORD;
 use crate::place;
 
@@ -71,6 +71,11 @@ impl Mapping {
     /// Stores when something was last written.
     pub(super) fn store_wrote(&self, word: u64) -> bool {
         self.copy_in(WROTE_AT as u64, &word.to_le_bytes())
+    }
+
+    /// Stores when something was last written to the destination.
+    pub(super) fn store_copied(&self, word: u64) -> bool {
+        self.copy_in(COPIED_AT as u64, &word.to_le_bytes())
     }
 
     /// Overwrites one copy of the header.

@@ -200,7 +200,7 @@ impl MapFile {
         plain::sync_directory_of(path).map_err(|error| failed("create", path, error))?;
         let file = lock(file, path)?;
         let map = MapFile::over(file, path, header)?;
-        map.note_write(origin::now());
+        map.note_both(origin::now());
         Ok(map)
     }
 
@@ -254,17 +254,16 @@ impl MapFile {
     /// doubted first, durably, and only then the header changes; so a crash in between
     /// loses nothing. Gives the reason.
     pub fn believe(&mut self, present: &Present) -> Result<Option<Suspicion>, MapError> {
-        let mut wrote = [0; 8];
-        let read = self.file.read_exact_at(&mut wrote, header::WROTE_AT as u64);
+        let mut times = [0; header::TIMES_LEN];
+        let read = self.file.read_exact_at(&mut times, header::WROTE_AT as u64);
         read.map_err(|error| failed("read", &self.path, error))?;
-        let wrote = u64::from_le_bytes(wrote);
-        let suspicion = suspicion(self.header.past(wrote).as_ref(), present);
+        let suspicion = suspicion(self.header.past(&times).as_ref(), present);
         if let Some(suspicion) = suspicion {
             self.doubt(suspicion.doubt());
             self.flush()?;
             self.adopt(present)?;
         }
-        self.note_write(present.now);
+        self.note_both(present.now);
         Ok(suspicion)
     }
 
@@ -312,6 +311,16 @@ impl MapFile {
         let word = self.header.word_of_time(at);
         // Without it a write of our own is taken for somebody else's: compared.
         let _ = self.mapping.store_wrote(word);
+    }
+
+    /// Something may have been written to the destination at this time.
+    pub fn note_copy(&self, at: Nanos) {
+        let _ = self.mapping.store_copied(self.header.word_of_time(at));
+    }
+
+    fn note_both(&self, at: Nanos) {
+        self.note_write(at);
+        self.note_copy(at);
     }
 
     /// Waits until the map as it is now is on the medium.
@@ -398,7 +407,7 @@ impl MapFile {
         match made {
             Ok((file, mapping)) => {
                 (self.mapping, self.file, self.lost) = (mapping, file, None);
-                self.note_write(origin::now());
+                self.note_both(origin::now());
             }
             Err(error) => {
                 let path = self.path.display();
