@@ -20,6 +20,11 @@ pub(crate) enum Mistake {
     /// A map that is found after a kill is believed although somebody has written to an
     /// image meanwhile.
     ForeignWriteBelieved,
+    /// What others wrote to the destination while the migration stood still is not asked for
+    /// before it goes on.
+    WritesWhilePausedForgotten,
+    /// Nor is it after a kill: the guest has written to the source since.
+    WritesWhilePausedHidden,
     /// The destination's file is not looked at before the seal.
     SealedWithoutLook,
     /// Nor before the source is removed.

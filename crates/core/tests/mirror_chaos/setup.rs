@@ -62,6 +62,8 @@ pub(crate) struct Setup {
     pub(crate) meddling: u64,
     /// While the daemon is away, others write to an image: once in so many kills.
     pub(crate) foreign: u64,
+    /// Others write to the destination while the migration stands still.
+    pub(crate) foreign_while_paused: u64,
     /// How long the destination is left without a flush.
     pub(crate) flush_every: Nanos,
     /// Blocks of the source that cannot be read from the beginning: one in so many of those
@@ -106,6 +108,7 @@ impl Setup {
             forgets_at_kill: true,
             meddling: 0,
             foreign: 0,
+            foreign_while_paused: 0,
             flush_every: Nanos::from_millis(2 + random.below(60)),
             bad: 0,
             goes_bad: 0,

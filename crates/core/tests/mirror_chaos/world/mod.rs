@@ -59,6 +59,8 @@ pub(crate) struct World {
     /// since it was looked at.
     name: Name,
     shortened: Option<u64>,
+    /// Others have written to it since the migration stands still.
+    overwritten: bool,
     /// It is sealed: what others do to the file from now on, they do to the disk's image.
     sealed: bool,
     /// It was where it should be when that was done.
@@ -100,6 +102,7 @@ impl World {
             doomed: false,
             name: Name::Here,
             shortened: None,
+            overwritten: false,
             sealed: false,
             sealed_well: false,
             skips_bad: false,
@@ -201,6 +204,11 @@ impl World {
             }
             if self.random.one_in(self.setup.goes_bad) {
                 return self.goes_bad();
+            }
+            if matches!(phase, Phase::Paused(_))
+                && self.random.one_in(self.setup.foreign_while_paused)
+            {
+                return self.others_write_while_paused();
             }
             if let Phase::Paused(reason @ PauseReason::BadSectors(_)) = phase
                 && self.random.one_in(20)
