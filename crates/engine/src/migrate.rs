@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 
@@ -42,6 +43,9 @@ pub enum MigrateError {
         /// Bytes of the disk.
         disk: u64,
     },
+    /// Another program has the destination open for writing.
+    #[error("another program has {} open for writing", .0.display())]
+    WrittenByOthers(PathBuf),
     /// The destination cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -113,10 +117,16 @@ impl Engine {
         started.map_err(MigrateError::from).and_then(|result| result)
     }
 
-    /// Whether a migration has let go of its destination, because of which it stands
-    /// still; then it is to be opened anew before it goes on.
+    /// A migration is to go on. Whether it has let go of its destination, because of which
+    /// it stands still, and which is to be opened anew then; it does not do so any more.
     pub fn has_left(&self, id: MigrationId) -> Result<bool, MigrateError> {
         self.on_driver(id, |driver, _, _| driver.has_left())
+    }
+
+    /// A migration that stands still because of its destination may let go of it. Says
+    /// whether it stands still for that.
+    pub fn leave(&self, id: MigrationId) -> Result<bool, MigrateError> {
+        self.on_driver(id, |driver, core, cx| driver.leave(core, cx))
     }
 
     /// Opens the destination of a migration anew that has let go of it. Blocks.
@@ -210,6 +220,9 @@ impl Engine {
 }
 
 fn open_destination(migration: &MigrationSpec) -> Result<Placed, MigrateError> {
+    if let Some(path) = image::written_by_others(&migration.destination) {
+        return Err(MigrateError::WrittenByOthers(path.into()));
+    }
     let opened = image::open(&migration.destination, migration.budget.crew())?;
     let image = image::slowed(opened, &migration.budget);
     let pool = Arc::clone(migration.budget.pool());

@@ -24,6 +24,7 @@ mod killing;
 mod killing_parts;
 mod lab;
 mod machines;
+mod meddling;
 mod mounts;
 mod moving;
 mod names_taken;

@@ -14,6 +14,9 @@ impl<M: RegionMap> Mirror<M> {
             Control::SetRate(rate) => self.pace.set_limit(now, rate),
             Control::Allow(allowance) => self.pace.allow(now, allowance),
             Control::Pause => self.pause(now, PauseReason::Asked, out),
+            Control::PauseAstray => {
+                self.pause(now, PauseReason::DestinationAstray, out);
+            }
             Control::Resume => self.resume(now, out),
             Control::SkipBad => self.bad.skip = true,
             Control::Cancel => self.cancel(now, out),

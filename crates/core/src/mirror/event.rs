@@ -126,6 +126,8 @@ pub enum Commit {
 pub enum Control {
     /// Stop copying; nothing touches the destination.
     Pause,
+    /// The same, because somebody has done something to the destination.
+    PauseAstray,
     /// Go on. Sectors that could not be read are tried again.
     Resume,
     /// Leave sectors behind that cannot be read; holds from now on.

@@ -89,6 +89,9 @@ pub struct Past {
     pub destination: Origin,
     /// When something was last written to either image, at the latest (since 1970).
     pub wrote: Nanos,
+    /// The same of the destination alone: while a migration stands still, its guest goes on
+    /// writing to the source, and what others write to the copy is not to hide behind that.
+    pub copied: Nanos,
 }
 
 /// What is there now.
@@ -199,9 +202,10 @@ pub fn suspicion(past: Option<&Past>, present: &Present) -> Option<Suspicion> {
     if past.map == Storage::Unknown || past.map != present.map {
         return Some(Suspicion::Map);
     }
-    let of = |side, was, is| suspicion_of(side, was, is, past.wrote, present.now);
-    let destination = of(Side::Destination, &past.destination, &present.destination);
-    let source = of(Side::Source, &past.source, &present.source);
+    let of = |side, was, is, left| suspicion_of(side, was, is, left, present.now);
+    let (there, copied) = (&past.destination, past.copied);
+    let destination = of(Side::Destination, there, &present.destination, copied);
+    let source = of(Side::Source, &past.source, &present.source, past.wrote);
     let grave = |it: &Suspicion| it.doubt() == Doubt::Everything;
     destination.filter(grave).or(source).or(destination)
 }
@@ -248,6 +252,7 @@ mod tests {
             source: origin(2),
             destination: origin(3),
             wrote: WROTE,
+            copied: WROTE,
         }
     }
 
@@ -306,6 +311,17 @@ mod tests {
             assert_eq!(why(Destination).doubt(), Doubt::Everything);
             assert_eq!(why(Source).doubt(), Doubt::Equal, "it is the truth as it is");
         }
+    }
+
+    #[test]
+    fn the_guests_own_writes_do_not_hide_what_others_write_to_the_copy() {
+        // It stood still, and the guest went on.
+        let hidden = of(|was, now| {
+            was.wrote = Nanos::from_secs(1500);
+            now.source.changed = Some(was.wrote);
+            now.destination.changed = Some(Nanos::from_secs(1200));
+        });
+        assert_eq!(hidden, Some(Suspicion::Written(Side::Destination)));
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub enum PauseReason {
     Destination(Fault),
     /// An operation on the destination has taken longer than this.
     DestinationTimedOut(Nanos),
+    /// Somebody has done something to it: it is not where it was, or not what it was.
+    DestinationAstray,
     /// The source cannot be read (its errno).
     Source(i32),
     /// The copier has waited for the source longer than this.
@@ -58,12 +60,12 @@ pub enum PauseReason {
 }
 
 impl PauseReason {
-    /// Whether the destination has failed or does not answer, so that what is open of it
-    /// is of no use until it is opened anew. A full one is only full.
+    /// Whether the destination has failed, does not answer or is astray, so that what is
+    /// open of it is of no use until it is opened anew. A full one is only full.
     pub fn is_destinations(&self) -> bool {
         match self {
             PauseReason::Destination(fault) => *fault != Fault::Full,
-            PauseReason::DestinationTimedOut(_) => true,
+            PauseReason::DestinationTimedOut(_) | PauseReason::DestinationAstray => true,
             _ => false,
         }
     }
@@ -88,6 +90,9 @@ impl fmt::Display for PauseReason {
             }
             PauseReason::DestinationTimedOut(after) => {
                 write!(f, "the destination has not answered for {after}")
+            }
+            PauseReason::DestinationAstray => {
+                write!(f, "the destination is not what it was")
             }
             PauseReason::Source(errno) => {
                 write!(f, "the source cannot be read ({})", Errno(*errno))

@@ -5,7 +5,8 @@
 //! order, faults, hangs, pauses, kills and power losses at any step; and storage that
 //! has sectors that cannot be read, or forgets what it was not made to keep, by connection,
 //! by mount and by device, a source that forgets as well, images that others write to while
-//! no daemon is there, and a destination that others remove, replace, shorten or write to. What must hold is checked at every
+//! no daemon is there or while the migration stands still, and a destination that others
+//! remove, replace, shorten or write to. What must hold is checked at every
 //! read and answer by `guest` (what a read may return, how long an answer may take), and by
 //! `world` at the commit (both images agree to the last block, and the destination is where
 //! it was) and at the end.
@@ -237,6 +238,17 @@ fn with_others(random: &mut Random) -> Setup {
     Setup { kills: 100, foreign: 2, verify: random.one_in(3), ..Setup::calm(random) }
 }
 
+/// A world in which others write to the destination while the migration stands still.
+fn with_others_in_pauses(random: &mut Random) -> Setup {
+    Setup {
+        controls: 40,
+        foreign_while_paused: 20,
+        blocks: 4 + random.below(60),
+        chaos_steps: 2000,
+        ..Setup::calm(random)
+    }
+}
+
 #[test]
 fn images_that_others_wrote_to_are_made_equal_again() {
     run("others", with_others);
@@ -258,6 +270,17 @@ fn with_a_forgetful_source(random: &mut Random) -> Setup {
 #[test]
 fn what_a_source_has_forgotten_the_destination_has_not_either() {
     run("source forgets", with_a_forgetful_source);
+}
+
+#[test]
+fn a_copy_that_others_wrote_to_while_it_stood_still_is_made_equal_again() {
+    run("others in pauses", |random| Setup {
+        kills: if random.one_in(2) { 100 } else { 0 },
+        destination_fails: if random.one_in(3) { 100 } else { 0 },
+        reopens: random.one_in(2),
+        verify: random.one_in(3),
+        ..with_others_in_pauses(random)
+    });
 }
 
 #[test]
@@ -378,6 +401,19 @@ fn a_write_of_somebody_else_that_is_taken_for_a_loss_is_caught() {
 #[test]
 fn a_loss_of_the_source_that_is_not_told_is_caught() {
     is_caught(Mistake::SourceLossNotTold, &LOST, with_a_forgetful_source);
+}
+
+#[test]
+fn a_pause_in_which_others_write_unseen_is_caught() {
+    is_caught(Mistake::WritesWhilePausedForgotten, &LOST, with_others_in_pauses);
+}
+
+#[test]
+fn a_guest_that_hides_what_others_write_in_a_pause_is_caught() {
+    is_caught(Mistake::WritesWhilePausedHidden, &LOST, |random| Setup {
+        kills: 60,
+        ..with_others_in_pauses(random)
+    });
 }
 
 #[test]

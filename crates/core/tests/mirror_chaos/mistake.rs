@@ -25,6 +25,11 @@ pub(crate) enum Mistake {
     ForeignWriteTakenForLoss,
     /// That the source's storage has lost something is not told.
     SourceLossNotTold,
+    /// What others wrote to the destination while the migration stood still is not asked for
+    /// before it goes on.
+    WritesWhilePausedForgotten,
+    /// Nor is it after a kill: the guest has written to the source since.
+    WritesWhilePausedHidden,
     /// The destination's file is not looked at before the seal.
     SealedWithoutLook,
     /// Nor before the source is removed.

@@ -65,6 +65,8 @@ pub(crate) struct Setup {
     pub(crate) foreign: u64,
     /// The source's storage loses what it was not made to keep, and the driver sees it.
     pub(crate) source_forgets: u64,
+    /// Others write to the destination while the migration stands still.
+    pub(crate) foreign_while_paused: u64,
     /// How long the destination is left without a flush.
     pub(crate) flush_every: Nanos,
     /// Blocks of the source that cannot be read from the beginning: one in so many of those
@@ -110,6 +112,7 @@ impl Setup {
             meddling: 0,
             foreign: 0,
             source_forgets: 0,
+            foreign_while_paused: 0,
             flush_every: Nanos::from_millis(2 + random.below(60)),
             bad: 0,
             goes_bad: 0,

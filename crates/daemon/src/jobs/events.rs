@@ -56,7 +56,7 @@ impl Daemon {
         }
     }
 
-    fn on_notice(&self, job: &Job, notice: &Notice) {
+    fn on_notice(self: &Arc<Self>, job: &Arc<Job>, notice: &Notice) {
         self.log_notice(job.id, notice);
         lock(&job.state).tally.hear(notice);
         if let Notice::Paused(reason) = notice
@@ -88,8 +88,8 @@ impl Daemon {
     /// Says and records why the mirror stands still. "Asked for" is known already, and
     /// must not hide a better reason from before a restart.
     fn on_pause(
-        &self,
-        job: &Job,
+        self: &Arc<Self>,
+        job: &Arc<Job>,
         reason: PauseReason,
     ) -> Result<(), crate::store::StoreError> {
         let Some(record) = self.store.migration(job.id)? else { return Ok(()) };
@@ -106,8 +106,16 @@ impl Daemon {
         let blame = blame(reason);
         // A destination that cannot be sealed looks slow or lost to the mirror.
         let unsealed = lock(&job.state).unsealed.take();
+        if unsealed.as_ref().is_some_and(|it| it.comes_back)
+            && reason == PauseReason::Destination(Fault::Lost)
+            && job.may_come_back()
+            && self.comes_back(job)
+        {
+            return Ok(());
+        }
         // What waits for its datastore goes on when that is back.
         let unreachable = offline && unsealed.is_some();
+        let is_astray = reason == PauseReason::DestinationAstray;
         let (reason, better) = match (reason, unsealed) {
             (
                 PauseReason::SwitchOverTooLong { .. }
@@ -120,7 +128,12 @@ impl Daemon {
             Some((hint, blame)) => (Some(hint), blame),
             None => (hint, blame),
         };
-        let pause = Pause { reason, hint, blame, unreachable, ..Pause::default() };
+        let mut pause = Pause { reason, hint, blame, unreachable, ..Pause::default() };
+        let wrong = lock(&job.state).astray.take();
+        if let Some(wrong) = wrong.filter(|_| is_astray) {
+            pause = self.pause_for(&record, &wrong);
+            tracing::warn!(migration = job.id, reason = pause.reason, "why it is paused");
+        }
         if let Err(error) = self.note_findings(job) {
             tracing::error!(migration = job.id, %error, "what was found is not recorded");
         }
@@ -133,7 +146,9 @@ impl Daemon {
 fn blame(reason: PauseReason) -> Blame {
     match reason {
         PauseReason::Destination(Fault::Full) => Blame::Full,
-        PauseReason::Destination(Fault::Error(_)) => Blame::Destination,
+        PauseReason::Destination(Fault::Error(_)) | PauseReason::DestinationAstray => {
+            Blame::Destination
+        }
         PauseReason::Destination(Fault::Lost) | PauseReason::DestinationTimedOut(_) => {
             Blame::Away
         }

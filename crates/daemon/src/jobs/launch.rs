@@ -17,7 +17,10 @@ use super::view::then_resume;
 use crate::daemon::{Daemon, lock};
 use crate::descriptors;
 use crate::error::{DaemonError, Result};
-use crate::store::{Blame, MigrationRecord, Pause, Place};
+use crate::store::{Blame, MigrationRecord, Pause, Place, Step};
+
+/// What to do about a program that writes to a copy.
+const STOP_WRITER: &str = "stop that program";
 
 /// Why a migration cannot go on by itself.
 pub(super) struct Obstacle {
@@ -88,6 +91,7 @@ impl Daemon {
             let refusal = DaemonError::unavailable(&error);
             match error {
                 MigrateError::Map(_) => obstacle(refusal, "", true),
+                MigrateError::WrittenByOthers(_) => obstacle(refusal, STOP_WRITER, true),
                 _ => obstacle(refusal, &reachable, false),
             }
         })
@@ -153,22 +157,66 @@ impl Daemon {
     /// let go of it.
     pub(super) fn go_on_again(&self, job: &Job, record: &MigrationRecord) -> Result<()> {
         if self.engine.has_left(job.engine_id()).unwrap_or(false) {
-            let opened = self.check_destination(record, false).and_then(|()| {
-                let spec = self.spec(record, Start::Resume)?;
-                self.engine.come_back(&spec).map_err(|error| {
-                    let remedy =
-                        format!("see that datastore {} works", record.to.datastore);
-                    obstacle(DaemonError::unavailable(error), &remedy, false)
-                })
-            });
-            opened.map_err(|Obstacle { error, remedy, .. }| {
-                let hint = then_resume(&remedy, record.id);
-                error.about(&format!("disk {} cannot go on", record.name)).hint(hint)
-            })?;
+            self.open_again(job, record).map_err(
+                |Obstacle { error, remedy, .. }| {
+                    let hint = then_resume(&remedy, record.id);
+                    error.about(&format!("disk {} cannot go on", record.name)).hint(hint)
+                },
+            )?;
+        } else {
+            self.hold_on(job);
         }
-        self.hold_files(job);
         self.set_pause(job, None)?;
         self.tell(job, Control::Resume)
+    }
+
+    /// Opens a destination anew that a mirror has let go of.
+    fn open_again(&self, job: &Job, record: &MigrationRecord) -> Result<(), Obstacle> {
+        self.check_destination(record, false)?;
+        let spec = self.spec(record, Start::Resume)?;
+        let opened = self.engine.come_back(&spec);
+        opened.map_err(|error| {
+            let refusal = DaemonError::unavailable(&error);
+            if let MigrateError::WrittenByOthers(_) = error {
+                // Since when, nobody knows.
+                let _ = self.distrust(job);
+                return obstacle(refusal, STOP_WRITER, true);
+            }
+            let remedy = format!("see that datastore {} works", record.to.datastore);
+            obstacle(refusal, &remedy, false)
+        })?;
+        self.hold_files(job);
+        Ok(())
+    }
+
+    /// A mirror has let go of its destination because others have opened that, and goes on
+    /// by itself unless one of them has it open for writing. What stands in the way becomes
+    /// the reason of a pause.
+    pub(super) fn comes_back(self: &Arc<Self>, job: &Arc<Job>) -> bool {
+        let job = job.clone();
+        self.aside(move |daemon| {
+            let _turn = lock(&job.turn);
+            let record = daemon.migration_record(job.id).ok();
+            // Somebody may have wished for something else meanwhile.
+            let wished = |it: &MigrationRecord| it.cancel || it.pause.is_some();
+            let moves =
+                |it: &MigrationRecord| matches!(it.step, Step::Copying | Step::Switching);
+            let Some(record) = record.filter(|it| moves(it) && !wished(it)) else {
+                return;
+            };
+            if !job.running() {
+                return;
+            }
+            if daemon.engine.has_left(job.engine_id()).unwrap_or(false)
+                && let Err(obstacle) = daemon.open_again(&job, &record)
+            {
+                return daemon.obstruct(&job, &obstacle);
+            }
+            daemon.hold_on(&job);
+            if let Err(error) = daemon.tell(&job, Control::Resume) {
+                tracing::debug!(migration = job.id, %error, "it has ended meanwhile");
+            }
+        })
     }
 
     /// Lets a migration go on after a restart of the daemon. What stands in the

@@ -125,6 +125,10 @@ struct State {
     experience: Experience,
     /// Why the destination was not sealed the last time.
     unsealed: Option<Unsealed>,
+    /// What was wrong with the destination when the mirror was last told to stand still.
+    astray: Option<copies::Wrong>,
+    /// How often it has opened the destination anew by itself.
+    came_back: u32,
     /// The files of both images, while there is a mirror, and until its end is recorded.
     held: copies::Files,
     /// Why its end is not recorded, if that was tried.
@@ -137,6 +141,8 @@ struct Unsealed {
     reason: String,
     /// What to do, and whose fault it is, if that is known better than by the mirror.
     better: Option<(String, Blame)>,
+    /// All that is needed is that the destination is closed and opened anew.
+    comes_back: bool,
 }
 
 impl Job {
@@ -182,6 +188,8 @@ impl Job {
                 begins_with,
                 experience: Experience::default(),
                 unsealed: None,
+                astray: None,
+                came_back: 0,
                 held: copies::Files::default(),
                 unended: None,
             }),

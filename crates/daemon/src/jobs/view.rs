@@ -241,7 +241,9 @@ pub(super) fn hint(
             "see that datastore {to} works (`sterna datastore show {to}` says what is \
              wrong)"
         ),
-        PauseReason::Destination(_) | PauseReason::DestinationTimedOut(_) => {
+        PauseReason::Destination(_)
+        | PauseReason::DestinationTimedOut(_)
+        | PauseReason::DestinationAstray => {
             format!("see that datastore {to} works")
         }
         PauseReason::Source(_) | PauseReason::SourceTimedOut(_) => {

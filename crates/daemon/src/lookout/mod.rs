@@ -19,8 +19,7 @@ use std::time::Duration;
 use sterna_api::Warning;
 use sterna_engine::{Astray, DiskId, HeldFile};
 
-use self::writes::Writes;
-pub(crate) use self::writes::Written;
+pub(crate) use self::writes::Watched;
 use crate::daemon::{Daemon, lock};
 use crate::disks::place_of;
 use crate::shelf::Shelf;
@@ -34,7 +33,6 @@ const EVERY: Duration = Duration::from_secs(3);
 pub(crate) struct Lookout {
     /// Of which there is something to say.
     astray: Mutex<HashMap<DiskId, Trouble>>,
-    writes: Writes,
 }
 
 /// What there is to say of a disk's image.
@@ -84,12 +82,7 @@ impl Trouble {
 
 impl Lookout {
     pub(crate) fn new() -> Lookout {
-        Lookout { astray: Mutex::default(), writes: Writes::new() }
-    }
-
-    /// From now on it is known whether somebody else writes to a file that is open.
-    pub(crate) fn watch(&self, file: &HeldFile) -> Option<Arc<Written>> {
-        self.writes.watch(file)
+        Lookout { astray: Mutex::default() }
     }
 
     /// Notes something down of a disk; says whether that is new.

@@ -1,17 +1,22 @@
-//! Whether somebody else has written to a file that is open here.
+//! What others do to a file that is open here: whether they have written to it, and whether
+//! they have opened it.
 //!
-//! The kernel says when a file that was open for writing is closed. A file that a mirror
-//! writes to is not closed by it before the mirror is gone; so whoever closes it meanwhile
-//! is another program of this machine, which may have cut off or changed what was copied.
-//! One that opens files only to read them does not show, nor does a program on another
-//! machine.
+//! The kernel says when a file is opened, and when one that was open for writing is closed. A
+//! file that a mirror writes to is neither opened anew nor closed by it before the mirror is
+//! gone; so whoever closes it meanwhile is another program of this machine, which may have
+//! cut off or changed what was copied. One that opens files only to read them does not show
+//! there. Whoever opens it may read it, or write to it and have it open still: which of both,
+//! can be asked only while it is not open here (`jobs::copies`). What a program on another
+//! machine does, does not show.
 //!
-//! Where the kernel has no watch left to give, it is not known, and that is said once.
+//! Each file has a queue of its own. The kernel joins events that are alike, so they are not
+//! counted. To begin to watch asks the file system, which may hang; that holds nobody else.
+//!
+//! Where the kernel has no watch left to give, nothing of it is known, and that is said.
 
-use std::collections::{HashMap, HashSet};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use sterna_engine::HeldFile;
@@ -21,61 +26,30 @@ use crate::daemon::lock;
 /// Room for what the kernel says at a time. An event of a file takes 16 bytes.
 const ROOM: usize = 4096;
 
-/// All watches.
-#[derive(Clone)]
-pub(super) struct Writes(Option<Arc<Watches>>);
-
-#[derive(Debug)]
-struct Watches {
-    inotify: OwnedFd,
-    said: Mutex<Said>,
-}
-
-#[derive(Debug, Default)]
-struct Said {
-    /// The watches of files that were written to.
-    written: HashSet<i32>,
-    /// All that are there, with how many want to know: a file has but one.
-    all: HashMap<i32, u32>,
-}
-
 /// The watch of one file, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Written {
-    watches: Arc<Watches>,
-    watch: i32,
+pub(crate) struct Watched {
+    inotify: OwnedFd,
+    done: Mutex<Done>,
 }
 
-impl Writes {
-    pub(super) fn new() -> Writes {
-        match inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK) {
-            Ok(inotify) => {
-                Writes(Some(Arc::new(Watches { inotify, said: Mutex::default() })))
-            }
-            Err(error) => {
-                tracing::warn!(%error, "who else writes to a copy will not be known");
-                Writes(None)
-            }
-        }
-    }
+/// What others have done to it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Done {
+    written: bool,
+    opened: bool,
+}
 
-    /// Watches a file, whatever its name leads to by now.
-    pub(super) fn watch(&self, file: &HeldFile) -> Option<Arc<Written>> {
-        let watches = self.0.clone()?;
+impl Watched {
+    /// Begins to watch a file, whatever its name leads to by now. May hang with it.
+    pub(crate) fn new(file: &HeldFile) -> Option<Watched> {
         let path = format!("/proc/self/fd/{}", file.file().as_raw_fd());
-        // Held, so that nobody takes the watch of this file away meanwhile.
-        let mut said = lock(&watches.said);
-        let added =
-            inotify::add_watch(&watches.inotify, path.as_str(), WatchFlags::CLOSE_WRITE);
-        match added {
-            Ok(watch) => {
-                *said.all.entry(watch).or_default() += 1;
-                // What was before is nobody's matter any more.
-                watches.hear(&mut said);
-                said.written.remove(&watch);
-                drop(said);
-                Some(Arc::new(Written { watches, watch }))
-            }
+        let what = WatchFlags::OPEN | WatchFlags::CLOSE_WRITE;
+        let begun = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).and_then(
+            |inotify| inotify::add_watch(&inotify, path.as_str(), what).map(|_| inotify),
+        );
+        match begun {
+            Ok(inotify) => Some(Watched { inotify, done: Mutex::default() }),
             Err(error) => {
                 let path = file.path().display();
                 tracing::warn!(%path, %error, "who else writes there will not be known");
@@ -83,50 +57,40 @@ impl Writes {
             }
         }
     }
-}
 
-impl Watches {
     /// Takes in what the kernel has to say.
-    fn hear(&self, said: &mut Said) {
+    fn hear(&self, done: &mut Done) {
         let mut room = [MaybeUninit::uninit(); ROOM];
         let mut events = Reader::new(&self.inotify, &mut room);
         while let Ok(event) = events.next() {
-            if event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
-                // What was lost may be of any.
-                said.written.extend(said.all.keys());
-            } else if event.events().contains(ReadFlags::CLOSE_WRITE) {
-                said.written.insert(event.wd());
-            }
+            let says = event.events();
+            // Anything may be among what was lost.
+            let lost = says.contains(ReadFlags::QUEUE_OVERFLOW);
+            done.written |= lost || says.contains(ReadFlags::CLOSE_WRITE);
+            done.opened |= lost || says.contains(ReadFlags::OPEN);
         }
     }
-}
 
-impl Written {
-    /// Whether somebody has written to the file.
-    pub(crate) fn is_so(&self) -> bool {
-        let mut said = lock(&self.watches.said);
-        self.watches.hear(&mut said);
-        said.written.contains(&self.watch)
+    fn so_far(&self) -> Done {
+        let mut done = lock(&self.done);
+        self.hear(&mut done);
+        *done
     }
 
-    /// It is known. What is written from now on is news.
-    pub(crate) fn clear(&self) {
-        let mut said = lock(&self.watches.said);
-        self.watches.hear(&mut said);
-        said.written.remove(&self.watch);
+    /// Whether somebody has written to the file, and closed it.
+    pub(crate) fn is_written(&self) -> bool {
+        self.so_far().written
     }
-}
 
-impl Drop for Written {
-    fn drop(&mut self) {
-        let mut said = lock(&self.watches.said);
-        if let Some(count) = said.all.get_mut(&self.watch).filter(|count| **count > 1) {
-            *count -= 1;
-            return;
-        }
-        said.all.remove(&self.watch);
-        said.written.remove(&self.watch);
-        // A file that is gone has taken its watch with it.
-        let _ = inotify::remove_watch(&self.watches.inotify, self.watch);
+    /// Whether somebody has opened it, and may have it open still.
+    pub(crate) fn is_opened(&self) -> bool {
+        self.so_far().opened
+    }
+
+    /// It is known what was written. What is from now on is news.
+    pub(crate) fn clear_written(&self) {
+        let mut done = lock(&self.done);
+        self.hear(&mut done);
+        done.written = false;
     }
 }

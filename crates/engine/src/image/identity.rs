@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{AtFlags, CWD, FileType, SeekFrom, Statx, StatxFlags, seek, statx};
 use sterna_core::Bytes;
 
+use super::writers;
 use crate::io::Stored;
 
 const NANOS: u64 = 1_000_000_000;
@@ -173,6 +174,11 @@ impl HeldFile {
     /// What it is known by.
     pub fn identity(&self) -> &FileIdentity {
         &self.identity
+    }
+
+    /// Whether it can be known of it, when it is opened, who else has it open for writing.
+    pub fn tells_writers(&self) -> bool {
+        writers::are_told(&*self.file)
     }
 
     /// The file itself.

@@ -29,6 +29,7 @@ mod open;
 mod rig;
 mod shape;
 mod shaped;
+mod writers;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -45,6 +46,7 @@ pub use budget::Budget;
 pub use identity::{Astray, Beside, FileIdentity, HeldFile};
 pub use lock::is_used;
 pub use shape::{ParseShapeError, Shape};
+pub(crate) use writers::written_by_others;
 
 /// How to open an image.
 #[derive(Clone, Debug, PartialEq, Eq)]

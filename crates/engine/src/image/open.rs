@@ -150,7 +150,7 @@ fn stated(file: &File) -> Option<u32> {
 }
 
 /// Whether the file is on a file system that waits for nobody but this machine.
-fn is_of_this_machine(file: &File) -> bool {
+pub(super) fn is_of_this_machine(file: &impl AsRawFd) -> bool {
     let mut found = MaybeUninit::<libc::statfs>::zeroed();
     // SAFETY: the kernel fills the structure; all zeroes are a valid one.
     let found = unsafe {

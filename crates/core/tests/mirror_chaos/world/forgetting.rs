@@ -96,8 +96,23 @@ impl World {
             };
             self.tell(Event::Doubted(doubt));
         }
+        // The daemon asks for it before the mirror goes on.
+        let forgotten = self.setup.mistake == Some(Mistake::WritesWhilePausedForgotten);
+        if std::mem::take(&mut self.overwritten_in_pause) && !forgotten {
+            self.tell(Event::Doubted(Doubt::Everything));
+        }
         self.resumes += 1;
         self.tell(Event::Control(Control::Resume));
+    }
+
+    /// The migration stands still, and somebody writes to the copy.
+    pub(super) fn others_write_while_paused(&mut self) {
+        let ours = self.operations.iter().any(|o| o.effect.writes_destination());
+        if !ours {
+            // What falls among our own writes is found by another look.
+            self.overwrite_destination();
+            self.overwritten_in_pause = true;
+        }
     }
 
     /// What happens to the images while no daemon is there, and what the one that comes
@@ -108,6 +123,11 @@ impl World {
         }
         if self.setup.forgets_at_kill && self.random.one_in(2) {
             self.forget(2);
+        }
+        // By the file's own time, which is later than our last write to it.
+        let hidden = self.setup.mistake == Some(Mistake::WritesWhilePausedHidden);
+        if std::mem::take(&mut self.overwritten_in_pause) && !hidden {
+            map.distrust();
         }
         if !self.random.one_in(self.setup.foreign) {
             return;

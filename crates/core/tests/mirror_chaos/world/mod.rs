@@ -62,6 +62,8 @@ pub(crate) struct World {
     shortened: Option<u64>,
     /// Blocks of it that others wrote to since then.
     overwritten: BTreeSet<u64>,
+    /// Others have written to it since the migration stands still.
+    overwritten_in_pause: bool,
     /// It is sealed: what others do to the file from now on, they do to the disk's image.
     sealed: bool,
     /// It was where it should be when that was done.
@@ -104,6 +106,7 @@ impl World {
             name: Name::Here,
             shortened: None,
             overwritten: BTreeSet::new(),
+            overwritten_in_pause: false,
             sealed: false,
             sealed_well: false,
             skips_bad: false,
@@ -211,6 +214,11 @@ impl World {
             }
             if self.random.one_in(self.setup.goes_bad) {
                 return self.goes_bad();
+            }
+            if matches!(phase, Phase::Paused(_))
+                && self.random.one_in(self.setup.foreign_while_paused)
+            {
+                return self.others_write_while_paused();
             }
             if let Phase::Paused(reason) = phase
                 && matches!(

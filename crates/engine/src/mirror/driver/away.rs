@@ -1,17 +1,19 @@
 //! A destination that has failed: let go of, and opened anew.
 //!
-//! A migration that pauses because its destination fails, is lost or hangs closes the
-//! image as soon as nothing of it is in flight: a file system whose files are open cannot
-//! be unmounted, and what is open of one that was is of no use. Going on means opening it
-//! anew, so the daemon does that first ([`MirrorDriver::come_back`]). Where something is
-//! still in flight, the image stays, and going on means going on with it.
+//! A migration that pauses because its destination fails, is lost, hangs or is astray closes
+//! the image as soon as nothing of it is in flight: a file system whose files are open cannot
+//! be unmounted, and what is open of one that was is of no use. The daemon, which hears of
+//! the pause, first asks what others have done to the file: closing it looks like one of
+//! them ([`MirrorDriver::leave`]). Going on means opening it anew, so the daemon does that
+//! first ([`MirrorDriver::come_back`]). Where something is still in flight, the image stays,
+//! and going on means going on with it.
 //!
 //! Swapping images takes nothing that the mirror does not have anyway: what is in flight
 //! on the old one is still answered, and until then its regions are busy.
 //!
-//! While the image is closed others may write to it. When it was left is remembered, so
-//! that such a write is seen by the file's own time; where there is none (a server, a
-//! device), and for a daemon that is restarted meanwhile, nothing of it is believed.
+//! While the image is closed others may write to it. When it was last written to from here is
+//! remembered, so that such a write is seen by the file's own time; where there is none (a
+//! server, a device), and for a daemon that is restarted meanwhile, nothing of it is believed.
 
 use sterna_core::Nanos;
 use sterna_core::mirror::{Doubt, Event, Found, Notice, Origin, Side, suspicion_of};
@@ -32,15 +34,21 @@ pub(super) struct Away {
     origin: Origin,
     /// The migration stands still because of it.
     astray: bool,
-    /// When it was let go of (since 1970); nothing while it is open.
-    left: Option<Nanos>,
-    /// When it was last noted that something may have been written.
-    noted: Nanos,
+    /// Nobody has to be asked any more before it is let go of.
+    may_leave: bool,
+    /// It was let go of.
+    left: bool,
+    /// When it was last written to (since 1970).
+    copied: Nanos,
+    /// When it was last noted that something may have been written to either image, and to
+    /// this one.
+    noted: [Nanos; 2],
 }
 
 impl Away {
     pub(super) fn new(origin: Origin) -> Away {
-        Away { origin, astray: false, left: None, noted: Nanos(0) }
+        let (copied, noted) = (origin::now(), [Nanos(0); 2]);
+        Away { origin, astray: false, may_leave: false, left: false, copied, noted }
     }
 
     /// The mirror has paused, or goes on.
@@ -49,7 +57,7 @@ impl Away {
             Notice::Paused(reason) => {
                 self.astray = reason.is_destinations();
             }
-            Notice::Resumed => self.astray = false,
+            Notice::Resumed => (self.astray, self.may_leave) = (false, false),
             _ => {}
         }
     }
@@ -57,9 +65,9 @@ impl Away {
     /// What is not to be believed of what is found in its place. Of a server nothing is:
     /// while nobody is connected, an older state of its volume may be put back, or another
     /// client may write there.
-    fn doubt(&self, found: &Found, left: Nanos) -> Doubt {
+    fn doubt(&self, found: &Found) -> Doubt {
         let (side, was) = (Side::Destination, &self.origin);
-        let suspicion = suspicion_of(side, was, found, left, origin::now());
+        let suspicion = suspicion_of(side, was, found, self.copied, origin::now());
         suspicion.map_or(Doubt::Unflushed, |suspicion| {
             tracing::info!(%suspicion, "what was copied is compared");
             suspicion.doubt()
@@ -68,9 +76,11 @@ impl Away {
 }
 
 impl MirrorDriver {
-    /// Whether the destination was let go of, so that going on means opening it anew.
-    pub(crate) fn has_left(&self) -> bool {
-        self.away.left.is_some()
+    /// Whether the destination was let go of, so that going on means opening it anew. If it
+    /// was not, it is not any more.
+    pub(crate) fn has_left(&mut self) -> bool {
+        self.away.may_leave = false;
+        self.away.left
     }
 
     /// Takes the destination's image, which was opened anew and is what was `found`.
@@ -81,26 +91,37 @@ impl MirrorDriver {
         placed: Placed,
         found: &Found,
     ) {
-        let Some(left) = self.away.left.take() else { return };
+        if !std::mem::take(&mut self.away.left) {
+            return;
+        }
         self.away.astray = false; // What it stood still for is put right.
         self.destination = core.add_image(cx, placed);
-        let doubt = self.away.doubt(found, left);
+        let doubt = self.away.doubt(found);
         self.away.origin = found.origin;
         self.tell(core, cx, Event::Doubted(doubt));
         self.tell(core, cx, Event::DestinationInReach(true));
         self.mirror.map().note_destination(found.origin);
+        self.note_copy(cx); // Opening it may have changed it.
+    }
+
+    /// What others have done to the destination is known: it may be let go of, now or when
+    /// nothing of it is in flight any more. Says whether the migration stands still for it.
+    pub(crate) fn leave(&mut self, core: &mut Core, cx: &mut Cx) -> bool {
+        self.away.may_leave = self.away.astray;
+        self.leave_if_astray(core, cx);
+        self.away.astray
     }
 
     /// Lets go of a destination that the migration stands still for.
     pub(super) fn leave_if_astray(&mut self, core: &mut Core, cx: &mut Cx) {
-        if !self.away.astray || self.has_left() || self.ended.is_some() {
+        let Away { astray, may_leave, left, .. } = self.away;
+        if !astray || !may_leave || left || self.ended.is_some() {
             return;
         }
         let quiet = core.image(self.destination).is_some_and(|it| it.in_flight() == 0);
         if quiet && self.jobs.is_idle() {
-            self.away.left = Some(origin::now());
-            // Writes to the source are noted on; after a kill they would hide somebody
-            // else's to this one.
+            self.away.left = true;
+            // Nobody watches any more what others do to it.
             self.mirror.map().note_destination(Origin { size: 0, ..self.away.origin });
             core.close_image(cx, self.destination);
             let migration = self.id.0;
@@ -109,10 +130,23 @@ impl MirrorDriver {
     }
 
     /// Notes in the map's file that something may be written to either image now.
-    pub(super) fn note_writes(&mut self, cx: &Cx) {
-        if cx.now.since(self.away.noted) >= NOTED_EVERY {
-            self.away.noted = cx.now;
+    pub(super) fn note_writes(&mut self, core: &Core, cx: &Cx) {
+        let destination = core.image(self.destination);
+        if destination.is_some_and(|image| image.in_flight() > 0) {
+            self.note_copy(cx);
+        }
+        if cx.now.since(self.away.noted[0]) >= NOTED_EVERY {
+            self.away.noted[0] = cx.now;
             self.mirror.map().note_write(origin::now());
+        }
+    }
+
+    /// Notes that something may be written to the destination now.
+    pub(super) fn note_copy(&mut self, cx: &Cx) {
+        if cx.now.since(self.away.noted[1]) >= NOTED_EVERY {
+            self.away.noted[1] = cx.now;
+            self.away.copied = origin::now();
+            self.mirror.map().note_copy(self.away.copied);
         }
     }
 }
@@ -125,6 +159,6 @@ mod tests {
     fn of_a_server_that_is_opened_anew_nothing_is_believed() {
         let away = Away::new(Origin::default());
         let found = Found::default();
-        assert_eq!(away.doubt(&found, origin::now()), Doubt::Everything);
+        assert_eq!(away.doubt(&found), Doubt::Everything);
     }
 }

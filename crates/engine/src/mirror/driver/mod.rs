@@ -193,7 +193,7 @@ impl MirrorDriver {
 
     /// Tells the mirror and does what it asks for.
     fn tell(&mut self, core: &mut Core, cx: &mut Cx, event: Event) {
-        self.note_writes(cx);
+        self.note_writes(core, cx);
         let mut next = Some(event);
         while let Some(event) = next {
             let mut actions = std::mem::take(&mut self.actions);
@@ -279,6 +279,7 @@ impl MirrorDriver {
 
     /// Starts an operation under a ticket of our own.
     fn own(&mut self, core: &mut Core, cx: &mut Cx, own: Own, image: u16, op: ImageOp) {
+        self.note_copy(cx); // Only the destination is asked for this way.
         let ticket = Core::OWN + u64::from(self.tickets.insert(own));
         core.submit(cx, image, ticket, op);
     }
@@ -292,6 +293,9 @@ impl MirrorDriver {
                         Side::Source => self.source,
                         Side::Destination => self.destination,
                     };
+                    if side == Side::Destination {
+                        self.note_copy(cx);
+                    }
                     let own = self.tickets.insert(Own::Job(id, side));
                     let ticket = Core::OWN + u64::from(own);
                     if self.ended.is_some() {
@@ -324,7 +328,7 @@ impl MirrorDriver {
         side: Side,
         result: ImageResult,
     ) {
-        self.note_writes(cx);
+        self.note_writes(core, cx);
         let mut asked = std::mem::take(&mut self.asked);
         let outcome = self.jobs.done(id, side, result, &mut asked);
         self.fulfil(core, cx, asked);
@@ -381,7 +385,11 @@ impl Driver for MirrorDriver {
             self.source_done(core, cx, id as u32, result);
             return;
         };
-        match self.tickets.remove(own as u32) {
+        let own = self.tickets.remove(own as u32);
+        if !matches!(own, Some(Own::Job(_, Side::Source)) | None) {
+            self.note_copy(cx); // As late as now.
+        }
+        match own {
             Some(Own::Mirrored(id, loan, copied)) => {
                 loan.end(cx);
                 core.mirrored(cx, self.destination, copied);

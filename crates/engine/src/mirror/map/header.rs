@@ -19,6 +19,7 @@
 //! Between the copies, at [`WROTE_AT`], is a word that says when something was last written
 //! to either image: milliseconds since 1970 in its lower 44 bits, and above them 20 bits of
 //! the crc32c of map generation and milliseconds. It is stored as the words of regions are.
+//! At [`COPIED_AT`] is such a word of the destination alone.
 
 use std::fs::File;
 use std::io;
@@ -41,6 +42,10 @@ pub(super) const COPY_STRIDE: usize = HEADER_LEN / COPIES;
 pub(super) const COPY_LEN: usize = 164;
 /// Where the time of the last write is.
 pub(super) const WROTE_AT: usize = 1024;
+/// Where that of the last write to the destination is.
+pub(super) const COPIED_AT: usize = WROTE_AT + 8;
+/// Bytes of both.
+pub(super) const TIMES_LEN: usize = 16;
 
 const MAGIC: &[u8; 8] = b"STERNAMP";
 const VERSION: u32 = 3;
@@ -139,11 +144,12 @@ impl Header {
         Ok(Header { key, generation, boot: BootId(field(copy, 56)), places })
     }
 
-    /// What the map says of its time, with the word of its last write.
-    pub(super) fn past(&self, wrote: u64) -> Option<Past> {
+    /// What the map says of its time, with the words of its last writes.
+    pub(super) fn past(&self, times: &[u8; TIMES_LEN]) -> Option<Past> {
         let Places { map, source, destination } = self.places?;
-        let wrote = self.time(wrote)?;
-        Some(Past { boot: self.boot.0, map, source, destination, wrote })
+        let time = |at| self.time(u64::from_le_bytes(field(times, at)));
+        let (wrote, copied) = (time(0)?, time(COPIED_AT - WROTE_AT)?);
+        Some(Past { boot: self.boot.0, map, source, destination, wrote, copied })
     }
 
     /// The map is one of these from now on.

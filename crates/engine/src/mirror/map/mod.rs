@@ -213,7 +213,7 @@ impl MapFile {
         let made = new_memory(&header, &vec![0; key.words() as usize]);
         let memory = made.map_err(|error| failed("keep", path, error))?;
         let map = MapFile::over(file, memory, path, header)?;
-        map.note_write(origin::now());
+        map.note_both(origin::now());
         Ok(map)
     }
 
@@ -294,17 +294,16 @@ impl MapFile {
     /// doubted first, durably, and only then the header changes; so a crash in between
     /// loses nothing. Gives the reason.
     pub fn believe(&mut self, present: &Present) -> Result<Option<Suspicion>, MapError> {
-        let mut wrote = [0; 8];
-        let read = self.memory.read(header::WROTE_AT as u64, &mut wrote);
+        let mut times = [0; header::TIMES_LEN];
+        let read = self.memory.read(header::WROTE_AT as u64, &mut times);
         read.map_err(|error| failed("read", &self.path, error))?;
-        let wrote = u64::from_le_bytes(wrote);
-        let suspicion = suspicion(self.header.past(wrote).as_ref(), present);
+        let suspicion = suspicion(self.header.past(&times).as_ref(), present);
         if let Some(suspicion) = suspicion {
             self.doubt(suspicion.doubt());
             self.flush()?;
             self.adopt(present)?;
         }
-        self.note_write(present.now);
+        self.note_both(present.now);
         Ok(suspicion)
     }
 
@@ -368,6 +367,17 @@ impl MapFile {
         let word = self.header.word_of_time(at);
         // Without it a write of our own is taken for somebody else's: compared.
         let _ = self.memory.store(header::WROTE_AT as u64, &word.to_le_bytes());
+    }
+
+    /// Something may have been written to the destination at this time.
+    pub fn note_copy(&self, at: Nanos) {
+        let word = self.header.word_of_time(at);
+        let _ = self.memory.store(header::COPIED_AT as u64, &word.to_le_bytes());
+    }
+
+    fn note_both(&self, at: Nanos) {
+        self.note_write(at);
+        self.note_copy(at);
     }
 
     /// Waits until the map as it is now is on the medium.
@@ -438,7 +448,7 @@ impl MapFile {
                 self.memory = Arc::new(memory);
                 self.keeper.replace(Arc::clone(&self.memory));
                 self.lost = None;
-                self.note_write(origin::now());
+                self.note_both(origin::now());
             }
             Err(error) => {
                 let path = self.path.display();

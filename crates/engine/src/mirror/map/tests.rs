@@ -29,6 +29,7 @@ fn adopted(path: &Path, regions: u64) -> MapFile {
     let mut map = MapFile::create(path, key(regions), BOOT).unwrap();
     map.adopt(&present()).unwrap();
     map.note_write(WROTE);
+    map.note_copy(WROTE);
     map
 }
 const REGION: u64 = 65536;
@@ -385,12 +386,24 @@ fn a_map_of_the_version_before_is_read_and_not_believed() {
 
 #[test]
 fn a_map_whose_last_write_is_not_known_is_not_believed() {
-    let damaged = taken_up(|path, _| {
-        let memory = memory_of(path);
-        let file = OpenOptions::new().write(true).open(memory).unwrap();
-        file.write_all_at(&[7], header::WROTE_AT as u64).unwrap();
+    for word in [header::WROTE_AT, header::COPIED_AT] {
+        let damaged = taken_up(|path, _| {
+            let file = OpenOptions::new().write(true).open(memory_of(path)).unwrap();
+            file.write_all_at(&[7], word as u64).unwrap();
+        });
+        assert_eq!(damaged, (Some(Suspicion::Undated), DISTRUSTED));
+    }
+}
+
+#[test]
+fn a_guest_that_goes_on_writing_does_not_hide_a_write_to_the_copy() {
+    let hidden = taken_up(|path, now| {
+        let map = MapFile::open(path, key(4)).unwrap();
+        now.now = WROTE.plus(Nanos::from_secs(9));
+        now.destination.changed = Some(WROTE.plus(Nanos::from_secs(5)));
+        map.note_write(now.now);
     });
-    assert_eq!(damaged, (Some(Suspicion::Undated), DISTRUSTED));
+    assert_eq!(hidden, (Some(Suspicion::Written(Side::Destination)), DISTRUSTED));
 }
 
 #[test]
