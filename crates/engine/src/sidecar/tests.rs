@@ -57,10 +57,10 @@ fn example(generation: u64) -> Identity {
     }
 }
 
-proptest! {
-    #[test]
+#[test]
 fn what_was_said_before_is_in_the_other_slot_and_in_no_older_one() {
-    let before = |slots| slots::decode_before(&file_of(slots)).map(|it| it.identity.generation);
+    let before =
+        |slots| slots::decode_before(&file_of(slots)).map(|it| it.identity.generation);
     assert_eq!(before([Some((7, 4)), Some((8, 5))]), Some(7));
     assert_eq!(before([Some((9, 6)), Some((8, 5))]), Some(8));
     assert_eq!(before([Some((9, 6)), Some((7, 4))]), None);
@@ -68,7 +68,8 @@ fn what_was_said_before_is_in_the_other_slot_and_in_no_older_one() {
     assert_eq!(slots::decode_before(&example(1).encode().unwrap()), None);
 }
 
-#[test]
+proptest! {
+    #[test]
     fn what_is_written_is_read(identity in identity()) {
         let record = identity.encode().unwrap();
         prop_assert_eq!(Identity::decode(&record).unwrap(), identity);
