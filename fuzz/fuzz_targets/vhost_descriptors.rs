@@ -23,15 +23,103 @@ fuzz_target!(|input: &[u8]| {
     let parts: Vec<(u64, &[u8])> =
         parts.into_iter().filter(|(_, bytes)| !bytes.is_empty()).collect();
     let Some(guest) = Guest::new(&parts) else { return };
-    match guest.request(table.into(), size, first, DISK).map(|found| found.asked) {
-        Some(Asked::Read(pieces) | Asked::Write(pieces)) => check(&guest, &pieces),
-        Some(Asked::Zero(ranges)) => {
+    let Some(found) = guest.request(table.into(), size, first, DISK) else { return };
+    let mut memory = Memory::of(&parts);
+    match &found.asked {
+        Asked::Read(pieces) => {
+            check(&guest, pieces);
+            read(&guest, &mut memory, &found.data, pieces);
+        }
+        Asked::Write(pieces) => {
+            check(&guest, pieces);
+            written(&memory, &found.data, pieces);
+        }
+        Asked::Zero(ranges) => {
             assert!(ranges.len() <= 16);
             assert!(ranges.iter().all(|it| it.start < it.end && it.end <= DISK));
         }
-        Some(Asked::Else) | None => {}
+        Asked::Else => {}
     }
+    let there = memory.byte(found.status).map(|byte| *byte = STATUS).is_some();
+    assert_eq!(guest.says(found.status, STATUS), there);
+    memory.is_like(&guest);
 });
+
+/// A status that no memory of the corpus has by chance everywhere.
+const STATUS: u8 = 0xa7;
+
+/// What is compared byte by byte is no longer than this.
+const COMPARED_MAX: usize = 256 << 10;
+
+/// The guest's memory as it should be, in the simplest form.
+struct Memory(Vec<(u64, Vec<u8>)>);
+
+impl Memory {
+    fn of(parts: &[(u64, &[u8])]) -> Memory {
+        Memory(parts.iter().map(|(at, bytes)| (*at, bytes.to_vec())).collect())
+    }
+
+    fn byte(&mut self, at: u64) -> Option<&mut u8> {
+        self.0.iter_mut().find_map(|(start, bytes)| {
+            let place = usize::try_from(at.checked_sub(*start)?).ok()?;
+            bytes.get_mut(place)
+        })
+    }
+
+    fn is_like(&self, guest: &Guest) {
+        for (at, bytes) in &self.0 {
+            assert!(guest.part(*at, bytes.len()) == *bytes, "the memory from {at:#x} on");
+        }
+    }
+}
+
+/// The addresses of a request's data, byte by byte.
+fn addresses(data: &[(u64, u32)]) -> impl Iterator<Item = u64> {
+    data.iter()
+        .flat_map(|(at, len)| (0..u64::from(*len)).map(move |it| at.wrapping_add(it)))
+}
+
+/// What was read by way of a copy is where it belongs, and nowhere else.
+fn read(guest: &Guest, memory: &mut Memory, data: &[(u64, u32)], pieces: &[Piece]) {
+    let len = pieces.iter().map(|piece| piece.len).sum::<usize>();
+    if len > COMPARED_MAX || pieces.iter().any(|piece| piece.host.is_some()) {
+        return;
+    }
+    let bytes: Vec<u8> = (0..len).map(|at| (at * 31 + at / 256 + 7) as u8).collect();
+    let mut all = true;
+    let mut skip = 0;
+    for piece in pieces {
+        all &= guest.arrives(data, skip, &bytes[skip..skip + piece.len]);
+        skip += piece.len;
+    }
+    let mut missing = false;
+    for (at, byte) in addresses(data).zip(&bytes) {
+        match memory.byte(at) {
+            // Where a part is missing, what is before it may be there.
+            Some(place) if !all => *place = guest.part(at, 1)[0],
+            Some(place) => *place = *byte,
+            None => missing = true,
+        }
+    }
+    assert_eq!(all, !missing, "bytes that are not the guest's");
+}
+
+/// What goes by way of a copy is what the guest has.
+fn written(memory: &Memory, data: &[(u64, u32)], pieces: &[Piece]) {
+    let len = pieces.iter().map(|piece| piece.len).sum::<usize>();
+    if len > COMPARED_MAX {
+        return;
+    }
+    let mut memory = Memory(memory.0.clone());
+    let copies = pieces.iter().filter_map(|piece| piece.copy.as_ref());
+    let copied: Vec<u8> = copies.flatten().copied().collect();
+    if copied.is_empty() {
+        return;
+    }
+    let given: Option<Vec<u8>> =
+        addresses(data).take(len).map(|at| memory.byte(at).map(|it| *it)).collect();
+    assert!(given.as_deref() == Some(&copied[..]), "other bytes than the guest's");
+}
 
 fn check(guest: &Guest, pieces: &[Piece]) {
     let mut at = pieces.first().expect("a request has bytes").offset;

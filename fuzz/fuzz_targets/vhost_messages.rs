@@ -1,5 +1,5 @@
 //! Any messages of a hypervisor, with any descriptors, to a disk that is really served: the
-//! connection ends, the disk goes on, and the next hypervisor is heard.
+//! connection ends, the disk goes on (a client reads of it), and the next hypervisor is heard.
 //!
 //! The input is the guest's memory (its length in two bytes, then its bytes), and messages:
 //! a number, what goes with it, the length of the payload, the payload.
@@ -7,20 +7,22 @@
 #![no_main]
 
 use std::fs::File;
-use std::io::{IoSlice, Read};
+use std::io::{IoSlice, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
-use std::sync::{Arc, LazyLock};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-use sterna_engine::{Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice};
+use sterna_engine::{Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice, Listener};
+use sterna_nbd::client::ClientConfig;
+use sterna_nbd::{ClientHandshake, ClientStep, Command};
 
 const DISK: DiskId = DiskId(1);
 const SIZE: u64 = 1 << 20;
@@ -35,10 +37,15 @@ const VERSION_1: u64 = 1 << 32;
 const VERSION: u32 = 1;
 const NEED_REPLY: u32 = 8;
 const MESSAGES_MAX: usize = 64;
+const SECTOR: usize = 512;
+/// Bytes of the head of a simple reply: its magic number, the error, the cookie.
+const SIMPLE_REPLY: usize = 16;
 
 struct Stage {
-    engine: Engine,
+    /// Serves as long as it is there.
+    _engine: Engine,
     socket: PathBuf,
+    client: Mutex<Client>,
 }
 
 /// Served as long as the process lives.
@@ -46,7 +53,7 @@ static STAGE: LazyLock<Stage> = LazyLock::new(|| {
     let name = |end: &str| {
         PathBuf::from(format!("/dev/shm/sterna-fuzz-{}.{end}", std::process::id()))
     };
-    let (path, socket) = (name("raw"), name("sock"));
+    let (path, socket, nbd) = (name("raw"), name("sock"), name("nbd"));
     File::create(&path).and_then(|file| file.set_len(SIZE)).expect("an image");
     let config = Config { reactors: 1, io: IoChoice::Threads, ..Config::default() };
     let engine = Engine::start(&config).expect("an engine");
@@ -61,8 +68,11 @@ static STAGE: LazyLock<Stage> = LazyLock::new(|| {
     };
     engine.attach(disk).expect("a disk");
     engine.serve(DISK, UnixListener::bind(&socket).expect("a socket")).expect("served");
-    let _ = std::fs::remove_file(path);
-    Stage { engine, socket }
+    let listener = UnixListener::bind(&nbd).expect("a socket");
+    engine.listen(Listener::Unix(listener)).expect("served");
+    let client = Mutex::new(Client::connect(&nbd));
+    let _ = [path, nbd].map(std::fs::remove_file);
+    Stage { _engine: engine, socket, client }
 });
 
 fuzz_target!(|input: &[u8]| {
@@ -81,8 +91,42 @@ fuzz_target!(|input: &[u8]| {
         }
     }
     hypervisor.leaves();
-    STAGE.engine.stats(DISK).expect("the disk goes on");
+    STAGE.client.lock().expect("no other input runs").reads();
 });
+
+/// A client of the disk over NBD.
+struct Client(UnixStream);
+
+impl Client {
+    fn connect(socket: &Path) -> Client {
+        let mut stream = UnixStream::connect(socket).expect("somebody listens");
+        stream.set_read_timeout(Some(LONG)).expect("a socket");
+        let config = ClientConfig { structured: false, ..ClientConfig::new("disk") };
+        let mut handshake = ClientHandshake::new(config);
+        let mut buffer = [0; 4096];
+        loop {
+            match handshake.step() {
+                ClientStep::Send(bytes) => stream.write_all(&bytes).expect("it is heard"),
+                ClientStep::Receive => {
+                    let room = handshake.room().min(buffer.len());
+                    let got = stream.read(&mut buffer[..room]).expect("an answer");
+                    assert!(got > 0 && handshake.push(&buffer[..got]) == got);
+                }
+                ClientStep::Ready(_) => return Client(stream),
+                ClientStep::Failed(error) => panic!("the handshake failed: {error}"),
+            }
+        }
+    }
+
+    /// Reads the first sector, which is there whatever a guest has written into it.
+    fn reads(&mut self) {
+        let command = Command::Read { offset: 0, len: SECTOR as u32, df: false };
+        self.0.write_all(&command.request(0).encode()).expect("the disk goes on");
+        let mut reply = [0; SIMPLE_REPLY + SECTOR];
+        self.0.read_exact(&mut reply).expect("the disk goes on");
+        assert_eq!(reply[4..8], [0; 4], "the disk reads");
+    }
+}
 
 struct Hypervisor {
     stream: UnixStream,

@@ -13,7 +13,7 @@ use vm_memory::{Bytes, GuestAddress, GuestMemoryBackend, GuestMemoryMmap};
 
 use super::Memory;
 use super::chain::{Chain, Segment};
-use super::data::Copies;
+use super::data::{Copies, scatter};
 use super::inflight::{Area, Tracked};
 use super::request::{What, parse};
 
@@ -29,6 +29,8 @@ pub struct Guest {
 pub struct Found {
     /// Where its status goes, in the guest's memory.
     pub status: u64,
+    /// Where its data is there, of a read or a write: addresses and lengths.
+    pub data: Vec<(u64, u32)>,
     /// What it asks for.
     pub asked: Asked,
 }
@@ -56,6 +58,8 @@ pub struct Piece {
     /// Where its bytes are in this process, if they are in the guest's memory; else they
     /// go by way of a copy.
     pub host: Option<Vec<Range<usize>>>,
+    /// Of a write that does: the copy.
+    pub copy: Option<Vec<u8>>,
 }
 
 impl Guest {
@@ -90,6 +94,13 @@ impl Guest {
     pub fn request(&self, table: u64, size: u16, head: u16, disk: u64) -> Option<Found> {
         let chain = Chain::walk(&self.memory, table, size, head)?;
         let request = parse(&self.memory, chain, disk)?;
+        let data = match &request.what {
+            What::Read { to: data, .. } | What::Write { from: data, .. } => {
+                data.as_slice()
+            }
+            _ => &[],
+        };
+        let data = data.iter().map(|it| (it.at.0, it.len)).collect();
         let asked = match request.what {
             What::Read { offset, to } => Asked::Read(self.pieces(offset, &to, false)?),
             What::Write { offset, from } => {
@@ -100,7 +111,27 @@ impl Guest {
             ),
             What::Flush | What::Name { .. } | What::Wrong | What::Unknown => Asked::Else,
         };
-        Some(Found { status: request.status.0, asked })
+        Some(Found { status: request.status.0, data, asked })
+    }
+
+    /// Bytes that were read by way of a copy go where the data of their request is, from
+    /// `skip` on; false if that is not all in the memory.
+    pub fn arrives(&self, data: &[(u64, u32)], skip: usize, bytes: &[u8]) -> bool {
+        let segment = |&(at, len): &(u64, u32)| Segment { at: GuestAddress(at), len };
+        let data: Vec<Segment> = data.iter().map(segment).collect();
+        scatter(&self.memory, &data, skip, bytes).is_some()
+    }
+
+    /// A status goes where it shall; false if that is not in the memory.
+    pub fn says(&self, at: u64, status: u8) -> bool {
+        self.memory.write_obj(status, GuestAddress(at)).is_ok()
+    }
+
+    /// The bytes of a part of the memory.
+    pub fn part(&self, at: u64, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        self.memory.read_slice(&mut bytes, GuestAddress(at)).expect("it is there");
+        bytes
     }
 
     fn pieces(&self, offset: u64, data: &[Segment], fill: bool) -> Option<Vec<Piece>> {
@@ -113,7 +144,9 @@ impl Guest {
                 };
                 slice.vector().iter().map(range).collect()
             });
-            Piece { offset, len: slice.len(), host }
+            let copied = fill && host.is_none();
+            let copy = copied.then(|| slice.bytes().to_vec());
+            Piece { offset, len: slice.len(), host, copy }
         };
         Some(pieces.map(piece).collect())
     }
