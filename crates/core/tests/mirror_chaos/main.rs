@@ -348,14 +348,6 @@ fn a_pause_in_which_others_write_unseen_is_caught() {
 }
 
 #[test]
-fn a_guest_that_hides_what_others_write_in_a_pause_is_caught() {
-    is_caught(Mistake::WritesWhilePausedHidden, |random| Setup {
-        kills: 60,
-        ..with_others_in_pauses(random)
-    });
-}
-
-#[test]
 fn a_sector_that_is_taken_for_zeroes_because_it_cannot_be_read_is_caught() {
     is_caught(Mistake::UnreadableTakenForZeroes, |random| Setup {
         bad: 10,

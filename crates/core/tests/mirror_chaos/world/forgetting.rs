@@ -116,8 +116,7 @@ impl World {
             self.forget(2);
         }
         // By the file's own time, which is later than our last write to it.
-        let hidden = self.setup.mistake == Some(Mistake::WritesWhilePausedHidden);
-        if std::mem::take(&mut self.overwritten) && !hidden {
+        if std::mem::take(&mut self.overwritten) {
             map.distrust();
         }
         if !self.random.one_in(self.setup.foreign) {
