@@ -27,6 +27,7 @@ use std::panic::AssertUnwindSafe;
 use mistake::Mistake;
 use random::Random;
 use setup::Setup;
+use sterna_core::Nanos;
 use sterna_core::mirror::{Allowance, Manner};
 use world::World;
 
@@ -225,11 +226,14 @@ fn with_others(random: &mut Random) -> Setup {
 
 /// A world in which others write to the destination while the migration stands still.
 fn with_others_in_pauses(random: &mut Random) -> Setup {
+    // So slow, and so seldom stopped, that something is copied and flushed before.
     Setup {
-        controls: 40,
-        foreign_while_paused: 20,
-        blocks: 4 + random.below(60),
-        chaos_steps: 2000,
+        pauses: 1000,
+        foreign_while_paused: 300,
+        blocks: 30 + random.below(60),
+        rate: Some(2 << 20),
+        chaos_steps: 8000,
+        flush_every: Nanos::from_millis(2),
         ..Setup::calm(random)
     }
 }
@@ -242,7 +246,7 @@ fn images_that_others_wrote_to_are_made_equal_again() {
 #[test]
 fn a_copy_that_others_wrote_to_while_it_stood_still_is_made_equal_again() {
     run("others in pauses", |random| Setup {
-        kills: if random.one_in(2) { 100 } else { 0 },
+        kills: if random.one_in(2) { 500 } else { 0 },
         destination_fails: if random.one_in(3) { 100 } else { 0 },
         reopens: random.one_in(2),
         verify: random.one_in(3),
@@ -344,7 +348,20 @@ fn a_map_that_is_believed_after_others_wrote_is_caught() {
 
 #[test]
 fn a_pause_in_which_others_write_unseen_is_caught() {
-    is_caught(Mistake::WritesWhilePausedForgotten, with_others_in_pauses);
+    is_caught(Mistake::WritesWhilePausedForgotten, |random| Setup {
+        pauses: 100,
+        foreign_while_paused: 100,
+        rate: Some(4 << 20),
+        ..with_others_in_pauses(random)
+    });
+}
+
+#[test]
+fn a_guest_that_hides_what_others_write_in_a_pause_is_caught() {
+    is_caught(Mistake::WritesWhilePausedHidden, |random| Setup {
+        kills: 500,
+        ..with_others_in_pauses(random)
+    });
 }
 
 #[test]

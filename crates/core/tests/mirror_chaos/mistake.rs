@@ -23,6 +23,8 @@ pub(crate) enum Mistake {
     /// What others wrote to the destination while the migration stood still is not asked for
     /// before it goes on.
     WritesWhilePausedForgotten,
+    /// Nor is it after a kill: the guest has written to the source since.
+    WritesWhilePausedHidden,
     /// The destination's file is not looked at before the seal.
     SealedWithoutLook,
     /// Nor before the source is removed.

@@ -116,7 +116,8 @@ impl World {
             self.forget(2);
         }
         // By the file's own time, which is later than our last write to it.
-        if std::mem::take(&mut self.overwritten) {
+        let hidden = self.setup.mistake == Some(Mistake::WritesWhilePausedHidden);
+        if std::mem::take(&mut self.overwritten) && !hidden {
             map.distrust();
         }
         if !self.random.one_in(self.setup.foreign) {
