@@ -28,6 +28,7 @@ use std::panic::AssertUnwindSafe;
 use mistake::Mistake;
 use random::Random;
 use setup::Setup;
+use sterna_core::Nanos;
 use sterna_core::mirror::{Allowance, Manner};
 use world::World;
 
@@ -240,11 +241,14 @@ fn with_others(random: &mut Random) -> Setup {
 
 /// A world in which others write to the destination while the migration stands still.
 fn with_others_in_pauses(random: &mut Random) -> Setup {
+    // So slow, and so seldom stopped, that something is copied and flushed before.
     Setup {
-        controls: 40,
-        foreign_while_paused: 20,
-        blocks: 4 + random.below(60),
-        chaos_steps: 2000,
+        pauses: 1000,
+        foreign_while_paused: 300,
+        blocks: 30 + random.below(60),
+        rate: Some(2 << 20),
+        chaos_steps: 8000,
+        flush_every: Nanos::from_millis(2),
         ..Setup::calm(random)
     }
 }
@@ -275,7 +279,7 @@ fn what_a_source_has_forgotten_the_destination_has_not_either() {
 #[test]
 fn a_copy_that_others_wrote_to_while_it_stood_still_is_made_equal_again() {
     run("others in pauses", |random| Setup {
-        kills: if random.one_in(2) { 100 } else { 0 },
+        kills: if random.one_in(2) { 500 } else { 0 },
         destination_fails: if random.one_in(3) { 100 } else { 0 },
         reopens: random.one_in(2),
         verify: random.one_in(3),
@@ -405,13 +409,18 @@ fn a_loss_of_the_source_that_is_not_told_is_caught() {
 
 #[test]
 fn a_pause_in_which_others_write_unseen_is_caught() {
-    is_caught(Mistake::WritesWhilePausedForgotten, &LOST, with_others_in_pauses);
+    is_caught(Mistake::WritesWhilePausedForgotten, &LOST, |random| Setup {
+        pauses: 100,
+        foreign_while_paused: 100,
+        rate: Some(4 << 20),
+        ..with_others_in_pauses(random)
+    });
 }
 
 #[test]
 fn a_guest_that_hides_what_others_write_in_a_pause_is_caught() {
     is_caught(Mistake::WritesWhilePausedHidden, &LOST, |random| Setup {
-        kills: 60,
+        kills: 500,
         ..with_others_in_pauses(random)
     });
 }

@@ -42,6 +42,8 @@ pub(crate) struct Setup {
     pub(crate) kills: u64,
     pub(crate) power_losses: u64,
     pub(crate) controls: u64,
+    /// The operator pauses or resumes, and does not cancel.
+    pub(crate) pauses: u64,
     pub(crate) discards: u64,
     /// Blocks that the copier writes and the destination silently drops.
     pub(crate) lies: u64,
@@ -102,6 +104,7 @@ impl Setup {
             kills: 0,
             power_losses: 0,
             controls: 0,
+            pauses: 0,
             discards: 5,
             lies: 0,
             skips: 0,

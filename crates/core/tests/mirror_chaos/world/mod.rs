@@ -196,6 +196,13 @@ impl World {
             if self.random.one_in(self.setup.controls) {
                 return self.control();
             }
+            if self.random.one_in(self.setup.pauses) {
+                match phase {
+                    Phase::Paused(_) => self.resume(),
+                    _ => self.tell(Event::Control(Control::Pause)),
+                }
+                return;
+            }
             if self.random.one_in(self.setup.outages) {
                 let is = self.random.one_in(2);
                 return self.tell(Event::DestinationInReach(is));
