@@ -162,7 +162,7 @@ impl Image for FileImage {
         let key = completion.token.tag;
         let Some(flight) = self.flights.get_mut(key) else { return };
         if flight.is_to_sync() {
-            return self.synced(cx, completion.result.map(|_| Done::Ok));
+            return self.synced(cx, &completion.result.map(|_| Done::Ok));
         }
         let verdict = match completion.result {
             Ok(count) => {
@@ -370,7 +370,7 @@ impl FileImage {
     }
 
     /// What was under way is durable, or is not.
-    fn synced(&mut self, cx: &mut Cx, result: ImageResult) {
+    fn synced(&mut self, cx: &mut Cx, result: &ImageResult) {
         for key in std::mem::take(&mut self.syncs.under_way) {
             self.finish(cx, key, result.clone());
         }
