@@ -3,7 +3,7 @@
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -30,9 +30,10 @@ const AS_ROOT: &str = r#"
         exec libvirtd "$0" "$@"
 "#;
 
-/// What we started, because it was not there, and a connection to libvirt's helper: it
-/// ends by itself when nobody is connected, and libvirt does not start it again.
-static KEPT: OnceLock<(Vec<Child>, UnixStream)> = OnceLock::new();
+/// What we started, because it was not there, and connections to libvirt's helper: it ends
+/// by itself when nobody is connected, and libvirt does not start it again. Libvirt itself
+/// ends when no test has used it for a while, and is started anew for the next.
+static KEPT: Mutex<(Vec<Child>, Vec<UnixStream>)> = Mutex::new((Vec::new(), Vec::new()));
 
 /// Whether there is a libvirt that we may use; started, if it does not run. If there is
 /// none, the test is skipped.
@@ -42,20 +43,18 @@ pub fn have() -> bool {
     if !(programs::root() && programs::have(&needed)) {
         return false;
     }
-    KEPT.get_or_init(|| {
-        let mut children = Vec::new();
-        let helper = || UnixStream::connect(LOG_SOCKET).ok();
-        let helper = helper().unwrap_or_else(|| {
-            children.push(start("virtlogd", []));
-            until("libvirt's helper to answer", seconds(30), helper)
-        });
-        if !answers() {
-            let as_root = ["--mount", "--propagation", "slave", "sh", "-c", AS_ROOT];
-            children.push(start("unshare", as_root));
-            until("libvirt to answer", seconds(30), || answers().then_some(()));
-        }
-        (children, helper)
-    });
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let (children, helpers) = &mut *kept;
+    let helper = || UnixStream::connect(LOG_SOCKET).ok();
+    helpers.push(helper().unwrap_or_else(|| {
+        children.push(start("virtlogd", []));
+        until("libvirt's helper to answer", seconds(30), helper)
+    }));
+    if !answers() {
+        let as_root = ["--mount", "--propagation", "slave", "sh", "-c", AS_ROOT];
+        children.push(start("unshare", as_root));
+        until("libvirt to answer", seconds(30), || answers().then_some(()));
+    }
     true
 }
 

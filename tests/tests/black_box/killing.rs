@@ -78,19 +78,16 @@ fn close_to_the_switch_over_nothing_is_lost() {
 fn a_resumed_move_does_not_start_from_zero() {
     let mut stage = Stage::new();
     stage.disk_with_data("a", 128 * MIB, 128 * MIB);
-    let id = stage.daemon.migrate("a --to there --rate 40M");
-    stage.daemon.wait_for_bytes(id, 64 * MIB);
+    let id = stage.daemon.migrate("a --to there --rate 10M");
+    // It takes 9 s, and the destination is flushed every 5 s: about half is durable.
+    stage.daemon.wait_for_bytes(id, 90 * MIB);
     stage.daemon.kill();
     stage.daemon.restart();
-    let resumed = stage.daemon.wait_for_bytes(id, 60 * MIB);
-    let copied = resumed["progress"]["copied"].as_u64().expect("a number");
+    let resumed = &stage.daemon.migration(id)["progress"];
+    let believed = resumed["synced"].as_u64().expect("a number");
     stage.daemon.hurry(id);
-    let done = stage.daemon.completed(id);
-    let total = done["report"]["copied"].as_u64().expect("a number");
-    assert!(
-        total < 160 * MIB,
-        "128 MiB took {total} bytes of copying ({copied} soon after the restart)"
-    );
+    stage.daemon.completed(id);
+    assert!(believed >= 32 * MIB, "of 90 MiB {believed} bytes were believed");
 }
 
 #[test]

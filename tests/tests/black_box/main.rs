@@ -1,7 +1,8 @@
 //! All black-box tests, one file for each thing that they are about.
 //!
 //! They are one program, so that it is linked once, and a test that waits leaves the
-//! processors to others. One file: `cargo test -p sterna-tests --test black_box killing::`.
+//! processors to others. What [`timed`] has wants more of the machine, and is run apart.
+//! One file: `cargo test --workspace --test black_box killing::`.
 
 mod adopting;
 mod advising;
@@ -9,20 +10,14 @@ mod api_manners;
 mod arrays;
 mod bad_input;
 mod bad_sectors;
-mod classes;
 mod cli;
 mod drs;
-mod dvdstore;
 mod endurance;
 mod faults;
 mod forgetting;
-mod guards;
-mod guests;
-mod hanging;
 mod hooks;
 mod killing;
 mod killing_parts;
-mod lab;
 mod machines;
 mod meddling;
 mod mounts;
@@ -34,17 +29,14 @@ mod recovering;
 mod replaced;
 mod servers_that_forget;
 mod serving;
-mod shares;
 mod simulating;
-mod sparse;
 mod standing_still;
 mod state;
-mod storage_drs;
 mod strangers;
 mod surroundings;
 mod telling;
 mod thick;
+mod timed;
 mod transfers;
 mod unplugging;
 mod vms;
-mod watching;

@@ -264,7 +264,7 @@ fn the_screen_says_that_the_daemon_is_gone_and_when_it_is_back() {
 }
 
 /// The target is 0.5 % of a core. Run it alone: `cargo test -p sterna-tests --test
-/// black_box watching -- --ignored --nocapture`.
+/// black_box timed::watching -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 fn what_sampling_512_disks_costs_of_which_64_are_busy() {

@@ -312,7 +312,7 @@ impl Scene {
     }
 }
 
-/// `cargo test --release -p sterna-tests --test black_box hanging -- --ignored --nocapture`
+/// `cargo test --release -p sterna-tests --test black_box timed::hanging -- --ignored --nocapture`
 #[test]
 #[ignore = "a measurement: it wants the machine for itself"]
 fn how_much_others_keep() {
