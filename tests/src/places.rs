@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use crate::images::write_image;
 use crate::programs;
@@ -33,6 +34,10 @@ impl Loop {
     /// Makes one over a file that is there.
     #[track_caller]
     pub fn over(file: &Path) -> Loop {
+        // Of two that look for a free device at once, both open the same one for writing,
+        // and who comes too late closes it after the other has begun to use it.
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let file = file.to_str().expect("a plain path");
         let device = programs::run("losetup", ["--find", "--show", file]);
         Loop { device: device.trim().into() }

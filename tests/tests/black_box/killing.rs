@@ -5,6 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
+use serde_json::Value;
 use sterna_tests::images::{allocated, identical, identical_files};
 use sterna_tests::programs::have;
 use sterna_tests::random::Random;
@@ -187,21 +188,24 @@ fn an_nbd_server_that_was_restarted_while_the_daemon_was_gone_is_compared() {
     stage.disk_with_data("a", 128 * MIB, 128 * MIB);
     let source = stage.daemon.image("a");
     let mut server = stage.nbd_server("remote", 129 * MIB, &[]);
-    let id = stage.daemon.migrate("a --to remote --rate 40M --keep-source");
-    stage.daemon.wait_for_bytes(id, 64 * MIB);
+    let id = stage.daemon.migrate("a --to remote --rate 10M --keep-source");
+    // It takes 9 s, and the destination is flushed every 5 s: about half is durable.
+    stage.daemon.wait_for_bytes(id, 90 * MIB);
     stage.daemon.kill();
     server.kill();
-    // Nobody had told it to keep what it was given, and it has not.
+    // Nobody had told it to keep all that it was given, and it has not.
     spoil(server.file());
     server.restart();
     stage.daemon.restart();
+    let copied = |of: &Value| of["copied"].as_u64().expect("a number");
+    let before = copied(&stage.daemon.migration(id)["progress"]);
     stage.daemon.hurry(id);
     let done = stage.daemon.completed(id);
     identical(&source.display().to_string(), &stage.daemon.uri("a"));
-    let copied = done["report"]["copied"].as_u64().expect("a number");
+    let again = copied(&done["report"]) - before;
     assert!(
-        copied <= 128 * MIB + SPOILT + 16 * MIB,
-        "{copied} bytes were copied: what was equal should only be compared"
+        again <= 96 * MIB + SPOILT,
+        "{again} bytes were copied: what was equal should only be compared"
     );
 }
 

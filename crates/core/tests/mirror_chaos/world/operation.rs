@@ -302,22 +302,11 @@ impl World {
                 self.job_done(job, Outcome::SourceFailed(5));
             }
             Effect::Probe { job } => self.job_done(job, Outcome::Readable),
-            Effect::CopyRead { job, mut data } => {
-                for block in blocks_of(job.range) {
-                    data.entry(block).or_insert(0); // Bad, and known to be.
-                }
-                let blocks = data.keys().copied().collect();
-                self.begin(Effect::CopyWrite { job, data }, blocks);
-            }
+            Effect::CopyRead { job, data } => self.write_copy(job, data),
             Effect::CopyWrite { job, data } => {
                 let written = data.len() as u64 * BLOCK;
-                self.job_done(
-                    job,
-                    match result {
-                        Ok(()) => Outcome::Copied { written },
-                        Err(fault) => Outcome::DestinationFailed(fault),
-                    },
-                );
+                let copied = result.map(|()| Outcome::Copied { written });
+                self.job_done(job, copied.unwrap_or_else(Outcome::DestinationFailed));
             }
             Effect::Scan { job, holes } => {
                 self.job_done(job, Outcome::Scanned(ranges(holes)));
@@ -342,6 +331,14 @@ impl World {
                 self.tell(Event::Committed(commit));
             }
         }
+    }
+
+    fn write_copy(&mut self, job: Job, mut data: BTreeMap<u64, u64>) {
+        for block in blocks_of(job.range) {
+            data.entry(block).or_insert(0); // Bad, and known to be.
+        }
+        let blocks = data.keys().copied().collect();
+        self.begin(Effect::CopyWrite { job, data }, blocks);
     }
 
     fn source_done(&mut self, id: RequestId, ok: bool) {
