@@ -192,9 +192,8 @@ fn a_flush_that_is_never_answered_pauses_once_and_asks_for_no_more_time() {
     assert_eq!(bench.mirror.deadline(), None);
 }
 
-/// A fully synced mirror that verifies, at the flush ahead of its switch-over, of which a
-/// write was late, and copied since.
-fn copied_anew_in_the_flush_ahead() -> Bench {
+/// A fully synced mirror that has verified all, at the flush ahead of its switch-over.
+fn verified() -> Bench {
     let config = Config { size: 2 * REGION, verify: true, ..Bench::config() };
     let mut bench = Bench::with(Stored::Synced, config);
     bench.tell(Event::Tick);
@@ -204,12 +203,22 @@ fn copied_anew_in_the_flush_ahead() -> Bench {
         bench.tell(Event::JobDone { job: job.id, outcome });
     }
     assert_eq!(bench.asked.last(), Some(&Action::FlushDestination));
+    bench
+}
+
+/// A write is late, and what it wrote is copied.
+fn is_late_and_copied(bench: &mut Bench) {
     bench.write(1, 0);
     bench.source_done(1);
     bench.after(PATIENCE).tell(Event::Tick);
     bench.destination_done(1);
     let [job] = bench.jobs()[..] else { panic!("it was late: {:?}", bench.asked) };
     bench.copied(job);
+}
+
+fn copied_anew_in_the_flush_ahead() -> Bench {
+    let mut bench = verified();
+    is_late_and_copied(&mut bench);
     bench
 }
 
@@ -228,20 +237,9 @@ fn what_was_copied_in_the_flush_ahead_is_compared_before_anything_is_prepared() 
 
 #[test]
 fn what_was_copied_while_it_was_prepared_is_compared_before_the_guest_is_held() {
-    let config = Config { size: 2 * REGION, verify: true, ..Bench::config() };
-    let mut bench = Bench::with(Stored::Synced, config);
-    bench.tell(Event::Tick);
-    while let Some(job) = bench.jobs().pop() {
-        let outcome = Outcome::Compared { differing: vec![], read: job.range.len };
-        bench.tell(Event::JobDone { job: job.id, outcome });
-    }
+    let mut bench = verified();
     assert_eq!(bench.tell(Event::Flushed(Ok(()))), [Action::Prepare]);
-    bench.write(1, 0);
-    bench.source_done(1);
-    bench.after(PATIENCE).tell(Event::Tick);
-    bench.destination_done(1);
-    let [job] = bench.jobs()[..] else { panic!("it was late: {:?}", bench.asked) };
-    bench.copied(job);
+    is_late_and_copied(&mut bench);
     let [job] = bench.jobs()[..] else { panic!("it is compared: {:?}", bench.asked) };
     bench.tell(Event::Prepared(Some(Nanos(0))));
     assert!(!bench.mirror.holding(), "it is not compared yet");

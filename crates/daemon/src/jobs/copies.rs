@@ -308,7 +308,7 @@ impl Daemon {
     }
 
     /// The record of a job whose mirror copies, and does not stand still.
-    fn copies(&self, job: &Job) -> Option<MigrationRecord> {
+    pub(super) fn copies(&self, job: &Job) -> Option<MigrationRecord> {
         let record = self.migration_record(job.id).ok().filter(|_| job.running())?;
         let moves = matches!(record.step, Step::Copying | Step::Switching);
         (moves && record.pause.is_none()).then_some(record)

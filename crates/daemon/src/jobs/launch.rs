@@ -17,7 +17,7 @@ use super::view::then_resume;
 use crate::daemon::{Daemon, lock};
 use crate::descriptors;
 use crate::error::{DaemonError, Result};
-use crate::store::{Blame, MigrationRecord, Pause, Place, Step};
+use crate::store::{Blame, MigrationRecord, Pause, Place};
 
 /// What to do about a program that writes to a copy.
 const STOP_WRITER: &str = "stop that program";
@@ -196,17 +196,10 @@ impl Daemon {
         let job = job.clone();
         self.aside(move |daemon| {
             let _turn = lock(&job.turn);
-            let record = daemon.migration_record(job.id).ok();
             // Somebody may have wished for something else meanwhile.
-            let wished = |it: &MigrationRecord| it.cancel || it.pause.is_some();
-            let moves =
-                |it: &MigrationRecord| matches!(it.step, Step::Copying | Step::Switching);
-            let Some(record) = record.filter(|it| moves(it) && !wished(it)) else {
+            let Some(record) = daemon.copies(&job).filter(|it| !it.cancel) else {
                 return;
             };
-            if !job.running() {
-                return;
-            }
             if daemon.engine.has_left(job.engine_id()).unwrap_or(false)
                 && let Err(obstacle) = daemon.open_again(&job, &record)
             {

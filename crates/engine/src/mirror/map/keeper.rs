@@ -98,13 +98,14 @@ impl Kept {
         loop {
             let over = ended.recv_timeout(EVERY) != Err(RecvTimeoutError::Timeout);
             let written = self.write();
-            match &written {
-                Err(error) if !failed => tracing::warn!(
+            if let Err(error) = &written
+                && !failed
+            {
+                tracing::warn!(
                     path = %path.display(), %error,
                     "the region map's file is late; if the machine fails now, more is \
                      compared"
-                ),
-                _ => {}
+                );
             }
             failed = written.is_err();
             if over {
