@@ -1,10 +1,15 @@
 //! Any bytes where a region map should be: each region is what somebody stored, or the map
 //! is refused. What is stored afterwards is read again.
+//!
+//! A map is a file, and after a kill its memory too. Without the memory the file is all
+//! there is; with it the memory says what is so, and the file is only asked whose map it is.
 
 #![no_main]
 
-use std::fs;
-use std::path::PathBuf;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
@@ -36,16 +41,22 @@ fuzz_target!(|input: &[u8]| {
         seal(&mut bytes);
     }
     let key = key(&bytes);
-    let Some(states) = open(&bytes, key) else { return };
+    let Some(states) = open(&bytes, None, key) else { return };
     let mut damaged = bytes.clone();
     let place = usize::from(control >> 1);
     if let Some(byte) = damaged.get_mut(HEADER_LEN + place) {
         *byte ^= 0x10;
-        assert!(open(&damaged, key).is_none(), "damage of a word is seen");
+        assert!(open(&damaged, None, key).is_none(), "damage of a word is seen");
+        if twins(&bytes) {
+            let left = open(&damaged, Some(&bytes), key);
+            assert_eq!(left, Some(states.clone()), "the memory says what is so");
+            let left = open(&bytes, Some(&damaged), key);
+            assert_eq!(left, None, "damage of the memory is seen");
+        }
     }
     damaged.clone_from(&bytes);
     damaged[place] ^= 0x10;
-    if let Some(left) = open(&damaged, key) {
+    if let Some(left) = open(&damaged, None, key) {
         assert_eq!(left, states, "the header's other copy is as good");
     }
     change(&bytes, key, place);
@@ -85,20 +96,49 @@ fn states(map: &MapFile) -> Vec<Stored> {
     (0..map.regions()).map(|region| map.get(region)).collect()
 }
 
-fn open(bytes: &[u8], key: MapKey) -> Option<Vec<Stored>> {
-    fs::write(&*PATH, bytes).expect("room in memory");
-    let map = MapFile::open(&PATH, key).ok()?;
-    assert_eq!(map.key(), key);
-    let other = MapKey { migration: key.migration ^ 1, ..key };
-    let states = states(&map);
-    drop(map);
-    assert!(MapFile::open(&PATH, other).is_err(), "it is another migration's");
-    Some(states)
+/// Both copies of the header are the same.
+fn twins(bytes: &[u8]) -> bool {
+    let [first, second] = COPIES.map(|at| bytes.get(at..at + CRC_AT + 4));
+    first.is_some() && first == second
+}
+
+/// Puts a file in its place that nobody has open.
+fn put(path: &Path, bytes: &[u8]) {
+    let new = path.with_extension("new");
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&new)
+        .expect("room in memory");
+    file.write_all(bytes).expect("room in memory");
+    fs::rename(&new, path).expect("it is there");
+}
+
+/// The map of a file, and of the memory beside it if there is one; nothing stays.
+fn open(file: &[u8], memory: Option<&[u8]>, key: MapKey) -> Option<Vec<Stored>> {
+    put(&PATH, file);
+    if let Some(memory) = memory {
+        let generation = u64::from_le_bytes(word(memory, GENERATION));
+        let name = format!("/dev/shm/sterna-map-{generation:016x}");
+        put(Path::new(&name), memory);
+    }
+    let states = MapFile::open(&PATH, key).ok().map(|map| {
+        assert_eq!(map.key(), key);
+        states(&map)
+    });
+    if states.is_some() {
+        let other = MapKey { migration: key.migration ^ 1, ..key };
+        assert!(MapFile::open(&PATH, other).is_err(), "it is another migration's");
+    }
+    MapFile::remove(&PATH).expect("it is there");
+    states
 }
 
 /// It is believed as far as it is to be, changed, and opened anew.
 fn change(bytes: &[u8], key: MapKey, place: usize) {
-    fs::write(&*PATH, bytes).expect("room in memory");
+    put(&PATH, bytes);
     let mut map = MapFile::open(&PATH, key).expect("it was open before");
     let before = states(&map);
     let origin = Origin { storage: Storage::Unknown, size: key.size };
@@ -118,4 +158,6 @@ fn change(bytes: &[u8], key: MapKey, place: usize) {
     drop(map);
     let map = MapFile::open(&PATH, key).expect("what was written can be read");
     assert_eq!(states(&map), before);
+    drop(map);
+    MapFile::remove(&PATH).expect("it is there");
 }

@@ -95,6 +95,7 @@ impl Checker {
         let from = self.lines.count();
         until("the checker to do its work", seconds(120), || {
             if let Some(status) = self.child.try_wait().expect("ask for the checker") {
+                self.hear_it_out();
                 panic!("the checker ended ({status}): {}", self.said());
             }
             let lines = self.lines.all();
@@ -125,9 +126,7 @@ impl Checker {
         let status = until("the checker to finish", seconds(120), || {
             self.child.try_wait().expect("ask for the checker")
         });
-        for reader in self.readers.drain(..) {
-            reader.join().expect("the readers do not panic");
-        }
+        self.hear_it_out();
         self.finished = true;
         assert!(status.success(), "the checker found something wrong: {}", self.said());
         let last = self.lines.all().pop().expect("a summary");
@@ -151,6 +150,14 @@ impl Checker {
         let summary = self.finish();
         verify(&uri, &log);
         summary
+    }
+
+    /// Waits for the last words of a checker that has ended: they may still be on
+    /// their way when its end is known.
+    fn hear_it_out(&mut self) {
+        for reader in self.readers.drain(..) {
+            reader.join().expect("the readers do not panic");
+        }
     }
 
     fn said(&self) -> String {
