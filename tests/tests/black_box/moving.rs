@@ -11,12 +11,6 @@ use sterna_tests::{Checker, CheckerOptions, MIB, Stage, until};
 
 const SIZE: u64 = 192 * MIB;
 
-/// The longest switch-over that passes. The budget is 100 ms, and a switch-over
-/// that leaves no time for its commit is undone; but the commit itself is awaited
-/// however long it takes, and beside other tests the disk of the state may take
-/// three times as long for it as it took a moment before.
-const SWITCH_OVER_MAX_MS: f64 = 250.0;
-
 /// Trims and zeroes as well, small blocks, and data everywhere at first.
 fn load() -> CheckerOptions {
     CheckerOptions::gentle(1500)
@@ -40,14 +34,13 @@ fn moves_under(options: &CheckerOptions, stage: &Stage, line: &str) -> (Value, V
 }
 
 /// Moves disk `a`, of `SIZE` bytes, to datastore `to` with everything that is
-/// promised.
+/// promised, but for how long its switch-over takes, which other tests have a part in (see
+/// `timed::switching_over`).
 #[track_caller]
 fn moves_unnoticed(stage: &Stage, to: &str) {
     let line = format!("a --to {to}");
     let (done, summary) = moves_under(&load(), stage, &line);
     assert_eq!(done["report"]["verified"].as_u64(), Some(SIZE), "{done:#}");
-    let held = done["report"]["switch_over_ms"].as_f64().expect("a length");
-    assert!(held <= SWITCH_OVER_MAX_MS, "the switch-over took {held} ms");
     assert_eq!(summary["reconnects"], 0, "{summary}");
     assert_eq!(stage.daemon.disk("a")["datastore"], to);
 }
@@ -89,19 +82,6 @@ fn from_a_directory_to_a_block_device_and_back() {
     let Some(stage) = Stage::given_root(&["losetup"]) else { return };
     let _device = stage.block_device("device", SIZE + MIB);
     moves_there_and_back(&stage, "device");
-}
-
-#[test]
-fn at_full_load_with_four_connections() {
-    let stage = Stage::new();
-    stage.disk("a", SIZE);
-    let options = CheckerOptions::hard(64)
-        .with("--connections", 4)
-        .with("--trims", 3)
-        .with("--zeroes", 3)
-        .with("--span", 96 * MIB)
-        .flag("--fill");
-    moves_under(&options, &stage, "a --to there");
 }
 
 #[test]

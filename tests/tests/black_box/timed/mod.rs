@@ -10,4 +10,5 @@ mod lab;
 mod shares;
 mod sparse;
 mod storage_drs;
+mod switching_over;
 mod watching;

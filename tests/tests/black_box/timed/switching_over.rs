@@ -1,0 +1,52 @@
+//! How long a switch-over holds the writes of whoever is at work on the disk.
+
+use sterna_tests::{CheckerOptions, MIB, Stage};
+
+const SIZE: u64 = 192 * MIB;
+
+/// The longest switch-over that passes. The budget is 100 ms, and a switch-over
+/// that leaves no time for its commit is undone; but the commit itself is awaited
+/// however long it takes, and beside another test the disk of the state may take
+/// three times as long for it as it took a moment before.
+const LONGEST_MS: f64 = 250.0;
+
+/// Moves disk `a` there while a checker with these options is at work on it, and nothing
+/// that was acknowledged is lost. Gives how long the switch-over took, in milliseconds.
+#[track_caller]
+fn switches_over(stage: &Stage, options: &CheckerOptions, to: &str) -> f64 {
+    let mut checker = stage.checker("a", options);
+    checker.wait_for_intervals(5);
+    let id = stage.daemon.migrate(&format!("a --to {to}"));
+    let done = stage.daemon.completed(id);
+    checker.wait_for_intervals(5);
+    let summary = checker.finish_and_verify();
+    assert_eq!(summary["reconnects"], 0, "{summary}");
+    done["report"]["switch_over_ms"].as_f64().expect("a length")
+}
+
+#[test]
+fn it_holds_writes_for_a_moment_wherever_the_disk_goes() {
+    let programs = ["losetup", "nbdkit"];
+    let Some(stage) = Stage::given_root(&programs) else { return };
+    let _device = stage.block_device("device", SIZE + MIB);
+    let _server = stage.nbd_server("remote", SIZE + MIB, &[]);
+    stage.disk("a", SIZE);
+    let load = CheckerOptions::gentle(1500).with("--block", 512).flag("--fill");
+    for to in ["there", "device", "remote", "here"] {
+        let held = switches_over(&stage, &load, to);
+        assert!(held <= LONGEST_MS, "the switch-over to {to} took {held} ms");
+    }
+}
+
+#[test]
+fn a_disk_at_full_load_with_four_connections_is_switched_over() {
+    let stage = Stage::new();
+    stage.disk("a", SIZE);
+    let load = CheckerOptions::hard(64)
+        .with("--connections", 4)
+        .with("--trims", 3)
+        .with("--zeroes", 3)
+        .with("--span", 96 * MIB)
+        .flag("--fill");
+    switches_over(&stage, &load, "there");
+}
