@@ -43,9 +43,11 @@
 //!    never written, and so would the next flush.
 //! 4. A flush covers what was equal when it began; what is withdrawn while it is under
 //!    way, it does not cover.
-//! 5. From the moment at which the commit is asked for nothing is withdrawn of the
-//!    destination: a flush with nothing in flight was its condition. What the source has
-//!    lost is: the commit may fail.
+//! 5. From the moment at which the commit is asked for, the commit decides which image is
+//!    the truth: the switch-over is not undone. What a fault of the destination could take
+//!    is not withdrawn either: a flush with nothing in flight was the commit's condition.
+//!    What others wrote and what the source has lost is: the commit may fail, and then the
+//!    map believes no copy.
 
 use super::verify::AGAIN_MAX;
 use super::{Action, Fault, Mirror, PauseReason, RegionMap, State};
@@ -111,20 +113,21 @@ impl<M: RegionMap> Mirror<M> {
         (due && self.switch.may_flush()).then_some(self.flush_at)
     }
 
-    /// The source may have lost what copies have. A commit that was asked for decides which
-    /// of both is the truth; if it is the source after all, the map believes no copy.
+    /// The source may have lost what copies have.
     pub(super) fn source_forgot(&mut self, now: Nanos, out: &mut Vec<Action>) {
-        if self.switch.committing() {
-            self.regions.distrust(false);
-            self.copier.restart();
-        } else {
-            self.withdraw(now, Doubt::Equal, out);
-        }
+        self.withdraw(now, Doubt::Equal, out);
     }
 
     /// Believes less than before. The one place where trust is withdrawn.
     pub(super) fn withdraw(&mut self, now: Nanos, doubt: Doubt, out: &mut Vec<Action>) {
-        if self.switch.committing() || matches!(self.state, State::Ended(_)) {
+        if matches!(self.state, State::Ended(_)) {
+            return;
+        }
+        if self.switch.committing() {
+            if doubt != Doubt::Unflushed {
+                self.regions.distrust(doubt == Doubt::Everything);
+                self.copier.restart();
+            }
             return;
         }
         self.jobs.void();

@@ -258,6 +258,21 @@ fn images_that_others_wrote_to_are_made_equal_again() {
     run("others", with_others);
 }
 
+#[test]
+fn a_copy_that_others_wrote_to_beneath_a_commit_that_failed_is_made_equal_again() {
+    run("others at commits", |random| Setup {
+        // So large, and written to so little, that the guest does not write over it all.
+        blocks: 40 + random.below(100),
+        guest_depth: 1,
+        failing_commits: 2,
+        meddling: 4000,
+        kills: if random.one_in(3) { 1000 } else { 0 },
+        chaos_steps: 6000,
+        verify: random.one_in(3),
+        ..Setup::calm(random)
+    });
+}
+
 /// A world in which the source's storage forgets what it was not made to keep.
 fn with_a_forgetful_source(random: &mut Random) -> Setup {
     Setup {

@@ -37,6 +37,8 @@ pub(crate) struct Setup {
     pub(crate) hangs: u64,
     /// Commits whose record takes seconds.
     pub(crate) slow_commits: u64,
+    /// Commits whose record cannot be written.
+    pub(crate) failing_commits: u64,
     /// The destination goes out of reach, or comes back.
     pub(crate) outages: u64,
     pub(crate) kills: u64,
@@ -100,6 +102,7 @@ impl Setup {
             source_fails: 0,
             hangs: 0,
             slow_commits: 0,
+            failing_commits: 0,
             outages: 0,
             kills: 0,
             power_losses: 0,

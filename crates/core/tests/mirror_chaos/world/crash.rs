@@ -33,7 +33,11 @@ impl World {
             self.guest.gives_up();
             return;
         }
-        self.while_away(&mut map);
+        self.while_away(power);
+        self.believe(&mut map);
+        if power {
+            self.old_map = map.clone();
+        }
         self.held_from = None;
         self.sealed = false;
         let found = self.opens();
@@ -77,10 +81,11 @@ impl World {
     fn land_by_chance(&mut self) -> bool {
         let mut committed = false;
         for pick in 0..self.operations.len() {
-            let effect = &self.operations[pick].effect;
-            if matches!(effect, Effect::Commit) {
+            let operation = &self.operations[pick];
+            if operation.may_commit() {
                 committed = self.random.one_in(2);
             }
+            let effect = &self.operations[pick].effect;
             // What a read finds now, nobody will hear of.
             let lands = !matches!(effect, Effect::Read { .. });
             for block in mem::take(&mut self.operations[pick].left) {
@@ -102,9 +107,7 @@ impl World {
                 map.set(region, self.old_map.get(region));
             }
         }
-        map.distrust();
         self.images.settle();
-        self.old_map = map.clone();
     }
 
     /// The guest finds the daemon again, if it is still there itself.

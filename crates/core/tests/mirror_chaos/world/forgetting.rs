@@ -5,9 +5,7 @@
 //! (`doomed`). While the daemon is away: nobody sees it. The source forgets by connection,
 //! too: what the guest was answered and has not flushed is as it was before.
 
-use sterna_core::mirror::{
-    Control, Doubt, Event, JobId, MemoryMap, Phase, RegionMap, Stored,
-};
+use sterna_core::mirror::{Control, Doubt, Event, JobId, Phase, Side as Image};
 
 use super::World;
 use super::foreign::OVERWRITTEN;
@@ -88,13 +86,11 @@ impl World {
                 return; // Refused: it stays paused.
             }
             self.forget(2);
-            let doubt = if self.random.one_in(3) {
+            if self.random.one_in(3) {
                 self.overwrite_destination();
-                Doubt::Everything
-            } else {
-                Doubt::Unflushed
-            };
-            self.tell(Event::Doubted(doubt));
+            }
+            self.tell(Event::Doubted(self.doubt_of_destination()));
+            self.notes_copy(); // Opening it may have changed it.
         }
         // The daemon asks for it before the mirror goes on.
         let forgotten = self.setup.mistake == Some(Mistake::WritesWhilePausedForgotten);
@@ -115,43 +111,34 @@ impl World {
         }
     }
 
-    /// What happens to the images while no daemon is there, and what the one that comes
-    /// next makes of the map.
-    pub(super) fn while_away(&mut self, map: &mut MemoryMap) {
+    /// What happens to the images while no daemon is there.
+    pub(super) fn while_away(&mut self, power: bool) {
+        self.goes_away(power);
+        self.overwritten_in_pause = false;
         if std::mem::take(&mut self.doomed) {
             self.forget(1);
         }
         if self.setup.forgets_at_kill && self.random.one_in(2) {
             self.forget(2);
         }
-        // By the file's own time, which is later than our last write to it.
-        let hidden = self.setup.mistake == Some(Mistake::WritesWhilePausedHidden);
-        if std::mem::take(&mut self.overwritten_in_pause) && !hidden {
-            map.distrust();
-        }
         if !self.random.one_in(self.setup.foreign) {
             return;
         }
-        let believed = self.setup.mistake == Some(Mistake::ForeignWriteBelieved);
         if self.random.one_in(2) {
             self.overwrite_destination();
-            if !believed {
-                map.distrust();
-            }
         } else {
+            self.others_change(Image::Source);
             for _ in 0..OVERWRITTEN {
                 let block = self.random.below(self.setup.blocks);
                 let value = self.guest.is_overwritten(self.clock, block);
                 self.images.write(Side::Source, block as usize, value);
                 self.images.acknowledged(block);
             }
-            if !believed {
-                map.replace_synced(Stored::Suspect);
-            }
         }
     }
 
     fn overwrite_destination(&mut self) {
+        self.others_change(Image::Destination);
         for _ in 0..OVERWRITTEN {
             let block = self.random.below(self.setup.blocks) as usize;
             self.images.overwrite_destination(block, 8_000_000 + self.clock);

@@ -13,6 +13,7 @@ mod foreign;
 mod forgetting;
 mod names;
 mod operation;
+mod times;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -30,6 +31,7 @@ use crate::random::Random;
 use crate::setup::Setup;
 use names::Name;
 use operation::{Effect, Operation};
+use times::Times;
 
 /// One migration, from its beginning to its end.
 pub(crate) struct World {
@@ -62,6 +64,8 @@ pub(crate) struct World {
     shortened: Option<u64>,
     /// Blocks of it that others wrote to since then.
     overwritten: BTreeSet<u64>,
+    /// When the images were written to.
+    times: Times,
     /// Others have written to it since the migration stands still.
     overwritten_in_pause: bool,
     /// It is sealed: what others do to the file from now on, they do to the disk's image.
@@ -106,6 +110,7 @@ impl World {
             name: Name::Here,
             shortened: None,
             overwritten: BTreeSet::new(),
+            times: Times::default(),
             overwritten_in_pause: false,
             sealed: false,
             sealed_well: false,
@@ -230,7 +235,9 @@ impl World {
             if let Phase::Paused(reason) = phase
                 && matches!(
                     reason,
-                    PauseReason::BadSectors(_) | PauseReason::Differing(_)
+                    PauseReason::BadSectors(_)
+                        | PauseReason::Differing(_)
+                        | PauseReason::StateStore
                 )
                 && self.random.one_in(20)
             {
@@ -365,6 +372,7 @@ impl World {
                     self.images.free_source();
                 }
                 self.begin(Effect::Commit, vec![]);
+                self.meddle_beneath_the_commit();
             }
             Action::Ended(end) => self.ended = Some(end),
         }

@@ -6,6 +6,9 @@
 //! disk never comes to depend on a file that nobody finds again. That a file was shortened
 //! it sees by its length, in the same look, and then believes nothing of it.
 //!
+//! What others write between the seal and a commit becomes the disk's if that commit
+//! succeeds, which is known; so in these worlds they write then only if it is going to fail.
+//!
 //! These worlds are kinder than a machine in two things that are known: a file that was
 //! shortened and has grown to its length again by later writes is noticed all the same; and
 //! so is, by the daemon that starts, what others did in the seconds before a kill in which
@@ -14,6 +17,7 @@
 use sterna_core::mirror::{Control, Event, Fault, Phase};
 
 use super::World;
+use super::operation::Operation;
 use crate::mistake::Mistake;
 
 /// What the name of the destination's image leads to.
@@ -41,6 +45,20 @@ impl World {
     pub(super) fn meddle_at_the_commit(&mut self) {
         if self.setup.meddling > 0 && !self.calm && self.random.one_in(4) {
             self.name = Name::Gone;
+        }
+    }
+
+    /// Somebody writes beneath a commit, which is under way, and the daemon sees it at once
+    /// or later.
+    pub(super) fn meddle_beneath_the_commit(&mut self) {
+        let fails = self.operations.last().is_some_and(Operation::is_commit_that_fails);
+        let comes = self.setup.meddling > 0 && !self.calm && self.random.one_in(2);
+        if fails && comes {
+            self.somebody_writes();
+            if self.random.one_in(2) {
+                let doubted = self.notice_others();
+                self.later.push(doubted);
+            }
         }
     }
 

@@ -105,6 +105,18 @@ impl Effect {
     }
 }
 
+impl Operation {
+    /// Whether it is a commit of which nothing comes.
+    pub(super) fn is_commit_that_fails(&self) -> bool {
+        self.fails && matches!(self.effect, Effect::Commit)
+    }
+
+    /// Whether it is a commit of which something may come.
+    pub(super) fn may_commit(&self) -> bool {
+        !self.fails && matches!(self.effect, Effect::Commit)
+    }
+}
+
 impl World {
     pub(super) fn start_request(&mut self, id: RequestId, on: Side) {
         let request = match on {
@@ -184,7 +196,8 @@ impl World {
             if commits && self.random.one_in(self.setup.slow_commits) {
                 delay += self.random.below(4_000_000_000);
             }
-            fails = destination && self.random.one_in(self.setup.destination_fails)
+            fails = commits && self.random.one_in(self.setup.failing_commits)
+                || destination && self.random.one_in(self.setup.destination_fails)
                 || source && self.random.one_in(self.setup.source_fails);
         }
         if fails {
@@ -192,6 +205,11 @@ impl World {
                 matches!(effect, Effect::CopyRead { .. } | Effect::Compare { .. });
             self.unreadable += u64::from(source && reads);
             left.truncate(self.random.below(left.len() as u64 + 1) as usize);
+        }
+        if matches!(effect, Effect::Write { on: Side::Source, .. }) {
+            self.notes_write();
+        } else if effect.writes_destination() {
+            self.notes_copy();
         }
         let not_before = self.now.plus(Nanos(delay));
         self.operations.push(Operation { effect, left, not_before, at_risk, fails });
