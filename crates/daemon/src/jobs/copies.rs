@@ -21,7 +21,8 @@
 //! that the copy has lengthened again before anybody looked, does not show. What others write
 //! on another machine does not show either. Who has the copy open for writing is known of
 //! file systems of this machine alone (ext4, XFS, Btrfs, F2FS), not of NFS, FUSE or devices;
-//! and not if he opens it in the milliseconds in which it is being opened here. If a daemon is
+//! and not if that program opens it while it is being opened here, which takes as long as the
+//! state directory needs to record the region map. If a daemon is
 //! killed within 3 s of a write by others to a copy that is being written to, that write is
 //! found by the verification alone.
 
@@ -163,6 +164,8 @@ impl Daemon {
         let files = Files { source, destination, copy, watched };
         let before = std::mem::replace(&mut lock(&job.state).held, files);
         drop(before);
+        // The mirror may have closed it again meanwhile, and nobody else is to hold it.
+        self.let_closed_go(job);
     }
 
     /// A job's mirror goes on with the destination that it has had open all the time. What
@@ -192,20 +195,25 @@ impl Daemon {
     /// The migration stands still because of its destination, which the engine closes: so
     /// that its file system can be unmounted, nobody else has it open.
     pub(super) fn leave_destination(&self, job: &Job) {
-        let before = lock(&job.state).held.destination.clone();
         // Before it is closed, which looks like somebody else's doing.
         self.ask_who_wrote(job);
-        if !self.engine.leave(job.engine_id()).unwrap_or(true) {
-            return; // It goes on already.
+        // If that is refused, the mirror goes on already.
+        if self.engine.leave(job.engine_id()).unwrap_or(true) {
+            self.let_closed_go(job);
         }
-        let mut state = lock(&job.state);
-        let same = |now: &mut Arc<HeldFile>| {
-            before.as_ref().is_some_and(|before| Arc::ptr_eq(before, now))
-        };
-        let left = state.held.destination.take_if(same);
-        drop(state);
+    }
+
+    /// Lets go of a destination that the mirror has closed.
+    fn let_closed_go(&self, job: &Job) {
+        let Some(held) = lock(&job.state).held.destination.clone() else { return };
+        let open = self.engine.held_destination(job.engine_id()).ok().flatten();
+        if open.is_some_and(|open| Arc::ptr_eq(&open, &held)) {
+            return;
+        }
+        let same = |now: &mut Arc<HeldFile>| Arc::ptr_eq(now, &held);
+        let left = lock(&job.state).held.destination.take_if(same);
         // Closing may wait for a file system that does not answer.
-        drop((left, before));
+        drop((left, held));
     }
 
     /// Nobody needs to know any more which files both images were.
@@ -239,23 +247,23 @@ impl Daemon {
             let reason = self.says(&record.from, "image", &short);
             let first = "restore the disk from a backup";
             let better = Some((then_resume(first, record.id), Blame::Source));
-            return Err(Unsealed { reason, better, comes_back: false });
+            return Err(Unsealed { better, ..Unsealed::because(reason) });
         }
         files.look(record.size).map_err(|wrong| {
-            if wrong.spoils() {
-                // It is compared before the next seal.
-                let _ = self.distrust(job);
-            }
             let reason = self.says(&record.to, "new image", &wrong);
             let better = Some((wrong.hint(record.id), wrong.blame()));
-            Unsealed { reason, better, comes_back: false }
+            Unsealed { better, spoils: wrong.spoils(), ..Unsealed::because(reason) }
         })?;
         if files.may_be_open() {
             let opened = "other programs open it, and may have it open for writing";
             let reason = self.says(&record.to, "new image", &opened);
             let first = "see which programs those are, and stop them";
             let better = Some((then_resume(first, record.id), Blame::Destination));
-            return Err(Unsealed { reason, better, comes_back: true });
+            return Err(Unsealed {
+                better,
+                comes_back: true,
+                ..Unsealed::because(reason)
+            });
         }
         Ok(())
     }
@@ -310,8 +318,7 @@ impl Daemon {
     /// The record of a job whose mirror copies, and does not stand still.
     pub(super) fn copies(&self, job: &Job) -> Option<MigrationRecord> {
         let record = self.migration_record(job.id).ok().filter(|_| job.running())?;
-        let moves = matches!(record.step, Step::Copying | Step::Switching);
-        (moves && record.pause.is_none()).then_some(record)
+        copies(&record).then_some(record)
     }
 
     /// Has a mirror stand still. That it does so is recorded when it says so, in the order
@@ -419,6 +426,12 @@ impl Daemon {
             DaemonError::unavailable(format!("{reason}, so this one is kept"))
         })
     }
+}
+
+/// Whether a migration whose mirror runs copies, and does not stand still.
+pub(super) fn copies(record: &MigrationRecord) -> bool {
+    let moves = matches!(record.step, Step::Copying | Step::Switching);
+    moves && record.pause.is_none()
 }
 
 fn shortened(file: &HeldFile, size: u64) -> Option<Astray> {

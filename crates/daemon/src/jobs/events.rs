@@ -8,7 +8,7 @@ use sterna_engine::datastore::Location;
 use sterna_engine::mirror::MigrationEvent;
 
 use super::Job;
-use super::view::hint;
+use super::view::{hint, then_resume};
 use crate::daemon::{Daemon, lock};
 use crate::shelf::Shelf;
 use crate::store::{Blame, Pause, Step};
@@ -24,6 +24,14 @@ impl Daemon {
             MigrationEvent::Seal(id) => {
                 let result = self.seal(job);
                 answered(job, self.engine.sealed(id, result));
+                // Only now: a doubt undoes the switch-over, and that its seal has failed
+                // would be no reason to pause any more.
+                let spoilt =
+                    lock(&job.state).unsealed.as_ref().is_some_and(|it| it.spoils);
+                if spoilt {
+                    // It is compared before the next seal.
+                    let _ = self.distrust(job);
+                }
             }
             MigrationEvent::Unseal(_) => self.unseal(job),
             MigrationEvent::Commit(_) => self.commit(job),
@@ -92,7 +100,18 @@ impl Daemon {
         job: &Arc<Job>,
         reason: PauseReason,
     ) -> Result<(), crate::store::StoreError> {
-        let Some(record) = self.store.migration(job.id)? else { return Ok(()) };
+        let record = match self.store.migration(job.id) {
+            Ok(Some(record)) => record,
+            Ok(None) => return Ok(()),
+            // That it stands still is known all the same, and is recorded later.
+            Err(error) => {
+                if reason != PauseReason::Asked {
+                    let pause = unread(job.id, reason.to_string(), blame(reason));
+                    let _ = self.stand_still(job, pause);
+                }
+                return Err(error);
+            }
+        };
         let ended = record.step.ended() || record.step == Step::Committed;
         if ended || reason == PauseReason::Asked {
             return Ok(());
@@ -140,6 +159,12 @@ impl Daemon {
         self.stand_still(job, pause)?;
         self.store.set_application(job.id, &job.application())
     }
+}
+
+/// A pause of a migration whose record cannot be read.
+pub(super) fn unread(id: u64, reason: String, blame: Blame) -> Pause {
+    let hint = Some(then_resume("see that the state directory works", id));
+    Pause { reason, hint, blame, ..Pause::default() }
 }
 
 /// Whose fault a pause is.

@@ -10,6 +10,8 @@ use sterna_engine::MigrateError;
 use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options, Start};
 
 use super::Job;
+use super::copies::copies;
+use super::events::unread;
 use super::leftover::is_copy;
 use super::post::first_allowance;
 use super::start::partial;
@@ -90,6 +92,9 @@ impl Daemon {
             lock(&job.state).running = false;
             let refusal = DaemonError::unavailable(&error);
             match error {
+                MigrateError::Map(error) if error.may_pass() => {
+                    obstacle(refusal, "see that the state directory works", false)
+                }
                 MigrateError::Map(_) => obstacle(refusal, "", true),
                 MigrateError::WrittenByOthers(_) => obstacle(refusal, STOP_WRITER, true),
                 _ => obstacle(refusal, &reachable, false),
@@ -196,10 +201,18 @@ impl Daemon {
         let job = job.clone();
         self.aside(move |daemon| {
             let _turn = lock(&job.turn);
-            // Somebody may have wished for something else meanwhile.
-            let Some(record) = daemon.copies(&job).filter(|it| !it.cancel) else {
-                return;
+            let record = match daemon.migration_record(job.id) {
+                Ok(record) => record,
+                Err(error) => {
+                    let pause = unread(job.id, error.to_string(), Blame::Other);
+                    let _ = daemon.stand_still(&job, pause);
+                    return;
+                }
             };
+            // Somebody may have wished for something else meanwhile.
+            if !job.running() || !copies(&record) || record.cancel {
+                return;
+            }
             if daemon.engine.has_left(job.engine_id()).unwrap_or(false)
                 && let Err(obstacle) = daemon.open_again(&job, &record)
             {
@@ -254,6 +267,11 @@ impl Daemon {
             }
             if job.running() && !record.cancel {
                 // All but its seal was there.
+                let left = self.engine.has_left(job.engine_id()).unwrap_or(false);
+                if left && let Err(obstacle) = self.open_again(&job, &record) {
+                    self.obstruct(&job, &obstacle);
+                    continue;
+                }
                 // What cannot go on yet stands still as before.
                 if let Err(error) = self.go_on_again(&job, &record) {
                     let migration = record.id;

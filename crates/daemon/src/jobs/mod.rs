@@ -143,6 +143,15 @@ struct Unsealed {
     better: Option<(String, Blame)>,
     /// All that is needed is that the destination is closed and opened anew.
     comes_back: bool,
+    /// What was copied may not be there any more.
+    spoils: bool,
+}
+
+impl Unsealed {
+    /// Nothing more is known than the reason.
+    fn because(reason: String) -> Unsealed {
+        Unsealed { reason, better: None, comes_back: false, spoils: false }
+    }
 }
 
 impl Job {

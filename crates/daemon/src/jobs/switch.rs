@@ -40,9 +40,7 @@ impl Daemon {
         // What kept an earlier one from succeeding is not why a later pause comes.
         lock(&job.state).unsealed = None;
         let lost = |error: &dyn std::fmt::Display| {
-            let unsealed =
-                Unsealed { reason: error.to_string(), better: None, comes_back: false };
-            lock(&job.state).unsealed = Some(unsealed);
+            lock(&job.state).unsealed = Some(Unsealed::because(error.to_string()));
             tracing::warn!(migration = job.id, %error, "the destination is not sealed");
             Fault::Lost
         };

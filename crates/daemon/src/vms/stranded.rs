@@ -69,9 +69,11 @@ impl Daemon {
         let known = self.store.vms()?;
         for id in stranded {
             let record = self.store.vm_move(id)?;
+            let untidy = self.store.vm_move_is_untidy(id)?;
+            // What could not be asked is asked again; what is begun may strand again.
             lock(&self.vms.stranded).remove(&id);
             if let Some(record) = record
-                && (!record.step.ended() || self.store.vm_move_is_untidy(id)?)
+                && (!record.step.ended() || untidy)
             {
                 self.resume_vm_move(record, &known);
             }

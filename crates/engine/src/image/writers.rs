@@ -9,7 +9,8 @@
 //! A file system with a server elsewhere refuses leases for reasons of its own, and devices
 //! have none: of those it is not known.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
+use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -31,14 +32,8 @@ const F_SETSIG: libc::c_int = 10;
 /// writing. Blocks.
 pub(crate) fn written_by_others(image: &ImageSpec) -> Option<&Path> {
     let ImageSpec::File { path, .. } = image else { return None };
-    // One that cannot be opened is told when it is opened to be used.
-    let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
-    if !are_told(&file) {
-        return None;
-    }
     for _ in 0..TRIES {
-        if !has_writers(&file)? {
+        if !has_writers(path)? {
             return None;
         }
         thread::sleep(PAUSE);
@@ -52,7 +47,19 @@ pub(super) fn are_told(file: &impl AsRawFd) -> bool {
 }
 
 /// Nothing if it is not known.
-fn has_writers(file: &File) -> Option<bool> {
+fn has_writers(path: &Path) -> Option<bool> {
+    let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
+    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Ok(file) => file,
+        // Somebody has a write lease (a file server gives its clients such), which ends by
+        // this. Who has one has it open for writing.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Some(true),
+        // One that cannot be opened is told when it is opened to be used.
+        Err(_) => return None,
+    };
+    if !are_told(&file) {
+        return None;
+    }
     let fd = file.as_raw_fd();
     // SAFETY: these take integers, and do nothing but to this descriptor.
     let taken = unsafe {
@@ -64,7 +71,7 @@ fn has_writers(file: &File) -> Option<bool> {
         libc::fcntl(fd, libc::F_SETLEASE, libc::F_RDLCK)
     };
     if taken < 0 {
-        let errno = std::io::Error::last_os_error().raw_os_error();
+        let errno = io::Error::last_os_error().raw_os_error();
         return (errno == Some(libc::EAGAIN)).then_some(true);
     }
     // SAFETY: as above. It ends with the descriptor, too.
@@ -74,7 +81,29 @@ fn has_writers(file: &File) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
+
+    #[test]
+    fn a_file_server_s_write_lease_counts_as_open_for_writing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("copy");
+        let server = File::options().write(true).create_new(true).open(&path).unwrap();
+        if !are_told(&server) {
+            return eprintln!("left out: temporary files are not on a disk here");
+        }
+        // SAFETY: these take integers, and do nothing but to this descriptor.
+        let taken = unsafe {
+            libc::fcntl(server.as_raw_fd(), F_SETSIG, libc::SIGURG);
+            libc::fcntl(server.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK)
+        };
+        assert_eq!(taken, 0, "{}", io::Error::last_os_error());
+        let image = ImageSpec::File { path: path.clone(), direct: false };
+        assert_eq!(written_by_others(&image), Some(&*path));
+        drop(server);
+        assert_eq!(written_by_others(&image), None);
+    }
 
     #[test]
     fn who_has_a_file_open_for_writing_is_known_and_who_reads_it_is_no_matter() {

@@ -161,6 +161,17 @@ pub enum MapError {
     },
 }
 
+impl MapError {
+    /// Whether the map itself may be whole: then it is to be opened again, later.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            MapError::Busy(_) => true,
+            MapError::Io { source, .. } => source.kind() != io::ErrorKind::NotFound,
+            _ => false,
+        }
+    }
+}
+
 /// How many words are written at a time: a page of them.
 const PAGE: usize = 512;
 
