@@ -194,6 +194,19 @@ impl Shelf {
         }
     }
 
+    /// Refuses what somebody asks for now, if the datastore lets questions hang. One that is
+    /// out of order and says so is no hindrance: a disk may be moved away from it.
+    pub(crate) fn must_not_hang(&self) -> Result<()> {
+        let Ok(datastore) = self.get() else { return Ok(()) };
+        match self.patience.ask(FIGURE, move || datastore.check()).answer() {
+            Some(_) => Ok(()),
+            None => {
+                self.is_seen_to.store(false, Relaxed);
+                Err(self.unavailable(&self.silent()))
+            }
+        }
+    }
+
     /// What is wrong with a datastore that lets questions hang.
     fn silent(&self) -> String {
         match self.patience.silent_since().or_else(|| self.listing.silent_since()) {

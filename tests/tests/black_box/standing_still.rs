@@ -2,6 +2,8 @@
 //! machine, or its device hangs. Whoever uses a disk goes on, whether the disk is being
 //! moved or not; and a daemon that is killed meanwhile has lost nothing of what is copied.
 
+use std::time::{Duration, Instant};
+
 use sterna_tests::checker::{Checker, now_ms};
 use sterna_tests::places::TinyFs;
 use sterna_tests::programs;
@@ -15,6 +17,8 @@ const LINES: usize = 40;
 /// No request waits for the state. They would for as long as that; the rest is for a
 /// machine that is busy with other things.
 const LONGEST_MS: f64 = 1500.0;
+/// Four seconds of patience with the state, and what a busy machine takes.
+const ANSWERED: Duration = seconds(8);
 const ROOM: u64 = 128 * MIB;
 
 /// Disks with clients, by who uses them: one that moves, one whose move is paused, and
@@ -95,6 +99,36 @@ fn a_state_that_is_frozen_holds_no_disk() {
     scene.everybody_goes_on(from);
     drop(frozen);
     scene.ends_well();
+}
+
+#[test]
+fn whoever_asks_while_a_state_is_frozen_hears_of_it_and_waits_for_nothing() {
+    if !programs::have(&["fsfreeze"]) {
+        return;
+    }
+    let Some((stage, state)) = Stage::given_tiny_state(ROOM) else { return };
+    let frozen = state.freeze();
+    let answers = |line: &str| {
+        let asked = Instant::now();
+        let answer = stage.daemon.sterna(line);
+        assert!(asked.elapsed() < ANSWERED, "`{line}` took {:?}", asked.elapsed());
+        assert_ne!(answer.code, 0, "{}", answer.stdout);
+        assert!(answer.stderr.contains("the state directory"), "{}", answer.stderr);
+        answer.stderr
+    };
+    // This one waits for the state, and is the first to hear that it stands still.
+    let first = answers("disk create early --size 8M --on here");
+    assert!(first.contains("may be done then"), "{first}");
+    for line in ["status", "disk list", "disk create late --size 8M --on here"] {
+        let refused = answers(line);
+        assert!(!refused.contains("may be done then"), "{refused}");
+    }
+    drop(frozen);
+    // What was under way is done, and what was refused is not.
+    until("the first disk to be there", seconds(20), || {
+        (stage.daemon.sterna("disk show early").code == 0).then_some(())
+    });
+    assert_ne!(stage.daemon.sterna("disk show late").code, 0);
 }
 
 #[test]

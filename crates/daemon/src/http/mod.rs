@@ -26,6 +26,7 @@ mod visitors;
 mod vms;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::Router;
@@ -193,12 +194,46 @@ impl IntoResponse for Refusal {
 /// What a handler gives.
 type Answer<T> = Result<Json<T>, Refusal>;
 
-/// Carries out what may block, on a thread that may.
+/// Carries out what may block, on a thread that may. A state directory that stands still
+/// holds what touches it, so nobody waits for the answer any longer then.
 async fn blocking<T: Send + 'static>(
     daemon: Arc<Daemon>,
     work: impl FnOnce(&Arc<Daemon>) -> crate::error::Result<T> + Send + 'static,
 ) -> Answer<T> {
-    let done = tokio::task::spawn_blocking(move || work(&daemon)).await;
-    let failed = |error| DaemonError::internal(format!("the request failed: {error}"));
-    Ok(Json(done.map_err(failed)??))
+    if let Some(silent) = state_is_silent(&daemon) {
+        return Err(silent.hint(STATE_HANGS).into());
+    }
+    let mine = Arc::clone(&daemon);
+    let mut done = tokio::task::spawn_blocking(move || work(&mine));
+    loop {
+        let Ok(done) = tokio::time::timeout(STATE_LOOK, &mut done).await else {
+            let Some(silent) = state_is_silent(&daemon) else { continue };
+            let hint = format!("{STATE_HANGS}; what was asked for may be done then");
+            return Err(silent.hint(hint).into());
+        };
+        let failed =
+            |error| DaemonError::internal(format!("the request failed: {error}"));
+        return Ok(Json(done.map_err(failed)??));
+    }
 }
+
+/// The refusal of everything, while the state directory does not answer.
+fn state_is_silent(daemon: &Daemon) -> Option<DaemonError> {
+    let silent = daemon.store.silent_for();
+    (silent >= STATE_PATIENCE).then(|| {
+        DaemonError::unavailable(format!(
+            "the state directory {} has not answered for {} s",
+            daemon.places.state.display(),
+            silent.as_secs()
+        ))
+    })
+}
+
+/// How long the state directory may take for one change. A disk that is busy takes a second
+/// or two, and whoever asks is told something within the time after which people give up.
+const STATE_PATIENCE: Duration = Duration::from_secs(4);
+/// How often it is looked at while somebody waits.
+const STATE_LOOK: Duration = Duration::from_millis(500);
+/// What to do about it.
+const STATE_HANGS: &str = "disks are served all the same; see whether its file system is \
+    frozen (fsfreeze) or its device hangs, and ask again when it goes on";

@@ -65,7 +65,12 @@ impl Daemon {
     }
 
     fn on_notice(self: &Arc<Self>, job: &Arc<Job>, notice: &Notice) {
-        self.log_notice(job.id, notice);
+        // Why a destination was not sealed is in the log already, in better words.
+        let lost = PauseReason::Destination(Fault::Lost);
+        let said = *notice == Notice::Paused(lost) && lock(&job.state).unsealed.is_some();
+        if !said {
+            self.log_notice(job.id, notice);
+        }
         lock(&job.state).tally.hear(notice);
         if let Notice::Paused(reason) = notice
             && reason.is_destinations()

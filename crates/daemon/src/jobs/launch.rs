@@ -6,8 +6,8 @@ use std::thread;
 
 use sterna_api::Provision;
 use sterna_core::mirror::{Control, Notice, PauseReason};
-use sterna_engine::MigrateError;
 use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options, Start};
+use sterna_engine::{ImageSpec, MigrateError};
 
 use super::Job;
 use super::copies::copies;
@@ -72,6 +72,11 @@ impl Daemon {
             .descriptors
             .check_move(&what)
             .map_err(|error| obstacle(error, descriptors::HINT, false))?;
+        let from = &record.from.datastore;
+        // Here the job's turn is held, and the source is looked at.
+        self.shelf(from).and_then(|from| from.must_not_hang()).map_err(|error| {
+            obstacle(error, &format!("see that datastore {from} works"), false)
+        })?;
         let spec = self.spec(record, start)?;
         let events = self.listener(job).map_err(|error| {
             let message = format!("no thread for a migration: {error}");
@@ -187,7 +192,15 @@ impl Daemon {
                 let _ = self.distrust(job);
                 return obstacle(refusal, STOP_WRITER, true);
             }
-            let remedy = format!("see that datastore {} works", record.to.datastore);
+            // It was opened, or not, a moment ago: this does not wait for what hangs.
+            let is_there = match &spec.destination {
+                ImageSpec::File { path, .. } => path.exists(),
+                _ => true,
+            };
+            let remedy = match is_there {
+                true => format!("see that datastore {} works", record.to.datastore),
+                false => "if the copy was renamed, give it its name back".into(),
+            };
             obstacle(refusal, &remedy, false)
         })?;
         self.hold_files(job);

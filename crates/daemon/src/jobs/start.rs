@@ -135,7 +135,7 @@ impl Daemon {
             return Err(DaemonError::unavailable(message)
                 .hint("put that right; it is tried again every few seconds"));
         }
-        Ok(())
+        self.shelf(&disk.datastore)?.must_not_hang()
     }
 
     /// A migration that did not get as far as copying leaves only its record, and what was

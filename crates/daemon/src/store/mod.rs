@@ -31,12 +31,15 @@ mod vms;
 mod workloads;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, Row};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use crate::daemon::lock;
 
 pub(crate) use classes::{ClassChange, ClassRecord};
 pub(crate) use datastores::DatastoreRecord;
@@ -176,7 +179,18 @@ pub(crate) struct Store {
 
 struct Inner {
     work: Option<mpsc::Sender<Work>>,
+    under_way: Arc<UnderWay>,
     thread: Option<thread::JoinHandle<()>>,
+}
+
+/// Since when the store's thread has been at what it is at.
+#[derive(Default)]
+struct UnderWay(Mutex<Option<Instant>>);
+
+impl UnderWay {
+    fn set(&self, since: Option<Instant>) {
+        *lock(&self.0) = since;
+    }
 }
 
 impl Drop for Inner {
@@ -197,15 +211,25 @@ impl Store {
         let mut connection = schema::open(path)?;
         durable::settle(&connection, synced)?;
         let (sender, receiver) = mpsc::channel::<Work>();
+        let under_way = Arc::new(UnderWay::default());
+        let mine = Arc::clone(&under_way);
         let run = move || {
             for work in receiver {
+                mine.set(Some(Instant::now()));
                 work(&mut connection);
+                mine.set(None);
             }
         };
         let thread = thread::Builder::new().name("sterna-store".into()).spawn(run);
         let thread = thread.expect("a process that starts can start a thread");
-        let inner = Inner { work: Some(sender), thread: Some(thread) };
+        let inner = Inner { work: Some(sender), under_way, thread: Some(thread) };
         Ok(Store { inner: Arc::new(inner) })
+    }
+
+    /// For how long the database has not answered by now: its storage may hang, or be
+    /// frozen. Nought if it has nothing to do.
+    pub(crate) fn silent_for(&self) -> Duration {
+        lock(&self.inner.under_way.0).map_or(Duration::ZERO, |since| since.elapsed())
     }
 
     /// Carries `work` out on the store's thread and waits for it.

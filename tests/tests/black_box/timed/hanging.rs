@@ -212,6 +212,23 @@ fn a_file_system_in_user_space_hangs_and_nobody_else() {
 }
 
 #[test]
+fn a_move_from_what_hangs_already_is_refused_at_once() {
+    let Some((stage, fuse)) = given_fuse() else { return };
+    stage.datastore("hung", fuse.dir().display());
+    let scene = Scene::on(stage);
+    let _awake = Awake(&fuse);
+    fuse.hang();
+    let asked = Instant::now();
+    let refused = scene.stage.daemon.sterna("migrate sick --to here --detach");
+    assert!(asked.elapsed() < seconds(10), "it took {:?}", asked.elapsed());
+    assert_ne!(refused.code, 0);
+    assert!(refused.stderr.contains("does not answer"), "{}", refused.stderr);
+    assert_eq!(scene.stage.daemon.json("migration list"), serde_json::json!([]));
+    fuse.go_on();
+    scene.stage.daemon.sterna("migrate sick --to here").ok();
+}
+
+#[test]
 fn so_it_is_without_io_uring() {
     if !(programs::root() && programs::have(&["bindfs", "fio"])) {
         return;
