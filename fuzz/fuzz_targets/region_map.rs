@@ -16,7 +16,7 @@ use libfuzzer_sys::fuzz_target;
 use sterna_core::Nanos;
 use sterna_core::mirror::{Found, Origin, Present, RegionMap, Storage, Stored};
 use sterna_engine::DiskId;
-use sterna_engine::mirror::{MapFile, MapKey};
+use sterna_engine::mirror::{MapError, MapFile, MapKey};
 
 /// In memory, and nobody else's.
 static PATH: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -116,6 +116,16 @@ fn put(path: &Path, bytes: &[u8]) {
     fs::rename(&new, path).expect("it is there");
 }
 
+/// A map that was dropped is closed by its keeper, which a busy machine may let wait.
+fn opened(key: MapKey) -> Result<MapFile, MapError> {
+    loop {
+        match MapFile::open(&PATH, key) {
+            Err(MapError::Busy(_)) => {}
+            opened => return opened,
+        }
+    }
+}
+
 /// The map of a file, and of the memory beside it if there is one; nothing stays.
 fn open(file: &[u8], memory: Option<&[u8]>, key: MapKey) -> Option<Vec<Stored>> {
     put(&PATH, file);
@@ -124,13 +134,13 @@ fn open(file: &[u8], memory: Option<&[u8]>, key: MapKey) -> Option<Vec<Stored>> 
         let name = format!("/dev/shm/sterna-map-{generation:016x}");
         put(Path::new(&name), memory);
     }
-    let states = MapFile::open(&PATH, key).ok().map(|map| {
+    let states = opened(key).ok().map(|map| {
         assert_eq!(map.key(), key);
         states(&map)
     });
     if states.is_some() {
         let other = MapKey { migration: key.migration ^ 1, ..key };
-        assert!(MapFile::open(&PATH, other).is_err(), "it is another migration's");
+        assert!(opened(other).is_err(), "it is another migration's");
     }
     MapFile::remove(&PATH).expect("it is there");
     states
@@ -139,7 +149,7 @@ fn open(file: &[u8], memory: Option<&[u8]>, key: MapKey) -> Option<Vec<Stored>> 
 /// It is believed as far as it is to be, changed, and opened anew.
 fn change(bytes: &[u8], key: MapKey, place: usize) {
     put(&PATH, bytes);
-    let mut map = MapFile::open(&PATH, key).expect("it was open before");
+    let mut map = opened(key).expect("it was open before");
     let before = states(&map);
     let origin = Origin { storage: Storage::Unknown, size: key.size };
     let found = Found { origin, changed: None };
@@ -156,7 +166,7 @@ fn change(bytes: &[u8], key: MapKey, place: usize) {
     map.set_run(first..map.regions(), Stored::from_bits(place as u8));
     let before = states(&map);
     drop(map);
-    let map = MapFile::open(&PATH, key).expect("what was written can be read");
+    let map = opened(key).expect("what was written can be read");
     assert_eq!(states(&map), before);
     drop(map);
     MapFile::remove(&PATH).expect("it is there");
