@@ -74,8 +74,14 @@ async fn follow(
     while !(migration.state.ended() || needs_help(&migration)) {
         screen.draw(&migration)?;
         tokio::time::sleep(POLL).await;
-        let next = client.migration(migration.id).await;
-        migration = next.map_err(|error| out_of_sight(error, &migration))?;
+        match client.migration(migration.id).await {
+            Ok(next) => migration = next,
+            // The daemon cannot look it up now; the migration goes on all the same.
+            Err(ClientError::Refused(why)) if why.code == ErrorCode::Unavailable => {
+                migration.reason = Some(why.message);
+            }
+            Err(error) => return Err(out_of_sight(error, &migration)),
+        }
     }
     Ok(migration)
 }

@@ -4,7 +4,9 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
-use sterna_api::{Client, DrsAdvice, ErrorCode, StartTransfer, Transfer, TransferState};
+use sterna_api::{
+    Client, ClientError, DrsAdvice, ErrorCode, StartTransfer, Transfer, TransferState,
+};
 use sterna_core::Bytes;
 
 use crate::connect::Failure;
@@ -146,7 +148,14 @@ async fn follow(
             None => {}
         }
         tokio::time::sleep(POLL).await;
-        transfer = client.transfer(transfer.id).await?;
+        match client.transfer(transfer.id).await {
+            Ok(next) => transfer = next,
+            // The daemon cannot look it up now; the transfer goes on all the same.
+            Err(ClientError::Refused(why)) if why.code == ErrorCode::Unavailable => {
+                transfer.reason = Some(why.message);
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok(transfer)
 }

@@ -43,6 +43,7 @@ use self::document::completed;
 pub(crate) use self::visitors::{Visitors, serve};
 use crate::daemon::Daemon;
 use crate::error::DaemonError;
+use crate::store::Waiting;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -203,12 +204,15 @@ async fn blocking<T: Send + 'static>(
     if let Some(silent) = state_is_silent(&daemon) {
         return Err(silent.hint(STATE_HANGS).into());
     }
-    let mine = Arc::clone(&daemon);
-    let mut done = tokio::task::spawn_blocking(move || work(&mine));
+    let (mine, waits) = (Arc::clone(&daemon), Waiting::default());
+    let watch = waits.clone();
+    let mut done = tokio::task::spawn_blocking(move || watch.watch(|| work(&mine)));
     loop {
         let Ok(done) = tokio::time::timeout(STATE_LOOK, &mut done).await else {
-            let Some(silent) = state_is_silent(&daemon) else { continue };
-            let hint = format!("{STATE_HANGS}; what was asked for may be done then");
+            let silent = state_is_silent(&daemon).filter(|_| waits.is_so());
+            let Some(silent) = silent else { continue };
+            let hint =
+                format!("{STATE_HANGS}; if this was a change, it may be made then");
             return Err(silent.hint(hint).into());
         };
         let failed =

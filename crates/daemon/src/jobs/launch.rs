@@ -32,15 +32,24 @@ pub(super) struct Obstacle {
     pub(super) remedy: String,
     /// Whether resuming means comparing both sides.
     pub(super) compare: bool,
-    /// Whether the datastore is offline, and nothing else is known to be wrong.
+    /// Whether a datastore is offline or does not answer, and nothing else is known to be
+    /// wrong.
     pub(super) unreachable: bool,
+    /// Whose fault it is, where not all has to be compared.
+    blame: Blame,
 }
 
 fn obstacle(error: DaemonError, remedy: &str, compare: bool) -> Obstacle {
-    Obstacle { error, remedy: remedy.into(), compare, unreachable: false }
+    let (unreachable, blame) = (false, Blame::Destination);
+    Obstacle { error, remedy: remedy.into(), compare, unreachable, blame }
 }
 
 impl Obstacle {
+    /// The same of a migration whose mirror is there: that knows what to compare.
+    fn of_a_mirror(self) -> Obstacle {
+        Obstacle { compare: false, ..self }
+    }
+
     /// What to do about it.
     fn hint(&self, id: u64) -> String {
         let first = match self.remedy.as_str() {
@@ -75,7 +84,11 @@ impl Daemon {
         let from = &record.from.datastore;
         // Here the job's turn is held, and the source is looked at.
         self.shelf(from).and_then(|from| from.must_not_hang()).map_err(|error| {
-            obstacle(error, &format!("see that datastore {from} works"), false)
+            Obstacle {
+                unreachable: true,
+                blame: Blame::Source,
+                ..obstacle(error, &format!("see that datastore {from} works"), false)
+            }
         })?;
         let spec = self.spec(record, start)?;
         let events = self.listener(job).map_err(|error| {
@@ -98,7 +111,8 @@ impl Daemon {
             let refusal = DaemonError::unavailable(&error);
             match error {
                 MigrateError::Map(error) if error.may_pass() => {
-                    obstacle(refusal, "see that the state directory works", false)
+                    let first = "see that the state directory works";
+                    Obstacle { blame: Blame::Other, ..obstacle(refusal, first, false) }
                 }
                 MigrateError::Map(_) => obstacle(refusal, "", true),
                 MigrateError::WrittenByOthers(_) => obstacle(refusal, STOP_WRITER, true),
@@ -229,7 +243,7 @@ impl Daemon {
             if daemon.engine.has_left(job.engine_id()).unwrap_or(false)
                 && let Err(obstacle) = daemon.open_again(&job, &record)
             {
-                return daemon.obstruct(&job, &obstacle);
+                return daemon.obstruct(&job, &obstacle.of_a_mirror());
             }
             daemon.hold_on(&job);
             if let Err(error) = daemon.tell(&job, Control::Resume) {
@@ -264,7 +278,8 @@ impl Daemon {
         let mut all = true;
         for record in self.migration_records()? {
             let waits = record.pause.as_ref().is_some_and(|pause| pause.unreachable);
-            if !waits || record.step.ended() || record.to.datastore != name {
+            let there = [&record.from.datastore, &record.to.datastore];
+            if !waits || record.step.ended() || !there.iter().any(|it| *it == name) {
                 continue;
             }
             let Some(job) = self.job(record.id) else {
@@ -282,7 +297,7 @@ impl Daemon {
                 // All but its seal was there.
                 let left = self.engine.has_left(job.engine_id()).unwrap_or(false);
                 if left && let Err(obstacle) = self.open_again(&job, &record) {
-                    self.obstruct(&job, &obstacle);
+                    self.obstruct(&job, &obstacle.of_a_mirror());
                     continue;
                 }
                 // What cannot go on yet stands still as before.
@@ -346,6 +361,7 @@ impl Daemon {
             remedy: format!("see that datastore {to} works"),
             compare: repair,
             unreachable: !repair,
+            blame: Blame::Away,
         };
         let shelf = self.shelf(to).map_err(unreachable)?;
         // Here the job's turn is held, so nothing may wait for what hangs.
@@ -353,11 +369,8 @@ impl Daemon {
         let store = shelf.get().map_err(unreachable)?;
         let image = shelf.image(&record.to.image).map_err(unreachable)?;
         let expected = partial(record);
-        shelf.check_file(&record.to.image).map_err(|error| Obstacle {
-            error,
-            remedy: "put the file of the copy back in its place".into(),
-            compare: true,
-            unreachable: false,
+        shelf.check_file(&record.to.image).map_err(|error| {
+            obstacle(error, "put the file of the copy back in its place", true)
         })?;
         match store.read_sidecar(&image, record.size) {
             Ok(found) if found == expected => Ok(()),
@@ -366,25 +379,23 @@ impl Daemon {
             Ok(found) if is_copy(&found, record) => {
                 shelf.identify(&record.to.image, &expected).map_err(unreachable)
             }
-            Ok(found) => Err(Obstacle {
-                error: DaemonError::unavailable(format!(
+            Ok(found) => {
+                let message = format!(
                     "the destination image is not this migration's: it is disk {}, \
                      generation {}, {}",
                     found.name, found.generation, found.role
-                )),
-                remedy: format!("see who writes to datastore {to}"),
-                compare: true,
-                unreachable: false,
-            }),
+                );
+                let remedy = format!("see who writes to datastore {to}");
+                Err(obstacle(DaemonError::unavailable(message), &remedy, true))
+            }
             Err(_) if repair => {
                 shelf.identify(&record.to.image, &expected).map_err(unreachable)
             }
-            Err(error) => Err(Obstacle {
-                error: shelf.refused(&error),
-                remedy: format!("see that the image on datastore {to} is the right one"),
-                compare: true,
-                unreachable: false,
-            }),
+            Err(error) => {
+                let remedy =
+                    format!("see that the image on datastore {to} is the right one");
+                Err(obstacle(shelf.refused(&error), &remedy, true))
+            }
         }
     }
 
@@ -399,12 +410,8 @@ impl Daemon {
             hint,
             compare: obstacle.compare,
             unreachable: obstacle.unreachable,
-            blame: match obstacle {
-                // Where all has to be compared, the map or the image is wrong.
-                Obstacle { compare: true, .. } => Blame::Other,
-                Obstacle { unreachable: true, .. } => Blame::Away,
-                _ => Blame::Destination,
-            },
+            // Where all has to be compared, the map or the image is wrong.
+            blame: if obstacle.compare { Blame::Other } else { obstacle.blame },
         };
         if let Err(error) = self.stand_still(job, pause) {
             tracing::error!(migration = id, error = %error.with_cause(), "not recorded yet");

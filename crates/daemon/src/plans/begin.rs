@@ -170,6 +170,7 @@ impl Daemon {
         let is_served = self.problem_of(begin.disk).is_none();
         match error.code() {
             ErrorCode::NoSpace => Fault::Full,
+            ErrorCode::Unavailable if self.hangs(&begin.from) => Fault::Source,
             ErrorCode::Unavailable if is_served && there.look().is_ok() => {
                 Fault::Destination
             }
@@ -180,6 +181,11 @@ impl Daemon {
             }
             _ => Fault::Lasting,
         }
+    }
+
+    /// Whether a datastore does not answer, though disks on it may be served.
+    fn hangs(&self, datastore: &str) -> bool {
+        self.shelf(datastore).is_ok_and(|shelf| shelf.must_not_hang().is_err())
     }
 
     fn is_offline(&self, datastore: &str) -> bool {

@@ -28,6 +28,7 @@ mod tests;
 mod transfers;
 mod vm_moves;
 mod vms;
+mod waiting;
 mod workloads;
 
 use std::path::{Path, PathBuf};
@@ -60,6 +61,7 @@ pub(crate) use tests::{disk as a_disk, migration as a_migration, plan_of_two};
 pub(crate) use transfers::{TransferDesign, TransferEnd, TransferRecord, TransferStep};
 pub(crate) use vm_moves::{Leaves, VmMoveRecord};
 pub(crate) use vms::VmRecord;
+pub(crate) use waiting::Waiting;
 pub(crate) use workloads::WorkloadCourse;
 
 /// Why a call failed.
@@ -244,7 +246,7 @@ impl Store {
         });
         let sender = self.inner.work.as_ref().ok_or(StoreError::Closed)?;
         sender.send(work).map_err(|_| StoreError::Closed)?;
-        answered.recv().map_err(|_| StoreError::Closed)
+        waiting::wait(|| answered.recv()).map_err(|_| StoreError::Closed)
     }
 }
 

@@ -381,8 +381,9 @@ const NINETEENTH: &str = "
     ALTER TABLE migrations ADD COLUMN experience TEXT;   -- JSON
 ";
 
-/// How long to wait for someone who looks inside with the sqlite3 tool.
-const BUSY: Duration = Duration::from_secs(5);
+/// How long to wait for someone who looks inside with the sqlite3 tool: less than the API
+/// waits for the database, so that whoever asks hears of the lock.
+const BUSY: Duration = Duration::from_secs(3);
 
 /// Opens the database, made or brought up to date as need be.
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {

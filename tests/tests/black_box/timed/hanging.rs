@@ -225,7 +225,9 @@ fn a_move_from_what_hangs_already_is_refused_at_once() {
     assert!(refused.stderr.contains("does not answer"), "{}", refused.stderr);
     assert_eq!(scene.stage.daemon.json("migration list"), serde_json::json!([]));
     fuse.go_on();
-    scene.stage.daemon.sterna("migrate sick --to here").ok();
+    until("the move to be taken", seconds(20), || {
+        (scene.stage.daemon.sterna("migrate sick --to here").code == 0).then_some(())
+    });
 }
 
 #[test]
