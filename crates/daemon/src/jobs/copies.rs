@@ -164,8 +164,11 @@ impl Daemon {
         let files = Files { source, destination, copy, watched };
         let before = std::mem::replace(&mut lock(&job.state).held, files);
         drop(before);
-        // The mirror may have closed it again meanwhile, and nobody else is to hold it.
-        self.let_closed_go(job);
+        // The mirror may stand still because of it by now: then nobody else is to hold it.
+        if self.engine.leave(job.engine_id()).unwrap_or(true) {
+            let left = lock(&job.state).held.destination.take();
+            drop(left);
+        }
     }
 
     /// A job's mirror goes on with the destination that it has had open all the time. What
@@ -195,25 +198,30 @@ impl Daemon {
     /// The migration stands still because of its destination, which the engine closes: so
     /// that its file system can be unmounted, nobody else has it open.
     pub(super) fn leave_destination(&self, job: &Job) {
+        let before = lock(&job.state).held.destination.clone();
         // Before it is closed, which looks like somebody else's doing.
         self.ask_who_wrote(job);
-        // If that is refused, the mirror goes on already.
-        if self.engine.leave(job.engine_id()).unwrap_or(true) {
-            self.let_closed_go(job);
+        if !self.engine.leave(job.engine_id()).unwrap_or(true) {
+            return; // It goes on already.
         }
-    }
-
-    /// Lets go of a destination that the mirror has closed.
-    fn let_closed_go(&self, job: &Job) {
-        let Some(held) = lock(&job.state).held.destination.clone() else { return };
-        let open = self.engine.held_destination(job.engine_id()).ok().flatten();
-        if open.is_some_and(|open| Arc::ptr_eq(&open, &held)) {
-            return;
-        }
-        let same = |now: &mut Arc<HeldFile>| Arc::ptr_eq(now, &held);
+        // The mirror closes it as soon as nothing is in flight there. If it goes on again
+        // meanwhile, what is held now is another one.
+        let same = |now: &mut Arc<HeldFile>| {
+            before.as_ref().is_some_and(|before| Arc::ptr_eq(before, now))
+        };
         let left = lock(&job.state).held.destination.take_if(same);
         // Closing may wait for a file system that does not answer.
-        drop((left, held));
+        drop((left, before));
+    }
+
+    /// Writes to what says whose a job's destination is, which on a device is on the device
+    /// itself: that is not to be taken for another program's doing.
+    pub(super) fn mark_copy<T>(&self, job: &Job, write: impl FnOnce() -> T) -> T {
+        let watched = lock(&job.state).held.watched.clone();
+        match watched {
+            Some(watched) => watched.apart_from(write),
+            None => write(),
+        }
     }
 
     /// Nobody needs to know any more which files both images were.

@@ -21,7 +21,9 @@ impl Daemon {
     pub(super) fn prepare_switch(&self, job: &Job) -> Option<Nanos> {
         // A fence that was begun and not finished: the source may say more of itself
         // than the store knows, and the destination must outrank it.
-        let fenced = self.migration_record(job.id).and_then(|record| self.fence(&record));
+        let fenced = self.mark_copy(job, || {
+            self.migration_record(job.id).and_then(|record| self.fence(&record))
+        });
         let prepared = fenced
             .and_then(|_| self.note_findings(job))
             .and_then(|()| Ok(self.store.migration_switches(job.id)?))
@@ -58,9 +60,11 @@ impl Daemon {
         })?;
         let active = Identity { role: Role::Active, ..partial(record) };
         let since = Instant::now();
-        let sealed = store
-            .image(&record.to.image)
-            .and_then(|image| store.write_sidecar(&image, &active));
+        let sealed = self.mark_copy(job, || {
+            store
+                .image(&record.to.image)
+                .and_then(|image| store.write_sidecar(&image, &active))
+        });
         let took = since.elapsed();
         tracing::debug!(migration = job.id, ?took, "sealed");
         sealed.map_err(|error| {
@@ -72,7 +76,9 @@ impl Daemon {
 
     /// A seal was undone: the source gets a generation above the destination's.
     pub(super) fn unseal(&self, job: &Job) {
-        let fenced = self.migration_record(job.id).and_then(|record| self.fence(&record));
+        let fenced = self.mark_copy(job, || {
+            self.migration_record(job.id).and_then(|record| self.fence(&record))
+        });
         let record = match fenced {
             Ok(record) => record,
             // The step stays `switching`: it is done before the next start, and
@@ -84,9 +90,10 @@ impl Daemon {
         };
         // The source outranks it in any case; but if the source is lost for good,
         // what is from now on only a part of the disk must not look like its truth.
-        let unsealed = self
-            .shelf(&record.to.datastore)
-            .and_then(|to| to.identify(&record.to.image, &partial(&record)));
+        let unsealed = self.mark_copy(job, || {
+            self.shelf(&record.to.datastore)
+                .and_then(|to| to.identify(&record.to.image, &partial(&record)))
+        });
         if let Err(error) = unsealed {
             tracing::warn!(migration = job.id, %error, "the destination stays sealed");
         }
