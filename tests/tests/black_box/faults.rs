@@ -125,7 +125,11 @@ impl Scene {
     /// The fault is over: resumed, the move ends, and everything is there.
     #[track_caller]
     fn resumes_to_the_end(self, id: u64) {
-        self.stage.daemon.resume(id);
+        // A question that was asked while it hung may still be open for a moment.
+        until("the move to be let go on", seconds(30), || {
+            let resumed = self.stage.daemon.sterna(&format!("migration resume {id}"));
+            (resumed.code == 0).then_some(())
+        });
         self.ends(id);
     }
 

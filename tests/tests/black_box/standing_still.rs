@@ -17,8 +17,8 @@ const LINES: usize = 40;
 /// No request waits for the state. They would for as long as that; the rest is for a
 /// machine that is busy with other things.
 const LONGEST_MS: f64 = 1500.0;
-/// Four seconds of patience with the state, and what a busy machine takes.
-const ANSWERED: Duration = seconds(8);
+/// Eight seconds of patience with the state, and what a busy machine takes.
+const ANSWERED: Duration = seconds(14);
 const ROOM: u64 = 128 * MIB;
 
 /// Disks with clients, by who uses them: one that moves, one whose move is paused, and
@@ -67,6 +67,10 @@ impl Scene {
     #[track_caller]
     fn ends_well(self) {
         let Scene { stage, ids, clients } = self;
+        // It has to catch up with what it could not record.
+        until("the state to answer", seconds(60), || {
+            (stage.daemon.sterna("status").code == 0).then_some(())
+        });
         for id in ids {
             stage.daemon.hurry(id);
             until("the move to end", seconds(60), || {

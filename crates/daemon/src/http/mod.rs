@@ -233,9 +233,10 @@ fn state_is_silent(daemon: &Daemon) -> Option<DaemonError> {
     })
 }
 
-/// How long the state directory may take for one change. A disk that is busy takes a second
-/// or two, and whoever asks is told something within the time after which people give up.
-const STATE_PATIENCE: Duration = Duration::from_secs(4);
+/// How long the state directory may take for one change. A disk that is busy takes some
+/// seconds, and no script is to fail for that; whoever asks is told something within the time
+/// after which people give up.
+const STATE_PATIENCE: Duration = Duration::from_secs(8);
 /// How often it is looked at while somebody waits.
 const STATE_LOOK: Duration = Duration::from_millis(500);
 /// What to do about it.
