@@ -185,33 +185,33 @@ impl Shelf {
     /// answers again.
     pub(crate) fn must_answer(&self) -> Result<()> {
         let datastore = self.open()?;
-        match self.patience.ask(FIGURE, move || datastore.check()).answer() {
-            Some(checked) => checked.map_err(|error| self.refused(&error)),
-            None => {
-                self.is_seen_to.store(false, Relaxed);
-                Err(self.unavailable(&self.silent()))
-            }
-        }
+        let checked = self.answer_to(move || datastore.check())?;
+        checked.map_err(|error| self.refused(&error))
     }
 
     /// Refuses what somebody asks for now, if the datastore lets questions hang. One that is
     /// out of order and says so is no hindrance: a disk may be moved away from it.
     pub(crate) fn must_not_hang(&self) -> Result<()> {
         let Ok(datastore) = self.get() else { return Ok(()) };
-        let question = move || {
+        self.answer_to(move || {
             // What it answers is of no account. Servers and devices are not asked: whoever
             // uses one has a bound of its own.
             if datastore.holds_many() {
                 let _ = (datastore.space(), datastore.check());
             }
-        };
-        match self.patience.ask(FIGURE, question).answer() {
-            Some(()) => Ok(()),
-            None => {
-                self.is_seen_to.store(false, Relaxed);
-                Err(self.unavailable(&self.silent()))
-            }
-        }
+        })
+    }
+
+    /// The answer to a question, which comes soon; if it does not, what waits for the
+    /// datastore is seen to when it answers again.
+    fn answer_to<T: Send + 'static>(
+        &self,
+        question: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        self.patience.ask(FIGURE, question).answer().ok_or_else(|| {
+            self.is_seen_to.store(false, Relaxed);
+            self.unavailable(&self.silent())
+        })
     }
 
     /// What is wrong with a datastore that lets questions hang.

@@ -31,11 +31,27 @@ fn it_holds_writes_for_a_moment_wherever_the_disk_goes() {
     let _device = stage.block_device("device", SIZE + MIB);
     let _server = stage.nbd_server("remote", SIZE + MIB, &[]);
     stage.disk("a", SIZE);
-    let load = CheckerOptions::gentle(1500).with("--block", 512).flag("--fill");
     for to in ["there", "device", "remote", "here"] {
-        let held = switches_over(&stage, &load, to);
-        assert!(held <= LONGEST_MS, "the switch-over to {to} took {held} ms");
+        holds_writes_for_a_moment(&stage, to);
     }
+}
+
+#[test]
+fn so_it_does_without_io_uring() {
+    let stage = Stage::with_threads();
+    stage.disk("a", SIZE);
+    holds_writes_for_a_moment(&stage, "there");
+}
+
+#[track_caller]
+fn holds_writes_for_a_moment(stage: &Stage, to: &str) {
+    let load = CheckerOptions::gentle(1500)
+        .with("--block", 512)
+        .with("--trims", 4)
+        .with("--zeroes", 4)
+        .flag("--fill");
+    let held = switches_over(stage, &load, to);
+    assert!(held <= LONGEST_MS, "the switch-over to {to} took {held} ms");
 }
 
 #[test]
