@@ -1,4 +1,9 @@
-//! What the API says when something cannot be done.
+//! The error that the daemon answers with: a kind for programs, what happened and to what,
+//! and what to do next.
+//!
+//! The API sends it as JSON, and `sterna serve` prints it. Every crate of the daemon
+//! returns this type; an error of another crate (the engine's, QEMU's) becomes one where
+//! the code knows what the user asked for.
 
 use std::fmt;
 
@@ -33,9 +38,9 @@ pub enum ErrorCode {
     Internal,
 }
 
-/// The body of every answer that is not a success.
+/// A refusal or a failure, and the body of every answer that is not a success.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ErrorBody {
+pub struct Error {
     /// The kind of trouble.
     pub code: ErrorCode,
     /// What happened, and to what.
@@ -44,10 +49,85 @@ pub struct ErrorBody {
     pub hint: String,
 }
 
-impl fmt::Display for ErrorBody {
+/// What most calls of the daemon return.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// An error of a kind: what happened, and to what.
+    pub fn new(code: ErrorCode, message: impl fmt::Display) -> Self {
+        Error { code, message: message.to_string(), hint: String::new() }
+    }
+
+    /// The request makes no sense as it stands.
+    pub fn invalid(message: impl fmt::Display) -> Self {
+        Self::new(ErrorCode::Invalid, message)
+    }
+
+    /// There is no `what` of that name.
+    pub fn not_found(what: &str, name: impl fmt::Display) -> Self {
+        let name = name.to_string();
+        let error = Self::new(ErrorCode::NotFound, format!("there is no {what} {name}"));
+        // A place where a name is wanted: it can get one.
+        let is_place = what == "datastore" && name.contains('/');
+        error.hint(match is_place {
+            true => format!("give the place a name: `sterna datastore add NAME {name}`"),
+            false => format!("see `sterna {what} list`"),
+        })
+    }
+
+    /// The name is taken.
+    pub fn exists(what: &str, name: &str) -> Self {
+        let error =
+            Self::new(ErrorCode::Exists, format!("there is a {what} {name} already"));
+        error.hint(format!("choose another name, or see `sterna {what} show {name}`"))
+    }
+
+    /// It is in use.
+    pub fn in_use(message: impl fmt::Display) -> Self {
+        Self::new(ErrorCode::InUse, message)
+    }
+
+    /// It cannot be reached or is not in order.
+    pub fn unavailable(message: impl fmt::Display) -> Self {
+        Self::new(ErrorCode::Unavailable, message)
+    }
+
+    /// The daemon itself failed.
+    pub fn internal(message: impl fmt::Display) -> Self {
+        Self::new(ErrorCode::Internal, message)
+    }
+
+    /// The same error with what to do next.
+    #[must_use]
+    pub fn hint(mut self, hint: impl fmt::Display) -> Self {
+        self.hint = hint.to_string();
+        self
+    }
+
+    /// The same error, whose message begins with what it is about.
+    #[must_use]
+    pub fn about(mut self, what: &str) -> Self {
+        self.message = format!("{what}: {}", self.message);
+        self
+    }
+}
+
+impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for ErrorBody {}
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_where_a_datastore_is_wanted_can_get_a_name() {
+        let hint = |name| Error::not_found("datastore", name).hint;
+        assert!(hint("/mnt/slow").contains("sterna datastore add NAME /mnt/slow"));
+        assert!(hint("slow").contains("sterna datastore list"));
+    }
+}

@@ -60,7 +60,7 @@ pub use drs::{
     ChangeDrs, DrsAdvice, DrsExplanation, DrsGoal, DrsMove, DrsSettings, DrsStatus,
     HostVerdict, Imbalance, JudgedVm, MoveWorth, StayingVm,
 };
-pub use error::{ErrorBody, ErrorCode};
+pub use error::{Error, ErrorCode, Result};
 pub use figures::{Application, Figures};
 pub use goal::{Goal, NotAboveZero, Rate};
 pub use guard::{AskGuard, Guard, GuardState, Guarding};

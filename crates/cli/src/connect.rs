@@ -7,8 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use sterna_api::paths::{Caller, too_long};
-use sterna_api::{Client, ClientError, ErrorBody, ErrorCode, Waits};
-use sterna_daemon::DaemonError;
+use sterna_api::{Client, ClientError, Error, ErrorCode, Waits};
 
 use crate::output::{Output, takes_colour};
 
@@ -99,18 +98,18 @@ pub(crate) fn block_on<T>(
 }
 
 /// What went wrong, in the API's form: message and hint.
-pub(crate) fn explain(error: &anyhow::Error) -> ErrorBody {
+pub(crate) fn explain(error: &anyhow::Error) -> Error {
     if let Some(error) = error.downcast_ref::<ClientError>() {
         return explain_client(error);
     }
-    if let Some(error) = error.downcast_ref::<DaemonError>() {
-        return error.body();
+    if let Some(error) = error.downcast_ref::<Error>() {
+        return error.clone();
     }
     match error.downcast_ref::<Failure>() {
         Some(Failure { code, message, hint }) => {
-            ErrorBody { code: *code, message: message.clone(), hint: hint.clone() }
+            Error { code: *code, message: message.clone(), hint: hint.clone() }
         }
-        None => ErrorBody {
+        None => Error {
             code: ErrorCode::Internal,
             message: format!("{error:#}"),
             hint: String::new(),
@@ -118,13 +117,13 @@ pub(crate) fn explain(error: &anyhow::Error) -> ErrorBody {
     }
 }
 
-fn explain_client(error: &ClientError) -> ErrorBody {
-    let body = |code, hint: String| ErrorBody { code, message: chain(error), hint };
+fn explain_client(error: &ClientError) -> Error {
+    let body = |code, hint: String| Error { code, message: chain(error), hint };
     if let ClientError::NoDaemon { socket, .. } = error
         && let Some(message) = too_long(socket)
     {
         let hint = "name a shorter one with --socket or STERNA_SOCKET".into();
-        return ErrorBody { code: ErrorCode::Invalid, message, hint };
+        return Error { code: ErrorCode::Invalid, message, hint };
     }
     match error {
         ClientError::Refused(body) => body.clone(),

@@ -59,7 +59,7 @@ mod watch;
 use std::process::ExitCode;
 
 use clap::Parser;
-use sterna_api::{ErrorBody, ErrorCode};
+use sterna_api::{Error, ErrorCode};
 
 use crate::args::{Cli, Command};
 use crate::connect::{Said, explain};
@@ -105,11 +105,11 @@ fn usage(error: &clap::Error, output: Output) -> ExitCode {
 }
 
 /// clap's text in the API's form: its first paragraph is what is wrong.
-fn usage_body(text: &str) -> ErrorBody {
+fn usage_body(text: &str) -> Error {
     let text = text.strip_prefix("error: ").unwrap_or(text);
     let (message, hint) = text.split_once("\n\n").unwrap_or((text, ""));
     let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    ErrorBody { code: ErrorCode::Invalid, message: flat(message), hint: flat(hint) }
+    Error { code: ErrorCode::Invalid, message: flat(message), hint: flat(hint) }
 }
 
 fn run(cli: Cli, output: Output) -> anyhow::Result<()> {

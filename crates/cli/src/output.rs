@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
-use sterna_api::{ErrorBody, printable};
+use sterna_api::{Error, printable};
 
 use crate::table::{Pairs, Style, Table, wrap};
 
@@ -110,13 +110,13 @@ impl Output {
     }
 
     /// Says on stderr what happened, to what, and what to do next.
-    pub(crate) fn failure(self, error: &ErrorBody) {
+    pub(crate) fn failure(self, error: &Error) {
         // Nobody is left to tell if stderr is gone.
         let _ = io::stderr().write_all(self.failure_text(error).as_bytes());
     }
 
     /// What happened, to what, and what to do next, in whole lines.
-    pub(crate) fn failure_text(self, error: &ErrorBody) -> String {
+    pub(crate) fn failure_text(self, error: &Error) -> String {
         if self.json {
             let text = serde_json::to_string_pretty(error).unwrap_or_default();
             return format!("{text}\n");

@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 
 use sterna_api::{
-    Advice, AdviceKind, Advised, ErrorCode, Nature, SeenDisk, Vm, VmDisk, VmState,
+    Advice, AdviceKind, Advised, Error, ErrorCode, Nature, Result, SeenDisk, Vm, VmDisk,
+    VmState,
 };
 use sterna_core::advise::{
     self, About, Datastore, Disk, Facts, Finding, Requests, Way, advise,
@@ -13,7 +14,6 @@ use sterna_core::measure::{LqFit, Side, Summary};
 use sterna_core::{Bytes, Nanos};
 
 use crate::daemon::Daemon;
-use crate::error::{DaemonError, Result};
 use crate::policies::Book;
 use crate::samples::window;
 use crate::shelf::Found;
@@ -77,7 +77,7 @@ impl Daemon {
         }
         let message = format!("there is no disk, no datastore and no VM {name}");
         let hint = "see `sterna disk list`, `sterna datastore list` and `sterna vm list`";
-        Err(DaemonError::new(ErrorCode::NotFound, message).hint(hint))
+        Err(Error::new(ErrorCode::NotFound, message).hint(hint))
     }
 
     /// What was measured of everything.

@@ -6,13 +6,12 @@
 
 use std::path::Path;
 
-use sterna_api::Disk;
+use sterna_api::{Disk, Error, Result};
 
 use crate::claims::Claim;
 use crate::daemon::{Daemon, lock};
 use crate::descriptors;
 use crate::disks::claim_of;
-use crate::error::{DaemonError, Result};
 use crate::sockets::bind_unix;
 use crate::store::DiskRecord;
 
@@ -23,7 +22,7 @@ impl Daemon {
         self.check_settled(&record)?;
         if !Path::new(path).is_absolute() {
             let message = format!("the socket's path {path} does not begin with `/`");
-            return Err(DaemonError::invalid(message).hint("give it whole"));
+            return Err(Error::invalid(message).hint("give it whole"));
         }
         match record.vhost_user.as_deref() {
             Some(there) if there == path => {
@@ -34,26 +33,24 @@ impl Daemon {
             }
             Some(there) => {
                 let message = format!("disk {name} is attached already, to {there}");
-                return Err(DaemonError::in_use(message)
+                return Err(Error::in_use(message)
                     .hint(format!("first: sterna disk detach {name}")));
             }
             None => {}
         }
         if let Some(other) = self.on_socket(path)? {
             let message = format!("disk {other} is attached to {path}");
-            return Err(DaemonError::in_use(message).hint("choose another path"));
+            return Err(Error::in_use(message).hint("choose another path"));
         }
         if let Some(problem) = self.problem_of(record.id) {
             let message = format!("disk {name} is not served: {problem}");
-            return Err(DaemonError::unavailable(message)
+            return Err(Error::unavailable(message)
                 .hint(format!("see `sterna disk show {name}`")));
         }
         // After a restart of the machine it is made again; here it may be a slip.
         if let Some(directory) = Path::new(path).parent().filter(|it| !it.is_dir()) {
             let message = format!("there is no directory {}", directory.display());
-            return Err(
-                DaemonError::invalid(message).hint("make it, or correct the path")
-            );
+            return Err(Error::invalid(message).hint("make it, or correct the path"));
         }
         self.open_socket(&record, path)?;
         if let Err(error) = self.store.set_vhost_user(record.id, Some(path.into())) {
@@ -70,7 +67,7 @@ impl Daemon {
         let (_claim, mut record) = self.claimed(name)?;
         let Some(path) = record.vhost_user.take() else {
             let message = format!("disk {name} is attached to no socket");
-            return Err(DaemonError::invalid(message)
+            return Err(Error::invalid(message)
                 .hint("its NBD clients are listed by `sterna disk show`"));
         };
         self.store.set_vhost_user(record.id, None)?;
@@ -121,7 +118,7 @@ impl Daemon {
         let (listener, bound) = bind_unix(Path::new(path))?;
         self.engine.serve(record.id, listener).map_err(|error| {
             let message = format!("disk {} cannot be attached: {error}", record.name);
-            DaemonError::unavailable(message)
+            Error::unavailable(message)
         })?;
         lock(&self.sockets).insert(record.id, bound);
         Ok(())

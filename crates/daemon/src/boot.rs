@@ -8,7 +8,7 @@ use std::env;
 
 use sterna_engine::boot::BootId;
 
-use crate::error::{DaemonError, Result};
+use sterna_api::{Error, Result};
 
 /// The environment variable that replaces the kernel's boot id, for tests.
 const VARIABLE: &str = "STERNA_BOOT_ID";
@@ -16,11 +16,11 @@ const VARIABLE: &str = "STERNA_BOOT_ID";
 /// The boot id that this daemon goes by.
 pub(crate) fn current() -> Result<BootId> {
     match env::var(VARIABLE) {
-        Ok(text) => text
-            .parse()
-            .map_err(|error| DaemonError::invalid(format!("{VARIABLE}: {error}"))),
+        Ok(text) => {
+            text.parse().map_err(|error| Error::invalid(format!("{VARIABLE}: {error}")))
+        }
         Err(_) => BootId::of_machine().map_err(|error| {
-            DaemonError::unavailable(format!("cannot read the boot id: {error}"))
+            Error::unavailable(format!("cannot read the boot id: {error}"))
                 .hint("see that /proc is mounted")
         }),
     }

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use crate::daemon::{Daemon, lock};
 use crate::disks::{claim_of, identity};
-use crate::error::{DaemonError, Result};
 use crate::jobs::Job;
 use crate::shelf::Shelf;
 use crate::store::{DiskRecord, MigrationRecord, Step};
+use sterna_api::{Error, Result};
 
 /// How long the start waits for disks that do not come up. Clients of the others
 /// are waiting; a client that finds its own disk missing (QEMU's reconnect) tries
@@ -150,7 +150,7 @@ impl Daemon {
         let role = self.role_of(&disk, &shelf)?;
         let expected = identity(&disk, disk.generation, role);
         let image = shelf.expect(&disk.image, &expected).map_err(|error| {
-            self.part_of_a_copy(&disk).map_or(error, DaemonError::unavailable)
+            self.part_of_a_copy(&disk).map_or(error, Error::unavailable)
         })?;
         if let Some(record) = migration.as_ref().filter(|it| it.step == Step::Copying) {
             self.gate.serve_bare(record, &self.map_path(record.id))?;
@@ -166,7 +166,7 @@ impl Daemon {
         }
     }
 
-    fn not_served(&self, disk: &DiskRecord, error: &DaemonError) {
+    fn not_served(&self, disk: &DiskRecord, error: &Error) {
         let problem = error.to_string();
         let known = lock(&self.served).insert(disk.id, Err(problem.clone()));
         if known != Some(Err(problem.clone())) {

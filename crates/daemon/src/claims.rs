@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::error::{DaemonError, Result};
+use sterna_api::{Error, Result};
 
 /// What is claimed, and by how many; `ALONE` marks one that shares with nobody.
 type Taken = Arc<Mutex<HashMap<String, usize>>>;
@@ -49,7 +49,7 @@ impl Claims {
             Some(count) if *count != ALONE && how != ALONE => *count += 1,
             Some(_) => {
                 let message = format!("{what} is being changed by another request");
-                return Err(DaemonError::in_use(message).hint("try again in a moment"));
+                return Err(Error::in_use(message).hint("try again in a moment"));
             }
         }
         Ok(Claim { taken: self.taken.clone(), what })

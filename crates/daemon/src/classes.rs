@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use sterna_api::{ChangeClass, Class, CreateClass, Terms};
+use sterna_api::{ChangeClass, Class, CreateClass, Error, Result, Terms};
 use sterna_core::qos::policy::resolve;
 use sterna_core::qos::{ClassId, Rate, SHARES};
 use sterna_engine::DiskId;
@@ -16,7 +16,6 @@ use crate::clock;
 use crate::daemon::Daemon;
 use crate::datastores::check_name;
 use crate::disks::claim_of;
-use crate::error::{DaemonError, Result};
 use crate::local::Local;
 use crate::policies::{Book, Entry};
 use crate::store::{ClassChange, ClassRecord};
@@ -55,17 +54,17 @@ impl Daemon {
             id: NEW,
             name: name.clone(),
             shares: shares.unwrap_or(SHARES),
-            reservation: reservation.map_err(DaemonError::invalid)?,
+            reservation: reservation.map_err(Error::invalid)?,
             created: clock::now(),
         };
         let (disks, _claims) = self.claim_disks(disks)?;
         self.in_turn(|book| {
             if book.class(name).is_ok() {
-                return Err(DaemonError::exists("class", name));
+                return Err(Error::exists("class", name));
             }
             if book.entries().count() >= CLASSES_MAX {
                 let message = format!("there are {CLASSES_MAX} classes already");
-                return Err(DaemonError::invalid(message).hint("delete one first"));
+                return Err(Error::invalid(message).hint("delete one first"));
             }
             self.check_free(book, &disks, NEW)?;
             let (record, disks) = (record.clone(), disks.clone());
@@ -88,7 +87,7 @@ impl Daemon {
         let (remove, _removed) = self.claim_disks(&request.remove)?;
         let reservation =
             request.reservation.map(|it| it.map(Rate::try_from).transpose());
-        let reservation = reservation.transpose().map_err(DaemonError::invalid)?;
+        let reservation = reservation.transpose().map_err(Error::invalid)?;
         self.in_turn(|book| {
             let entry = book.class(name)?;
             let id = entry.record.id;
@@ -96,7 +95,7 @@ impl Daemon {
                 let message = format!("class {name} has no disks");
                 let hint = "it is the copies of all migrations; limit it, or change its \
                             shares";
-                return Err(DaemonError::invalid(message).hint(hint));
+                return Err(Error::invalid(message).hint(hint));
             }
             self.check_free(book, &add, id)?;
             self.check_members(entry, &remove)?;
@@ -132,7 +131,7 @@ impl Daemon {
                     true => "it is for the copies of all migrations",
                     false => "remove its policies: `sterna policy list`",
                 };
-                return Err(DaemonError::invalid(message).hint(hint));
+                return Err(Error::invalid(message).hint(hint));
             }
             if !with_policies && !entry.policies.is_empty() {
                 return Err(has_policies(entry));
@@ -164,7 +163,7 @@ impl Daemon {
                 let message = format!("disk {disk} is in class {other} already");
                 let hint =
                     format!("take it out first: `sterna class remove {other} {disk}`");
-                return Err(DaemonError::in_use(message).hint(hint));
+                return Err(Error::in_use(message).hint(hint));
             }
         }
         Ok(())
@@ -178,7 +177,7 @@ impl Daemon {
         let (disk, class) = (self.name_of(disk)?, &entry.record.name);
         let message = format!("disk {disk} is not in class {class}");
         let hint = format!("see `sterna class show {class}`");
-        Err(DaemonError::invalid(message).hint(hint))
+        Err(Error::invalid(message).hint(hint))
     }
 
     fn name_of(&self, disk: DiskId) -> Result<String> {
@@ -214,7 +213,7 @@ impl Daemon {
 }
 
 /// A class is not deleted because of its policies.
-fn has_policies(entry: &Entry) -> DaemonError {
+fn has_policies(entry: &Entry) -> Error {
     let name = &entry.record.name;
     let ids: Vec<_> = entry.policies.iter().map(|policy| policy.id.to_string()).collect();
     let message = format!("class {name} has policies: {}", ids.join(", "));
@@ -222,5 +221,5 @@ fn has_policies(entry: &Entry) -> DaemonError {
         "to delete them with it: `sterna class delete {name} --with-policies`; what they \
          do: `sterna policy explain {name}`"
     );
-    DaemonError::in_use(message).hint(hint)
+    Error::in_use(message).hint(hint)
 }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sterna_api::{Connections, Io, OpenFiles, Status};
+use sterna_api::{Connections, Io, OpenFiles, Result, Status};
 use sterna_engine::boot::BootId;
 use sterna_engine::{DiskId, Engine};
 
@@ -20,7 +20,6 @@ use crate::clock;
 use crate::descriptors::Descriptors;
 use crate::disks::Served;
 use crate::drs::Drs;
-use crate::error::Result;
 use crate::gate::Gate;
 use crate::http::Visitors;
 use crate::jobs::Job;

@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sterna_api::{AddDatastore, Datastore, DatastoreKind, NAME_RULE, is_name};
+use sterna_api::{
+    AddDatastore, Datastore, DatastoreKind, Error, NAME_RULE, Result, is_name,
+};
 use sterna_engine::Shape;
 use sterna_engine::datastore::Location;
 
 use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::descriptors;
-use crate::error::{DaemonError, Result};
 use crate::shelf::{Found, Shelf};
 use crate::store::DatastoreRecord;
 
@@ -25,7 +26,7 @@ pub(crate) fn check_name(what: &str, name: &str) -> Result<()> {
         return Ok(());
     }
     let message = format!("`{name}` cannot be the name of a {what}");
-    Err(DaemonError::invalid(message).hint(NAME_RULE))
+    Err(Error::invalid(message).hint(NAME_RULE))
 }
 
 /// The claim on a datastore.
@@ -37,8 +38,7 @@ pub(crate) fn claim_of(name: &str) -> String {
 pub(crate) fn make_directory(path: &Path) -> Result<()> {
     std::fs::create_dir_all(path).map_err(|error| {
         let message = format!("cannot make {}: {error}", path.display());
-        DaemonError::unavailable(message)
-            .hint("see that the state directory can be written to")
+        Error::unavailable(message).hint("see that the state directory can be written to")
     })
 }
 
@@ -51,10 +51,10 @@ fn place(location: &Location) -> String {
 }
 
 /// This place is a datastore already.
-fn taken(location: &Location, datastore: &str) -> DaemonError {
+fn taken(location: &Location, datastore: &str) -> Error {
     let message = format!("{} is datastore {datastore} already", place(location));
     let hint = "two datastores in one place would take each other for strangers";
-    DaemonError::in_use(message).hint(hint)
+    Error::in_use(message).hint(hint)
 }
 
 impl Daemon {
@@ -75,10 +75,9 @@ impl Daemon {
         let name = &request.name;
         check_name("datastore", name)?;
         self.check_new_files(&claim_of(name), descriptors::DATASTORE)?;
-        let location: Location =
-            request.location.parse().map_err(DaemonError::invalid)?;
+        let location: Location = request.location.parse().map_err(Error::invalid)?;
         let shape = request.shape.as_deref().map(str::parse::<Shape>).transpose();
-        let shape = shape.map_err(DaemonError::invalid)?;
+        let shape = shape.map_err(Error::invalid)?;
         let _claim = self.claims.alone(claim_of(name))?;
         let (location, own) = self.placed(name, location);
         self.check_new(name, &location)?;
@@ -115,14 +114,14 @@ impl Daemon {
         if let Some(disk) = self.store.disks()?.into_iter().find(on_it) {
             let message = format!("datastore {name} holds disk {}", disk.name);
             let hint = "move its disks away (`sterna migrate`) or remove them first";
-            return Err(DaemonError::in_use(message).hint(hint));
+            return Err(Error::in_use(message).hint(hint));
         }
         for migration in self.store.migrations()? {
             if !migration.step.ended() && migration.is_on(name) {
                 let id = migration.id;
                 let message = format!("datastore {name} is used by migration {id}");
                 let hint = format!("wait for it, or `sterna migration cancel {id}`");
-                return Err(DaemonError::in_use(message).hint(hint));
+                return Err(Error::in_use(message).hint(hint));
             }
         }
         let moves = self.store.open_vm_moves()?;
@@ -134,12 +133,12 @@ impl Daemon {
             let message =
                 format!("datastore {name} is used by migration {id}, of a disk of {vm}");
             let hint = format!("wait for it, or `sterna migration cancel {id}`");
-            return Err(DaemonError::in_use(message).hint(hint));
+            return Err(Error::in_use(message).hint(hint));
         }
         if let Some(id) = self.plan_that_uses(name) {
             let message = format!("datastore {name} is used by plan {id}");
             let hint = format!("wait for it, or `sterna plan cancel {id}`");
-            return Err(DaemonError::in_use(message).hint(hint));
+            return Err(Error::in_use(message).hint(hint));
         }
         let gone = self.view_datastore(&shelf, &shelf.look())?;
         self.store.remove_datastore(name)?;
@@ -182,7 +181,7 @@ impl Daemon {
     fn check_new(&self, name: &str, location: &Location) -> Result<()> {
         for known in self.store.datastores()? {
             if known.name == name {
-                return Err(DaemonError::exists("datastore", name));
+                return Err(Error::exists("datastore", name));
             }
             if known.location.is_same_place(location) {
                 return Err(taken(location, &known.name));

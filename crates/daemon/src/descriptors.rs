@@ -20,9 +20,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use sterna_api::Warning;
-
-use crate::error::{DaemonError, Result};
+use sterna_api::{Error, Result, Warning};
 
 /// What a disk has open: its image three times (through the page cache, past it, and to
 /// look for holes), and a client.
@@ -138,7 +136,7 @@ impl Descriptors {
             return Ok(());
         }
         let limit = self.limit;
-        Err(DaemonError::unavailable(format!(
+        Err(Error::unavailable(format!(
             "{what} needs up to {needed} open files, and the limit of open files ({limit}) \
              would be reached: {taken} of {most} are taken, and the rest is kept for the \
              state, the API and moves"

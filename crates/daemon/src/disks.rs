@@ -5,7 +5,7 @@
 //! its sidecar names. It goes in the opposite order
 //! (`removals`), for the same reason.
 
-use sterna_api::{CreateDisk, CreatedDisk, Disk, DiskActivity, Provision};
+use sterna_api::{CreateDisk, CreatedDisk, Disk, DiskActivity, Error, Provision, Result};
 use sterna_engine::datastore::{self, Datastore, Location};
 use sterna_engine::sidecar::{Identity, Role};
 use sterna_engine::{DiskId, DiskSpec, ImageSpec};
@@ -15,7 +15,6 @@ use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::datastores::{check_name, claim_of as datastore_claim};
 use crate::descriptors;
-use crate::error::{DaemonError, Result};
 use crate::figures::{RECENT, summarized};
 use crate::random;
 use crate::shelf::Shelf;
@@ -61,7 +60,7 @@ impl Daemon {
 
     /// The record of a disk that exists.
     pub(crate) fn disk_record(&self, name: &str) -> Result<DiskRecord> {
-        self.store.disk(name)?.ok_or_else(|| DaemonError::not_found("disk", name))
+        self.store.disk(name)?.ok_or_else(|| Error::not_found("disk", name))
     }
 
     /// Creates an empty disk and serves it.
@@ -143,11 +142,8 @@ impl Daemon {
             keeps_room: record.provision != Provision::Thin,
         };
         let attached = self.engine.attach(disk).map_err(|error| {
-            DaemonError::unavailable(format!(
-                "disk {} cannot be served: {error}",
-                record.name
-            ))
-            .hint(format!("see `sterna datastore show {}`", record.datastore))
+            Error::unavailable(format!("disk {} cannot be served: {error}", record.name))
+                .hint(format!("see `sterna datastore show {}`", record.datastore))
         });
         let served = attached.as_ref().copied().map_err(ToString::to_string);
         self.join_classes(&[record.id]);
@@ -191,7 +187,7 @@ impl Daemon {
         ];
         self.shelf(datastore)?.check_takes_new()?;
         match self.store.disk(name)? {
-            Some(_) => Err(DaemonError::exists("disk", name)),
+            Some(_) => Err(Error::exists("disk", name)),
             None => Ok(claims),
         }
     }
@@ -253,7 +249,7 @@ pub(crate) fn check_size(size: u64) -> Result<()> {
         _ => return Ok(()),
     };
     let next = size.next_multiple_of(SECTOR).max(SECTOR);
-    Err(DaemonError::invalid(message).hint(format!("the next size is {next} bytes")))
+    Err(Error::invalid(message).hint(format!("the next size is {next} bytes")))
 }
 
 pub(crate) fn new_record(

@@ -24,8 +24,8 @@ use sterna_core::mirror::{Doubt, REGION};
 use sterna_engine::mirror::{MapError, MapFile, MapKey};
 
 use crate::daemon::lock;
-use crate::error::{DaemonError, Result};
 use crate::store::MigrationRecord;
+use sterna_api::{Error, Result};
 
 /// How long a mirror may take from opening its map to running. It is memory and
 /// one message to a reactor; a machine that is this busy is not right.
@@ -106,13 +106,13 @@ fn distrust(path: &Path, key: MapKey) -> Result<()> {
             tracing::info!(migration, "served before its mirror: will compare");
             Ok(())
         }
-        Err(error @ MapError::Busy(_)) => Err(DaemonError::unavailable(error)),
+        Err(error @ MapError::Busy(_)) => Err(Error::unavailable(error)),
         // One that is not there cannot be believed.
         Err(MapError::Io { .. }) => match MapFile::remove(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 let message = format!("cannot give up {}: {error}", path.display());
                 let hint = "see that the state directory works";
-                Err(DaemonError::unavailable(message).hint(hint))
+                Err(Error::unavailable(message).hint(hint))
             }
             _ => Ok(()),
         },

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-use sterna_api::{Disk, ErrorCode, ImportDisk, Provision};
+use sterna_api::{Disk, Error, ErrorCode, ImportDisk, Provision, Result};
 use sterna_engine::ImageSpec;
 use sterna_engine::datastore::{Datastore, DatastoreError, SidecarPlace};
 use sterna_engine::sidecar::{Identity, Role, SidecarError};
@@ -16,7 +16,6 @@ use sterna_engine::sidecar::{Identity, Role, SidecarError};
 use crate::daemon::Daemon;
 use crate::datastores::check_name;
 use crate::disks::{SECTOR, identity, new_record};
-use crate::error::{DaemonError, Result};
 use crate::shelf::Shelf;
 use crate::store::DiskRecord;
 
@@ -61,14 +60,14 @@ impl Daemon {
         {
             let message = format!("{asked} is the image of disk {}", owner.name);
             let hint = format!("see `sterna disk show {}`", owner.name);
-            return Err(DaemonError::in_use(message).hint(hint));
+            return Err(Error::in_use(message).hint(hint));
         }
         let mut migrations = self.store.migrations()?.into_iter();
         let into = migrations.find(|one| !one.step.ended() && one.has(datastore, file));
         match into {
             Some(one) => {
                 let message = format!("{asked} is used by migration {}", one.id);
-                Err(DaemonError::in_use(message).hint("wait for it, or cancel it"))
+                Err(Error::in_use(message).hint("wait for it, or cancel it"))
             }
             None => Ok(()),
         }
@@ -102,7 +101,7 @@ impl Daemon {
                 Ok(SidecarPlace::File(path)) => path.display().to_string(),
                 _ => "its sidecar".into(),
             };
-            return Err(DaemonError::in_use(message).hint(format!(
+            return Err(Error::in_use(message).hint(format!(
                 "if that Sterna is gone for good, {or_else}remove {sidecar} and import \
                  again"
             )));
@@ -117,9 +116,7 @@ impl Daemon {
         match store.sidecar_place(image, found.size) {
             Ok(SidecarPlace::File(path)) => sterna_engine::sidecar::file::remove(&path)
                 .map_err(|error| {
-                    DaemonError::unavailable(format!(
-                        "cannot take the image over: {error}"
-                    ))
+                    Error::unavailable(format!("cannot take the image over: {error}"))
                 }),
             // On a device or an export, this removes the sidecar alone.
             _ => {
@@ -137,12 +134,12 @@ fn find_image(shelf: &Shelf, file: &str) -> Result<(String, u64)> {
         // One place has many spellings.
         if file.parse().as_ref() != Ok(location) {
             let message = format!("datastore {} holds {location} alone", shelf.name());
-            return Err(DaemonError::invalid(message).hint(format!("import {location}")));
+            return Err(Error::invalid(message).hint(format!("import {location}")));
         }
         shelf.open()?;
         let space = shelf.space().map(|space| space.capacity);
         let size = space.ok_or_else(|| {
-            DaemonError::unavailable(format!("{location} does not say how large it is"))
+            Error::unavailable(format!("{location} does not say how large it is"))
         })?;
         return match size.is_multiple_of(SECTOR) && size > 0 {
             true => Ok((String::new(), size)),
@@ -152,7 +149,7 @@ fn find_image(shelf: &Shelf, file: &str) -> Result<(String, u64)> {
     let name = name_in(directory, Path::new(file));
     let Some(name) = name.filter(|name| !name.contains('/')) else {
         let message = format!("{file} is not in datastore {} ({location})", shelf.name());
-        return Err(DaemonError::invalid(message).hint(
+        return Err(Error::invalid(message).hint(
             "an image is imported where it is: choose or add the datastore it is in",
         ));
     };
@@ -166,7 +163,7 @@ fn find_image(shelf: &Shelf, file: &str) -> Result<(String, u64)> {
     shelf.image(&name)?;
     if !metadata.is_file() {
         let message = format!("{} is not a regular file", path.display());
-        return Err(DaemonError::invalid(message).hint("give a raw file"));
+        return Err(Error::invalid(message).hint("give a raw file"));
     }
     if let Some(format) = format_of(&path).map_err(&unreadable)? {
         return Err(not_raw(&path, format));
@@ -176,13 +173,13 @@ fn find_image(shelf: &Shelf, file: &str) -> Result<(String, u64)> {
 }
 
 /// A link is no image: it may lead elsewhere tomorrow.
-fn is_link(path: &Path) -> DaemonError {
+fn is_link(path: &Path) -> Error {
     let shown = path.display();
     let message = match fs::read_link(path) {
         Ok(to) => format!("{shown} is a symbolic link to {}", to.display()),
         Err(_) => format!("{shown} is a symbolic link"),
     };
-    DaemonError::invalid(format!("{message}, and an image is a file itself")).hint(
+    Error::invalid(format!("{message}, and an image is a file itself")).hint(
         "import the file that it leads to, on a datastore of that file's directory; or \
          move that file here, in place of the link",
     )
@@ -196,16 +193,16 @@ fn check_unlocked(shelf: &Shelf, file: &str) -> Result<()> {
     let opened = File::open(&path).map_err(&unreadable)?;
     if sterna_engine::is_used(&opened).map_err(|errno| unreadable(errno.into()))? {
         let message = format!("{} is in use by another process", path.display());
-        return Err(DaemonError::in_use(message)
+        return Err(Error::in_use(message)
             .hint("it is locked, probably by a running VM: stop that first"));
     }
     Ok(())
 }
 
-fn unreadable(path: &Path) -> impl Fn(io::Error) -> DaemonError {
+fn unreadable(path: &Path) -> impl Fn(io::Error) -> Error {
     move |error| {
         let message = format!("cannot read {}: {error}", path.display());
-        DaemonError::new(ErrorCode::NotFound, message)
+        Error::new(ErrorCode::NotFound, message)
             .hint("give a raw file in the datastore's directory")
     }
 }
@@ -229,12 +226,13 @@ fn format_of(path: &Path) -> io::Result<Option<&'static str>> {
     Ok(FORMATS.iter().find(begins).map(|(format, ..)| *format))
 }
 
-fn not_raw(path: &Path, format: &str) -> DaemonError {
+fn not_raw(path: &Path, format: &str) -> Error {
     let path = path.display();
-    DaemonError::invalid(format!("{path} is a {format} image; Sterna takes raw ones"))
-        .hint(format!(
+    Error::invalid(format!("{path} is a {format} image; Sterna takes raw ones")).hint(
+        format!(
             "convert it: `qemu-img convert -O raw {path} {path}.raw`, and import that"
-        ))
+        ),
+    )
 }
 
 /// The path inside the directory, also if either was reached by a link.
@@ -257,7 +255,7 @@ fn check_length(path: &Path, length: u64) -> Result<()> {
     let shown = path.display();
     if length == 0 {
         let message = format!("{shown} is empty");
-        return Err(DaemonError::invalid(message)
+        return Err(Error::invalid(message)
             .hint("give the image itself; `sterna disk create` makes an empty disk"));
     }
     if length.is_multiple_of(SECTOR) {
@@ -270,8 +268,8 @@ fn check_length(path: &Path, length: u64) -> Result<()> {
     )))
 }
 
-fn no_size(place: impl std::fmt::Display, size: u64) -> DaemonError {
-    DaemonError::invalid(format!("{place} has {size} bytes: no disk has that size"))
+fn no_size(place: impl std::fmt::Display, size: u64) -> Error {
+    Error::invalid(format!("{place} has {size} bytes: no disk has that size"))
         .hint(format!("see that it is whole: disks have a multiple of {SECTOR} bytes"))
 }
 
@@ -307,8 +305,7 @@ mod tests {
     #[test]
     fn a_file_that_is_not_empty_is_to_be_lengthened() {
         let (_directory, path) = file(&[0; 1000]);
-        let hint =
-            |path: &Path, length| check_length(path, length).unwrap_err().body().hint;
+        let hint = |path: &Path, length| check_length(path, length).unwrap_err().hint;
         let whole = format!("truncate -s 1024 {}", path.display());
         assert!(hint(&path, 1000).contains(&whole));
         assert!(!hint(&path, 0).contains("truncate"));

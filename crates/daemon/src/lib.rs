@@ -27,7 +27,6 @@ mod datastores;
 mod descriptors;
 mod disks;
 mod drs;
-mod error;
 mod experience;
 mod figures;
 mod gate;
@@ -66,7 +65,6 @@ mod troubles;
 mod vms;
 
 pub use datastores::check_shape;
-pub use error::DaemonError;
 pub use http::openapi_document;
 pub use log::{LAST_LINES, Log, State as LogState};
 pub use serve::{Running, serve};

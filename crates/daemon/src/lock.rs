@@ -26,8 +26,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::FlockOperation;
 
-use crate::error::{DaemonError, Result};
 use crate::refusals::is_no_room;
+use sterna_api::{Error, Result};
 
 /// How long a daemon that was killed may take to be gone, before it counts as
 /// one that runs.
@@ -50,7 +50,7 @@ impl StateLock {
     /// Makes the state directory if need be, and locks it.
     pub(crate) fn take(state: &Path) -> Result<StateLock> {
         let failed = |what: &str, path: &Path, error: std::io::Error| {
-            DaemonError::unavailable(format!("cannot {what} {}: {error}", path.display()))
+            Error::unavailable(format!("cannot {what} {}: {error}", path.display()))
                 .hint("choose a directory that this user may write to: --state DIR")
         };
         DirBuilder::new()
@@ -128,13 +128,13 @@ impl Holder {
         Holder { pid, runs }
     }
 
-    fn refusal(&self, state: &Path) -> DaemonError {
+    fn refusal(&self, state: &Path) -> Error {
         let (pid, state) = (&self.pid, state.display());
         if self.runs {
             let who = if pid.is_empty() { "another process" } else { "process" };
             let message =
                 format!("a daemon runs on the state {state} already: {who} {pid}");
-            return DaemonError::in_use(message.trim_end()).hint(
+            return Error::in_use(message.trim_end()).hint(
                 "use that one, stop it first, or choose another state: --state DIR",
             );
         }
@@ -142,7 +142,7 @@ impl Holder {
             "I/O of the daemon that was killed (process {pid}) has not ended for {} s",
             DRAIN.as_secs()
         );
-        DaemonError::in_use(message)
+        Error::in_use(message)
             .hint("see which device or server does not answer, then start again")
     }
 }

@@ -8,8 +8,8 @@
 
 use serde::{Deserialize, Serialize};
 use sterna_api::{
-    AskGuard, BestHour, Guard, LearnedFrom, Predict, Predicted, Prediction,
-    PredictionScores, StartMigration, Weakest,
+    AskGuard, BestHour, Error, Guard, LearnedFrom, Predict, Predicted, Prediction,
+    PredictionScores, Result, StartMigration, Weakest,
 };
 use sterna_core::guard::Experience;
 use sterna_core::measure::{LqFit, Summary};
@@ -20,7 +20,6 @@ use sterna_core::{Bytes, Nanos};
 
 use crate::clock;
 use crate::daemon::Daemon;
-use crate::error::{DaemonError, Result};
 use crate::figures::{RECENT, summarized};
 use crate::jobs::{aim, check_elsewhere, check_rate, moment, wanted};
 use crate::store::{DiskRecord, MigrationRecord};
@@ -386,7 +385,7 @@ pub(crate) fn told(one: &Move, speed: &Speed, it: &predict::Prediction) -> Predi
 }
 
 /// Why nothing is known, and what is known all the same.
-fn not_known(from: &str, to: &str, seen: &Seen, one: &Move) -> DaemonError {
+fn not_known(from: &str, to: &str, seen: &Seen, one: &Move) -> Error {
     let (copies, do_not, them) = match seen.copies {
         1 => ("the one copy".to_owned(), "does not", "it"),
         many => (format!("the {many} copies"), "do not", "them"),
@@ -413,7 +412,7 @@ fn not_known(from: &str, to: &str, seen: &Seen, one: &Move) -> DaemonError {
     });
     let message = format!("{why} is not known{}", least.unwrap_or_default());
     let without = if seen.copies == 0 { "" } else { ", without a limit or a promise" };
-    DaemonError::unavailable(message).hint(format!(
+    Error::unavailable(message).hint(format!(
         "move a small disk first{without}: `sterna migrate DISK --to {to}`"
     ))
 }
@@ -427,10 +426,10 @@ fn rough(span: Nanos) -> String {
     }
 }
 
-fn never_seen(disk: &str) -> DaemonError {
+fn never_seen(disk: &str) -> Error {
     let message =
         format!("what disk {disk} does at such an hour was not seen in the last week");
-    DaemonError::unavailable(message).hint(
+    Error::unavailable(message).hint(
         "leave out --at to go by what it does now; hours are recorded while the daemon runs",
     )
 }

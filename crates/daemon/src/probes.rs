@@ -3,12 +3,11 @@
 //! The load is made by a client, as any other; it tells what it saw under which load, as it
 //! alone knows that the load was its own doing. What follows of that is said by `core`.
 
-use sterna_api::{Device, ProbeFound, ProbeStep};
+use sterna_api::{Device, Error, ProbeFound, ProbeStep, Result};
 use sterna_core::Nanos;
 use sterna_core::measure::probe::{Step, fit};
 
 use crate::daemon::Daemon;
-use crate::error::{DaemonError, Result};
 
 /// More steps than a probe makes.
 const STEPS_MOST: usize = 64;
@@ -26,8 +25,9 @@ impl Daemon {
         let count = found.steps.len();
         if count > STEPS_MOST {
             let message = format!("{count} steps are more than a probe makes");
-            return Err(DaemonError::invalid(message)
-                .hint(format!("tell of {STEPS_MOST} at most")));
+            return Err(
+                Error::invalid(message).hint(format!("tell of {STEPS_MOST} at most"))
+            );
         }
         let steps: Result<Vec<Step>> = found.steps.iter().map(step).collect();
         let known = self.samples.probed(datastore, fit(&steps?));
@@ -45,7 +45,7 @@ fn step(one: &ProbeStep) -> Result<Step> {
         && one.response_us > 0.0;
     if !fits {
         let message = format!("no device answers like this: {one:?}");
-        return Err(DaemonError::invalid(message).hint(
+        return Err(Error::invalid(message).hint(
             "a step has 1 to 1024 requests under way, rates, and a response time",
         ));
     }

@@ -1,12 +1,11 @@
 //! What a disk's requests are like, as the API shows it.
 
 use hdrhistogram::Histogram;
-use sterna_api::{Bucket, DiskStats, Pattern, RequestStats, Times};
+use sterna_api::{Bucket, DiskStats, Error, Pattern, RequestStats, Result, Times};
 use sterna_core::measure::{self, Buckets};
 use sterna_engine::Requests;
 
 use crate::daemon::Daemon;
-use crate::error::{DaemonError, Result};
 use crate::figures::RECENT;
 use crate::samples::load;
 
@@ -15,7 +14,7 @@ impl Daemon {
     pub(crate) fn disk_stats(&self, name: &str) -> Result<DiskStats> {
         let record = self.disk_record(name)?;
         let not_served = |problem: &str| {
-            DaemonError::unavailable(format!("disk {name} is not served: {problem}"))
+            Error::unavailable(format!("disk {name} is not served: {problem}"))
                 .hint(format!("see `sterna disk show {name}`"))
         };
         if let Some(problem) = self.problem_of(record.id) {

@@ -3,15 +3,13 @@
 use std::fs::File;
 use std::io::Read;
 
-use crate::error::{DaemonError, Result};
+use sterna_api::{Error, Result};
 
 /// A random number; never 0, which is no id.
 pub(crate) fn number() -> Result<u128> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")
         .and_then(|mut source| source.read_exact(&mut bytes))
-        .map_err(|error| {
-            DaemonError::internal(format!("cannot read /dev/urandom: {error}"))
-        })?;
+        .map_err(|error| Error::internal(format!("cannot read /dev/urandom: {error}")))?;
     Ok(u128::from_le_bytes(bytes).max(1))
 }

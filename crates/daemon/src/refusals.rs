@@ -4,20 +4,19 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use sterna_api::ErrorCode;
+use sterna_api::{Error, ErrorCode};
 use sterna_engine::datastore::DatastoreError;
 use sterna_engine::sidecar::SidecarError;
 
 use crate::descriptors::HINT;
-use crate::error::DaemonError;
 
 /// An error of the datastore `name`, for the API.
-pub(crate) fn refusal(name: &str, error: &DatastoreError) -> DaemonError {
+pub(crate) fn refusal(name: &str, error: &DatastoreError) -> Error {
     let message = match unreadable(error) {
         Some((place, what)) => format!("datastore {name}: {place}: {what}"),
         None => format!("datastore {name}: {error}"),
     };
-    DaemonError::new(code(error), message).hint(hint(error))
+    Error::new(code(error), message).hint(hint(error))
 }
 
 /// The image of a disk cannot be served: what to do about that disk. The advice is
@@ -27,10 +26,9 @@ pub(crate) fn unfit(
     disk: &str,
     file: &str,
     error: &DatastoreError,
-) -> DaemonError {
-    let with = |what: String| {
-        DaemonError::new(code(error), format!("datastore {datastore}: {what}"))
-    };
+) -> Error {
+    let with =
+        |what: String| Error::new(code(error), format!("datastore {datastore}: {what}"));
     match (error, unreadable(error)) {
         (_, Some((place, _))) if is_absent(place) => {
             with(format!("there is no image {place}; put it back, with its sidecar"))
@@ -160,7 +158,7 @@ mod tests {
 
     #[test]
     fn hints_name_commands_that_there_are() {
-        let exists = refusal("fast", &DatastoreError::Exists("/a/db.raw".into())).body();
+        let exists = refusal("fast", &DatastoreError::Exists("/a/db.raw".into()));
         assert_eq!(exists.code, ErrorCode::Exists);
         assert_eq!(exists.message, "datastore fast: /a/db.raw exists already");
         assert!(exists.hint.contains("sterna disk import"));
@@ -169,7 +167,7 @@ mod tests {
             path: "/a/db.raw".into(),
             source: ErrorKind::ReadOnlyFilesystem.into(),
         };
-        assert!(refusal("fast", &read_only).body().hint.contains("read-only"));
+        assert!(refusal("fast", &read_only).hint.contains("read-only"));
     }
 
     #[test]

@@ -10,14 +10,13 @@
 //! a crash in between leaves an image that no disk has, never a disk without its
 //! image.
 
-use sterna_api::{ImageFate, RemovedDisk};
+use sterna_api::{Error, ImageFate, RemovedDisk, Result};
 use sterna_engine::HeldFile;
 use sterna_engine::datastore::DatastoreError;
 use sterna_engine::sidecar::{Role, SidecarError};
 
 use crate::daemon::{Daemon, lock};
 use crate::disks::{claim_of, identity};
-use crate::error::{DaemonError, Result};
 use crate::store::DiskRecord;
 
 impl Daemon {
@@ -53,7 +52,7 @@ impl Daemon {
             lock(&self.served).insert(record.id, going);
             let detached = self.engine.detach(record.id);
             detached.map_err(|error| {
-                DaemonError::internal(format!("disk {name} cannot be detached: {error}"))
+                Error::internal(format!("disk {name} cannot be detached: {error}"))
             })?;
         }
         self.store.remove_disk(record.id)?;
@@ -66,7 +65,7 @@ impl Daemon {
         let put_away = self.put_image_away(record, keep, is_served, held.as_deref());
         let image_kept = put_away.map_err(|error| {
             let message = format!("disk {name} is removed, but its image is as it was");
-            DaemonError::unavailable(format!("{message}: {error}"))
+            Error::unavailable(format!("{message}: {error}"))
                 .hint(format!("put it away by hand: {}", gone.image))
         })?;
         Ok(RemovedDisk { disk: gone, image_kept })
@@ -80,7 +79,7 @@ impl Daemon {
             let id = migration.id;
             let message = format!("disk {name} is being moved by migration {id}");
             let hint = format!("wait for it, or `sterna migration cancel {id}`");
-            return Err(DaemonError::in_use(message).hint(hint));
+            return Err(Error::in_use(message).hint(hint));
         }
         Ok(())
     }
@@ -92,13 +91,13 @@ impl Daemon {
             (0, 0) => Ok(()),
             (0, requests) => {
                 let message = format!("disk {name} has {requests} requests under way");
-                Err(DaemonError::in_use(message)
+                Err(Error::in_use(message)
                     .hint("its datastore does not answer: see that it works"))
             }
             (clients, _) => {
                 let plural = if clients == 1 { "client" } else { "clients" };
                 let message = format!("disk {name} is in use by {clients} {plural}");
-                Err(DaemonError::in_use(message).hint("disconnect them first"))
+                Err(Error::in_use(message).hint("disconnect them first"))
             }
         }
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sterna_api::Status;
+use sterna_api::{Error, Result, Status};
 use sterna_engine::{Config, Engine, Listener, place};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -15,7 +15,6 @@ use tokio::sync::watch;
 use crate::daemon::{Daemon, Means, NbdPlace, Places};
 use crate::datastores::make_directory;
 use crate::descriptors::Descriptors;
-use crate::error::{DaemonError, Result};
 use crate::http::Visitors;
 use crate::local::Local;
 use crate::lock::StateLock;
@@ -52,7 +51,7 @@ pub async fn serve(
     let (mut terminate, mut interrupt) = signals()?;
     let running = tokio::task::spawn_blocking(move || Running::start(settings)).await;
     let running = running.map_err(|error| {
-        DaemonError::internal(format!("the daemon did not start: {error}"))
+        Error::internal(format!("the daemon did not start: {error}"))
     })??;
     let status = running.status()?;
     ready(&status);
@@ -69,7 +68,7 @@ pub async fn serve(
 fn signals() -> Result<(tokio::signal::unix::Signal, tokio::signal::unix::Signal)> {
     let listen = |kind| {
         signal(kind).map_err(|error| {
-            DaemonError::internal(format!("cannot listen to signals: {error}"))
+            Error::internal(format!("cannot listen to signals: {error}"))
         })
     };
     Ok((listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?))
@@ -91,7 +90,7 @@ impl Running {
         let config =
             Config { io: settings.io, keep, descriptors: guests, ..Config::default() };
         let engine = Engine::start(&config).map_err(|error| {
-            DaemonError::unavailable(format!("the engine does not start: {error}"))
+            Error::unavailable(format!("the engine does not start: {error}"))
                 .hint("try `--io threads`")
         })?;
         let mut bound = Vec::new();
@@ -116,7 +115,7 @@ impl Running {
                 NbdSocket::Tcp(socket, _) => Listener::Tcp(socket),
             };
             daemon.engine.listen(listener).map_err(|error| {
-                DaemonError::unavailable(format!("NBD cannot be served: {error}"))
+                Error::unavailable(format!("NBD cannot be served: {error}"))
             })?;
         }
         daemon.watch_migrations();
@@ -134,7 +133,7 @@ impl Running {
             .and_then(|()| drs::start(&daemon))
             .and_then(|()| plans::start(&daemon))
             .map_err(|error| {
-                DaemonError::internal(format!("cannot start a thread: {error}"))
+                Error::internal(format!("cannot start a thread: {error}"))
             })?;
         let running = Running { daemon, api, _bound: bound, _lock: lock };
         running.announce();
@@ -174,7 +173,7 @@ impl Running {
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> Result<()> {
         let failed = |error: std::io::Error| {
-            DaemonError::internal(format!("the API cannot be served: {error}"))
+            Error::internal(format!("the API cannot be served: {error}"))
         };
         self.api.set_nonblocking(true).map_err(failed)?;
         let listener = self.api.try_clone().map_err(failed)?;
@@ -192,9 +191,7 @@ impl Running {
         }
         let stop = move || self.stop();
         tokio::task::spawn_blocking(stop).await.map_err(|error| {
-            DaemonError::internal(format!(
-                "the daemon did not stop in good order: {error}"
-            ))
+            Error::internal(format!("the daemon did not stop in good order: {error}"))
         })
     }
 
@@ -243,7 +240,7 @@ fn listen(
     let mut bind = |path: &Path| {
         let (socket, guard) = sockets::bind_unix(path)?;
         bound.push(guard);
-        Ok::<_, DaemonError>(socket)
+        Ok::<_, Error>(socket)
     };
     let api = match inherited.api {
         Some(api) => api,

@@ -20,11 +20,11 @@ use sterna_engine::sidecar::{Identity, SidecarError};
 use sterna_engine::{Beside, Budget, FileIdentity, ImageSpec};
 
 use crate::daemon::{Daemon, lock};
-use crate::error::{DaemonError, Result};
 use crate::marks;
 use crate::patience::{Asked, Patience};
 use crate::refusals::{refusal, unfit};
 use crate::store::{DatastoreRecord, Store};
+use sterna_api::{Error, Result};
 
 /// How long a figure may take. People wait for it, and count a second as an answer.
 const FIGURE: Duration = Duration::from_millis(800);
@@ -130,7 +130,7 @@ impl Shelf {
         let name = self.name();
         let message =
             format!("datastore {name} is in maintenance: nothing new goes there");
-        Err(DaemonError::in_use(message).hint(format!(
+        Err(Error::in_use(message).hint(format!(
             "choose another, or end that: `sterna datastore maintenance {name} --off`"
         )))
     }
@@ -395,12 +395,10 @@ impl Shelf {
         match self.says(file, size)? {
             None => Ok(false),
             Some(found) if ours(&found) => Ok(true),
-            Some(Identity { name, generation, role, .. }) => {
-                Err(DaemonError::in_use(format!(
-                    "it is disk {name} by its sidecar, generation {generation}, {role}, \
+            Some(Identity { name, generation, role, .. }) => Err(Error::in_use(format!(
+                "it is disk {name} by its sidecar, generation {generation}, {role}, \
                      and not what this state expects"
-                )))
-            }
+            ))),
         }
     }
 
@@ -489,14 +487,14 @@ impl Shelf {
     }
 
     /// The datastore's own error, for the API.
-    pub(crate) fn refused(&self, error: &DatastoreError) -> DaemonError {
+    pub(crate) fn refused(&self, error: &DatastoreError) -> Error {
         self.note(error);
         refusal(self.name(), error)
     }
 
-    fn unavailable(&self, problem: &str) -> DaemonError {
+    fn unavailable(&self, problem: &str) -> Error {
         let name = self.name();
-        DaemonError::unavailable(format!("datastore {name} cannot be used: {problem}"))
+        Error::unavailable(format!("datastore {name} cannot be used: {problem}"))
             .hint("put that right; it is tried again every few seconds")
     }
 }
@@ -536,7 +534,7 @@ impl Daemon {
     /// The datastore of that name.
     pub(crate) fn shelf(&self, name: &str) -> Result<Arc<Shelf>> {
         let shelf = lock(&self.shelves).get(name).cloned();
-        shelf.ok_or_else(|| DaemonError::not_found("datastore", name))
+        shelf.ok_or_else(|| Error::not_found("datastore", name))
     }
 
     /// A shelf for a record.

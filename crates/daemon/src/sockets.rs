@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use listenfd::ListenFd;
 use sterna_api::paths::too_long;
 
-use crate::error::{DaemonError, Result};
+use sterna_api::{Error, Result};
 
 /// How long a socket may outlive its daemon. The ring of a daemon that was killed
 /// is taken apart by the kernel after the process is gone, and holds the sockets
@@ -55,7 +55,7 @@ impl Drop for Bound {
 /// listens on.
 pub(crate) fn bind_unix(path: &Path) -> Result<(UnixListener, Bound)> {
     if let Some(message) = too_long(path) {
-        return Err(DaemonError::invalid(message).hint(ANOTHER_PATH));
+        return Err(Error::invalid(message).hint(ANOTHER_PATH));
     }
     make_directory_of(path)?;
     remove_stale(path)?;
@@ -77,8 +77,7 @@ pub(crate) fn bind_tcp(address: SocketAddr) -> Result<NbdSocket> {
     });
     bound.map_err(|error| {
         let message = format!("cannot listen on {address}: {error}");
-        DaemonError::unavailable(message)
-            .hint("choose another address: --listen ADDR:PORT")
+        Error::unavailable(message).hint("choose another address: --listen ADDR:PORT")
     })
 }
 
@@ -100,7 +99,7 @@ fn remove_stale(path: &Path) -> Result<()> {
     let shown = path.display();
     if !kind.is_socket() {
         let message = format!("cannot listen on {shown}: that is not a socket");
-        return Err(DaemonError::in_use(message).hint("choose another path"));
+        return Err(Error::in_use(message).hint("choose another path"));
     }
     let deadline = Instant::now() + LINGER;
     loop {
@@ -116,13 +115,13 @@ fn remove_stale(path: &Path) -> Result<()> {
         }
     }
     let message = format!("cannot listen on {shown}: another process does");
-    Err(DaemonError::in_use(message)
+    Err(Error::in_use(message)
         .hint("it is probably a running daemon; use that one, or choose another path"))
 }
 
-fn cannot_listen(path: &Path, error: &io::Error) -> DaemonError {
+fn cannot_listen(path: &Path, error: &io::Error) -> Error {
     let message = format!("cannot listen on {}: {error}", path.display());
-    DaemonError::unavailable(message).hint(ANOTHER_PATH)
+    Error::unavailable(message).hint(ANOTHER_PATH)
 }
 
 /// The sockets that systemd hands over.
@@ -154,7 +153,7 @@ fn take_over(
     taken: &mut Inherited,
 ) -> Result<()> {
     let wrong = |what: String| {
-        DaemonError::invalid(format!("systemd's socket {} (`{name}`) {what}", at + 1))
+        Error::invalid(format!("systemd's socket {} (`{name}`) {what}", at + 1))
             .hint("in the socket unit: FileDescriptorName=api or =nbd, ListenStream=")
     };
     let unusable = |error: io::Error| wrong(format!("cannot be used: {error}"));

@@ -4,14 +4,13 @@
 //! they have it: a monitor that counts warnings misses nothing that people see.
 
 use sterna_api::{
-    Counts, CruisePhase, GuardState, Guarding, MigrationState, Policy, Provision,
+    Counts, CruisePhase, GuardState, Guarding, MigrationState, Policy, Provision, Result,
     Standing, Warning,
 };
 use sterna_core::{Bytes, Nanos};
 use sterna_engine::datastore::Space;
 
 use crate::daemon::Daemon;
-use crate::error::Result;
 use crate::local::Local;
 use crate::log::State as LogState;
 use crate::store::DiskRecord;

@@ -5,7 +5,7 @@
 
 use std::thread;
 
-use crate::error::{DaemonError, Result};
+use sterna_api::{Error, Result};
 
 /// Has work done by a thread of its own.
 pub(crate) fn start(name: String, work: impl FnOnce() + Send + 'static) -> Result<()> {
@@ -14,7 +14,7 @@ pub(crate) fn start(name: String, work: impl FnOnce() + Send + 'static) -> Resul
     let started = thread::Builder::new().name(name).spawn(work);
     started
         .map(drop)
-        .map_err(|error| DaemonError::internal(format!("cannot start a thread: {error}")))
+        .map_err(|error| Error::internal(format!("cannot start a thread: {error}")))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
 
 use super::Client;
-use crate::ErrorBody;
+use crate::Error;
 use crate::printable::make_printable;
 
 /// A call that takes longer is one that somebody wonders about.
@@ -64,7 +64,7 @@ pub enum ClientError {
     },
     /// The daemon refused.
     #[error(transparent)]
-    Refused(#[from] ErrorBody),
+    Refused(#[from] Error),
 }
 
 impl Client {
@@ -96,7 +96,7 @@ impl Client {
         if status.is_success() {
             self.read(&body).map_err(not_understood)
         } else {
-            let refusal: ErrorBody = self.read(&body).map_err(not_understood)?;
+            let refusal: Error = self.read(&body).map_err(not_understood)?;
             Err(refusal.into())
         }
     }

@@ -7,7 +7,7 @@ mod rule;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use sterna_api::{
-    AskGuard, AskStorageDrs, Automation, ChangeStorageDrs, Client, ErrorBody, Migration,
+    AskGuard, AskStorageDrs, Automation, ChangeStorageDrs, Client, Error, Migration,
     RecommendedMove, StartMigration,
 };
 use sterna_core::Nanos;
@@ -243,7 +243,7 @@ fn and_more(error: anyhow::Error, said: &[String]) -> anyhow::Error {
     if said.is_empty() {
         return error;
     }
-    let ErrorBody { code, message, hint } = explain(&error);
+    let Error { code, message, hint } = explain(&error);
     let message = format!("{message}; {}", said.join("; "));
     Failure { code, message, hint }.into()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sterna_api::{Automation, DrsSettings};
+use sterna_api::{Automation, DrsSettings, Result};
 use sterna_core::place::hosts::{Acted, Advice, Carrier, Recommended, Wish, act};
 
 use super::hold;
@@ -10,7 +10,6 @@ use super::round::{now, trail};
 use super::scene::Scene;
 use super::transfers::Asked;
 use crate::daemon::{Daemon, lock};
-use crate::error::Result;
 use crate::store::{Entry, Roll, SeatRecord};
 
 /// QEMU, as it moves machines.

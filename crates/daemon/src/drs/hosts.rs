@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use sterna_api::{AddHost, Host, HostProgram, PlaceVm, Placement};
+use sterna_api::{AddHost, Error, Host, HostProgram, PlaceVm, Placement, Result};
 use sterna_core::place::hosts::{Amounts, Inventory, Resource, admit};
 
 use super::hold;
@@ -13,7 +13,6 @@ use super::view::{amounts, loads};
 use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::datastores::check_name;
-use crate::error::{DaemonError, Result};
 use crate::program;
 use crate::store::{Entry, HostRecord, Roll, SeatRecord};
 use crate::vms::claim_of;
@@ -40,7 +39,7 @@ impl Daemon {
     /// One host.
     pub(crate) fn show_host(&self, name: &str) -> Result<Host> {
         let found = self.list_hosts()?.into_iter().find(|host| host.name == name);
-        found.ok_or_else(|| DaemonError::not_found("host", name))
+        found.ok_or_else(|| Error::not_found("host", name))
     }
 
     /// Adds a host.
@@ -50,7 +49,7 @@ impl Daemon {
         if !(cpu.is_finite() && *cpu > 0.0) || *memory == 0 {
             let message =
                 format!("a host cannot have {cpu} processors and {memory} bytes");
-            return Err(DaemonError::invalid(message).hint("it has some of each"));
+            return Err(Error::invalid(message).hint("it has some of each"));
         }
         let record = HostRecord {
             name: name.clone(),
@@ -61,11 +60,11 @@ impl Daemon {
         };
         self.drs.ledger.change(&mut |roll| {
             if roll.hosts.iter().any(|host| host.name == *name) {
-                return Err(DaemonError::exists("host", name));
+                return Err(Error::exists("host", name));
             }
             if roll.hosts.len() >= HOSTS_MAX {
                 let message = format!("there are {HOSTS_MAX} hosts already");
-                return Err(DaemonError::invalid(message).hint("remove one first"));
+                return Err(Error::invalid(message).hint("remove one first"));
             }
             Ok(vec![Entry::Host(record.clone())])
         })?;
@@ -83,7 +82,7 @@ impl Daemon {
         program.as_deref().map_or(Ok(()), check_program)?;
         self.drs.ledger.change(&mut |roll| {
             let known = roll.hosts.iter().find(|host| host.name == name);
-            let known = known.ok_or_else(|| DaemonError::not_found("host", name))?;
+            let known = known.ok_or_else(|| Error::not_found("host", name))?;
             Ok(vec![Entry::Host(HostRecord {
                 program: program.clone(),
                 ..known.clone()
@@ -105,13 +104,13 @@ impl Daemon {
                     "move it, and say where it is: `sterna host assign HOST {}`",
                     seat.vm
                 );
-                return Err(DaemonError::in_use(message).hint(hint));
+                return Err(Error::in_use(message).hint(hint));
             }
             let goes = roll.transfers.iter().find(|one| one.design.to == name);
             if let Some(one) = goes {
                 let message = format!("{} is on its way to host {name}", one.vm);
                 let hint = format!("wait for it, or `sterna drs cancel {}`", one.id);
-                return Err(DaemonError::in_use(message).hint(hint));
+                return Err(Error::in_use(message).hint(hint));
             }
             let names_it = |rule: &&crate::store::RuleRecord| {
                 rule.hosts.iter().any(|host| host == name)
@@ -119,7 +118,7 @@ impl Daemon {
             if let Some(rule) = roll.rules.iter().find(names_it) {
                 let message = format!("rule {} names host {name}", rule.name);
                 let hint = format!("remove it first: `sterna rule remove {}`", rule.name);
-                return Err(DaemonError::in_use(message).hint(hint));
+                return Err(Error::in_use(message).hint(hint));
             }
             let mut next = roll.clone();
             next.hosts.retain(|host| host.name != name);
@@ -146,7 +145,7 @@ impl Daemon {
             if let Some(host) = &request.host
                 && !roll.hosts.iter().any(|one| one.name == *host)
             {
-                return Err(DaemonError::not_found("host", host));
+                return Err(Error::not_found("host", host));
             }
             let seat = roll.seats.iter().find(|seat| seat.vm == vm);
             let pool = seat.and_then(|seat| seat.pool.clone());
@@ -176,11 +175,11 @@ impl Daemon {
 fn check_program(path: &Path) -> Result<()> {
     if !path.is_absolute() {
         let message = format!("{} is not an absolute path", path.display());
-        return Err(DaemonError::invalid(message).hint("give the program's whole path"));
+        return Err(Error::invalid(message).hint("give the program's whole path"));
     }
     program::check(path).map_err(|why| {
         let message = format!("the program {} {why}", path.display());
-        DaemonError::invalid(message).hint("name a program that the daemon may run")
+        Error::invalid(message).hint("name a program that the daemon may run")
     })
 }
 
@@ -219,6 +218,6 @@ pub(super) fn check_admission(roll: &Roll) -> Result<()> {
             ),
             None => format!("pools would reserve {reserved}, and all hosts have {has}"),
         };
-        DaemonError::invalid(message).hint("reserve less, or add a host")
+        Error::invalid(message).hint("reserve less, or add a host")
     })
 }

@@ -7,8 +7,8 @@
 use std::sync::Mutex;
 
 use crate::daemon::lock;
-use crate::error::Result;
 use crate::store::{Entry, Roll, Store};
+use sterna_api::Result;
 
 /// A change: what is to be entered, given what is there. Nothing is, if it refuses.
 pub(super) type Change<'c> = &'c mut dyn FnMut(&Roll) -> Result<Vec<Entry>>;

@@ -1,6 +1,6 @@
 //! Resource pools, as the API's requests see them.
 
-use sterna_api::{AskTerms, ChangePool, CreatePool, Pool, PoolTerms};
+use sterna_api::{AskTerms, ChangePool, CreatePool, Error, Pool, PoolTerms, Result};
 use sterna_core::place::hosts::{Amounts, entitled};
 
 use super::hosts::check_admission;
@@ -9,7 +9,6 @@ use super::view::amounts;
 use crate::clock;
 use crate::daemon::Daemon;
 use crate::datastores::check_name;
-use crate::error::{DaemonError, Result};
 use crate::store::{Entry, PoolRecord, Roll, SeatRecord};
 use crate::vms::claim_of;
 
@@ -29,7 +28,7 @@ impl Daemon {
     /// One pool.
     pub(crate) fn show_pool(&self, name: &str) -> Result<Pool> {
         let found = self.list_pools()?.into_iter().find(|pool| pool.name == name);
-        found.ok_or_else(|| DaemonError::not_found("pool", name))
+        found.ok_or_else(|| Error::not_found("pool", name))
     }
 
     /// Creates a pool.
@@ -45,11 +44,11 @@ impl Daemon {
         };
         self.drs.ledger.change(&mut |roll| {
             if roll.pools.iter().any(|pool| pool.name == *name) {
-                return Err(DaemonError::exists("pool", name));
+                return Err(Error::exists("pool", name));
             }
             if roll.pools.len() >= POOLS_MAX {
                 let message = format!("there are {POOLS_MAX} pools already");
-                return Err(DaemonError::invalid(message).hint("delete one first"));
+                return Err(Error::invalid(message).hint("delete one first"));
             }
             if let Some(parent) = &record.parent {
                 pool_of(roll, parent)?;
@@ -91,7 +90,7 @@ impl Daemon {
                 if seat.pool.as_deref() != Some(name) {
                     let message = format!("vm {vm} is not in pool {name}");
                     let hint = format!("see `sterna pool show {name}`");
-                    return Err(DaemonError::invalid(message).hint(hint));
+                    return Err(Error::invalid(message).hint(hint));
                 }
                 entries.push(Entry::Seat(SeatRecord { pool: None, ..seat }));
             }
@@ -110,7 +109,7 @@ impl Daemon {
                 let message = format!("pool {} is in pool {name}", inner.name);
                 let hint =
                     format!("delete it first: `sterna pool delete {}`", inner.name);
-                return Err(DaemonError::in_use(message).hint(hint));
+                return Err(Error::in_use(message).hint(hint));
             }
             Ok(vec![Entry::RemovePool(name.to_owned())])
         })?;
@@ -121,7 +120,7 @@ impl Daemon {
 
 fn pool_of<'r>(roll: &'r Roll, name: &str) -> Result<&'r PoolRecord> {
     let found = roll.pools.iter().find(|pool| pool.name == name);
-    found.ok_or_else(|| DaemonError::not_found("pool", name))
+    found.ok_or_else(|| Error::not_found("pool", name))
 }
 
 fn seat_of(roll: &Roll, vm: &str) -> SeatRecord {
@@ -139,15 +138,15 @@ fn terms(old: PoolTerms, asked: &AskTerms) -> Result<PoolTerms> {
     let amounts = [Some(new.reservation), new.limit];
     if amounts.into_iter().flatten().any(|it| !it.is_finite() || it < 0.0) {
         let message = "a reservation or limit is below zero, or no number";
-        return Err(DaemonError::invalid(message).hint("give 0 or more"));
+        return Err(Error::invalid(message).hint("give 0 or more"));
     }
     if new.limit.is_some_and(|limit| limit < new.reservation) {
         let message = "the limit is below what is reserved";
-        return Err(DaemonError::invalid(message).hint("raise it, or reserve less"));
+        return Err(Error::invalid(message).hint("raise it, or reserve less"));
     }
     if !(1..=SHARES_MAX).contains(&new.shares) {
         let message = format!("a pool cannot have {} shares", new.shares);
-        return Err(DaemonError::invalid(message)
+        return Err(Error::invalid(message)
             .hint(format!("it can have 1 to {SHARES_MAX}; usual are 1000")));
     }
     Ok(new)

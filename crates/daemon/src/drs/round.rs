@@ -12,8 +12,8 @@ use super::State;
 use super::scene::{Scene, bounds};
 use crate::clock;
 use crate::daemon::{Daemon, lock};
-use crate::error::Result;
 use crate::store::{Roll, Trail};
+use sterna_api::Result;
 
 /// How often it is looked whether a round is due: another span between rounds holds soon.
 const TICK: Duration = Duration::from_millis(250);

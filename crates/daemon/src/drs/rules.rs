@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use sterna_api::{AddRule, Rule, RuleKind, Warning};
+use sterna_api::{AddRule, Error, Result, Rule, RuleKind, Warning};
 use sterna_core::place::hosts::{self, Clash, Kind, clash};
 
 use super::scene::at;
 use crate::clock;
 use crate::daemon::Daemon;
 use crate::datastores::check_name;
-use crate::error::{DaemonError, Result};
 use crate::store::{Entry, Roll, RuleRecord};
 
 /// Rules at most. Each is looked at for each move of its machines.
@@ -56,17 +55,15 @@ impl Daemon {
             if roll.rules.iter().any(|rule| rule.name == record.name) {
                 let message = format!("there is a rule {} already", record.name);
                 let hint = "choose another name, or see `sterna rule list`";
-                return Err(
-                    DaemonError::new(sterna_api::ErrorCode::Exists, message).hint(hint)
-                );
+                return Err(Error::new(sterna_api::ErrorCode::Exists, message).hint(hint));
             }
             if roll.rules.len() >= RULES_MAX {
                 let message = format!("there are {RULES_MAX} rules already");
-                return Err(DaemonError::invalid(message).hint("remove one first"));
+                return Err(Error::invalid(message).hint("remove one first"));
             }
             let known = |host: &&String| roll.hosts.iter().any(|one| one.name == **host);
             if let Some(host) = record.hosts.iter().find(|host| !known(host)) {
-                return Err(DaemonError::not_found("host", host));
+                return Err(Error::not_found("host", host));
             }
             let mut next = roll.clone();
             next.rules.push(record.clone());
@@ -82,12 +79,12 @@ impl Daemon {
         let mut gone = None;
         self.drs.ledger.change(&mut |roll| {
             let rule = roll.rules.iter().find(|rule| rule.name == name);
-            let rule = rule.ok_or_else(|| DaemonError::not_found("rule", name))?;
+            let rule = rule.ok_or_else(|| Error::not_found("rule", name))?;
             gone = Some(view_rule(roll, rule));
             Ok(vec![Entry::RemoveRule(name.to_owned())])
         })?;
         tracing::info!(rule = name, "rule removed");
-        gone.ok_or_else(|| DaemonError::not_found("rule", name))
+        gone.ok_or_else(|| Error::not_found("rule", name))
     }
 }
 
@@ -97,15 +94,15 @@ fn check_shape(rule: &RuleRecord) -> Result<()> {
     let (vms, hosts) = (rule.vms.len(), rule.hosts.len());
     if about_hosts && (vms == 0 || hosts == 0) {
         let message = "a rule about hosts names a machine and a host at least";
-        return Err(DaemonError::invalid(message).hint("see `sterna rule host --help`"));
+        return Err(Error::invalid(message).hint("see `sterna rule host --help`"));
     }
     if !about_hosts && vms < 2 {
         let message = "machines are together or apart if there are two at least";
-        return Err(DaemonError::invalid(message).hint("name another one"));
+        return Err(Error::invalid(message).hint("name another one"));
     }
     if !about_hosts && hosts > 0 {
         let message = format!("a rule of {} names no hosts", rule.kind);
-        return Err(DaemonError::invalid(message).hint("leave `hosts` out"));
+        return Err(Error::invalid(message).hint("leave `hosts` out"));
     }
     Ok(())
 }
@@ -131,7 +128,7 @@ pub(super) fn check_rules(roll: &Roll, vms: &[String]) -> Result<()> {
             vms[vm]
         ),
     };
-    Err(DaemonError::invalid(message)
+    Err(Error::invalid(message)
         .hint("see `sterna rule list`, and `sterna host list`; remove the rule in its way first"))
 }
 

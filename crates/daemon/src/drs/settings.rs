@@ -2,10 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use sterna_api::{ChangeDrs, DrsSettings};
+use sterna_api::{ChangeDrs, DrsSettings, Error, Result};
 
 use crate::daemon::{Daemon, lock};
-use crate::error::{DaemonError, Result};
 use crate::store::Entry;
 
 /// Priorities.
@@ -51,7 +50,7 @@ fn check(what: &str, asked: Option<u64>, range: RangeInclusive<u64>) -> Result<(
         Some(asked) => {
             let (least, most) = range.into_inner();
             let message = format!("{asked} cannot be the {what}");
-            Err(DaemonError::invalid(message).hint(format!("it is {least} to {most}")))
+            Err(Error::invalid(message).hint(format!("it is {least} to {most}")))
         }
     }
 }

@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use sterna_api::{StartTransfer, Transfer};
+use sterna_api::{Error, Result, StartTransfer, Transfer};
 use sterna_core::place::hosts::{Recommended, waits};
 use sterna_engine::DiskId;
 
@@ -39,7 +39,6 @@ use super::hold;
 use super::scene::Scene;
 use crate::clock;
 use crate::daemon::Daemon;
-use crate::error::{DaemonError, Result};
 use crate::jobs::check_rate;
 use crate::store::{Entry, TransferDesign, TransferRecord, TransferStep};
 use crate::vms::claim_of;
@@ -100,7 +99,7 @@ impl Daemon {
         })?;
         let Some((legs, held)) = found else {
             let message = format!("nothing is recommended for vm {vm}");
-            return Err(DaemonError::invalid(message)
+            return Err(Error::invalid(message)
                 .hint(format!("`sterna drs explain {vm}` says why")));
         };
         if !held {
@@ -108,7 +107,7 @@ impl Daemon {
                 format!("what is recommended for vm {vm} may be gone in a moment");
             let hint = "it must be so for some rounds in a row: `sterna drs recommend` \
                         says how many";
-            return Err(DaemonError::invalid(message).hint(hint));
+            return Err(Error::invalid(message).hint(hint));
         }
         let asked = Asked {
             qmp: request.qmp.as_deref().map(socket_of).transpose()?,
@@ -118,7 +117,7 @@ impl Daemon {
         if asked.qmp.is_some() && legs.len() > 1 {
             let [one, other] = [&legs[0].vm, &legs[1].vm];
             let message = format!("{one} and {other} change places, and one QEMU waits");
-            return Err(DaemonError::invalid(message).hint(
+            return Err(Error::invalid(message).hint(
                 "give both hosts a program that starts machines: `sterna host program`",
             ));
         }
@@ -216,11 +215,11 @@ impl Daemon {
         self.drs.ledger.change(&mut |roll| {
             let Some(one) = roll.transfers.iter().find(|one| one.id == id) else {
                 let message = format!("transfer {id} of {} has ended", ended.vm);
-                return Err(DaemonError::invalid(message).hint("see `sterna drs moves`"));
+                return Err(Error::invalid(message).hint("see `sterna drs moves`"));
             };
             if one.step == TransferStep::Committed {
                 let message = format!("transfer {id} of {} is switching over", one.vm);
-                return Err(DaemonError::in_use(message).hint("see `sterna drs moves`"));
+                return Err(Error::in_use(message).hint("see `sterna drs moves`"));
             }
             Ok(vec![Entry::Transfer(TransferRecord { cancel: true, ..one.clone() })])
         })?;
@@ -253,8 +252,8 @@ impl Daemon {
     }
 }
 
-fn no_such(id: u64) -> DaemonError {
-    DaemonError::not_found("transfer", id).hint("see `sterna drs moves`")
+fn no_such(id: u64) -> Error {
+    Error::not_found("transfer", id).hint("see `sterna drs moves`")
 }
 
 /// Refuses a machine that is on its way.
@@ -263,5 +262,5 @@ fn no_transfer(open: &[TransferRecord], vm: &str) -> Result<()> {
     let (id, to) = (one.id, &one.design.to);
     let message = format!("{vm} is on its way to host {to}: transfer {id}");
     let hint = format!("wait for it, or `sterna drs cancel {id}`");
-    Err(DaemonError::in_use(message).hint(hint))
+    Err(Error::in_use(message).hint(hint))
 }

@@ -1,8 +1,8 @@
 //! What DRS sees and advises, as the API shows it, and why, in words.
 
 use sterna_api::{
-    DrsAdvice, DrsExplanation, DrsGoal, DrsMove, DrsStatus, HostVerdict, JudgedVm,
-    MoveWorth, StayingVm,
+    DrsAdvice, DrsExplanation, DrsGoal, DrsMove, DrsStatus, Error, HostVerdict, JudgedVm,
+    MoveWorth, Result, StayingVm,
 };
 use sterna_core::Nanos;
 use sterna_core::place::hosts::{
@@ -15,7 +15,6 @@ use super::hosts::view_hosts;
 use super::rules::holds;
 use super::scene::{Scene, at, bounds};
 use crate::daemon::{Daemon, lock};
-use crate::error::{DaemonError, Result};
 use crate::store::Roll;
 
 /// In the API's form.
@@ -261,7 +260,7 @@ impl Daemon {
         })?;
         explained.ok_or_else(|| {
             let message = format!("it is not known on which host vm {vm} is");
-            DaemonError::invalid(message)
+            Error::invalid(message)
                 .hint(format!("say so: `sterna host assign HOST {vm}`"))
         })
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use serde::Deserialize;
-use sterna_api::{Advised, ErrorBody};
+use sterna_api::{Advised, Error};
 use utoipa::IntoParams;
 
 use super::extract::Parameters;
@@ -32,7 +32,7 @@ fn ten_minutes() -> f64 {
 #[utoipa::path(
     get, path = "/v1/advice", tag = "disks", operation_id = "advise",
     params(Asked),
-    responses((status = 200, body = Advised), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Advised), (status = "default", body = Error)),
 )]
 pub(super) async fn show(
     State(daemon): State<Arc<Daemon>>,

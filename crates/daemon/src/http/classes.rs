@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use serde::Deserialize;
-use sterna_api::{ChangeClass, Class, CreateClass, ErrorBody, Explanation};
+use sterna_api::{ChangeClass, Class, CreateClass, Error, Explanation};
 use utoipa::IntoParams;
 
 use super::extract::{Body, Parameters, Which};
@@ -24,7 +24,7 @@ pub(super) struct Deletion {
 /// All classes: the built-in ones, then as they were made.
 #[utoipa::path(
     get, path = "/v1/classes", tag = "classes", operation_id = "list_classes",
-    responses((status = 200, body = Vec<Class>), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Vec<Class>), (status = "default", body = Error)),
 )]
 pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Class>> {
     blocking(daemon, |daemon| daemon.list_classes()).await
@@ -34,7 +34,7 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Class>
 #[utoipa::path(
     post, path = "/v1/classes", tag = "classes", operation_id = "create_class",
     request_body = CreateClass,
-    responses((status = 200, body = Class), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Class), (status = "default", body = Error)),
 )]
 pub(super) async fn create(
     State(daemon): State<Arc<Daemon>>,
@@ -47,7 +47,7 @@ pub(super) async fn create(
 #[utoipa::path(
     get, path = "/v1/classes/{name}", tag = "classes", operation_id = "show_class",
     params(("name" = String, Path, description = "The class's name")),
-    responses((status = 200, body = Class), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Class), (status = "default", body = Error)),
 )]
 pub(super) async fn show(
     State(daemon): State<Arc<Daemon>>,
@@ -61,7 +61,7 @@ pub(super) async fn show(
     patch, path = "/v1/classes/{name}", tag = "classes", operation_id = "change_class",
     params(("name" = String, Path, description = "The class's name")),
     request_body = ChangeClass,
-    responses((status = 200, body = Class), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Class), (status = "default", body = Error)),
 )]
 pub(super) async fn change(
     State(daemon): State<Arc<Daemon>>,
@@ -75,7 +75,7 @@ pub(super) async fn change(
 #[utoipa::path(
     delete, path = "/v1/classes/{name}", tag = "classes", operation_id = "delete_class",
     params(("name" = String, Path, description = "The class's name"), Deletion),
-    responses((status = 200, body = Class), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Class), (status = "default", body = Error)),
 )]
 pub(super) async fn delete(
     State(daemon): State<Arc<Daemon>>,
@@ -93,7 +93,7 @@ pub(super) async fn delete(
     params(("name" = String, Path, description = "The class's name")),
     responses(
         (status = 200, body = Explanation),
-        (status = "default", body = ErrorBody),
+        (status = "default", body = Error),
     ),
 )]
 pub(super) async fn explain(

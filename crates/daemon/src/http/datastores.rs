@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use sterna_api::{
-    AddDatastore, Datastore, Device, ErrorBody, ProbeFound, SetMaintenance,
-};
+use sterna_api::{AddDatastore, Datastore, Device, Error, ProbeFound, SetMaintenance};
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
@@ -16,7 +14,7 @@ use crate::daemon::Daemon;
     get, path = "/v1/datastores", tag = "datastores", operation_id = "list_datastores",
     responses(
         (status = 200, body = Vec<Datastore>),
-        (status = "default", body = ErrorBody),
+        (status = "default", body = Error),
     ),
 )]
 pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Datastore>> {
@@ -27,7 +25,7 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Datast
 #[utoipa::path(
     post, path = "/v1/datastores", tag = "datastores", operation_id = "add_datastore",
     request_body = AddDatastore,
-    responses((status = 200, body = Datastore), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Datastore), (status = "default", body = Error)),
 )]
 pub(super) async fn add(
     State(daemon): State<Arc<Daemon>>,
@@ -41,7 +39,7 @@ pub(super) async fn add(
     get, path = "/v1/datastores/{name}", tag = "datastores",
     operation_id = "show_datastore",
     params(("name" = String, Path, description = "The datastore's name")),
-    responses((status = 200, body = Datastore), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Datastore), (status = "default", body = Error)),
 )]
 pub(super) async fn show(
     State(daemon): State<Arc<Daemon>>,
@@ -55,7 +53,7 @@ pub(super) async fn show(
     delete, path = "/v1/datastores/{name}", tag = "datastores",
     operation_id = "remove_datastore",
     params(("name" = String, Path, description = "The datastore's name")),
-    responses((status = 200, body = Datastore), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Datastore), (status = "default", body = Error)),
 )]
 pub(super) async fn remove(
     State(daemon): State<Arc<Daemon>>,
@@ -70,7 +68,7 @@ pub(super) async fn remove(
     operation_id = "probed",
     params(("name" = String, Path, description = "The datastore's name")),
     request_body = ProbeFound,
-    responses((status = 200, body = Device), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Device), (status = "default", body = Error)),
 )]
 pub(super) async fn probed(
     State(daemon): State<Arc<Daemon>>,
@@ -86,7 +84,7 @@ pub(super) async fn probed(
     operation_id = "set_maintenance",
     params(("name" = String, Path, description = "The datastore's name")),
     request_body = SetMaintenance,
-    responses((status = 200, body = Datastore), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Datastore), (status = "default", body = Error)),
 )]
 pub(super) async fn maintenance(
     State(daemon): State<Arc<Daemon>>,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use serde::Deserialize;
 use sterna_api::{
-    AttachDisk, CreateDisk, CreatedDisk, Disk, DiskStats, ErrorBody, ImageFate,
-    ImportDisk, RecoverDisks, Recovery, RemovedDisk,
+    AttachDisk, CreateDisk, CreatedDisk, Disk, DiskStats, Error, ImageFate, ImportDisk,
+    RecoverDisks, Recovery, RemovedDisk,
 };
 use utoipa::IntoParams;
 
@@ -28,7 +28,7 @@ pub(super) struct Removal {
 /// All disks, by name.
 #[utoipa::path(
     get, path = "/v1/disks", tag = "disks", operation_id = "list_disks",
-    responses((status = 200, body = Vec<Disk>), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Vec<Disk>), (status = "default", body = Error)),
 )]
 pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Disk>> {
     blocking(daemon, |daemon| daemon.list_disks()).await
@@ -38,7 +38,7 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Disk>>
 #[utoipa::path(
     post, path = "/v1/disks", tag = "disks", operation_id = "create_disk",
     request_body = CreateDisk,
-    responses((status = 200, body = CreatedDisk), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = CreatedDisk), (status = "default", body = Error)),
 )]
 pub(super) async fn create(
     State(daemon): State<Arc<Daemon>>,
@@ -51,7 +51,7 @@ pub(super) async fn create(
 #[utoipa::path(
     post, path = "/v1/imports", tag = "disks", operation_id = "import_disk",
     request_body = ImportDisk,
-    responses((status = 200, body = Disk), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Disk), (status = "default", body = Error)),
 )]
 pub(super) async fn import(
     State(daemon): State<Arc<Daemon>>,
@@ -64,7 +64,7 @@ pub(super) async fn import(
 #[utoipa::path(
     post, path = "/v1/recoveries", tag = "disks", operation_id = "recover_disks",
     request_body = RecoverDisks,
-    responses((status = 200, body = Recovery), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Recovery), (status = "default", body = Error)),
 )]
 pub(super) async fn recover(
     State(daemon): State<Arc<Daemon>>,
@@ -77,7 +77,7 @@ pub(super) async fn recover(
 #[utoipa::path(
     get, path = "/v1/disks/{name}", tag = "disks", operation_id = "show_disk",
     params(("name" = String, Path, description = "The disk's name")),
-    responses((status = 200, body = Disk), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Disk), (status = "default", body = Error)),
 )]
 pub(super) async fn show(
     State(daemon): State<Arc<Daemon>>,
@@ -90,7 +90,7 @@ pub(super) async fn show(
 #[utoipa::path(
     get, path = "/v1/disks/{name}/stats", tag = "disks", operation_id = "disk_stats",
     params(("name" = String, Path, description = "The disk's name")),
-    responses((status = 200, body = DiskStats), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = DiskStats), (status = "default", body = Error)),
 )]
 pub(super) async fn stats(
     State(daemon): State<Arc<Daemon>>,
@@ -105,7 +105,7 @@ pub(super) async fn stats(
     params(("name" = String, Path, description = "The disk's name"), Removal),
     responses(
         (status = 200, body = RemovedDisk),
-        (status = "default", body = ErrorBody),
+        (status = "default", body = Error),
     ),
 )]
 pub(super) async fn remove(
@@ -122,7 +122,7 @@ pub(super) async fn remove(
     operation_id = "attach_disk",
     params(("name" = String, Path, description = "The disk's name")),
     request_body = AttachDisk,
-    responses((status = 200, body = Disk), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Disk), (status = "default", body = Error)),
 )]
 pub(super) async fn attach(
     State(daemon): State<Arc<Daemon>>,
@@ -137,7 +137,7 @@ pub(super) async fn attach(
     delete, path = "/v1/disks/{name}/attachment", tag = "disks",
     operation_id = "detach_disk",
     params(("name" = String, Path, description = "The disk's name")),
-    responses((status = 200, body = Disk), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Disk), (status = "default", body = Error)),
 )]
 pub(super) async fn detach(
     State(daemon): State<Arc<Daemon>>,

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use sterna_api::{
-    ChangeDrs, DrsAdvice, DrsExplanation, DrsSettings, DrsStatus, ErrorBody,
-};
+use sterna_api::{ChangeDrs, DrsAdvice, DrsExplanation, DrsSettings, DrsStatus, Error};
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
@@ -14,7 +12,7 @@ use crate::daemon::Daemon;
 /// What DRS sees: hosts, machines, and how much loads differ.
 #[utoipa::path(
     get, path = "/v1/drs", tag = "hosts", operation_id = "show_drs",
-    responses((status = 200, body = DrsStatus), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = DrsStatus), (status = "default", body = Error)),
 )]
 pub(super) async fn show(State(daemon): State<Arc<Daemon>>) -> Answer<DrsStatus> {
     blocking(daemon, |daemon| daemon.drs_status()).await
@@ -26,7 +24,7 @@ pub(super) async fn show(State(daemon): State<Arc<Daemon>>) -> Answer<DrsStatus>
     request_body = ChangeDrs,
     responses(
         (status = 200, body = DrsSettings),
-        (status = "default", body = ErrorBody)
+        (status = "default", body = Error)
     ),
 )]
 pub(super) async fn change(
@@ -40,7 +38,7 @@ pub(super) async fn change(
 #[utoipa::path(
     get, path = "/v1/drs/recommendations", tag = "hosts",
     operation_id = "show_drs_recommendations",
-    responses((status = 200, body = DrsAdvice), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = DrsAdvice), (status = "default", body = Error)),
 )]
 pub(super) async fn recommend(State(daemon): State<Arc<Daemon>>) -> Answer<DrsAdvice> {
     blocking(daemon, |daemon| daemon.drs_advice()).await
@@ -53,7 +51,7 @@ pub(super) async fn recommend(State(daemon): State<Arc<Daemon>>) -> Answer<DrsAd
     params(("name" = String, Path, description = "The machine's name")),
     responses(
         (status = 200, body = DrsExplanation),
-        (status = "default", body = ErrorBody)
+        (status = "default", body = Error)
     ),
 )]
 pub(super) async fn explain(

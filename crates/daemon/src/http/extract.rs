@@ -7,10 +7,9 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use sterna_api::is_printable;
+use sterna_api::{Error, is_printable};
 
 use super::Refusal;
-use crate::error::DaemonError;
 
 /// How long a body may take: a client on the same machine takes a moment.
 const BODY: Duration = Duration::from_secs(30);
@@ -106,7 +105,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Which<T
 }
 
 fn invalid(part: &str, reason: &str) -> Refusal {
-    let error = DaemonError::invalid(format!("the request's {part} is wrong: {reason}"));
+    let error = Error::invalid(format!("the request's {part} is wrong: {reason}"));
     Refusal(error.hint("see /v1/openapi.json"))
 }
 

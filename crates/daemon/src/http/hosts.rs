@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use sterna_api::{AddHost, ErrorBody, Host, HostProgram, PlaceVm, Placement};
+use sterna_api::{AddHost, Error, Host, HostProgram, PlaceVm, Placement};
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
@@ -12,7 +12,7 @@ use crate::daemon::Daemon;
 /// All hosts, by name.
 #[utoipa::path(
     get, path = "/v1/hosts", tag = "hosts", operation_id = "list_hosts",
-    responses((status = 200, body = Vec<Host>), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Vec<Host>), (status = "default", body = Error)),
 )]
 pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Host>> {
     blocking(daemon, |daemon| daemon.list_hosts()).await
@@ -22,7 +22,7 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Host>>
 #[utoipa::path(
     post, path = "/v1/hosts", tag = "hosts", operation_id = "add_host",
     request_body = AddHost,
-    responses((status = 200, body = Host), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Host), (status = "default", body = Error)),
 )]
 pub(super) async fn add(
     State(daemon): State<Arc<Daemon>>,
@@ -35,7 +35,7 @@ pub(super) async fn add(
 #[utoipa::path(
     get, path = "/v1/hosts/{name}", tag = "hosts", operation_id = "show_host",
     params(("name" = String, Path, description = "The host's name")),
-    responses((status = 200, body = Host), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Host), (status = "default", body = Error)),
 )]
 pub(super) async fn show(
     State(daemon): State<Arc<Daemon>>,
@@ -50,7 +50,7 @@ pub(super) async fn show(
     operation_id = "set_host_program",
     params(("name" = String, Path, description = "The host's name")),
     request_body = HostProgram,
-    responses((status = 200, body = Host), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Host), (status = "default", body = Error)),
 )]
 pub(super) async fn program(
     State(daemon): State<Arc<Daemon>>,
@@ -64,7 +64,7 @@ pub(super) async fn program(
 #[utoipa::path(
     delete, path = "/v1/hosts/{name}", tag = "hosts", operation_id = "remove_host",
     params(("name" = String, Path, description = "The host's name")),
-    responses((status = 200, body = Host), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Host), (status = "default", body = Error)),
 )]
 pub(super) async fn remove(
     State(daemon): State<Arc<Daemon>>,
@@ -78,7 +78,7 @@ pub(super) async fn remove(
     put, path = "/v1/placements/{name}", tag = "hosts", operation_id = "place_vm",
     params(("name" = String, Path, description = "The machine's name")),
     request_body = PlaceVm,
-    responses((status = 200, body = Placement), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Placement), (status = "default", body = Error)),
 )]
 pub(super) async fn place(
     State(daemon): State<Arc<Daemon>>,

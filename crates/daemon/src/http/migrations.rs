@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use sterna_api::{
-    AskGuard, ErrorBody, Migration, ResumeMigration, SetRate, StartMigration,
-};
+use sterna_api::{AskGuard, Error, Migration, ResumeMigration, SetRate, StartMigration};
 
 use super::extract::{Body, MaybeBody, Which};
 use super::{Answer, blocking};
@@ -16,7 +14,7 @@ use crate::daemon::Daemon;
     get, path = "/v1/migrations", tag = "migrations", operation_id = "list_migrations",
     responses(
         (status = 200, body = Vec<Migration>),
-        (status = "default", body = ErrorBody),
+        (status = "default", body = Error),
     ),
 )]
 pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Migration>> {
@@ -27,7 +25,7 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Migrat
 #[utoipa::path(
     post, path = "/v1/migrations", tag = "migrations", operation_id = "start_migration",
     request_body = StartMigration,
-    responses((status = 200, body = Migration), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Migration), (status = "default", body = Error)),
 )]
 pub(super) async fn start(
     State(daemon): State<Arc<Daemon>>,
@@ -41,7 +39,7 @@ pub(super) async fn start(
     get, path = "/v1/migrations/{id}", tag = "migrations",
     operation_id = "show_migration",
     params(("id" = u64, Path, description = "The migration's number")),
-    responses((status = 200, body = Migration), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Migration), (status = "default", body = Error)),
 )]
 pub(super) async fn show(
     State(daemon): State<Arc<Daemon>>,
@@ -56,7 +54,7 @@ pub(super) async fn show(
     operation_id = "change_migration",
     params(("id" = u64, Path, description = "The migration's number")),
     request_body = SetRate,
-    responses((status = 200, body = Migration), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Migration), (status = "default", body = Error)),
 )]
 pub(super) async fn change(
     State(daemon): State<Arc<Daemon>>,
@@ -73,7 +71,7 @@ pub(super) async fn change(
     operation_id = "guard_migration",
     params(("id" = u64, Path, description = "The migration's number")),
     request_body = AskGuard,
-    responses((status = 200, body = Migration), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Migration), (status = "default", body = Error)),
 )]
 pub(super) async fn guard(
     State(daemon): State<Arc<Daemon>>,
@@ -88,7 +86,7 @@ pub(super) async fn guard(
     post, path = "/v1/migrations/{id}/pause", tag = "migrations",
     operation_id = "pause_migration",
     params(("id" = u64, Path, description = "The migration's number")),
-    responses((status = 200, body = Migration), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Migration), (status = "default", body = Error)),
 )]
 pub(super) async fn pause(
     State(daemon): State<Arc<Daemon>>,
@@ -103,7 +101,7 @@ pub(super) async fn pause(
     operation_id = "resume_migration",
     params(("id" = u64, Path, description = "The migration's number")),
     request_body = Option<ResumeMigration>,
-    responses((status = 200, body = Migration), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Migration), (status = "default", body = Error)),
 )]
 pub(super) async fn resume(
     State(daemon): State<Arc<Daemon>>,
@@ -118,7 +116,7 @@ pub(super) async fn resume(
     post, path = "/v1/migrations/{id}/cancel", tag = "migrations",
     operation_id = "cancel_migration",
     params(("id" = u64, Path, description = "The migration's number")),
-    responses((status = 200, body = Migration), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Migration), (status = "default", body = Error)),
 )]
 pub(super) async fn cancel(
     State(daemon): State<Arc<Daemon>>,

@@ -34,7 +34,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use sterna_api::ErrorCode;
+use sterna_api::{Error, ErrorCode};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -42,7 +42,6 @@ use utoipa_axum::routes;
 use self::document::completed;
 pub(crate) use self::visitors::{Visitors, serve};
 use crate::daemon::Daemon;
-use crate::error::DaemonError;
 use crate::store::Waiting;
 
 #[derive(OpenApi)]
@@ -154,28 +153,28 @@ async fn not_so(method: Method) -> Response {
     if method == Method::OPTIONS {
         return StatusCode::NO_CONTENT.into_response();
     }
-    let error = DaemonError::invalid(format!("the API takes no {method} there"));
-    let body = error.hint("see the answer's `Allow`, and /v1/openapi.json").body();
+    let error = Error::invalid(format!("the API takes no {method} there"));
+    let body = error.hint("see the answer's `Allow`, and /v1/openapi.json");
     (StatusCode::METHOD_NOT_ALLOWED, Json(body)).into_response()
 }
 
 async fn nothing_there() -> Refusal {
-    let error = DaemonError::new(ErrorCode::NotFound, "the API has nothing there");
+    let error = Error::new(ErrorCode::NotFound, "the API has nothing there");
     Refusal(error.hint("see /v1/openapi.json"))
 }
 
 /// An error on its way out.
-struct Refusal(DaemonError);
+struct Refusal(Error);
 
-impl From<DaemonError> for Refusal {
-    fn from(error: DaemonError) -> Self {
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
         Refusal(error)
     }
 }
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let status = match self.0.code() {
+        let status = match self.0.code {
             ErrorCode::Invalid => StatusCode::BAD_REQUEST,
             ErrorCode::NotFound => StatusCode::NOT_FOUND,
             ErrorCode::Exists
@@ -188,7 +187,7 @@ impl IntoResponse for Refusal {
             ErrorCode::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             ErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        (status, Json(self.0.body())).into_response()
+        (status, Json(self.0)).into_response()
     }
 }
 
@@ -199,7 +198,7 @@ type Answer<T> = Result<Json<T>, Refusal>;
 /// holds what touches it, so nobody waits for the answer any longer then.
 async fn blocking<T: Send + 'static>(
     daemon: Arc<Daemon>,
-    work: impl FnOnce(&Arc<Daemon>) -> crate::error::Result<T> + Send + 'static,
+    work: impl FnOnce(&Arc<Daemon>) -> sterna_api::Result<T> + Send + 'static,
 ) -> Answer<T> {
     if let Some(silent) = state_is_silent(&daemon) {
         return Err(silent.hint(STATE_HANGS).into());
@@ -215,17 +214,16 @@ async fn blocking<T: Send + 'static>(
                 format!("{STATE_HANGS}; if this was a change, it may be made then");
             return Err(silent.hint(hint).into());
         };
-        let failed =
-            |error| DaemonError::internal(format!("the request failed: {error}"));
+        let failed = |error| Error::internal(format!("the request failed: {error}"));
         return Ok(Json(done.map_err(failed)??));
     }
 }
 
 /// The refusal of everything, while the state directory does not answer.
-fn state_is_silent(daemon: &Daemon) -> Option<DaemonError> {
+fn state_is_silent(daemon: &Daemon) -> Option<Error> {
     let silent = daemon.store.silent_for();
     (silent >= STATE_PATIENCE).then(|| {
-        DaemonError::unavailable(format!(
+        Error::unavailable(format!(
             "the state directory {} has not answered for {} s",
             daemon.places.state.display(),
             silent.as_secs()

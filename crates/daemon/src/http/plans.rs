@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use sterna_api::{ErrorBody, Plan, PlanEvacuation};
+use sterna_api::{Error, Plan, PlanEvacuation};
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
@@ -12,7 +12,7 @@ use crate::daemon::Daemon;
 /// All plans, oldest first; the ended ones too.
 #[utoipa::path(
     get, path = "/v1/plans", tag = "plans", operation_id = "list_plans",
-    responses((status = 200, body = Vec<Plan>), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Vec<Plan>), (status = "default", body = Error)),
 )]
 pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Plan>> {
     blocking(daemon, |daemon| daemon.list_plans()).await
@@ -22,7 +22,7 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Plan>>
 #[utoipa::path(
     post, path = "/v1/plans", tag = "plans", operation_id = "plan_evacuation",
     request_body = PlanEvacuation,
-    responses((status = 200, body = Plan), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Plan), (status = "default", body = Error)),
 )]
 pub(super) async fn evacuate(
     State(daemon): State<Arc<Daemon>>,
@@ -35,7 +35,7 @@ pub(super) async fn evacuate(
 #[utoipa::path(
     get, path = "/v1/plans/{id}", tag = "plans", operation_id = "show_plan",
     params(("id" = u64, Path, description = "The plan's number")),
-    responses((status = 200, body = Plan), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Plan), (status = "default", body = Error)),
 )]
 pub(super) async fn show(
     State(daemon): State<Arc<Daemon>>,
@@ -48,7 +48,7 @@ pub(super) async fn show(
 #[utoipa::path(
     delete, path = "/v1/plans/{id}", tag = "plans", operation_id = "remove_plan",
     params(("id" = u64, Path, description = "The plan's number")),
-    responses((status = 200, body = Plan), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Plan), (status = "default", body = Error)),
 )]
 pub(super) async fn remove(
     State(daemon): State<Arc<Daemon>>,
@@ -61,7 +61,7 @@ pub(super) async fn remove(
 #[utoipa::path(
     post, path = "/v1/plans/{id}/apply", tag = "plans", operation_id = "apply_plan",
     params(("id" = u64, Path, description = "The plan's number")),
-    responses((status = 200, body = Plan), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Plan), (status = "default", body = Error)),
 )]
 pub(super) async fn apply(
     State(daemon): State<Arc<Daemon>>,
@@ -74,7 +74,7 @@ pub(super) async fn apply(
 #[utoipa::path(
     post, path = "/v1/plans/{id}/pause", tag = "plans", operation_id = "pause_plan",
     params(("id" = u64, Path, description = "The plan's number")),
-    responses((status = 200, body = Plan), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Plan), (status = "default", body = Error)),
 )]
 pub(super) async fn pause(
     State(daemon): State<Arc<Daemon>>,
@@ -87,7 +87,7 @@ pub(super) async fn pause(
 #[utoipa::path(
     post, path = "/v1/plans/{id}/resume", tag = "plans", operation_id = "resume_plan",
     params(("id" = u64, Path, description = "The plan's number")),
-    responses((status = 200, body = Plan), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Plan), (status = "default", body = Error)),
 )]
 pub(super) async fn resume(
     State(daemon): State<Arc<Daemon>>,
@@ -100,7 +100,7 @@ pub(super) async fn resume(
 #[utoipa::path(
     post, path = "/v1/plans/{id}/cancel", tag = "plans", operation_id = "cancel_plan",
     params(("id" = u64, Path, description = "The plan's number")),
-    responses((status = 200, body = Plan), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Plan), (status = "default", body = Error)),
 )]
 pub(super) async fn cancel(
     State(daemon): State<Arc<Daemon>>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use sterna_api::{CreatePolicy, ErrorBody, Policy};
+use sterna_api::{CreatePolicy, Error, Policy};
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
@@ -12,7 +12,7 @@ use crate::daemon::Daemon;
 /// All policies, oldest first.
 #[utoipa::path(
     get, path = "/v1/policies", tag = "policies", operation_id = "list_policies",
-    responses((status = 200, body = Vec<Policy>), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Vec<Policy>), (status = "default", body = Error)),
 )]
 pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Policy>> {
     blocking(daemon, |daemon| daemon.list_policies()).await
@@ -22,7 +22,7 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Policy
 #[utoipa::path(
     post, path = "/v1/policies", tag = "policies", operation_id = "create_policy",
     request_body = CreatePolicy,
-    responses((status = 200, body = Policy), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Policy), (status = "default", body = Error)),
 )]
 pub(super) async fn create(
     State(daemon): State<Arc<Daemon>>,
@@ -35,7 +35,7 @@ pub(super) async fn create(
 #[utoipa::path(
     get, path = "/v1/policies/{id}", tag = "policies", operation_id = "show_policy",
     params(("id" = u64, Path, description = "The policy's number")),
-    responses((status = 200, body = Policy), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Policy), (status = "default", body = Error)),
 )]
 pub(super) async fn show(
     State(daemon): State<Arc<Daemon>>,
@@ -48,7 +48,7 @@ pub(super) async fn show(
 #[utoipa::path(
     delete, path = "/v1/policies/{id}", tag = "policies", operation_id = "remove_policy",
     params(("id" = u64, Path, description = "The policy's number")),
-    responses((status = 200, body = Policy), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Policy), (status = "default", body = Error)),
 )]
 pub(super) async fn remove(
     State(daemon): State<Arc<Daemon>>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use sterna_api::{ChangePool, CreatePool, ErrorBody, Pool};
+use sterna_api::{ChangePool, CreatePool, Error, Pool};
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
@@ -12,7 +12,7 @@ use crate::daemon::Daemon;
 /// All pools, each behind the one that it is in.
 #[utoipa::path(
     get, path = "/v1/pools", tag = "hosts", operation_id = "list_pools",
-    responses((status = 200, body = Vec<Pool>), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Vec<Pool>), (status = "default", body = Error)),
 )]
 pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Pool>> {
     blocking(daemon, |daemon| daemon.list_pools()).await
@@ -22,7 +22,7 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Pool>>
 #[utoipa::path(
     post, path = "/v1/pools", tag = "hosts", operation_id = "create_pool",
     request_body = CreatePool,
-    responses((status = 200, body = Pool), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Pool), (status = "default", body = Error)),
 )]
 pub(super) async fn create(
     State(daemon): State<Arc<Daemon>>,
@@ -35,7 +35,7 @@ pub(super) async fn create(
 #[utoipa::path(
     get, path = "/v1/pools/{name}", tag = "hosts", operation_id = "show_pool",
     params(("name" = String, Path, description = "The pool's name")),
-    responses((status = 200, body = Pool), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Pool), (status = "default", body = Error)),
 )]
 pub(super) async fn show(
     State(daemon): State<Arc<Daemon>>,
@@ -49,7 +49,7 @@ pub(super) async fn show(
     patch, path = "/v1/pools/{name}", tag = "hosts", operation_id = "change_pool",
     params(("name" = String, Path, description = "The pool's name")),
     request_body = ChangePool,
-    responses((status = 200, body = Pool), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Pool), (status = "default", body = Error)),
 )]
 pub(super) async fn change(
     State(daemon): State<Arc<Daemon>>,
@@ -63,7 +63,7 @@ pub(super) async fn change(
 #[utoipa::path(
     delete, path = "/v1/pools/{name}", tag = "hosts", operation_id = "delete_pool",
     params(("name" = String, Path, description = "The pool's name")),
-    responses((status = 200, body = Pool), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Pool), (status = "default", body = Error)),
 )]
 pub(super) async fn delete(
     State(daemon): State<Arc<Daemon>>,

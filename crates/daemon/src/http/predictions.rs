@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use sterna_api::{ErrorBody, Predict, Prediction};
+use sterna_api::{Error, Predict, Prediction};
 
 use super::extract::Body;
 use super::{Answer, blocking};
@@ -13,7 +13,7 @@ use crate::daemon::Daemon;
 #[utoipa::path(
     post, path = "/v1/predictions", tag = "migrations", operation_id = "predict",
     request_body = Predict,
-    responses((status = 200, body = Prediction), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Prediction), (status = "default", body = Error)),
 )]
 pub(super) async fn predict(
     State(daemon): State<Arc<Daemon>>,

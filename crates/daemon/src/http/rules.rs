@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use sterna_api::{AddRule, ErrorBody, Rule};
+use sterna_api::{AddRule, Error, Rule};
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
@@ -12,7 +12,7 @@ use crate::daemon::Daemon;
 /// All rules, by name.
 #[utoipa::path(
     get, path = "/v1/rules", tag = "hosts", operation_id = "list_rules",
-    responses((status = 200, body = Vec<Rule>), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Vec<Rule>), (status = "default", body = Error)),
 )]
 pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Rule>> {
     blocking(daemon, |daemon| daemon.list_rules()).await
@@ -22,7 +22,7 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Rule>>
 #[utoipa::path(
     post, path = "/v1/rules", tag = "hosts", operation_id = "add_rule",
     request_body = AddRule,
-    responses((status = 200, body = Rule), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Rule), (status = "default", body = Error)),
 )]
 pub(super) async fn add(
     State(daemon): State<Arc<Daemon>>,
@@ -35,7 +35,7 @@ pub(super) async fn add(
 #[utoipa::path(
     delete, path = "/v1/rules/{name}", tag = "hosts", operation_id = "remove_rule",
     params(("name" = String, Path, description = "The rule's name")),
-    responses((status = 200, body = Rule), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Rule), (status = "default", body = Error)),
 )]
 pub(super) async fn remove(
     State(daemon): State<Arc<Daemon>>,

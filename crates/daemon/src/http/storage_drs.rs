@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use sterna_api::{
-    AskStorageDrs, ChangeStorageDrs, CreateStorageRule, ErrorBody, Recommendations,
+    AskStorageDrs, ChangeStorageDrs, CreateStorageRule, Error, Recommendations,
     StorageDrs, StorageDrsSettings, StorageRule,
 };
 
@@ -15,7 +15,7 @@ use crate::daemon::Daemon;
 /// Storage DRS in one page.
 #[utoipa::path(
     get, path = "/v1/storage-drs", tag = "datastores", operation_id = "show_storage_drs",
-    responses((status = 200, body = StorageDrs), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = StorageDrs), (status = "default", body = Error)),
 )]
 pub(super) async fn show(State(daemon): State<Arc<Daemon>>) -> Answer<StorageDrs> {
     blocking(daemon, |daemon| daemon.show_storage_drs()).await
@@ -28,7 +28,7 @@ pub(super) async fn show(State(daemon): State<Arc<Daemon>>) -> Answer<StorageDrs
     request_body = ChangeStorageDrs,
     responses(
         (status = 200, body = StorageDrsSettings),
-        (status = "default", body = ErrorBody)
+        (status = "default", body = Error)
     ),
 )]
 pub(super) async fn change(
@@ -44,7 +44,7 @@ pub(super) async fn change(
     operation_id = "list_storage_rules",
     responses(
         (status = 200, body = Vec<StorageRule>),
-        (status = "default", body = ErrorBody)
+        (status = "default", body = Error)
     ),
 )]
 pub(super) async fn rules(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<StorageRule>> {
@@ -56,7 +56,7 @@ pub(super) async fn rules(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Stora
     post, path = "/v1/storage-drs/rules", tag = "datastores",
     operation_id = "create_storage_rule",
     request_body = CreateStorageRule,
-    responses((status = 200, body = StorageRule), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = StorageRule), (status = "default", body = Error)),
 )]
 pub(super) async fn add_rule(
     State(daemon): State<Arc<Daemon>>,
@@ -70,7 +70,7 @@ pub(super) async fn add_rule(
     delete, path = "/v1/storage-drs/rules/{name}", tag = "datastores",
     operation_id = "remove_storage_rule",
     params(("name" = String, Path, description = "The rule's name")),
-    responses((status = 200, body = StorageRule), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = StorageRule), (status = "default", body = Error)),
 )]
 pub(super) async fn remove_rule(
     State(daemon): State<Arc<Daemon>>,
@@ -86,7 +86,7 @@ pub(super) async fn remove_rule(
     request_body = AskStorageDrs,
     responses(
         (status = 200, body = Recommendations),
-        (status = "default", body = ErrorBody)
+        (status = "default", body = Error)
     ),
 )]
 pub(super) async fn recommend(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use serde::Deserialize;
-use sterna_api::{ErrorBody, Top, TopBy};
+use sterna_api::{Error, Top, TopBy};
 use utoipa::IntoParams;
 
 use super::extract::Parameters;
@@ -34,7 +34,7 @@ fn second() -> f64 {
 #[utoipa::path(
     get, path = "/v1/top", tag = "status", operation_id = "top",
     params(Asked),
-    responses((status = 200, body = Top), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Top), (status = "default", body = Error)),
 )]
 pub(super) async fn show(
     State(daemon): State<Arc<Daemon>>,

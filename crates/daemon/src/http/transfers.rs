@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use sterna_api::{ErrorBody, StartTransfer, Transfer};
+use sterna_api::{Error, StartTransfer, Transfer};
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
@@ -14,7 +14,7 @@ use crate::daemon::Daemon;
     get, path = "/v1/drs/transfers", tag = "hosts", operation_id = "list_transfers",
     responses(
         (status = 200, body = Vec<Transfer>),
-        (status = "default", body = ErrorBody)
+        (status = "default", body = Error)
     ),
 )]
 pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Transfer>> {
@@ -27,7 +27,7 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Transf
     request_body = StartTransfer,
     responses(
         (status = 200, body = Vec<Transfer>),
-        (status = "default", body = ErrorBody)
+        (status = "default", body = Error)
     ),
 )]
 pub(super) async fn start(
@@ -41,7 +41,7 @@ pub(super) async fn start(
 #[utoipa::path(
     get, path = "/v1/drs/transfers/{id}", tag = "hosts", operation_id = "show_transfer",
     params(("id" = u64, Path, description = "The transfer's number")),
-    responses((status = 200, body = Transfer), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Transfer), (status = "default", body = Error)),
 )]
 pub(super) async fn show(
     State(daemon): State<Arc<Daemon>>,
@@ -55,7 +55,7 @@ pub(super) async fn show(
     post, path = "/v1/drs/transfers/{id}/cancel", tag = "hosts",
     operation_id = "cancel_transfer",
     params(("id" = u64, Path, description = "The transfer's number")),
-    responses((status = 200, body = Transfer), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Transfer), (status = "default", body = Error)),
 )]
 pub(super) async fn cancel(
     State(daemon): State<Arc<Daemon>>,

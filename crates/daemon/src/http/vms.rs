@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use sterna_api::{
-    AddVm, AdoptVmDisk, ErrorBody, Migration, MoveVmDisk, ReleaseVmDisk, Vm,
-};
+use sterna_api::{AddVm, AdoptVmDisk, Error, Migration, MoveVmDisk, ReleaseVmDisk, Vm};
 
 use super::extract::{Body, Which};
 use super::{Answer, blocking};
@@ -14,7 +12,7 @@ use crate::daemon::Daemon;
 /// All virtual machines, by name. What their disks do is watched for a moment.
 #[utoipa::path(
     get, path = "/v1/vms", tag = "vms", operation_id = "list_vms",
-    responses((status = 200, body = Vec<Vm>), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Vec<Vm>), (status = "default", body = Error)),
 )]
 pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Vm>> {
     blocking(daemon, |daemon| daemon.list_vms()).await
@@ -24,7 +22,7 @@ pub(super) async fn list(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Vm>> {
 #[utoipa::path(
     post, path = "/v1/vms", tag = "vms", operation_id = "add_vm",
     request_body = AddVm,
-    responses((status = 200, body = Vm), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Vm), (status = "default", body = Error)),
 )]
 pub(super) async fn add(
     State(daemon): State<Arc<Daemon>>,
@@ -37,7 +35,7 @@ pub(super) async fn add(
 #[utoipa::path(
     get, path = "/v1/vms/{name}", tag = "vms", operation_id = "show_vm",
     params(("name" = String, Path, description = "The machine's name")),
-    responses((status = 200, body = Vm), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Vm), (status = "default", body = Error)),
 )]
 pub(super) async fn show(
     State(daemon): State<Arc<Daemon>>,
@@ -50,7 +48,7 @@ pub(super) async fn show(
 #[utoipa::path(
     delete, path = "/v1/vms/{name}", tag = "vms", operation_id = "remove_vm",
     params(("name" = String, Path, description = "The machine's name")),
-    responses((status = 200, body = Vm), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Vm), (status = "default", body = Error)),
 )]
 pub(super) async fn remove(
     State(daemon): State<Arc<Daemon>>,
@@ -64,7 +62,7 @@ pub(super) async fn remove(
     post, path = "/v1/vms/{name}/moves", tag = "vms", operation_id = "move_vm_disk",
     params(("name" = String, Path, description = "The machine's name")),
     request_body = MoveVmDisk,
-    responses((status = 200, body = Migration), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Migration), (status = "default", body = Error)),
 )]
 pub(super) async fn start_move(
     State(daemon): State<Arc<Daemon>>,
@@ -79,7 +77,7 @@ pub(super) async fn start_move(
     post, path = "/v1/vms/{name}/adoptions", tag = "vms", operation_id = "adopt_vm_disk",
     params(("name" = String, Path, description = "The machine's name")),
     request_body = AdoptVmDisk,
-    responses((status = 200, body = Migration), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Migration), (status = "default", body = Error)),
 )]
 pub(super) async fn adopt(
     State(daemon): State<Arc<Daemon>>,
@@ -95,7 +93,7 @@ pub(super) async fn adopt(
     operation_id = "release_vm_disk",
     params(("name" = String, Path, description = "The machine's name")),
     request_body = ReleaseVmDisk,
-    responses((status = 200, body = Migration), (status = "default", body = ErrorBody)),
+    responses((status = 200, body = Migration), (status = "default", body = Error)),
 )]
 pub(super) async fn release(
     State(daemon): State<Arc<Daemon>>,

@@ -14,8 +14,8 @@ use sterna_core::mirror::Commit;
 use super::{Job, Prepared};
 use crate::commits::{self, Key, Record, Says};
 use crate::daemon::{Daemon, lock};
-use crate::error::{DaemonError, Result};
 use crate::store::{MigrationRecord, Step, StoreError};
+use sterna_api::{Error, Result};
 
 /// How long to wait before a state directory that does not take a record is asked again.
 /// A guest may be held meanwhile: nobody knows which side is the truth.
@@ -30,7 +30,7 @@ impl Daemon {
         let prepared = Record::prepare(&path, key(&migration, attempt));
         let (record, took) = prepared.map_err(|error| {
             let path = path.display();
-            DaemonError::unavailable(format!("cannot write {path}: {error}"))
+            Error::unavailable(format!("cannot write {path}: {error}"))
                 .hint("see that the state directory has room and works")
         })?;
         *lock(&job.prepared) = Some(Prepared { record, migration });
@@ -118,7 +118,7 @@ impl Daemon {
                      cannot be made durable: {error}",
                     migration.id
                 );
-                DaemonError::unavailable(message)
+                Error::unavailable(message)
                     .hint("see that the state directory has room and works")
             })?;
             commit.written(written);
@@ -134,7 +134,7 @@ impl Daemon {
     /// Refuses to take the source for the truth where the record says otherwise.
     pub(super) fn check_not_committed(&self, migration: &MigrationRecord) -> Result<()> {
         match self.find_record(migration)? {
-            Some((_, Found::Committed)) => Err(DaemonError::unavailable(format!(
+            Some((_, Found::Committed)) => Err(Error::unavailable(format!(
                 "the switch-over of migration {} was committed, and the state database \
                  does not have it yet",
                 migration.id
@@ -160,7 +160,7 @@ impl Daemon {
                     "nobody knows whether the switch-over was committed: cannot read \
                      {path}: {error}"
                 );
-                Err(DaemonError::unavailable(message)
+                Err(Error::unavailable(message)
                     .hint("see that the state directory works"))
             }
         }

@@ -6,14 +6,13 @@
 
 use std::sync::{Arc, mpsc};
 
-use sterna_api::{AskGuard, Migration, ResumeMigration};
+use sterna_api::{AskGuard, Error, Migration, Result, ResumeMigration};
 use sterna_core::Bytes;
 use sterna_core::mirror::Control;
 
 use super::guard::wanted;
 use super::{Job, TURN};
 use crate::daemon::{Daemon, lock};
-use crate::error::{DaemonError, Result};
 use crate::store::{MigrationRecord, Pause, Step};
 
 /// The least that a migration may be held to, in bytes per second: a region a second.
@@ -52,7 +51,7 @@ impl Daemon {
     ) -> Result<Migration> {
         if how.skip_bad_sectors && self.show_vm_move(id)?.is_some() {
             let message = format!("migration {id} is QEMU's, which skips no bad sectors");
-            return Err(DaemonError::invalid(message)
+            return Err(Error::invalid(message)
                 .hint("a disk that was adopted (`sterna vm adopt`) can be moved so"));
         }
         if let Some(moved) = self.pause_vm_move(id, false)? {
@@ -67,7 +66,7 @@ impl Daemon {
         if record.cancel {
             let message = format!("migration {id} is to be cancelled");
             let hint = format!("try that again: `sterna migration cancel {id}`");
-            return Err(DaemonError::in_use(message).hint(hint));
+            return Err(Error::in_use(message).hint(hint));
         }
         if how.skip_bad_sectors {
             self.store.set_skip_bad(id)?;
@@ -88,7 +87,7 @@ impl Daemon {
             if let Some(problem) = self.problem_of(record.disk) {
                 let message = format!("disk {} is not served: {problem}", record.name);
                 let hint = super::view::then_resume("put that right", id);
-                return Err(DaemonError::unavailable(message).hint(hint));
+                return Err(Error::unavailable(message).hint(hint));
             }
             tracing::info!(migration = id, "resumed by the operator");
             self.relaunch(&job, &record)?;
@@ -197,12 +196,12 @@ impl Daemon {
         match record.step {
             Step::Copying | Step::Switching if record.cancel && job.running() => {
                 let message = format!("migration {id} is being cancelled");
-                Err(DaemonError::in_use(message))
+                Err(Error::in_use(message))
             }
             Step::Copying | Step::Switching => Ok(record),
             Step::Created => {
                 let message = format!("migration {id} is just being started");
-                Err(DaemonError::in_use(message).hint("try again in a moment"))
+                Err(Error::in_use(message).hint("try again in a moment"))
             }
             _ => Err(over(&record)),
         }
@@ -211,7 +210,7 @@ impl Daemon {
     pub(super) fn tell(&self, job: &Job, control: Control) -> Result<()> {
         self.engine.control(job.engine_id(), control).map_err(|error| {
             let message = format!("migration {} cannot be changed: {error}", job.id);
-            DaemonError::internal(message)
+            Error::internal(message)
                 .hint(format!("see `sterna migration show {}`", job.id))
         })
     }
@@ -221,7 +220,7 @@ impl Daemon {
 /// left out.
 pub(crate) fn check_rate(rate: Option<u64>) -> Result<()> {
     match rate {
-        Some(0) => Err(DaemonError::invalid("a rate of 0 never ends")
+        Some(0) => Err(Error::invalid("a rate of 0 never ends")
             .hint("`sterna migration pause` makes a migration stand still")),
         Some(rate) if rate < RATE_MIN => {
             let message = format!(
@@ -229,18 +228,18 @@ pub(crate) fn check_rate(rate: Option<u64>) -> Result<()> {
                 Bytes(rate),
                 Bytes(RATE_MIN)
             );
-            Err(DaemonError::invalid(message).hint(format!("was {rate}M meant?")))
+            Err(Error::invalid(message).hint(format!("was {rate}M meant?")))
         }
         _ => Ok(()),
     }
 }
 
-fn over(record: &MigrationRecord) -> DaemonError {
+fn over(record: &MigrationRecord) -> Error {
     let (id, name) = (record.id, &record.name);
     let (what, place) = match record.step {
         Step::Cancelled => ("was cancelled", &record.from.datastore),
         _ => ("is done", &record.to.datastore),
     };
-    DaemonError::invalid(format!("migration {id} of disk {name} {what}"))
+    Error::invalid(format!("migration {id} of disk {name} {what}"))
         .hint(format!("the disk is on datastore {place}"))
 }

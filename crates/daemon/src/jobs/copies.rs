@@ -38,9 +38,9 @@ use sterna_engine::{Astray, FileIdentity, HeldFile, ImageSpec, MigrateError};
 use super::view::then_resume;
 use super::{Job, Unsealed};
 use crate::daemon::{Daemon, lock};
-use crate::error::{DaemonError, Result};
 use crate::lookout::Watched;
 use crate::store::{Blame, MigrationRecord, Pause, Place, Step};
+use sterna_api::{Error, Result};
 
 /// How often a migration opens its destination anew by itself because others have opened it.
 /// A backup does that a few times; what does it more often keeps the migration from its end,
@@ -367,11 +367,7 @@ impl Daemon {
 
     /// What is wrong with the datastore, where its whole file system has gone and not only
     /// the name of one file.
-    fn is_elsewhere(
-        &self,
-        record: &MigrationRecord,
-        wrong: &Wrong,
-    ) -> Option<DaemonError> {
+    fn is_elsewhere(&self, record: &MigrationRecord, wrong: &Wrong) -> Option<Error> {
         let named = matches!(wrong.astray, Some(Astray::Nameless | Astray::Replaced));
         let opened = || self.shelf(&record.to.datastore).and_then(|to| to.open());
         named.then(|| opened().err()).flatten()
@@ -390,7 +386,7 @@ impl Daemon {
         };
         mended.map_err(|error| {
             let place = self.place(&record.to);
-            DaemonError::unavailable(format!(
+            Error::unavailable(format!(
                 "{place} was shortened, and cannot be lengthened: {error}"
             ))
             .hint(format!("give up with `sterna migration cancel {}`", job.id))
@@ -426,12 +422,12 @@ impl Daemon {
     pub(super) fn check_won(&self, record: &MigrationRecord) -> Result<()> {
         let held = self.engine.held(record.disk).map_err(|error| {
             let message = format!("whether the new image is there is not known: {error}");
-            DaemonError::unavailable(format!("{message}; so this one is kept"))
+            Error::unavailable(format!("{message}; so this one is kept"))
         })?;
         let Some(file) = held else { return Ok(()) };
         file.check(record.size).map_err(|astray| {
             let reason = self.says(&record.to, "new image", &astray);
-            DaemonError::unavailable(format!("{reason}, so this one is kept"))
+            Error::unavailable(format!("{reason}, so this one is kept"))
         })
     }
 }

@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use sterna_api::{Application, Report};
+use sterna_api::{Application, Error, Report, Result};
 use sterna_engine::mirror::MapFile;
 use sterna_engine::sidecar::slots::Origin;
 use sterna_engine::sidecar::{Identity, Role};
@@ -26,7 +26,6 @@ use crate::clock;
 use crate::commits;
 use crate::daemon::{Daemon, lock};
 use crate::disks::place_of;
-use crate::error::{DaemonError, Result};
 use crate::shelf::Shelf;
 use crate::store::{Ending, MigrationRecord, Place, Step};
 
@@ -120,7 +119,7 @@ impl Daemon {
                 (record.source_generation, record.destination_generation);
             self.store.migration_unsealed(record.id, source, destination)?;
             let why = "the source image is not there any more";
-            (self.migration_record(record.id)?, Err(DaemonError::unavailable(why)))
+            (self.migration_record(record.id)?, Err(Error::unavailable(why)))
         } else {
             let record = self.fence(record)?;
             let removed = self.remove_copy(job, &record);

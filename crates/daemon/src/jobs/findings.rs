@@ -6,13 +6,12 @@
 //! left behind. A sector that a write heals between the two is on that list although
 //! nothing was lost of it, if the daemon is killed before the end is recorded.
 
-use sterna_api::{Places, Span};
+use sterna_api::{Places, Result, Span};
 use sterna_core::mirror::{Findings, Listed};
 use sterna_engine::mirror::MigrationId;
 
 use super::Job;
 use crate::daemon::Daemon;
-use crate::error::Result;
 use crate::store::{Found, MigrationRecord};
 
 impl Daemon {

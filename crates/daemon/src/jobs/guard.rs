@@ -1,11 +1,10 @@
 //! What must hold for the application while its disk moves: what may be asked for.
 
-use sterna_api::{AskGuard, Guard};
+use sterna_api::{AskGuard, Error, Guard, Result};
 use sterna_core::Nanos;
 use sterna_core::qos::policy::RESPONSE_MAX;
 use sterna_core::schedule::Schedule;
 
-use crate::error::{DaemonError, Result};
 use crate::local::Local;
 
 /// The farthest end of a migration that can be asked for, in seconds from now: what is
@@ -18,34 +17,35 @@ pub(crate) fn wanted(asked: &AskGuard) -> Result<Guard> {
     if let Some(keep) = keep.filter(|keep| !(*keep > 0.0 && *keep <= 1.0)) {
         let message =
             format!("the application cannot keep {:.0}% of its IO/s", keep * 100.0);
-        return Err(DaemonError::invalid(message)
+        return Err(Error::invalid(message)
             .hint("say a part above 0 and at most 1 (on the command line: --keep 97%)"));
     }
     if *p99_us == Some(0) {
-        return Err(DaemonError::invalid("no response time stays below zero")
+        return Err(Error::invalid("no response time stays below zero")
             .hint("say a span that the disk can hold (--p99 5ms)"));
     }
     if let Some(p99) = p99_us.map(Nanos::from_micros).filter(|p99| *p99 > RESPONSE_MAX) {
         let message =
             format!("a p99 of {p99} is no bound: {RESPONSE_MAX} is the longest");
-        return Err(DaemonError::invalid(message)
+        return Err(Error::invalid(message)
             .hint("say a span that the application can live with (--p99 5ms)"));
     }
     if *idle_only && (keep.is_some() || p99_us.is_some()) {
         let message = "a copy that runs only while the disk is idle takes nothing from \
                        the application, so there is nothing else to hold";
-        return Err(DaemonError::invalid(message)
-            .hint("leave out --idle-only, or --keep and --p99"));
+        return Err(
+            Error::invalid(message).hint("leave out --idle-only, or --keep and --p99")
+        );
     }
     let window = window.as_ref().map(|text| text.parse::<Schedule>()).transpose();
-    let window = window.map_err(DaemonError::invalid)?;
+    let window = window.map_err(Error::invalid)?;
     let finish_by =
         finish_by.as_ref().map(|text| moment(text, "finish by")).transpose()?;
     if let (Some(window), Some(by)) = (&window, finish_by)
         && Local::now().open_until(window, by) == 0
     {
         let message = format!("{window} is not open before the move shall have ended");
-        return Err(DaemonError::invalid(message)
+        return Err(Error::invalid(message)
             .hint("choose another --window, or a later --finish-by"));
     }
     Ok(Guard {
@@ -65,15 +65,15 @@ pub(crate) fn moment(text: &str, shall: &str) -> Result<u64> {
                 span from now (8h)";
     let Some(moment) = now.moment_of(text) else {
         let message = format!("`{text}` is no time to {shall}");
-        return Err(DaemonError::invalid(message).hint(hint));
+        return Err(Error::invalid(message).hint(hint));
     };
     if !now.is_ahead(moment) {
         let message = format!("a move cannot {shall} `{text}`, which has passed");
-        return Err(DaemonError::invalid(message).hint(hint));
+        return Err(Error::invalid(message).hint(hint));
     }
     if moment - now.back(0) > FINISH_MAX {
         let message = format!("`{text}` is more than a year away");
-        return Err(DaemonError::invalid(message).hint(hint));
+        return Err(Error::invalid(message).hint(hint));
     }
     Ok(moment)
 }
@@ -91,12 +91,12 @@ mod tests {
             ("0s", "which has passed"),
             ("20000h", "more than a year away"),
         ] {
-            let body = moment(text, "finish by").unwrap_err().body();
+            let body = moment(text, "finish by").unwrap_err();
             assert!(body.message.contains(wrong), "{text}: {body:?}");
             assert!(body.hint.contains("(06:00)"), "{text}: {body:?}");
         }
         assert!(moment("8h", "finish by").is_ok());
-        let body = moment("soon", "begin at").unwrap_err().body();
+        let body = moment("soon", "begin at").unwrap_err();
         assert!(body.message.contains("`soon` is no time to begin at"), "{body:?}");
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use sterna_api::Provision;
+use sterna_api::{Error, Provision, Result};
 use sterna_core::mirror::{Control, Notice, PauseReason};
 use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options, Start};
 use sterna_engine::{ImageSpec, MigrateError};
@@ -18,7 +18,6 @@ use super::start::partial;
 use super::view::then_resume;
 use crate::daemon::{Daemon, lock};
 use crate::descriptors;
-use crate::error::{DaemonError, Result};
 use crate::store::{Blame, MigrationRecord, Pause, Place};
 
 /// What to do about a program that writes to a copy.
@@ -27,7 +26,7 @@ const STOP_WRITER: &str = "stop that program";
 /// Why a migration cannot go on by itself.
 pub(super) struct Obstacle {
     /// What happened.
-    pub(super) error: DaemonError,
+    pub(super) error: Error,
     /// What to do about it, before resuming.
     pub(super) remedy: String,
     /// Whether resuming means comparing both sides.
@@ -39,7 +38,7 @@ pub(super) struct Obstacle {
     blame: Blame,
 }
 
-fn obstacle(error: DaemonError, remedy: &str, compare: bool) -> Obstacle {
+fn obstacle(error: Error, remedy: &str, compare: bool) -> Obstacle {
     let (unreachable, blame) = (false, Blame::Destination);
     Obstacle { error, remedy: remedy.into(), compare, unreachable, blame }
 }
@@ -93,7 +92,7 @@ impl Daemon {
         let spec = self.spec(record, start)?;
         let events = self.listener(job).map_err(|error| {
             let message = format!("no thread for a migration: {error}");
-            obstacle(DaemonError::internal(message), "try again", false)
+            obstacle(Error::internal(message), "try again", false)
         })?;
         {
             let mut state = lock(&job.state);
@@ -108,7 +107,7 @@ impl Daemon {
         }
         launched.map_err(|error| {
             lock(&job.state).running = false;
-            let refusal = DaemonError::unavailable(&error);
+            let refusal = Error::unavailable(&error);
             match error {
                 MigrateError::Map(error) if error.may_pass() => {
                     let first = "see that the state directory works";
@@ -200,7 +199,7 @@ impl Daemon {
         let spec = self.spec(record, Start::Resume)?;
         let opened = self.engine.come_back(&spec);
         opened.map_err(|error| {
-            let refusal = DaemonError::unavailable(&error);
+            let refusal = Error::unavailable(&error);
             if let MigrateError::WrittenByOthers(_) = error {
                 // Since when, nobody knows.
                 let _ = self.distrust(job);
@@ -386,7 +385,7 @@ impl Daemon {
                     found.name, found.generation, found.role
                 );
                 let remedy = format!("see who writes to datastore {to}");
-                Err(obstacle(DaemonError::unavailable(message), &remedy, true))
+                Err(obstacle(Error::unavailable(message), &remedy, true))
             }
             Err(_) if repair => {
                 shelf.identify(&record.to.image, &expected).map_err(unreachable)

@@ -54,7 +54,7 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sterna_api::{Application, Guard, Guarding};
+use sterna_api::{Application, Error, Guard, Guarding, Result};
 use sterna_core::guard::Experience;
 use sterna_core::measure::Window;
 use sterna_core::mirror::Allowance;
@@ -71,7 +71,6 @@ use self::tally::Tally;
 pub(crate) use self::view::{fares, moves};
 use crate::commits::Record;
 use crate::daemon::{Daemon, lock};
-use crate::error::{DaemonError, Result};
 use crate::figures::Watch;
 use crate::store::{Blame, MigrationRecord, Pause, Step, Tallied};
 
@@ -132,7 +131,7 @@ struct State {
     /// The files of both images, while there is a mirror, and until its end is recorded.
     held: copies::Files,
     /// Why its end is not recorded, if that was tried.
-    unended: Option<DaemonError>,
+    unended: Option<Error>,
 }
 
 /// Why a destination was not sealed.
@@ -168,7 +167,7 @@ impl Job {
                 }
                 Err(TryLockError::WouldBlock) => {
                     let message = format!("migration {} is being changed", self.id);
-                    return Err(DaemonError::in_use(message).hint(
+                    return Err(Error::in_use(message).hint(
                         "that waits for storage: see `sterna datastore list`, and try again",
                     ));
                 }
@@ -249,7 +248,7 @@ impl Daemon {
     /// The record of a migration that exists.
     pub(crate) fn migration_record(&self, id: u64) -> Result<MigrationRecord> {
         let record = self.store.migration(id)?;
-        let record = record.ok_or_else(|| DaemonError::not_found("migration", id))?;
+        let record = record.ok_or_else(|| Error::not_found("migration", id))?;
         Ok(self.up_to_date(record))
     }
 

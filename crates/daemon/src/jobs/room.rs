@@ -9,13 +9,12 @@
 
 use std::sync::Arc;
 
-use sterna_api::{ErrorCode, Provision};
+use sterna_api::{Error, ErrorCode, Provision, Result};
 use sterna_core::Bytes;
 use sterna_engine::datastore::{Datastore, Space};
 use sterna_engine::sidecar::Role;
 
 use crate::daemon::Daemon;
-use crate::error::{DaemonError, Result};
 use crate::shelf::Shelf;
 use crate::store::DiskRecord;
 
@@ -87,7 +86,7 @@ fn check_capacity(disk: &DiskRecord, to: &Shelf, space: Space) -> Result<()> {
         Bytes(space.capacity),
         Bytes(disk.size - space.capacity)
     );
-    Err(DaemonError::new(ErrorCode::NoSpace, message).hint("choose a larger datastore"))
+    Err(Error::new(ErrorCode::NoSpace, message).hint("choose a larger datastore"))
 }
 
 /// What old copies of the disk take there: one of them can be made the new one.
@@ -105,12 +104,12 @@ pub(crate) fn old_copy(disk: &DiskRecord, to: &Shelf) -> Result<u64> {
 }
 
 /// A disk takes more than a datastore has free.
-pub(crate) fn no_room(disk: &str, needs: u64, datastore: &str, free: u64) -> DaemonError {
+pub(crate) fn no_room(disk: &str, needs: u64, datastore: &str, free: u64) -> Error {
     let message = format!(
         "disk {disk} takes {}, and datastore {datastore} has {} free: {} are missing",
         Bytes(needs),
         Bytes(free),
         Bytes(needs.saturating_sub(free))
     );
-    DaemonError::new(ErrorCode::NoSpace, message)
+    Error::new(ErrorCode::NoSpace, message)
 }

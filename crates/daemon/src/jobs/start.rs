@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use sterna_api::{Application, Guard, Migration, Provision, StartMigration};
+use sterna_api::{
+    Application, Error, Guard, Migration, Provision, Result, StartMigration,
+};
 use sterna_core::mirror::Control;
 use sterna_engine::datastore::{Datastore, DatastoreError};
 use sterna_engine::mirror::Start;
@@ -18,7 +20,6 @@ use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::datastores::claim_of as datastore_claim;
 use crate::disks::{claim_of, provision};
-use crate::error::{DaemonError, Result};
 use crate::figures::{RECENT, summarized};
 use crate::shelf::Shelf;
 use crate::store::{
@@ -128,11 +129,11 @@ impl Daemon {
                 "follow it: `sterna migration watch {id}`, or give it up: `sterna \
                  migration cancel {id}`"
             );
-            return Err(DaemonError::in_use(message).hint(hint));
+            return Err(Error::in_use(message).hint(hint));
         }
         if let Some(problem) = self.problem_of(disk.id) {
             let message = format!("disk {name} is not served: {problem}");
-            return Err(DaemonError::unavailable(message)
+            return Err(Error::unavailable(message)
                 .hint("put that right; it is tried again every few seconds"));
         }
         self.shelf(&disk.datastore)?.must_not_hang()
@@ -145,7 +146,7 @@ impl Daemon {
         record: &MigrationRecord,
         to: &Shelf,
         was: Option<&Identity>,
-        error: &DaemonError,
+        error: &Error,
     ) {
         if !record.to.image.is_empty() || record.step == Step::Copying {
             let (file, size) = (&record.to.image, record.size);
@@ -179,7 +180,7 @@ pub(crate) fn check_elsewhere(disk: &DiskRecord, to: &str) -> Result<()> {
         return Ok(());
     }
     let message = format!("disk {} is on datastore {to} already", disk.name);
-    Err(DaemonError::invalid(message).hint("choose another datastore"))
+    Err(Error::invalid(message).hint("choose another datastore"))
 }
 
 pub(super) fn new_record(

@@ -11,8 +11,8 @@ use super::leftover::sources;
 use super::start::partial;
 use super::{Job, Prepared, Unsealed};
 use crate::daemon::{Daemon, lock};
-use crate::error::Result;
 use crate::store::{MigrationRecord, Step};
+use sterna_api::Result;
 
 impl Daemon {
     /// The intention to switch over is durable: whatever happens to the seal,

@@ -2,12 +2,11 @@
 
 use sterna_api::{
     Application, Guard, GuardState, Guarding, Migration, MigrationState, Progress,
-    Warning,
+    Result, Warning,
 };
 use sterna_core::mirror::{self, PauseReason, Phase};
 
 use crate::daemon::{Daemon, lock};
-use crate::error::Result;
 use crate::store::{MigrationRecord, Step};
 
 /// Why a migration that was called off is not over: what it has asked of storage that hangs
@@ -53,7 +52,7 @@ impl Daemon {
                      cancel {id}`"
                 ),
             };
-            let hint = match error.body().hint {
+            let hint = match error.hint {
                 hint if hint.is_empty() => again,
                 hint => format!("{hint}; {again}"),
             };

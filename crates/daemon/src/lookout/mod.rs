@@ -129,7 +129,7 @@ fn look_for_ever(daemon: &Weak<Daemon>) {
 impl Daemon {
     /// Looks at the files of all disks that are served. Several datastores that hang take
     /// no longer than one.
-    fn look_at_images(&self) -> crate::error::Result<()> {
+    fn look_at_images(&self) -> sterna_api::Result<()> {
         let mut disks = self.store.disks()?;
         let mut asked = Vec::new();
         for shelf in self.all_shelves() {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::thread;
 
-use sterna_api::{AskGuard, ErrorCode, StartMigration};
+use sterna_api::{AskGuard, Error, ErrorCode, Result, StartMigration};
 use sterna_core::Bytes;
 use sterna_core::place::waves::{Event, Fault};
 use sterna_engine::DiskId;
@@ -16,7 +16,6 @@ use sterna_engine::datastore::Space;
 use super::drive::LOOK_AGAIN;
 use super::{Heard, Live, State};
 use crate::daemon::{Daemon, lock};
-use crate::error::{DaemonError, Result};
 use crate::jobs::old_copy;
 use crate::store::{DiskRecord, MigrationRecord, Step};
 
@@ -136,7 +135,7 @@ impl Daemon {
             Bytes(needs),
             Bytes(most)
         );
-        Err(DaemonError::new(ErrorCode::NoSpace, message))
+        Err(Error::new(ErrorCode::NoSpace, message))
     }
 
     /// The migration of a move that is under way though an error was the answer. Asked
@@ -156,19 +155,19 @@ impl Daemon {
     }
 
     /// Whose fault it is that a move did not begin.
-    fn fault_of(&self, begin: &Begin, error: &DaemonError) -> Fault {
+    fn fault_of(&self, begin: &Begin, error: &Error) -> Fault {
         let Ok(there) = self.shelf(&begin.request.to) else {
             return Fault::Destination;
         };
         // The disk is gone, or is not what was planned for.
-        if matches!(error.code(), ErrorCode::NotFound | ErrorCode::Invalid) {
+        if matches!(error.code, ErrorCode::NotFound | ErrorCode::Invalid) {
             return Fault::Lasting;
         }
         if there.is_in_maintenance() {
             return Fault::Destination;
         }
         let is_served = self.problem_of(begin.disk).is_none();
-        match error.code() {
+        match error.code {
             ErrorCode::NoSpace => Fault::Full,
             ErrorCode::Unavailable if self.hangs(&begin.from) => Fault::Source,
             ErrorCode::Unavailable if is_served && there.look().is_ok() => {
@@ -199,12 +198,12 @@ impl Begin {
         let name = &self.request.disk;
         if disk.id != self.disk {
             let message = format!("disk {name} is not the one that was planned for");
-            return Err(DaemonError::invalid(message));
+            return Err(Error::invalid(message));
         }
         if disk.datastore != self.from {
             let (from, now) = (&self.from, &disk.datastore);
             let message = format!("disk {name} is not on {from} any more, but on {now}");
-            return Err(DaemonError::invalid(message));
+            return Err(Error::invalid(message));
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-use sterna_api::PlanState;
+use sterna_api::{PlanState, Result};
 use sterna_core::place::waves::{Action, Event, Fault, Running, Stage, Wish, Workload};
 
 use super::ends::was_cut_short;
@@ -17,7 +17,6 @@ use super::{Heard, Live, State, words};
 use crate::bell::Bell;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
-use crate::error::Result;
 use crate::store::{Closed, PlanChanges, PlanRecord};
 
 /// How often plans that are under way are looked at, though nobody has rung: hours open

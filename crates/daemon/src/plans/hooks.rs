@@ -10,14 +10,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use sterna_api::Tile;
+use sterna_api::{Error, Result, Tile};
 use sterna_core::place::waves::Event;
 use tokio::process::Command;
 use tokio::runtime::Builder;
 
 use super::{Heard, Live};
 use crate::daemon::{Daemon, lock};
-use crate::error::{DaemonError, Result};
 use crate::program;
 use crate::store::PlanRecord;
 
@@ -133,19 +132,19 @@ pub(super) fn check_hooks(tile: &Tile) -> Result<()> {
         let Some(path) = command.first() else {
             let message = format!("the {name} hook of tile {tile} names no program");
             let hint = "give its whole path and its arguments, or leave it out";
-            return Err(DaemonError::invalid(message).hint(hint));
+            return Err(Error::invalid(message).hint(hint));
         };
         if !Path::new(path).is_absolute() {
             let message =
                 format!("the {name} hook of tile {tile}: {path} is no whole path");
             let hint = "no shell runs it: give the program's whole path, and each \
                         argument by itself";
-            return Err(DaemonError::invalid(message).hint(hint));
+            return Err(Error::invalid(message).hint(hint));
         }
         if let Err(why) = program::check(Path::new(path)) {
             let message = format!("the {name} hook of tile {tile}: {path} {why}");
             let hint = "name a program that the daemon may run";
-            return Err(DaemonError::invalid(message).hint(hint));
+            return Err(Error::invalid(message).hint(hint));
         }
     }
     Ok(())

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use sterna_api::{
-    AskGuard, Guard, Plan, PlanEstimate, PlanEvacuation, PlanState, Predicted,
-    RefusedDisk,
+    AskGuard, Error, Guard, Plan, PlanEstimate, PlanEvacuation, PlanState, Predicted,
+    RefusedDisk, Result,
 };
 use sterna_core::Nanos;
 use sterna_core::place::waves::{
@@ -20,7 +20,6 @@ use super::tiles::Grouped;
 use super::words;
 use crate::clock;
 use crate::daemon::Daemon;
-use crate::error::{DaemonError, Result};
 use crate::jobs::{check_rate, moment, wanted};
 use crate::predictions::{Seen, one_move, terms, told};
 use crate::store::{
@@ -114,7 +113,7 @@ impl Daemon {
             let shelf = self.shelf(to)?;
             if shelf.name() == from.name() {
                 let message = format!("{to} is the datastore that is to be left");
-                return Err(DaemonError::invalid(message).hint("name others with --to"));
+                return Err(Error::invalid(message).hint("name others with --to"));
             }
             shelf.check_takes_new()?;
             shelf.get()?;
@@ -122,11 +121,11 @@ impl Daemon {
         if !(asked.space > 0.0 && asked.space <= 1.0) {
             let message = format!("{} is no part of a datastore's room", asked.space);
             let hint = "it is above 0 and at most 1: 0.8 is 80 %";
-            return Err(DaemonError::invalid(message).hint(hint));
+            return Err(Error::invalid(message).hint(hint));
         }
         if asked.at_once == Some(0) {
             let message = "with no move at once, nothing would ever move";
-            return Err(DaemonError::invalid(message).hint("say 1 or more"));
+            return Err(Error::invalid(message).hint("say 1 or more"));
         }
         let guard = wanted(&AskGuard {
             keep: asked.keep,
@@ -162,13 +161,13 @@ fn check_scene(asked: &PlanEvacuation, scene: &Scene) -> Result<()> {
         let message =
             format!("datastore {from} holds no disks: there is nothing to move");
         let hint = format!("keep it so: `sterna datastore maintenance {from}`");
-        return Err(DaemonError::invalid(message).hint(hint));
+        return Err(Error::invalid(message).hint(hint));
     }
     if scene.inventory.datastores.iter().all(|one| one.takes == Takes::Nothing) {
         let message = format!("no datastore takes the disks of {from}");
         let hint = "add one, see that it is online and not in maintenance, or name a \
                     device or export that is free with --to";
-        return Err(DaemonError::unavailable(message).hint(hint));
+        return Err(Error::unavailable(message).hint(hint));
     }
     Ok(())
 }

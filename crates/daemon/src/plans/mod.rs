@@ -39,7 +39,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use sterna_api::{Plan, PlanState};
+use sterna_api::{Error, Plan, PlanState, Result};
 use sterna_core::Nanos;
 use sterna_core::place::waves::{Event, Run, Stage, Wish};
 use sterna_engine::DiskId;
@@ -51,7 +51,6 @@ use self::machine::run_of;
 use crate::bell::Ringer;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
-use crate::error::{DaemonError, Result};
 use crate::shelf::{Found, Shelf};
 use crate::store::{PlanChanges, PlanRecord};
 
@@ -193,7 +192,7 @@ impl Daemon {
     }
 
     fn plan_record(&self, id: u64) -> Result<PlanRecord> {
-        self.store.plan(id)?.ok_or_else(|| DaemonError::not_found("plan", id))
+        self.store.plan(id)?.ok_or_else(|| Error::not_found("plan", id))
     }
 
     fn live_plan(&self, id: u64) -> Option<Arc<Live>> {
@@ -240,17 +239,17 @@ impl Daemon {
             PlanState::Paused => {
                 let message = format!("plan {id} is paused");
                 let hint = format!("let it go on: `sterna plan resume {id}`");
-                return Err(DaemonError::in_use(message).hint(hint));
+                return Err(Error::in_use(message).hint(hint));
             }
             state => {
                 let message = format!("plan {id} is {state}, and begins only once");
-                return Err(DaemonError::invalid(message).hint(again(record)));
+                return Err(Error::invalid(message).hint(again(record)));
             }
         }
         if record.moves.is_empty() {
             let message = format!("plan {id} moves nothing");
             let hint = format!("see why: `sterna plan show {id}`");
-            return Err(DaemonError::invalid(message).hint(hint));
+            return Err(Error::invalid(message).hint(hint));
         }
         let used = record.moves.iter().flat_map(|one| [one.design.from, one.design.to]);
         for end in used {
@@ -264,7 +263,7 @@ impl Daemon {
                 let name = &one.design.name;
                 let message = format!("disk {name} is moved by plan {other} already");
                 let hint = format!("wait for it, or `sterna plan cancel {other}`");
-                return Err(DaemonError::in_use(message).hint(hint));
+                return Err(Error::in_use(message).hint(hint));
             }
         }
         self.check_still_together(record)?;
@@ -337,7 +336,7 @@ impl Daemon {
         }
         if state.run.wish() == Wish::Cancel && wish != Wish::Cancel {
             let message = format!("plan {id} is being given up");
-            return Err(DaemonError::in_use(message).hint(again(&state.record)));
+            return Err(Error::in_use(message).hint(again(&state.record)));
         }
         let actions = self.advance(&mut state, vec![Heard::of(Event::Wish(wish))])?;
         drop(state);
@@ -352,12 +351,12 @@ impl Daemon {
 }
 
 /// Nothing more can be asked of a plan that is over, or has not begun.
-fn not_under_way(record: &PlanRecord) -> DaemonError {
+fn not_under_way(record: &PlanRecord) -> Error {
     let id = record.id;
     match record.state {
-        PlanState::Planned => DaemonError::invalid(format!("plan {id} has not begun"))
+        PlanState::Planned => Error::invalid(format!("plan {id} has not begun"))
             .hint(format!("begin it: `sterna plan apply {id}`")),
-        state => DaemonError::invalid(format!("plan {id} is over: {state}"))
+        state => Error::invalid(format!("plan {id} is over: {state}"))
             .hint(format!("see `sterna plan report {id}`")),
     }
 }

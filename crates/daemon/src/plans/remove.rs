@@ -3,10 +3,9 @@
 //! What a plan has done is not undone by that, and its migrations stay in the list of
 //! migrations. Of one that has left something stopped, nothing is said any more.
 
-use sterna_api::{Plan, PlanState};
+use sterna_api::{Error, Plan, PlanState, Result};
 
 use crate::daemon::{Daemon, lock};
-use crate::error::{DaemonError, Result};
 
 impl Daemon {
     /// Forgets a plan with which nothing will happen any more.
@@ -35,6 +34,6 @@ impl Daemon {
             }
         };
         let message = format!("plan {id} is {}", plan.state);
-        Err(DaemonError::in_use(message).hint(hint))
+        Err(Error::in_use(message).hint(hint))
     }
 }

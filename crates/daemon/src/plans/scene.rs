@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use sterna_api::{ErrorCode, PlanEvacuation, Provision};
+use sterna_api::{Error, ErrorCode, PlanEvacuation, Provision, Result};
 use sterna_core::measure::LqFit;
 use sterna_core::place::share_room;
 use sterna_core::place::waves::{Datastore, Disk, Inventory, Pinned, Takes};
@@ -15,7 +15,6 @@ use sterna_engine::DiskId;
 
 use super::tiles::Grouped;
 use crate::daemon::Daemon;
-use crate::error::{DaemonError, Result};
 use crate::figures::RECENT;
 use crate::shelf::{Found, Shelf};
 use crate::store::{DiskRecord, MigrationRecord, PlanRecord};
@@ -74,7 +73,7 @@ impl Daemon {
             names.push(name.to_owned());
         }
         let from = names.iter().position(|name| *name == asked.datastore);
-        let unknown = || DaemonError::not_found("datastore", &asked.datastore);
+        let unknown = || Error::not_found("datastore", &asked.datastore);
         let from = from.ok_or_else(unknown)?;
         let mut scene = Scene {
             inventory: Inventory {
@@ -173,7 +172,7 @@ impl Daemon {
             );
             if shelf.is_in_maintenance() {
                 let message = format!("datastore {name} is in maintenance");
-                return Err(DaemonError::in_use(message).hint(hint));
+                return Err(Error::in_use(message).hint(hint));
             }
             // What is offline is waited for.
             let space = found.as_ref().ok().filter(|_| shelf.is_shared());
@@ -186,7 +185,7 @@ impl Daemon {
                 let message = format!(
                     "datastore {name} has not the room any more that the plan was made for"
                 );
-                return Err(DaemonError::new(ErrorCode::NoSpace, message).hint(hint));
+                return Err(Error::new(ErrorCode::NoSpace, message).hint(hint));
             }
         }
         Ok(())

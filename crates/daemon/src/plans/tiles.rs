@@ -5,12 +5,11 @@
 
 use std::collections::HashMap;
 
-use sterna_api::{NAME_RULE, Tile, is_name};
+use sterna_api::{Error, NAME_RULE, Result, Tile, is_name};
 use sterna_core::place::waves::{Group, depths};
 
 use super::hooks::check_hooks;
 use crate::daemon::Daemon;
-use crate::error::{DaemonError, Result};
 use crate::store::PlanRecord;
 
 /// The groups of a plan, and which of them each disk is in.
@@ -35,13 +34,13 @@ impl Grouped {
                          be left"
                     );
                     let hint = "leave it out: see `sterna disk list`";
-                    return Err(DaemonError::invalid(message).hint(hint));
+                    return Err(Error::invalid(message).hint(hint));
                 }
                 if let Some(other) = grouped.of.insert(disk.clone(), at) {
                     let (one, two) = (&tiles[other].name, &tile.name);
                     let message = format!("disk {disk} is in tile {one} and in {two}");
                     let hint = "a disk moves once: leave it in one of them";
-                    return Err(DaemonError::invalid(message).hint(hint));
+                    return Err(Error::invalid(message).hint(hint));
                 }
             }
             let after = before(tile, at, tiles)?;
@@ -55,7 +54,7 @@ impl Grouped {
         if depths(&grouped.groups).is_none() {
             let message = "there are tiles that wait for each other in a circle";
             let hint = "let one of them begin without waiting: `after = []`";
-            return Err(DaemonError::invalid(message).hint(hint));
+            return Err(Error::invalid(message).hint(hint));
         }
         if !tiles.is_empty() {
             let after = (0..tiles.len()).collect();
@@ -97,7 +96,7 @@ impl Daemon {
             );
             let hint =
                 format!("make a new one: `sterna plan evacuate {}`", design.datastore);
-            return Err(DaemonError::invalid(message).hint(hint));
+            return Err(Error::invalid(message).hint(hint));
         }
         Ok(())
     }
@@ -107,15 +106,15 @@ fn check_tile(tile: &Tile, before: &[Tile]) -> Result<()> {
     let name = &tile.name;
     if !is_name(name) {
         let message = format!("`{name}` cannot be the name of a tile");
-        return Err(DaemonError::invalid(message).hint(NAME_RULE));
+        return Err(Error::invalid(message).hint(NAME_RULE));
     }
     if before.iter().any(|other| other.name == *name) {
         let message = format!("there are two tiles {name}");
-        return Err(DaemonError::invalid(message).hint("give one another name"));
+        return Err(Error::invalid(message).hint("give one another name"));
     }
     if tile.disks.is_empty() {
         let message = format!("tile {name} has no disks");
-        return Err(DaemonError::invalid(message).hint("name some, or leave it out"));
+        return Err(Error::invalid(message).hint("name some, or leave it out"));
     }
     check_hooks(tile)
 }
@@ -129,7 +128,7 @@ fn before(tile: &Tile, at: usize, tiles: &[Tile]) -> Result<Vec<usize>> {
         let found = tiles.iter().position(|other| other.name == *name);
         found.ok_or_else(|| {
             let message = format!("tile {} goes after {name}, which is none", tile.name);
-            DaemonError::invalid(message).hint("name a tile of the same file")
+            Error::invalid(message).hint("name a tile of the same file")
         })
     };
     after.iter().map(find).collect()

@@ -1,13 +1,12 @@
 //! What somebody should look at of plans.
 
-use sterna_api::{Warning, WorkloadState};
+use sterna_api::{Result, Warning, WorkloadState};
 use sterna_core::place::waves::Stage;
 
 use super::State;
 use super::view::view_workloads;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
-use crate::error::Result;
 use crate::store::PlanRecord;
 
 /// For how long it is said of a plan that is over that what it stopped did not start. Nobody

@@ -22,9 +22,9 @@ use sterna_engine::Shape;
 
 use super::book::{Book, Entry};
 use crate::daemon::Daemon;
-use crate::error::{DaemonError, Result};
 use crate::shelf::Shelf;
 use crate::store::DiskRecord;
+use sterna_api::{Error, Result};
 
 /// So many standard errors hold what is measured in 19 of 20 cases.
 const ERRORS: f64 = 2.0;
@@ -62,7 +62,7 @@ impl Daemon {
             let message = format!("datastore {name} cannot keep that: {after}");
             let hint =
                 "reserve less, or move disks of these classes to another datastore";
-            return Err(DaemonError::invalid(message).hint(hint));
+            return Err(Error::invalid(message).hint(hint));
         }
         Ok(())
     }
@@ -141,7 +141,7 @@ fn check_meant(rate: Rate) -> Result<()> {
             let message =
                 format!("{rate} reserve nothing: {}/s are the least", Bytes(BYTES_MIN));
             let hint = format!("was {bytes}M meant, or {bytes}iops?");
-            Err(DaemonError::invalid(message).hint(hint))
+            Err(Error::invalid(message).hint(hint))
         }
         Rate::Bytes(RESERVED_BYTES_MAX..) | Rate::Requests(RESERVED_REQUESTS_MAX..) => {
             let most = match rate {
@@ -150,7 +150,7 @@ fn check_meant(rate: Rate) -> Result<()> {
             };
             let message =
                 format!("no datastore can keep {rate}: less than {most} can be reserved");
-            Err(DaemonError::invalid(message).hint("reserve what the class needs"))
+            Err(Error::invalid(message).hint("reserve what the class needs"))
         }
         Rate::Bytes(_) | Rate::Requests(_) => Ok(()),
     }

@@ -9,8 +9,8 @@ use sterna_core::qos::ClassId;
 use sterna_core::qos::policy::{Plan, Policy, PolicyId};
 use sterna_engine::DiskId;
 
-use crate::error::{DaemonError, Result};
 use crate::store::{ClassRecord, PolicyRecord, Store};
+use sterna_api::{Error, Result};
 
 /// All classes.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +57,7 @@ impl Book {
     /// The class of that name.
     pub(crate) fn class(&self, name: &str) -> Result<&Entry> {
         let entry = self.entries().find(|entry| entry.record.name == name);
-        entry.ok_or_else(|| DaemonError::not_found("class", name))
+        entry.ok_or_else(|| Error::not_found("class", name))
     }
 
     /// The class of that number.
@@ -76,7 +76,7 @@ impl Book {
             let policy = entry.policies.iter().find(|policy| policy.id == id);
             policy.map(|policy| (entry, policy))
         });
-        found.ok_or_else(|| DaemonError::not_found("policy", id.0))
+        found.ok_or_else(|| Error::not_found("policy", id.0))
     }
 
     /// The book with this class as it would be.

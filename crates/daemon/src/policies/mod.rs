@@ -24,7 +24,7 @@ mod view;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use sterna_api::{CreatePolicy, Policy};
+use sterna_api::{CreatePolicy, Error, Policy, Result};
 use sterna_core::qos::policy::{Aim, Contradiction, POLICIES_MAX, PolicyId, check};
 use sterna_core::qos::{ClassId, SHARES};
 use sterna_core::schedule::Schedule;
@@ -35,7 +35,6 @@ use self::force::Force;
 use crate::bell::Ringer;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
-use crate::error::{DaemonError, Result};
 use crate::store::PolicyRecord;
 
 /// What the daemon has for service levels.
@@ -100,7 +99,7 @@ impl Daemon {
         self.service.bell.ring();
         if let Err(error) = read {
             let message = format!("the change is kept, but not in force yet: {error}");
-            return Err(DaemonError::internal(message)
+            return Err(Error::internal(message)
                 .hint("it will be as soon as the state directory can be read"));
         }
         self.enforce();
@@ -122,7 +121,7 @@ impl Daemon {
                     )
                 }
             };
-            DaemonError::invalid(format!("class {name}: {contradiction}")).hint(hint)
+            Error::invalid(format!("class {name}: {contradiction}")).hint(hint)
         })?;
         self.check_admission(next, class)
     }
@@ -142,15 +141,15 @@ impl Daemon {
         let (entry, _) = book.policy(PolicyId(id))?;
         let all = self.view_policies(entry);
         let one = all.into_iter().find(|policy| policy.id == id);
-        one.ok_or_else(|| DaemonError::not_found("policy", id))
+        one.ok_or_else(|| Error::not_found("policy", id))
     }
 
     /// Makes a policy.
     pub(crate) fn create_policy(&self, request: &CreatePolicy) -> Result<Policy> {
-        let aim = Aim::try_from(request.aim).map_err(DaemonError::invalid)?;
-        aim.check().map_err(DaemonError::invalid)?;
+        let aim = Aim::try_from(request.aim).map_err(Error::invalid)?;
+        aim.check().map_err(Error::invalid)?;
         let schedule = request.schedule.as_deref().map(str::parse::<Schedule>);
-        let schedule = schedule.transpose().map_err(DaemonError::invalid)?;
+        let schedule = schedule.transpose().map_err(Error::invalid)?;
         if let Some(job) = request.until_job {
             self.check_job(job)?;
         }
@@ -162,13 +161,13 @@ impl Daemon {
                 let hint = "reserve something for copies: `sterna class set migration \
                             --reservation 20M`; or say when a move must end: `sterna \
                             migrate DISK --finish-by TIME`";
-                return Err(DaemonError::invalid(message).hint(hint));
+                return Err(Error::invalid(message).hint(hint));
             }
             if entry.policies.len() == POLICIES_MAX {
                 let message =
                     format!("class {} has {POLICIES_MAX} policies", request.class);
                 let hint = "remove one first: `sterna policy list`";
-                return Err(DaemonError::invalid(message).hint(hint));
+                return Err(Error::invalid(message).hint(hint));
             }
             let until_job = request.until_job;
             let (id, created) = (PolicyId::NEW, clock::now());
@@ -197,10 +196,10 @@ impl Daemon {
     /// Refuses a migration that has ended already.
     fn check_job(&self, job: u64) -> Result<()> {
         let ended = self.has_ended(job)?;
-        if ended.ok_or_else(|| DaemonError::not_found("migration", job))? {
+        if ended.ok_or_else(|| Error::not_found("migration", job))? {
             let message = format!("migration {job} has ended, so nothing would hold");
             let hint = "see `sterna migration list` for those under way";
-            return Err(DaemonError::invalid(message).hint(hint));
+            return Err(Error::invalid(message).hint(hint));
         }
         Ok(())
     }

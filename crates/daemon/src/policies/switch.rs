@@ -10,7 +10,7 @@ use sterna_core::qos::policy::PolicyId;
 
 use crate::bell::Bell;
 use crate::daemon::{Daemon, lock};
-use crate::error::Result;
+use sterna_api::Result;
 
 /// How long it sleeps at most. The clock may be set meanwhile, by hand or after the
 /// machine itself has slept, and nobody would say so.

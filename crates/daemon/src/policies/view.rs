@@ -1,6 +1,6 @@
 //! Policies as the API shows them: how each stands, since when, and until when.
 
-use sterna_api::{Explanation, HeldFor, Policy, Standing, Terms};
+use sterna_api::{Explanation, HeldFor, Policy, Result, Standing, Terms};
 use sterna_core::Nanos;
 use sterna_core::qos::ClassId;
 use sterna_core::qos::policy::{Aim, Stands, resolve};
@@ -9,7 +9,6 @@ use sterna_engine::DiskId;
 use super::book::{Book, Entry};
 use super::cruise::HeldTo;
 use crate::daemon::{Daemon, lock};
-use crate::error::Result;
 use crate::local::Local;
 
 impl Daemon {

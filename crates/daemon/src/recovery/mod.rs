@@ -15,7 +15,9 @@
 
 mod verdict;
 
-use sterna_api::{FoundImage, ImageRole, Provision, RecoverDisks, Recovery, Sidecar};
+use sterna_api::{
+    Error, FoundImage, ImageRole, Provision, RecoverDisks, Recovery, Result, Sidecar,
+};
 use sterna_engine::sidecar::{Identity, Role};
 
 use crate::claims::Claim;
@@ -23,7 +25,6 @@ use crate::clock;
 use crate::daemon::Daemon;
 use crate::datastores::claim_of as datastore_claim;
 use crate::disks::{claim_of, identity, place_of};
-use crate::error::{DaemonError, Result};
 use crate::shelf::Shelf;
 use crate::store::{DiskRecord, MigrationRecord};
 use verdict::{Found, judge};
@@ -145,7 +146,7 @@ impl Daemon {
 
 /// The images of a datastore that have a sidecar.
 fn images_of(shelf: &Shelf) -> Result<Vec<Found>> {
-    let unseen = |error: DaemonError| {
+    let unseen = |error: Error| {
         error.hint(format!(
             "nothing is recovered before it can be looked at, as it may hold newer \
              images; put that right, or `sterna datastore remove {}`",

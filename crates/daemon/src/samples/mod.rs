@@ -20,7 +20,7 @@ use std::hash::Hash;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use sterna_api::Device;
+use sterna_api::{Device, Error, Result};
 use sterna_core::Nanos;
 use sterna_core::measure::{LqFit, Summary, Timeline, Window};
 use sterna_core::qos::ClassId;
@@ -30,7 +30,6 @@ use self::device::DeviceLine;
 pub(crate) use self::sampler::start;
 pub(crate) use self::top::load;
 use crate::daemon::lock;
-use crate::error::{DaemonError, Result};
 
 /// How often.
 pub(crate) const EVERY: Duration = Duration::from_millis(100);
@@ -41,7 +40,7 @@ pub(crate) fn window(asked_s: f64, least_s: f64, most_s: f64) -> Result<Nanos> {
     if !(least_s..=most_s).contains(&asked_s) {
         let message = format!("a window cannot have {asked_s} s");
         let hint = format!("it can have {least_s} to {most_s} s");
-        return Err(DaemonError::invalid(message).hint(hint));
+        return Err(Error::invalid(message).hint(hint));
     }
     Ok(Nanos((asked_s * 1e9) as u64))
 }

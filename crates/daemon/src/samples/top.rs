@@ -2,14 +2,13 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use sterna_api::{Load, NO_CLASS, SideLoad, Top, TopBy, TopRow};
+use sterna_api::{Load, NO_CLASS, Result, SideLoad, Top, TopBy, TopRow};
 use sterna_core::Nanos;
 use sterna_core::measure::{Side, Summary};
 use sterna_core::qos::ClassId;
 
 use super::{Table, window};
 use crate::daemon::{Daemon, lock};
-use crate::error::Result;
 
 /// The longest span that can be asked for, in seconds: what is kept.
 const LONGEST_S: f64 = 3600.0;

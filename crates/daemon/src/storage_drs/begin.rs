@@ -16,7 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sterna_api::{
-    Balanced, BalancedOutcome, StartMigration, StorageDrsRun, StorageDrsSettings,
+    Balanced, BalancedOutcome, Error, Result, StartMigration, StorageDrsRun,
+    StorageDrsSettings,
 };
 use sterna_core::place::storage::Recommended;
 
@@ -24,7 +25,6 @@ use super::paid;
 use super::run::seconds;
 use super::scene::{Scene, load};
 use crate::daemon::{Daemon, lock};
-use crate::error::{DaemonError, Result};
 use crate::store::{DiskRecord, MigrationRecord, Step};
 
 /// Its moves, and which of them the state does not have as they are.
@@ -194,12 +194,12 @@ fn check_seen(now: &DiskRecord, seen: &DiskRecord, from: &str) -> Result<()> {
     let name = &seen.name;
     if now.id != seen.id {
         let message = format!("disk {name} is not the one that was looked at");
-        return Err(DaemonError::invalid(message).hint("look again"));
+        return Err(Error::invalid(message).hint("look again"));
     }
     if now.datastore != from {
         let there = &now.datastore;
         let message = format!("disk {name} is not on {from} any more, but on {there}");
-        return Err(DaemonError::invalid(message).hint("look again"));
+        return Err(Error::invalid(message).hint("look again"));
     }
     Ok(())
 }

@@ -27,7 +27,7 @@ use std::time::Instant;
 
 use sterna_api::{
     AskStorageDrs, Balanced, BalancedOutcome, BalancedScores, Migration, Recommendations,
-    StorageDrs, StorageDrsBounds, StorageDrsRun, StorageDrsSettings,
+    Result, StorageDrs, StorageDrsBounds, StorageDrsRun, StorageDrsSettings,
 };
 use sterna_core::Nanos;
 use sterna_core::place::storage::{Cycle, advise};
@@ -37,7 +37,6 @@ pub(crate) use self::run::start;
 use self::settings::{bounds_of, check_bounds};
 use crate::clock;
 use crate::daemon::{Daemon, lock};
-use crate::error::Result;
 
 /// How many of its moves that have ended are shown.
 const ENDED_SHOWN: usize = 10;

@@ -6,7 +6,7 @@
 //! measured is of something else.
 
 use sterna_api::{
-    Balanced, BalancedOutcome, BalancedScene, Fared as FaredOnTheWire, OverBound,
+    Balanced, BalancedOutcome, BalancedScene, Fared as FaredOnTheWire, OverBound, Result,
 };
 use sterna_core::Nanos;
 use sterna_core::place::storage::{Bounds, Fared, Over, Scene, Verdict, Why, verdict};
@@ -15,7 +15,6 @@ use sterna_engine::DiskId;
 use super::run::seconds;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
-use crate::error::Result;
 use crate::store::{MigrationRecord, Step};
 
 impl Daemon {

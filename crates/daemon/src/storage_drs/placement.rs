@@ -1,6 +1,6 @@
 //! Where a new disk goes for which no datastore was named, and why.
 
-use sterna_api::{Automation, ChosenDatastore, PassedOver};
+use sterna_api::{Automation, ChosenDatastore, Error, PassedOver, Result};
 use sterna_core::place::storage::{Because, Chance, NewDisk, Over, choose};
 
 use super::asked;
@@ -9,7 +9,6 @@ use super::run::seconds;
 use super::scene::AWAY;
 use super::settings::bounds_of;
 use crate::daemon::Daemon;
-use crate::error::{DaemonError, Result};
 
 impl Daemon {
     /// Chooses a datastore for a new disk of this size.
@@ -40,7 +39,7 @@ impl Daemon {
         };
         if settings.automation == Automation::Manual {
             let message = "no datastore is named, and Storage DRS is told to choose none";
-            return Err(DaemonError::invalid(message).hint(format!(
+            return Err(Error::invalid(message).hint(format!(
                 "name one: `--on {datastore}` is what it would choose ({reason}); or \
                  `sterna storage-drs set --automation partial`"
             )));
@@ -81,15 +80,15 @@ fn refuses(because: Because) -> String {
     }
 }
 
-fn nowhere(others: &[PassedOver]) -> DaemonError {
+fn nowhere(others: &[PassedOver]) -> Error {
     if others.is_empty() {
         let message = "there is no datastore to put a disk on";
-        return DaemonError::unavailable(message)
+        return Error::unavailable(message)
             .hint("add one: `sterna datastore add NAME LOCATION`");
     }
     let reasons: Vec<String> =
         others.iter().map(|it| format!("{}: {}", it.datastore, it.reason)).collect();
     let message = format!("no datastore should take the disk ({})", reasons.join("; "));
-    DaemonError::unavailable(message)
+    Error::unavailable(message)
         .hint("name one all the same: `--on DATASTORE`; or make room")
 }

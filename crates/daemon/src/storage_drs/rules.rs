@@ -5,14 +5,15 @@
 
 use std::collections::HashMap;
 
-use sterna_api::{CreateStorageRule, ErrorCode, RuleStrength, RuleWish, StorageRule};
+use sterna_api::{
+    CreateStorageRule, Error, ErrorCode, Result, RuleStrength, RuleWish, StorageRule,
+};
 use sterna_core::place::storage::{Rule, Strength, Wish, conflict};
 use sterna_engine::DiskId;
 
 use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::datastores::check_name;
-use crate::error::{DaemonError, Result};
 use crate::store::{DiskRecord, StorageRuleRecord};
 
 /// Fewer disks are neither together nor apart.
@@ -39,18 +40,18 @@ impl Daemon {
             let disk = self.disk_record(name)?.id;
             if disks.contains(&disk) {
                 let message = format!("disk {name} is in the rule twice");
-                return Err(DaemonError::invalid(message).hint("name each disk once"));
+                return Err(Error::invalid(message).hint("name each disk once"));
             }
             disks.push(disk);
         }
         if disks.len() < DISKS_LEAST {
             let message = format!("a rule is about {DISKS_LEAST} disks or more");
-            return Err(DaemonError::invalid(message).hint("name another disk"));
+            return Err(Error::invalid(message).hint("name another disk"));
         }
         let mut rules = self.store.storage_rules()?;
         if rules.iter().any(|rule| rule.name == *name) {
             let message = format!("there is a rule {name} already");
-            return Err(DaemonError::new(ErrorCode::Exists, message)
+            return Err(Error::new(ErrorCode::Exists, message)
                 .hint("choose another name, or see `sterna storage-drs rule list`"));
         }
         let (name, created) = (name.clone(), clock::now());
@@ -70,8 +71,7 @@ impl Daemon {
         let all = self.list_storage_rules()?;
         let gone = all.into_iter().find(|rule| rule.name == name);
         let gone = gone.ok_or_else(|| {
-            DaemonError::not_found("rule", name)
-                .hint("see `sterna storage-drs rule list`")
+            Error::not_found("rule", name).hint("see `sterna storage-drs rule list`")
         })?;
         self.store.remove_storage_rule(name)?;
         tracing::info!(rule = name, "rule removed");
@@ -129,5 +129,5 @@ fn check_conflict(records: &[StorageRuleRecord], disks: &[DiskRecord]) -> Result
          {together} does"
     );
     let hint = "remove one of the two first: `sterna storage-drs rule remove NAME`";
-    Err(DaemonError::invalid(message).hint(hint))
+    Err(Error::invalid(message).hint(hint))
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-use sterna_api::{Automation, StorageDrsRun, StorageDrsSettings};
+use sterna_api::{Automation, Result, StorageDrsRun, StorageDrsSettings};
 use sterna_core::Nanos;
 use sterna_core::place::storage::{Bounds, Cycle, Due, Over, advise_where};
 
@@ -22,7 +22,6 @@ use super::scene::Scene;
 use super::settings::bounds_of;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
-use crate::error::Result;
 
 /// How often it is asked what is due.
 const TICK: Duration = Duration::from_secs(1);

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use sterna_api::{
-    DatastoreLoad, JudgedDatastore, OverBound, Provision, RecommendedMove, StayingDisk,
+    DatastoreLoad, JudgedDatastore, OverBound, Provision, RecommendedMove, Result,
+    StayingDisk,
 };
 use sterna_core::Nanos;
 use sterna_core::measure::LqFit;
@@ -19,7 +20,6 @@ use super::reasons::reason;
 use super::rules::rules_of;
 use crate::clock;
 use crate::daemon::Daemon;
-use crate::error::Result;
 use crate::store::DiskRecord;
 
 /// Why a datastore takes no disk of which nothing else is known.

@@ -1,11 +1,10 @@
 //! What Storage DRS is told to do: checked, durable, and in force from the next second on.
 
-use sterna_api::{ChangeStorageDrs, StorageDrsBounds, StorageDrsSettings};
+use sterna_api::{ChangeStorageDrs, Error, Result, StorageDrsBounds, StorageDrsSettings};
 use sterna_core::Nanos;
 use sterna_core::place::storage::Bounds;
 
 use crate::daemon::{Daemon, lock};
-use crate::error::{DaemonError, Result};
 use crate::jobs::wanted;
 use crate::samples::window;
 
@@ -48,7 +47,7 @@ impl Daemon {
                            cannot end by a time";
             let hint = "say what an application keeps (--keep 97%), or hours in which its \
                         moves copy";
-            return Err(DaemonError::invalid(message).hint(hint));
+            return Err(Error::invalid(message).hint(hint));
         }
         self.store.set_storage_drs(&next)?;
         lock(&self.balancer.settings).clone_from(&next);
@@ -71,7 +70,7 @@ pub(super) fn bounds_of(asked: &StorageDrsBounds) -> Bounds {
 
 /// Refuses bounds that mean nothing.
 pub(super) fn check_bounds(asked: &StorageDrsBounds) -> Result<()> {
-    let wrong = |what: String, hint: String| Err(DaemonError::invalid(what).hint(hint));
+    let wrong = |what: String, hint: String| Err(Error::invalid(what).hint(hint));
     window(asked.window_s, WINDOW_LEAST_S, WINDOW_MOST_S)?;
     if !(asked.space > 0.0 && asked.space <= 1.0) {
         let hint = "it is above 0 and at most 1: 0.8 is 80 %".to_owned();
@@ -94,5 +93,5 @@ fn check_every(every_s: f64) -> Result<()> {
     }
     let message = format!("Storage DRS cannot act every {every_s} s");
     let hint = format!("it can be every {EVERY_LEAST_S} to {EVERY_MOST_S} s");
-    Err(DaemonError::invalid(message).hint(hint))
+    Err(Error::invalid(message).hint(hint))
 }

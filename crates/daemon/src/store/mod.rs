@@ -14,6 +14,7 @@ mod commit;
 mod datastores;
 mod disks;
 mod durable;
+mod error;
 mod hours;
 mod migrations;
 mod plans;
@@ -31,7 +32,7 @@ mod vms;
 mod waiting;
 mod workloads;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -41,10 +42,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::daemon::lock;
+use error::cannot;
 
 pub(crate) use classes::{ClassChange, ClassRecord};
 pub(crate) use datastores::DatastoreRecord;
 pub(crate) use disks::DiskRecord;
+pub(crate) use error::StoreError;
 pub(crate) use migrations::{Blame, Found, MigrationRecord, Pause, Place};
 pub(crate) use plans::{
     Closed, Course, MoveDesign, PlanChanges, PlanDesign, PlanEnd, PlanMove, PlanRecord,
@@ -63,112 +66,6 @@ pub(crate) use vm_moves::{Leaves, VmMoveRecord};
 pub(crate) use vms::VmRecord;
 pub(crate) use waiting::Waiting;
 pub(crate) use workloads::WorkloadCourse;
-
-/// Why a call failed.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum StoreError {
-    /// SQLite said no.
-    #[error("cannot {what} in the state database")]
-    Sqlite {
-        /// What was attempted.
-        what: &'static str,
-        /// What SQLite said.
-        source: rusqlite::Error,
-    },
-    /// The file is somebody else's.
-    #[error("{} is not a Sterna state database", .0.display())]
-    Foreign(PathBuf),
-    /// The file is from a newer Sterna.
-    #[error(
-        "the state database has schema {found}, this Sterna knows only {known}",
-        known = schema::VERSION
-    )]
-    Newer {
-        /// The file's schema.
-        found: i64,
-    },
-    /// What it says may be gone after a power loss.
-    #[error(
-        "what the state database says cannot be made durable: {} cannot be synced: \
-         {source}", path.display()
-    )]
-    NotDurable {
-        /// What was synced.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The record was in a step that this change cannot start from.
-    #[error("migration {id} cannot become `{wanted}` any more")]
-    Step {
-        /// The migration.
-        id: u64,
-        /// The step that was wanted.
-        wanted: Step,
-    },
-    /// Another move goes there.
-    #[error("migration {id} goes to {place}, or has not put away what it has made there")]
-    Taken {
-        /// Where.
-        place: String,
-        /// The other one.
-        id: u64,
-    },
-    /// The store's thread is gone.
-    #[error("the state database is closed")]
-    Closed,
-}
-
-impl StoreError {
-    /// What to do about it.
-    pub(crate) fn hint(&self) -> &'static str {
-        match self {
-            StoreError::Sqlite { source, .. } if is_damaged(source) => DAMAGED,
-            StoreError::Sqlite { .. } => {
-                "see that the state directory has room and can be written to"
-            }
-            StoreError::Foreign(_) => {
-                "if it was one, see \"A damaged state database\" in docs/manual/files.md; \
-                 else choose another state directory: --state DIR"
-            }
-            StoreError::Newer { .. } => {
-                "use the newer Sterna that wrote it, or restore the backup of before"
-            }
-            StoreError::NotDurable { .. } => {
-                "nothing is served or removed on its word alone: see what is wrong with \
-                 the state directory's storage, then start again"
-            }
-            StoreError::Step { .. } => "see `sterna migration list`",
-            StoreError::Taken { .. } => "choose another name, or wait for it",
-            StoreError::Closed => "the daemon is stopping; ask again when it is back",
-        }
-    }
-
-    /// The error with what SQLite said.
-    pub(crate) fn with_cause(&self) -> String {
-        match self {
-            StoreError::Sqlite { source, .. } => format!("{self}: {source}"),
-            _ => self.to_string(),
-        }
-    }
-}
-
-/// What to do about a database that cannot be read any more.
-const DAMAGED: &str = "restore a backup of state.db, or begin with an empty state \
-    directory, add the datastores and `sterna disk recover`: see \"A damaged state \
-    database\" in docs/manual/files.md";
-
-/// Whether the file itself is broken.
-fn is_damaged(error: &rusqlite::Error) -> bool {
-    use rusqlite::ErrorCode;
-    let broken = [ErrorCode::DatabaseCorrupt, ErrorCode::NotADatabase];
-    error.sqlite_error_code().is_some_and(|code| broken.contains(&code))
-}
-
-/// Names what was attempted, for SQLite's errors.
-fn cannot(what: &'static str) -> impl FnOnce(rusqlite::Error) -> StoreError {
-    move |source| StoreError::Sqlite { what, source }
-}
 
 /// What the store's thread is asked to do.
 type Work = Box<dyn FnOnce(&mut Connection) + Send>;

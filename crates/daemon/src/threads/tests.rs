@@ -5,9 +5,9 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::daemon::lock;
-use crate::error::{DaemonError, Result};
 use crate::store::Store;
 use crate::{IoChoice, Log, Running, Settings};
+use sterna_api::{Error, Result};
 
 /// Names of threads that are refused: those that begin so.
 static REFUSED: Mutex<Vec<&str>> = Mutex::new(Vec::new());
@@ -15,7 +15,7 @@ static REFUSED: Mutex<Vec<&str>> = Mutex::new(Vec::new());
 /// As the system would.
 pub(super) fn refuse(name: &str) -> Result<()> {
     match lock(&REFUSED).iter().any(|refused| name.starts_with(refused)) {
-        true => Err(DaemonError::internal("cannot start a thread: none is left")),
+        true => Err(Error::internal("cannot start a thread: none is left")),
         false => Ok(()),
     }
 }

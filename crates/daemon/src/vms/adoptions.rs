@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sterna_api::{AdoptVmDisk, Migration, ReleaseVmDisk};
+use sterna_api::{AdoptVmDisk, Error, Migration, ReleaseVmDisk, Result};
 use sterna_engine::DiskId;
 use sterna_qemu::Drive;
 
@@ -18,7 +18,6 @@ use super::moves::new_move;
 use crate::daemon::Daemon;
 use crate::datastores::check_name;
 use crate::disks::{check_size, claim_of as disk_claim, place_of as image_place};
-use crate::error::{DaemonError, Result};
 use crate::jobs::{check_rate, wanted};
 use crate::random;
 use crate::store::{DiskRecord, VmMoveRecord, VmRecord};
@@ -74,7 +73,7 @@ impl Daemon {
         let device = &drive.device;
         let Some(disk) = self.disk_behind(&drive.image)? else {
             let message = format!("disk {device} of {vm} is no disk of Sterna's");
-            return Err(DaemonError::invalid(message)
+            return Err(Error::invalid(message)
                 .hint(format!("it is {}: `sterna vm move` moves it", drive.image)));
         };
         check_guard(&known.reach, &guard)?;
@@ -112,7 +111,7 @@ impl Daemon {
         match self.store.disks()?.iter().find(|disk| is_there(disk)) {
             Some(disk) => {
                 let message = format!("{file} is the image of disk {}", disk.name);
-                Err(DaemonError::in_use(message).hint("choose another name"))
+                Err(Error::in_use(message).hint("choose another name"))
             }
             None => Ok(()),
         }
@@ -130,10 +129,10 @@ impl Daemon {
                 let message = "this libvirt does not have QEMU look for an NBD server \
                                again (it leaves out `<reconnect>`): the guest would have \
                                I/O errors whenever Sterna is restarted";
-                Err(DaemonError::unavailable(message)
+                Err(Error::unavailable(message)
                     .hint("take a newer libvirt; or stop the VM and `disk import`"))
             }
-            Err(error) => Err(DaemonError::unavailable(error)
+            Err(error) => Err(Error::unavailable(error)
                 .hint(format!("see `sterna vm show {}`", known.name))),
         }
     }
@@ -149,13 +148,13 @@ fn format_of(file: &str) -> Result<&'static str> {
     let path = Path::new(file);
     if !path.is_absolute() {
         let message = format!("{file} is not an absolute path");
-        return Err(DaemonError::invalid(message).hint("give the whole path of the file"));
+        return Err(Error::invalid(message).hint("give the whole path of the file"));
     }
     let end = path.extension().and_then(|end| end.to_str());
     let known = FORMATS.iter().find(|(known, _)| Some(*known) == end);
     known.map(|(_, format)| *format).ok_or_else(|| {
         let message = format!("the name of {file} does not say how it is to be kept");
-        DaemonError::invalid(message)
+        Error::invalid(message)
             .hint("let it end in .raw (or .img), or in .qcow2 for a qcow2 image")
     })
 }
@@ -171,16 +170,14 @@ fn check_free(file: &str) -> Result<()> {
     let directory = path.parent().unwrap_or(path);
     if !directory.is_dir() {
         let message = format!("there is no directory {}", directory.display());
-        return Err(DaemonError::invalid(message).hint("make it, or choose another"));
+        return Err(Error::invalid(message).hint("make it, or choose another"));
     }
     match path.try_exists() {
         Ok(false) => Ok(()),
         Ok(true) => {
             let message = format!("{file} exists already");
-            Err(DaemonError::in_use(message).hint("choose another name, or remove it"))
+            Err(Error::in_use(message).hint("choose another name, or remove it"))
         }
-        Err(error) => {
-            Err(DaemonError::unavailable(format!("cannot look for {file}: {error}")))
-        }
+        Err(error) => Err(Error::unavailable(format!("cannot look for {file}: {error}"))),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use sterna_api::{AddVm, Vm};
+use sterna_api::{AddVm, Error, Result, Vm};
 use sterna_qemu::Identity;
 
 use super::Reach;
@@ -10,7 +10,6 @@ use super::look::{Look, look};
 use crate::clock;
 use crate::daemon::{Daemon, lock};
 use crate::datastores::check_name;
-use crate::error::{DaemonError, Result};
 use crate::store::{Step, VmRecord};
 
 impl Daemon {
@@ -42,12 +41,12 @@ impl Daemon {
         let _claim = self.claims.alone(claim_of(name))?;
         for known in self.store.vms()? {
             if known.name == *name {
-                return Err(DaemonError::exists("vm", name));
+                return Err(Error::exists("vm", name));
             }
             if known.reach == reach {
                 let message = format!("{reach} is the vm {} already", known.name);
                 let hint = format!("see `sterna vm show {}`", known.name);
-                return Err(DaemonError::in_use(message).hint(hint));
+                return Err(Error::in_use(message).hint(hint));
             }
         }
         let link = self.vms.link(&reach);
@@ -61,7 +60,7 @@ impl Daemon {
                 ),
                 _ => "nothing was added: put that right, and add it again".into(),
             };
-            DaemonError::unavailable(error).hint(hint)
+            Error::unavailable(error).hint(hint)
         })?;
         let record = VmRecord { name: name.clone(), reach, added: clock::now() };
         {
@@ -99,7 +98,7 @@ impl Daemon {
         let (name, other) = (&vm.name, &new.reach);
         let message =
             format!("the QEMU at {other} is the vm {name} already, by {}", vm.reach);
-        Err(DaemonError::in_use(message).hint(format!(
+        Err(Error::in_use(message).hint(format!(
             "use {name}; or to reach it at this monitor: `sterna vm remove {name}`, and add \
              it again"
         )))
@@ -121,7 +120,7 @@ impl Daemon {
                     }
                     _ => format!("wait for its end: `sterna migration watch {id}`"),
                 };
-                return Err(DaemonError::in_use(message).hint(hint));
+                return Err(Error::in_use(message).hint(hint));
             }
         }
         let gone = self.show_vm(name)?;
@@ -134,7 +133,7 @@ impl Daemon {
     /// The record of a machine that exists.
     pub(crate) fn vm_record(&self, name: &str) -> Result<VmRecord> {
         let found = self.store.vms()?.into_iter().find(|vm| vm.name == name);
-        found.ok_or_else(|| DaemonError::not_found("vm", name))
+        found.ok_or_else(|| Error::not_found("vm", name))
     }
 }
 
@@ -152,7 +151,7 @@ fn reach_of(request: &AddVm) -> Result<Reach> {
                 return Ok(Reach::Qmp(socket));
             }
             let message = format!("{} is not an absolute path", socket.display());
-            Err(DaemonError::invalid(message).hint("give the whole path of the socket"))
+            Err(Error::invalid(message).hint("give the whole path of the socket"))
         }
         (None, Some(uri)) => {
             let domain = domain.as_ref().unwrap_or(name).clone();
@@ -160,13 +159,13 @@ fn reach_of(request: &AddVm) -> Result<Reach> {
             for text in [uri, &domain] {
                 if text.is_empty() || text.starts_with('-') {
                     let message = format!("`{text}` is no URI and no name of libvirt's");
-                    return Err(DaemonError::invalid(message)
+                    return Err(Error::invalid(message)
                         .hint("see `virsh uri` and `virsh list --all --name`"));
                 }
             }
             Ok(Reach::Libvirt { uri: uri.clone(), domain })
         }
-        _ => Err(DaemonError::invalid("a vm has either a QMP socket or libvirt").hint(
+        _ => Err(Error::invalid("a vm has either a QMP socket or libvirt").hint(
             "give `qmp`, or `libvirt` and, if it has another name there, `domain`",
         )),
     }

@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use sterna_api::Guard;
+use sterna_api::{Error, Guard, Result};
 use sterna_engine::datastore::Location;
 use sterna_qemu::Drive;
 
 use super::Reach;
-use crate::error::{DaemonError, Result};
 use crate::jobs::no_room;
 use crate::shelf::Shelf;
 
@@ -17,7 +16,7 @@ pub(super) fn directory_of(shelf: &Shelf) -> Result<PathBuf> {
         Location::Directory(directory) => Ok(directory.clone()),
         _ => {
             let message = format!("datastore {} is no directory", shelf.name());
-            Err(DaemonError::invalid(message)
+            Err(Error::invalid(message)
                 .hint("QEMU itself writes the new image, so it has to be a plain file"))
         }
     }
@@ -28,7 +27,7 @@ pub(super) fn check_guard(reach: &Reach, guard: &Guard) -> Result<()> {
     match (reach, guard.p99_us) {
         (Reach::Libvirt { .. }, Some(_)) => {
             let message = "libvirt does not say how long single requests take";
-            Err(DaemonError::invalid(message).hint("use --keep instead of --p99"))
+            Err(Error::invalid(message).hint("use --keep instead of --p99"))
         }
         _ => Ok(()),
     }
@@ -39,7 +38,7 @@ pub(super) fn check_guard(reach: &Reach, guard: &Guard) -> Result<()> {
 pub(super) fn check_room(shelf: &Shelf, drive: &Drive) -> Result<()> {
     let name = shelf.name();
     let space = shelf.look().map_err(|problem| {
-        DaemonError::unavailable(format!("datastore {name} cannot be used: {problem}"))
+        Error::unavailable(format!("datastore {name} cannot be used: {problem}"))
             .hint("put that right; it is tried again every few seconds")
     })?;
     let thin = drive.allocated.filter(|_| shelf.record().location.directory().is_some());

@@ -29,12 +29,12 @@ use super::moves::Move;
 use super::pace::Pace;
 use super::{Kind, Reach};
 use crate::daemon::{Daemon, lock};
-use crate::error::DaemonError;
 use crate::figures::Watch;
 use crate::jobs::Post;
 use crate::patience::Patience;
 use crate::store::{Step, VmMoveRecord};
 use crate::threads;
+use sterna_api::Error;
 
 mod asking;
 mod destination;
@@ -85,7 +85,7 @@ pub(super) fn start(
     record: VmMoveRecord,
     reach: &Reach,
     resumed: bool,
-) -> Result<(), DaemonError> {
+) -> Result<(), Error> {
     let name = format!("sterna-vm-{}", record.id);
     let mover = Mover::new(setup_of(&record, reach, resumed));
     let driver = Driver::new(daemon, one, record, reach);

@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use sterna_api::{
-    Application, AskGuard, Guard, Guarding, Migration, MoveVmDisk, Progress,
+    Application, AskGuard, Error, Guard, Guarding, Migration, MoveVmDisk, Progress,
+    Result,
 };
 use sterna_qemu::Drive;
 use tokio::sync::Notify;
@@ -17,7 +18,6 @@ use super::look::datastore_of;
 use super::{Kind, Reach, mover};
 use crate::clock;
 use crate::daemon::{Daemon, lock};
-use crate::error::{DaemonError, Result};
 use crate::jobs::{check_rate, wanted};
 use crate::store::{Step, VmMoveRecord, VmRecord};
 
@@ -117,7 +117,7 @@ impl Daemon {
                 "disk {} of {vm} is on datastore {} already",
                 drive.device, request.to
             );
-            return Err(DaemonError::invalid(message).hint("there is nothing to do"));
+            return Err(Error::invalid(message).hint("there is nothing to do"));
         }
         check_room(&shelf, &drive)?;
         let record = VmMoveRecord {
@@ -164,7 +164,7 @@ impl Daemon {
             let message =
                 format!("disk {device} of {vm} is being moved by migration {}", one.id);
             let hint = format!("see `sterna migration watch {}`", one.id);
-            return Err(DaemonError::in_use(message).hint(hint));
+            return Err(Error::in_use(message).hint(hint));
         }
         Ok(self.store.add_vm_move(record, name)?)
     }
@@ -176,13 +176,13 @@ impl Daemon {
         if let Some(disk) = self.disk_behind(&drive.image)? {
             let disk = disk.name;
             let message = format!("disk {device} of {name} is Sterna's disk {disk}");
-            return Err(DaemonError::invalid(message).hint(format!(
+            return Err(Error::invalid(message).hint(format!(
                 "it is moved with `sterna migrate {disk} --to DATASTORE`"
             )));
         }
         if let Some(why) = drive.unmovable {
             let message = format!("disk {device} of {name} cannot be moved: {why}");
-            return Err(DaemonError::invalid(message));
+            return Err(Error::invalid(message));
         }
         self.check_latest(known, &drive)?;
         Ok(drive)
@@ -196,13 +196,12 @@ impl Daemon {
             Ok((machine.run().await?, machine.drive(device).await?))
         });
         let (run, drive) = found.map_err(|error: sterna_qemu::QemuError| {
-            DaemonError::unavailable(error)
-                .hint(format!("see `sterna vm show {}`", known.name))
+            Error::unavailable(error).hint(format!("see `sterna vm show {}`", known.name))
         })?;
         let name = &known.name;
         if !run.on {
             let message = format!("{name} is off: QEMU is not there to copy its disks");
-            return Err(DaemonError::unavailable(message)
+            return Err(Error::unavailable(message)
                 .hint("start it, or copy the image with `qemu-img convert`"));
         }
         Ok(drive)
@@ -216,7 +215,7 @@ impl Daemon {
         resumed: bool,
     ) -> Result<()> {
         let Some(record) = self.store.vm_move(id)? else {
-            return Err(DaemonError::not_found("migration", id));
+            return Err(Error::not_found("migration", id));
         };
         let one = Arc::new(Move::of(&record));
         lock(&self.vms.moves).insert(id, one.clone());
@@ -267,8 +266,9 @@ impl Daemon {
         let disk = format!("{} of {}", record.device, record.vm);
         if record.step.ended() {
             let message = format!("migration {id} of disk {disk} has ended");
-            return Err(DaemonError::invalid(message)
-                .hint(format!("see `sterna migration show {id}`")));
+            return Err(
+                Error::invalid(message).hint(format!("see `sterna migration show {id}`"))
+            );
         }
         // QEMU can be told not to switch over until the moment at which it does; libvirt
         // cannot.
@@ -285,7 +285,7 @@ impl Daemon {
                 "how it ends is {}'s to say now: `sterna migration watch {id}`",
                 record.vm
             );
-            return Err(DaemonError::in_use(message).hint(hint));
+            return Err(Error::in_use(message).hint(hint));
         }
         change()?;
         if let Some(one) = lock(&self.vms.moves).get(&id) {

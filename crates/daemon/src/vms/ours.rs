@@ -17,7 +17,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use sterna_api::{ImageFate, Provision};
+use sterna_api::{Error, ImageFate, Provision, Result};
 use sterna_engine::DiskId;
 use sterna_engine::sidecar::{Identity, Role};
 use sterna_qemu::Export;
@@ -26,7 +26,6 @@ use tokio::time::{Instant, sleep};
 use super::kind::{Kind, OurDisk};
 use crate::daemon::{Daemon, NbdPlace, lock};
 use crate::disks::{claim_of, identity, new_record};
-use crate::error::{DaemonError, Result};
 use crate::shelf::Shelf;
 use crate::store::{DiskRecord, VmMoveRecord};
 
@@ -69,7 +68,7 @@ impl Daemon {
         });
         let name = disk.to_string();
         socket.map(|socket| Export { name, socket }).ok_or_else(|| {
-            DaemonError::unavailable("this daemon serves NBD on no unix socket")
+            Error::unavailable("this daemon serves NBD on no unix socket")
                 .hint("give it one: `sterna serve --nbd-socket PATH`, or from systemd")
         })
     }
@@ -98,7 +97,7 @@ impl Daemon {
                 "it goes by itself once {vm} answers; if it never will, \
                  `sterna vm remove {vm}` first"
             );
-            return Err(DaemonError::in_use(message).hint(hint));
+            return Err(Error::in_use(message).hint(hint));
         }
         let Some(one) = self.vm_move_of(disk.id)? else { return Ok(()) };
         let what = match one.kind {
@@ -109,7 +108,7 @@ impl Daemon {
         let message =
             format!("disk {} {what} disk {device} of {vm}: migration {id}", disk.name);
         let hint = format!("wait for it, or `sterna migration cancel {id}`");
-        Err(DaemonError::in_use(message).hint(hint))
+        Err(Error::in_use(message).hint(hint))
     }
 
     /// Whether QEMU copies to a disk that is to be adopted, or may still have one that was.
@@ -147,7 +146,7 @@ impl Daemon {
         if let Some(record) = self.adopted(disk)? {
             return match self.calls_itself(&record)? {
                 Some(Role::Partial) => Ok(()),
-                _ => Err(DaemonError::exists("disk", &record.name)),
+                _ => Err(Error::exists("disk", &record.name)),
             };
         }
         let _claims = self.claim_new(&disk.name, &one.to)?;

@@ -17,7 +17,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-use sterna_api::Warning;
+use sterna_api::{Error, Result, Warning};
 use sterna_qemu::{Drive, QemuError};
 
 use super::Reach;
@@ -25,7 +25,6 @@ use super::mover::both;
 use super::view::decide;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
-use crate::error::{DaemonError, Result};
 use crate::store::{VmMoveRecord, VmRecord};
 
 /// How often machines are looked at: somebody who has started one with the wrong image is
@@ -231,7 +230,7 @@ impl Daemon {
         match warning {
             None => Ok(()),
             Some(Warning { about, message, hint }) => {
-                Err(DaemonError::in_use(format!("{about}: {message}")).hint(hint))
+                Err(Error::in_use(format!("{about}: {message}")).hint(hint))
             }
         }
     }

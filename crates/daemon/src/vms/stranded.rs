@@ -6,18 +6,17 @@
 
 use std::sync::Arc;
 
-use sterna_api::Application;
+use sterna_api::{Application, Error, Result};
 
 use super::mover;
 use super::moves::Move;
 use crate::clock;
 use crate::daemon::{Daemon, lock};
-use crate::error::{DaemonError, Result};
 use crate::store::{Ending, Leaves, Step, VmMoveRecord, VmRecord};
 
 impl Daemon {
     /// Records that a new move has ended, and why.
-    pub(super) fn has_not_begun(&self, id: u64, why: &DaemonError) {
+    pub(super) fn has_not_begun(&self, id: u64, why: &Error) {
         let ending = Ending {
             at: clock::now(),
             note: Some(format!("it could not begin: {why}")),

@@ -9,8 +9,8 @@ use sterna_qemu::QemuError;
 
 use super::ours::is_called;
 use crate::daemon::{Daemon, lock};
-use crate::error::{DaemonError, Result};
 use crate::store::DiskRecord;
+use sterna_api::{Error, Result};
 
 /// Who uses a disk.
 enum User {
@@ -46,7 +46,7 @@ impl Daemon {
                 ),
             ),
         };
-        Err(DaemonError::in_use(message).hint(hint))
+        Err(Error::in_use(message).hint(hint))
     }
 
     fn user_of(&self, disk: &DiskRecord) -> Result<User> {

@@ -10,9 +10,9 @@ use crate::clock;
 use crate::daemon::lock;
 use crate::drs::hold;
 use crate::drs::round::{now, trail};
-use crate::error::DaemonError;
 use crate::store::{Entry, Roll, SeatRecord, TransferEnd, TransferRecord, TransferStep};
 use crate::vms::Reach;
+use sterna_api::Error;
 
 impl Driver {
     /// The record as it is to be at a step. What is asked for meanwhile stays so.
@@ -22,7 +22,7 @@ impl Driver {
         TransferRecord { step, cancel, ..self.record.clone() }
     }
 
-    fn not_recorded(&self, error: &DaemonError) -> Words {
+    fn not_recorded(&self, error: &Error) -> Words {
         tracing::error!(transfer = self.record.id, %error, "not recorded");
         error.to_string()
     }

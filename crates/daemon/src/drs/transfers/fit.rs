@@ -13,8 +13,8 @@ use sterna_qemu::{Drive, Machine, QemuError};
 use super::qemu::direct;
 
 use crate::daemon::Daemon;
-use crate::error::{DaemonError, Result};
 use crate::vms::{Reach, Standing};
+use sterna_api::{Error, Result};
 
 /// A socket that somebody names.
 pub(super) fn socket_of(text: &str) -> Result<PathBuf> {
@@ -23,12 +23,12 @@ pub(super) fn socket_of(text: &str) -> Result<PathBuf> {
         return Ok(socket);
     }
     let message = format!("{text} is not an absolute path");
-    Err(DaemonError::invalid(message).hint("give the whole path of the socket"))
+    Err(Error::invalid(message).hint("give the whole path of the socket"))
 }
 
 /// A QEMU that cannot be asked whether it fits.
-fn unheard(error: QemuError) -> DaemonError {
-    DaemonError::unavailable(error)
+fn unheard(error: QemuError) -> Error {
+    Error::unavailable(error)
         .hint("start a QEMU there that waits: `-incoming defer -qmp unix:...`")
 }
 
@@ -39,7 +39,7 @@ impl Daemon {
         let Reach::Qmp(source) = &record.reach else {
             let message = format!("{vm} is libvirt's, which moves its machines itself");
             let hint = format!("`virsh migrate`, then `sterna host assign HOST {vm}`");
-            return Err(DaemonError::invalid(message).hint(hint));
+            return Err(Error::invalid(message).hint(hint));
         };
         self.check_no_move(vm)?;
         let link = self.vms.link(&record.reach);
@@ -48,7 +48,7 @@ impl Daemon {
             .runtime()
             .block_on(async { Standing::of(&*link.machine().await?).await });
         let stands = asked.map_err(|error| {
-            DaemonError::unavailable(error).hint(format!("see `sterna vm show {vm}`"))
+            Error::unavailable(error).hint(format!("see `sterna vm show {vm}`"))
         })?;
         Ok((source.clone(), self.check_sendable(vm, &stands)?))
     }
@@ -60,13 +60,13 @@ impl Daemon {
             let message =
                 format!("disk {} of {vm} moves: migration {}", one.device, one.id);
             let hint = format!("wait for it: `sterna migration watch {}`", one.id);
-            return Err(DaemonError::in_use(message).hint(hint));
+            return Err(Error::in_use(message).hint(hint));
         }
         if let Some(one) =
             self.store.untidy_vm_moves()?.into_iter().find(|it| it.vm == vm)
         {
             let message = format!("{vm} may still have a part of migration {}", one.id);
-            return Err(DaemonError::in_use(message).hint("it goes by itself; try again"));
+            return Err(Error::in_use(message).hint("it goes by itself; try again"));
         }
         Ok(())
     }
@@ -77,12 +77,12 @@ impl Daemon {
         let Standing { run, drives, blocked } = stands;
         if !run.running {
             let message = format!("{vm} does not run: QEMU says {}", run.word);
-            return Err(DaemonError::invalid(message)
+            return Err(Error::invalid(message)
                 .hint("a guest that stands still gains nothing: let it run first"));
         }
         if !blocked.is_empty() {
             let message = format!("QEMU cannot send {vm}: {}", blocked.join("; "));
-            return Err(DaemonError::invalid(message).hint(
+            return Err(Error::invalid(message).hint(
                 "a disk over vhost-user keeps its machine where it is: give it the disk \
                  over NBD (`sterna disk qemu-args`)",
             ));
@@ -118,7 +118,7 @@ impl Daemon {
         let (from, to) = (Reach::Qmp(source.into()), Reach::Qmp(socket.into()));
         if let Some(known) = self.store.vms()?.into_iter().find(|vm| vm.reach == to) {
             let message = format!("{to} is the vm {}", known.name);
-            return Err(DaemonError::in_use(message)
+            return Err(Error::in_use(message)
                 .hint("start another QEMU for it, which waits: `-incoming defer`"));
         }
         let (source, receiver) = (self.vms.link(&from), self.vms.link(&to));
@@ -141,7 +141,7 @@ impl Daemon {
             let message = "QEMU waits for no guest there";
             let hint = "start it with all that the machine was started with, \
                         `-incoming defer`, and a QMP socket of its own";
-            return Err(DaemonError::invalid(message).hint(hint));
+            return Err(Error::invalid(message).hint(hint));
         }
         let has = source.drives().await.map_err(unheard)?;
         let would_have = receiver.drives().await.map_err(unheard)?;
@@ -152,7 +152,7 @@ impl Daemon {
         let differ = |message: String| {
             let hint = "give it the same disks: those of Sterna's by their exports, others \
                         by their paths";
-            Err(DaemonError::invalid(message).hint(hint))
+            Err(Error::invalid(message).hint(hint))
         };
         if has.len() != would_have.len() {
             let (has, there) = (has.len(), would_have.len());
@@ -164,7 +164,7 @@ impl Daemon {
                 return differ(format!("it has no disk {device} there"));
             };
             let ours = |drive: &Drive| {
-                Ok::<_, DaemonError>(self.disk_behind(&drive.image)?.map(|disk| disk.id))
+                Ok::<_, Error>(self.disk_behind(&drive.image)?.map(|disk| disk.id))
             };
             let same = match (ours(one)?, ours(other)?) {
                 (None, None) => one.image == other.image,

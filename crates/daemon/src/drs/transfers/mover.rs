@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sterna_api::{TransferProgress, TransferReport};
+use sterna_api::{Result, TransferProgress, TransferReport};
 use sterna_core::Nanos;
 use sterna_core::transfer::{AGAIN, Action, End, Event, Setup, Step, Transfer, Trouble};
 use sterna_qemu::SentBytes;
@@ -27,7 +27,6 @@ use super::stream::Stream;
 use super::way::Way;
 use crate::clock;
 use crate::daemon::Daemon;
-use crate::error::Result;
 use crate::store::{Trail, TransferRecord, TransferStep};
 use crate::threads;
 use crate::vms::Reach;

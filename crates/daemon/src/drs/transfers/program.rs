@@ -12,9 +12,9 @@ use std::time::Duration;
 use tokio::process::Command;
 
 use crate::daemon::Daemon;
-use crate::error::{DaemonError, Result};
 use crate::program;
 use crate::store::TransferRecord;
+use sterna_api::{Error, Result};
 
 /// How long it may take: what starts a QEMU through others, on a host that is busy.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -30,7 +30,7 @@ impl Daemon {
                 "name one: `sterna host program {host} PATH`; or start a QEMU that waits \
                  (`-incoming defer`), and name it: `sterna drs apply {vm} --qmp PATH`"
             );
-            DaemonError::invalid(message).hint(hint)
+            Error::invalid(message).hint(hint)
         })
     }
 

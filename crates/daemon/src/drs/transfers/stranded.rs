@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use crate::clock;
 use crate::daemon::{Daemon, lock};
-use crate::error::{DaemonError, Result};
 use crate::store::{Entry, TransferEnd, TransferRecord, TransferStep};
+use sterna_api::{Error, Result};
 
 impl Daemon {
     /// Has those begin that were entered for one recommendation: all of them, or none.
@@ -29,7 +29,7 @@ impl Daemon {
     }
 
     /// Records that new ones have ended, and why.
-    fn have_not_begun(&self, all: &[TransferRecord], why: &DaemonError) {
+    fn have_not_begun(&self, all: &[TransferRecord], why: &Error) {
         let note = format!("it could not begin: {why}");
         let end = TransferEnd { at: clock::now(), note: Some(note), report: None };
         let ended = |one: &TransferRecord| TransferRecord {

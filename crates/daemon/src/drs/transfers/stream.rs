@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use sterna_api::paths::too_long;
 
-use crate::error::{DaemonError, Result};
+use sterna_api::{Error, Result};
 
 /// What it has behind the name of its QEMU's socket: where QEMU could make the one, it can
 /// make the other.
@@ -45,7 +45,7 @@ impl Stream {
     /// Refuses a name that is too long, or that somebody else's file has.
     pub(super) fn check(&self) -> Result<()> {
         if let Some(message) = too_long(&self.path) {
-            return Err(DaemonError::invalid(message)
+            return Err(Error::invalid(message)
                 .hint("let the machine's QMP sockets have shorter paths"));
         }
         match fs::symlink_metadata(&self.path) {
@@ -55,7 +55,7 @@ impl Stream {
                      over a socket of that name",
                     self.name()
                 );
-                Err(DaemonError::in_use(message)
+                Err(Error::in_use(message)
                     .hint("move the file away, or let QEMU have another QMP socket"))
             }
             _ => Ok(()),

@@ -1,9 +1,8 @@
 //! A transfer, as the API shows it.
 
-use sterna_api::{Transfer, TransferState, Warning};
+use sterna_api::{Result, Transfer, TransferState, Warning};
 
 use crate::daemon::Daemon;
-use crate::error::Result;
 use crate::store::{TransferRecord, TransferStep};
 
 impl Daemon {

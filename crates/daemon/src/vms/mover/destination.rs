@@ -14,12 +14,12 @@ use sterna_engine::FileIdentity;
 use super::Driver;
 use super::files::{self, Made};
 use crate::daemon::Daemon;
-use crate::error::DaemonError;
 use crate::figures::Watch;
 use crate::jobs::first_allowance;
 use crate::store::VmMoveRecord;
 use crate::vms::Kind;
 use crate::vms::kind::OurDisk;
+use sterna_api::Error;
 
 /// How long the destination's answer is waited for: as long as a machine's.
 const ANSWER: Duration = Duration::from_secs(4);
@@ -55,7 +55,7 @@ impl Driver {
 
     /// Refuses a datastore's directory that is not what it was: there may be another file
     /// of that name. A disk may be released to a directory of no datastore as well.
-    fn check_place(&self) -> Result<(), DaemonError> {
+    fn check_place(&self) -> Result<(), Error> {
         match self.daemon.shelf(&self.record.to) {
             Ok(shelf) => shelf.open().map(drop),
             Err(_) => Ok(()),
@@ -87,7 +87,7 @@ impl Driver {
         &self,
         by_machine: bool,
         qemu: Option<(u32, u32)>,
-    ) -> Result<Made, DaemonError> {
+    ) -> Result<Made, Error> {
         // Of a file that cannot be seen now, nothing is learned.
         self.check_place()?;
         let is_late = Arc::new(AtomicBool::new(false));
@@ -104,7 +104,7 @@ impl Driver {
         });
         made.unwrap_or_else(|| {
             is_late.store(true, Ordering::SeqCst);
-            Err(DaemonError::unavailable(self.silent()))
+            Err(Error::unavailable(self.silent()))
         })
     }
 

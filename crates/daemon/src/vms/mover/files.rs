@@ -14,8 +14,8 @@ use sterna_engine::datastore::{Known, remove_known};
 
 use sterna_engine::place;
 
-use crate::error::DaemonError;
 use crate::store::VmMoveRecord;
+use sterna_api::Error;
 
 /// What has become of what was to be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,10 +47,10 @@ pub(super) fn known(record: &VmMoveRecord) -> Option<FileIdentity> {
 pub(super) fn make(
     record: &VmMoveRecord,
     qemu: Option<(u32, u32)>,
-) -> Result<Made, DaemonError> {
+) -> Result<Made, Error> {
     let path = &record.destination;
     let failed = |error: std::io::Error| {
-        DaemonError::unavailable(format!("cannot make {path}: {error}"))
+        Error::unavailable(format!("cannot make {path}: {error}"))
     };
     let source = std::fs::metadata(&record.source).ok();
     let mode = source.as_ref().map_or(0o600, |source| source.mode() & 0o666);
@@ -96,14 +96,12 @@ fn give_size(file: &File, size: u64, thick: bool) -> std::io::Result<bool> {
 }
 
 /// Whether there is no such file yet.
-pub(super) fn is_free(record: &VmMoveRecord) -> Result<(), DaemonError> {
+pub(super) fn is_free(record: &VmMoveRecord) -> Result<(), Error> {
     let path = &record.destination;
     match std::fs::exists(path) {
         Ok(false) => Ok(()),
-        Ok(true) => Err(DaemonError::in_use(format!("{path} exists already"))),
-        Err(error) => {
-            Err(DaemonError::unavailable(format!("cannot look for {path}: {error}")))
-        }
+        Ok(true) => Err(Error::in_use(format!("{path} exists already"))),
+        Err(error) => Err(Error::unavailable(format!("cannot look for {path}: {error}"))),
     }
 }
 
