@@ -1,12 +1,11 @@
 //! Which room may use which: the arrows of the architecture, and no others.
-
 use std::collections::BTreeMap;
 
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// `room → rooms that it uses`, as docs/ARCHITECTURE.md draws them. Rooms that
 /// are not built yet are listed already.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("core", &[]),
     ("nbd", &[]),
     ("layout", &[]),
@@ -15,7 +14,8 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ("workload", &["core", "nbd"]),
     ("sim", &["core", "workload"]),
     ("api", &["core"]),
-    ("daemon", &["engine", "qemu", "api", "layout", "core"]),
+    ("os", &["core", "api"]),
+    ("daemon", &["engine", "qemu", "os", "api", "layout", "core"]),
     ("cli", &["daemon", "qemu", "api", "sim", "workload", "layout", "core"]),
 ];
 

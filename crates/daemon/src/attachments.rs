@@ -7,12 +7,12 @@
 use std::path::Path;
 
 use sterna_api::{Disk, Error, Result};
+use sterna_os::sockets::bind_unix;
+use sterna_os::{descriptors, lock};
 
 use crate::claims::Claim;
-use crate::daemon::{Daemon, lock};
-use crate::descriptors;
+use crate::daemon::Daemon;
 use crate::disks::claim_of;
-use crate::sockets::bind_unix;
 use crate::store::DiskRecord;
 
 impl Daemon {

@@ -11,12 +11,14 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::daemon::{Daemon, lock};
+use sterna_api::{Error, Result};
+use sterna_os::lock;
+
+use crate::daemon::Daemon;
 use crate::disks::{claim_of, identity};
 use crate::jobs::Job;
 use crate::shelf::Shelf;
 use crate::store::{DiskRecord, MigrationRecord, Step};
-use sterna_api::{Error, Result};
 
 /// How long the start waits for disks that do not come up. Clients of the others
 /// are waiting; a client that finds its own disk missing (QEMU's reconnect) tries

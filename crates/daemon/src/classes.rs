@@ -10,13 +10,12 @@ use sterna_api::{ChangeClass, Class, CreateClass, Error, Result, Terms};
 use sterna_core::qos::policy::resolve;
 use sterna_core::qos::{ClassId, Rate, SHARES};
 use sterna_engine::DiskId;
+use sterna_os::{Local, clock};
 
 use crate::claims::Claim;
-use crate::clock;
 use crate::daemon::Daemon;
 use crate::datastores::check_name;
 use crate::disks::claim_of;
-use crate::local::Local;
 use crate::policies::{Book, Entry};
 use crate::store::{ClassChange, ClassRecord};
 

@@ -9,15 +9,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use sterna_api::{Connections, Io, OpenFiles, Result, Status};
 use sterna_engine::boot::BootId;
 use sterna_engine::{DiskId, Engine};
+use sterna_os::sockets::Bound;
+use sterna_os::{Descriptors, clock};
 
 use crate::claims::Claims;
-use crate::clock;
-use crate::descriptors::Descriptors;
 use crate::disks::Served;
 use crate::drs::Drs;
 use crate::gate::Gate;
@@ -29,7 +29,6 @@ use crate::plans::Plans;
 use crate::policies::Service;
 use crate::samples::Samples;
 use crate::shelf::Shelf;
-use crate::sockets::Bound;
 use crate::storage_drs::Balancer;
 use crate::store::Store;
 use crate::vms::Vms;
@@ -118,12 +117,6 @@ pub(crate) struct Daemon {
     pub(crate) vms: Vms,
     pub(crate) balancer: Balancer,
     pub(crate) drs: Drs,
-}
-
-/// A mutex's content. What is behind our mutexes is whole between any two
-/// statements, so a panic elsewhere does not spoil it.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Daemon {

@@ -8,10 +8,9 @@ use sterna_api::{
 };
 use sterna_engine::Shape;
 use sterna_engine::datastore::Location;
+use sterna_os::{clock, descriptors, lock};
 
-use crate::clock;
-use crate::daemon::{Daemon, lock};
-use crate::descriptors;
+use crate::daemon::Daemon;
 use crate::shelf::{Found, Shelf};
 use crate::store::DatastoreRecord;
 

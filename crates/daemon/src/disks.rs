@@ -9,14 +9,12 @@ use sterna_api::{CreateDisk, CreatedDisk, Disk, DiskActivity, Error, Provision, 
 use sterna_engine::datastore::{self, Datastore, Location};
 use sterna_engine::sidecar::{Identity, Role};
 use sterna_engine::{DiskId, DiskSpec, ImageSpec};
+use sterna_os::{clock, descriptors, lock, random};
 
 use crate::claims::Claim;
-use crate::clock;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::datastores::{check_name, claim_of as datastore_claim};
-use crate::descriptors;
 use crate::figures::{RECENT, summarized};
-use crate::random;
 use crate::shelf::Shelf;
 use crate::store::DiskRecord;
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use sterna_core::Nanos;
 use sterna_core::predict::Work;
+use sterna_os::clock;
 
-use crate::clock;
 use crate::daemon::Daemon;
 
 /// Seconds of an hour.

@@ -18,8 +18,8 @@ use sterna_engine::DiskId;
 use sterna_engine::datastore::{Datastore, DatastoreError, Mark, MarkError};
 use sterna_engine::datastore::{check_mark, says};
 use sterna_engine::sidecar::Role;
+use sterna_os::random;
 
-use crate::random;
 use crate::store::{DatastoreRecord, Store, StoreError};
 
 /// A datastore that was opened.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::daemon::lock;
+use sterna_os::lock;
 
 /// Of whom one thing is asked at a time.
 #[derive(Clone, Debug, Default)]

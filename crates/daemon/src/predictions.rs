@@ -17,8 +17,8 @@ use sterna_core::predict::{
     self, Ends, Lesson, Move, Outcome, Scores, Shown, Source, Speed, Terms, Week, Work,
 };
 use sterna_core::{Bytes, Nanos};
+use sterna_os::clock;
 
-use crate::clock;
 use crate::daemon::Daemon;
 use crate::figures::{RECENT, summarized};
 use crate::jobs::{aim, check_elsewhere, check_rate, moment, wanted};

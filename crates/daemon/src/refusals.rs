@@ -7,8 +7,8 @@ use std::path::Path;
 use sterna_api::{Error, ErrorCode};
 use sterna_engine::datastore::DatastoreError;
 use sterna_engine::sidecar::SidecarError;
-
-use crate::descriptors::HINT;
+use sterna_os::descriptors::HINT;
+use sterna_os::is_no_room;
 
 /// An error of the datastore `name`, for the API.
 pub(crate) fn refusal(name: &str, error: &DatastoreError) -> Error {
@@ -70,12 +70,6 @@ fn unreadable(error: &DatastoreError) -> Option<(&str, String)> {
 /// What to do about a quota.
 const QUOTA: &str = "raise the quota there or free some of what counts for it, or choose \
     a thin image or another datastore";
-
-/// Whether there is nothing wrong with the storage but that it is full, or that a quota
-/// says so.
-pub(crate) fn is_no_room(error: &std::io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
-}
 
 fn code(error: &DatastoreError) -> ErrorCode {
     use DatastoreError as E;

@@ -14,8 +14,9 @@ use sterna_api::{Error, ImageFate, RemovedDisk, Result};
 use sterna_engine::HeldFile;
 use sterna_engine::datastore::DatastoreError;
 use sterna_engine::sidecar::{Role, SidecarError};
+use sterna_os::lock;
 
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::disks::{claim_of, identity};
 use crate::store::DiskRecord;
 

@@ -9,21 +9,19 @@ use std::time::{Duration, Instant};
 
 use sterna_api::{Error, Result, Status};
 use sterna_engine::{Config, Engine, Listener, place};
+use sterna_os::sockets::{self, Bound, Inherited, NbdSocket};
+use sterna_os::{Descriptors, Local, StateLock, descriptors};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::daemon::{Daemon, Means, NbdPlace, Places};
 use crate::datastores::make_directory;
-use crate::descriptors::Descriptors;
 use crate::http::Visitors;
-use crate::local::Local;
-use crate::lock::StateLock;
 use crate::settings::Settings;
-use crate::sockets::{self, Bound, Inherited, NbdSocket};
 use crate::store::Store;
 use crate::{
-    boot, descriptors, drs, hours, http, jobs, keeper, lookout, plans, policies, samples,
-    storage_drs, vms,
+    boot, drs, hours, http, jobs, keeper, lookout, plans, policies, samples, storage_drs,
+    vms,
 };
 
 /// How long the daemon's own threads may take to end when it stops.

@@ -9,9 +9,9 @@ use sterna_api::{
 };
 use sterna_core::{Bytes, Nanos};
 use sterna_engine::datastore::Space;
+use sterna_os::Local;
 
 use crate::daemon::Daemon;
-use crate::local::Local;
 use crate::log::State as LogState;
 use crate::store::DiskRecord;
 

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use sterna_api::Warning;
 use sterna_engine::{Trouble, TroubleKind};
+use sterna_os::Local;
 
 use crate::daemon::Daemon;
-use crate::local::Local;
 use crate::store::DiskRecord;
 
 impl Daemon {

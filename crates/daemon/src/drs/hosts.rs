@@ -4,16 +4,15 @@ use std::path::{Path, PathBuf};
 
 use sterna_api::{AddHost, Error, Host, HostProgram, PlaceVm, Placement, Result};
 use sterna_core::place::hosts::{Amounts, Inventory, Resource, admit};
+use sterna_os::{clock, lock, program};
 
 use super::hold;
 use super::round::{now, trail};
 use super::rules::check_rules;
 use super::scene::Scene;
 use super::view::{amounts, loads};
-use crate::clock;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::datastores::check_name;
-use crate::program;
 use crate::store::{Entry, HostRecord, Roll, SeatRecord};
 use crate::vms::claim_of;
 

@@ -6,9 +6,10 @@
 
 use std::sync::Mutex;
 
-use crate::daemon::lock;
-use crate::store::{Entry, Roll, Store};
 use sterna_api::Result;
+use sterna_os::lock;
+
+use crate::store::{Entry, Roll, Store};
 
 /// A change: what is to be entered, given what is there. Nothing is, if it refuses.
 pub(super) type Change<'c> = &'c mut dyn FnMut(&Roll) -> Result<Vec<Entry>>;

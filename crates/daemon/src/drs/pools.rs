@@ -2,11 +2,11 @@
 
 use sterna_api::{AskTerms, ChangePool, CreatePool, Error, Pool, PoolTerms, Result};
 use sterna_core::place::hosts::{Amounts, entitled};
+use sterna_os::clock;
 
 use super::hosts::check_admission;
 use super::scene::{Scene, at};
 use super::view::amounts;
-use crate::clock;
 use crate::daemon::Daemon;
 use crate::datastores::check_name;
 use crate::store::{Entry, PoolRecord, Roll, SeatRecord};

@@ -5,15 +5,15 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use sterna_api::Result;
 use sterna_core::Nanos;
 use sterna_core::place::hosts::{Advice, Known, advise, waits};
+use sterna_os::{clock, lock};
 
 use super::State;
 use super::scene::{Scene, bounds};
-use crate::clock;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::store::{Roll, Trail};
-use sterna_api::Result;
 
 /// How often it is looked whether a round is due: another span between rounds holds soon.
 const TICK: Duration = Duration::from_millis(250);

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use sterna_api::{AddRule, Error, Result, Rule, RuleKind, Warning};
 use sterna_core::place::hosts::{self, Clash, Kind, clash};
+use sterna_os::clock;
 
 use super::scene::at;
-use crate::clock;
 use crate::daemon::Daemon;
 use crate::datastores::check_name;
 use crate::store::{Entry, Roll, RuleRecord};

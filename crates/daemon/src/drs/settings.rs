@@ -3,8 +3,9 @@
 use std::ops::RangeInclusive;
 
 use sterna_api::{ChangeDrs, DrsSettings, Error, Result};
+use sterna_os::lock;
 
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::store::Entry;
 
 /// Priorities.

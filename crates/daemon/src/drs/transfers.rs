@@ -23,7 +23,6 @@ mod stream;
 mod view;
 mod way;
 mod words;
-
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -37,11 +36,11 @@ use self::stream::Stream;
 pub(super) use self::way::Ways;
 use super::hold;
 use super::scene::Scene;
-use crate::clock;
 use crate::daemon::Daemon;
 use crate::jobs::check_rate;
 use crate::store::{Entry, TransferDesign, TransferRecord, TransferStep};
 use crate::vms::claim_of;
+use sterna_os::clock;
 
 /// How fast memory is copied unless somebody says otherwise: what moves are weighed with.
 const RATE: u64 = 1_100_000_000;

@@ -9,12 +9,13 @@ use sterna_core::place::hosts::{
     self, Amounts, Because, Goal, Inventory, Recommended, Refused, Resource, Worth,
     entitled, explain, imbalance, score, waits,
 };
+use sterna_os::lock;
 
 use super::State;
 use super::hosts::view_hosts;
 use super::rules::holds;
 use super::scene::{Scene, at, bounds};
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::store::Roll;
 
 /// In the API's form.

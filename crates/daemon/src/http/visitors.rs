@@ -27,11 +27,10 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use sterna_os::lock;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
-
-use crate::daemon::lock;
 
 /// How long a connection may do nothing: longer than monitors pause that ask every minute.
 const IDLE: Duration = Duration::from_secs(75);

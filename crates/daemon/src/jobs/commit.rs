@@ -8,14 +8,15 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use sterna_api::{Error, Result};
 use sterna_core::commit::{Commitment, Do, Found, Stated, Written};
 use sterna_core::mirror::Commit;
+use sterna_os::lock;
 
 use super::{Job, Prepared};
 use crate::commits::{self, Key, Record, Says};
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::store::{MigrationRecord, Step, StoreError};
-use sterna_api::{Error, Result};
 
 /// How long to wait before a state directory that does not take a record is asked again.
 /// A guest may be held meanwhile: nobody knows which side is the truth.

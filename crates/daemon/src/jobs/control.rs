@@ -9,10 +9,11 @@ use std::sync::{Arc, mpsc};
 use sterna_api::{AskGuard, Error, Migration, Result, ResumeMigration};
 use sterna_core::Bytes;
 use sterna_core::mirror::Control;
+use sterna_os::lock;
 
 use super::guard::wanted;
 use super::{Job, TURN};
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::store::{MigrationRecord, Pause, Step};
 
 /// The least that a migration may be held to, in bytes per second: a region a second.

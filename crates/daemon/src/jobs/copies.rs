@@ -32,15 +32,16 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use sterna_api::{Error, Result};
 use sterna_core::mirror::Control;
 use sterna_engine::{Astray, FileIdentity, HeldFile, ImageSpec, MigrateError};
+use sterna_os::lock;
 
 use super::view::then_resume;
 use super::{Job, Unsealed};
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::lookout::Watched;
 use crate::store::{Blame, MigrationRecord, Pause, Place, Step};
-use sterna_api::{Error, Result};
 
 /// How often a migration opens its destination anew by itself because others have opened it.
 /// A backup does that a few times; what does it more often keeps the migration from its end,

@@ -17,14 +17,14 @@ use sterna_api::{Application, Error, Report, Result};
 use sterna_engine::mirror::MapFile;
 use sterna_engine::sidecar::slots::Origin;
 use sterna_engine::sidecar::{Identity, Role};
+use sterna_os::{clock, lock};
 
 use super::Job;
 use super::leftover::{is_copy, is_old_source, sources};
 use super::start::partial;
 use super::tally::average;
-use crate::clock;
 use crate::commits;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::disks::place_of;
 use crate::shelf::Shelf;
 use crate::store::{Ending, MigrationRecord, Place, Step};
@@ -230,8 +230,8 @@ impl Daemon {
         commits::remove(&self.places.state, record.id);
         lock(&self.jobs).remove(&record.id);
         // Policies may end with it, and moves of a plan begin.
-        self.service.bell.ring();
-        self.plans.bell.ring();
+        self.service.waker.wake();
+        self.plans.waker.wake();
         Ok(())
     }
 

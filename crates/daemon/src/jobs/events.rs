@@ -6,10 +6,11 @@ use sterna_core::mirror::{End, Fault, Notice, PauseReason};
 use sterna_engine::MigrateError;
 use sterna_engine::datastore::Location;
 use sterna_engine::mirror::MigrationEvent;
+use sterna_os::lock;
 
 use super::Job;
 use super::view::{hint, then_resume};
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::shelf::Shelf;
 use crate::store::{Blame, Pause, Step};
 

@@ -4,8 +4,7 @@ use sterna_api::{AskGuard, Error, Guard, Result};
 use sterna_core::Nanos;
 use sterna_core::qos::policy::RESPONSE_MAX;
 use sterna_core::schedule::Schedule;
-
-use crate::local::Local;
+use sterna_os::Local;
 
 /// The farthest end of a migration that can be asked for, in seconds from now: what is
 /// farther away is a year that was mistyped.

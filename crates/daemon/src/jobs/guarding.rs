@@ -22,11 +22,11 @@ use sterna_core::guard::{Experience, Observation};
 use sterna_core::measure::Window;
 use sterna_core::mirror::{Allowance, Control, Phase, Progress};
 use sterna_engine::DiskId;
+use sterna_os::{Processors, lock};
 
 use super::Job;
 use super::post::Post;
-use crate::daemon::{Daemon, lock};
-use crate::processors::Processors;
+use crate::daemon::Daemon;
 use crate::samples::Tick;
 
 /// Samples that may wait for the thread. It falls behind only if the engine does; then

@@ -8,6 +8,7 @@ use sterna_api::{Error, Provision, Result};
 use sterna_core::mirror::{Control, Notice, PauseReason};
 use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options, Start};
 use sterna_engine::{ImageSpec, MigrateError};
+use sterna_os::{descriptors, lock};
 
 use super::Job;
 use super::copies::copies;
@@ -16,8 +17,7 @@ use super::leftover::is_copy;
 use super::post::first_allowance;
 use super::start::partial;
 use super::view::then_resume;
-use crate::daemon::{Daemon, lock};
-use crate::descriptors;
+use crate::daemon::Daemon;
 use crate::store::{Blame, MigrationRecord, Pause, Place};
 
 /// What to do about a program that writes to a copy.

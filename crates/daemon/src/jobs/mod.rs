@@ -48,7 +48,6 @@ mod start;
 mod switch;
 mod tally;
 mod view;
-
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::thread;
@@ -70,9 +69,10 @@ pub(crate) use self::start::check_elsewhere;
 use self::tally::Tally;
 pub(crate) use self::view::{fares, moves};
 use crate::commits::Record;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::figures::Watch;
 use crate::store::{Blame, MigrationRecord, Pause, Step, Tallied};
+use sterna_os::lock;
 
 /// How long a request waits for its turn at a job. People count a second as an answer.
 const TURN: Duration = Duration::from_millis(700);

@@ -7,9 +7,7 @@ use sterna_core::Nanos;
 use sterna_core::guard::{Aim, Experience, Guard, Observation, Standing, Way};
 use sterna_core::mirror::Allowance;
 use sterna_core::schedule::Schedule;
-
-use crate::clock;
-use crate::local::Local;
+use sterna_os::{Local, clock};
 
 /// Nothing is copied: the schedule is closed.
 const CLOSED: Allowance = Allowance { idle: Some(0), ..Allowance::IDLE_ONLY };

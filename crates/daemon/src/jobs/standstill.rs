@@ -9,8 +9,10 @@
 //! A migration whose disk is not served stands still without a pause: nobody has to
 //! resume it. To people it looks the same, with a reason and what to do.
 
+use sterna_os::lock;
+
 use super::Job;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::store::{Blame, MigrationRecord, Pause, Step, StoreError};
 
 impl Daemon {
@@ -18,7 +20,7 @@ impl Daemon {
     pub(super) fn stand_still(&self, job: &Job, pause: Pause) -> Result<(), StoreError> {
         *lock(&job.unrecorded) = Some(pause);
         // A plan may send its disk elsewhere.
-        self.plans.bell.ring();
+        self.plans.waker.wake();
         self.record_standstill(job)
     }
 

@@ -11,13 +11,13 @@ use sterna_core::mirror::Control;
 use sterna_engine::datastore::{Datastore, DatastoreError};
 use sterna_engine::mirror::Start;
 use sterna_engine::sidecar::{Identity, Role};
+use sterna_os::{clock, lock};
 
 use super::Job;
 use super::control::check_rate;
 use super::guard::wanted;
 use super::leftover::is_copy;
-use crate::clock;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::datastores::claim_of as datastore_claim;
 use crate::disks::{claim_of, provision};
 use crate::figures::{RECENT, summarized};

@@ -2,17 +2,18 @@
 
 use std::time::Instant;
 
+use sterna_api::Result;
 use sterna_core::Nanos;
 use sterna_core::mirror::Fault;
 use sterna_engine::datastore::DatastoreError;
 use sterna_engine::sidecar::{Identity, Role, SidecarError};
+use sterna_os::lock;
 
 use super::leftover::sources;
 use super::start::partial;
 use super::{Job, Prepared, Unsealed};
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::store::{MigrationRecord, Step};
-use sterna_api::Result;
 
 impl Daemon {
     /// The intention to switch over is durable: whatever happens to the seal,

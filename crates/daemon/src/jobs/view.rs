@@ -5,8 +5,9 @@ use sterna_api::{
     Result, Warning,
 };
 use sterna_core::mirror::{self, PauseReason, Phase};
+use sterna_os::lock;
 
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::store::{MigrationRecord, Step};
 
 /// Why a migration that was called off is not over: what it has asked of storage that hangs

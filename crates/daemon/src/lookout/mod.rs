@@ -10,7 +10,6 @@
 //! reactors nor those who answer the API wait for it, and what was known stays.
 
 mod writes;
-
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::thread;
@@ -20,10 +19,11 @@ use sterna_api::Warning;
 use sterna_engine::{Astray, DiskId, HeldFile};
 
 pub(crate) use self::writes::Watched;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::disks::place_of;
 use crate::shelf::Shelf;
 use crate::store::DiskRecord;
+use sterna_os::lock;
 
 /// How often files are looked at: so much of what a guest writes may be lost before
 /// somebody can know. It takes two questions to the file system for each disk.

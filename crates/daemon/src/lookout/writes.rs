@@ -26,8 +26,7 @@ use std::sync::Mutex;
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use sterna_engine::HeldFile;
-
-use crate::daemon::lock;
+use sterna_os::lock;
 
 /// Room for what the kernel says at a time. An event of a file takes 16 bytes.
 const ROOM: usize = 4096;

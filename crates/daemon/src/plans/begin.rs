@@ -12,10 +12,11 @@ use sterna_core::Bytes;
 use sterna_core::place::waves::{Event, Fault};
 use sterna_engine::DiskId;
 use sterna_engine::datastore::Space;
+use sterna_os::lock;
 
 use super::drive::LOOK_AGAIN;
 use super::{Heard, Live, State};
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::jobs::old_copy;
 use crate::store::{DiskRecord, MigrationRecord, Step};
 
@@ -72,7 +73,7 @@ impl Daemon {
         let run = move || {
             let heard = daemon.try_to_begin(&begin);
             lock(&known.inbox).push(heard);
-            daemon.plans.bell.ring();
+            daemon.plans.waker.wake();
         };
         let spawned = thread::Builder::new().name("sterna-plan-move".into()).spawn(run);
         if let Err(error) = spawned {

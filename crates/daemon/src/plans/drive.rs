@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use sterna_api::{PlanState, Result};
 use sterna_core::place::waves::{Action, Event, Fault, Running, Stage, Wish, Workload};
+use sterna_os::wake::Sleeper;
+use sterna_os::{clock, lock};
 
 use super::ends::was_cut_short;
 use super::errand::Errand;
 use super::hooks::Hook;
 use super::machine::run_of;
 use super::{Heard, Live, State, words};
-use crate::bell::Bell;
-use crate::clock;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::store::{Closed, PlanChanges, PlanRecord};
 
 /// How often plans that are under way are looked at, though nobody has rung: hours open
@@ -28,20 +28,20 @@ const IDLE: Duration = Duration::from_secs(60);
 
 /// Starts the thread. It ends with the daemon.
 pub(crate) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
-    let bell = daemon.plans.bell.bell();
+    let sleeper = daemon.plans.waker.sleeper();
     let daemon = Arc::downgrade(daemon);
     let thread = thread::Builder::new().name("sterna-plans".into());
-    thread.spawn(move || drive_for_ever(&daemon, &bell))?;
+    thread.spawn(move || drive_for_ever(&daemon, &sleeper))?;
     Ok(())
 }
 
-fn drive_for_ever(daemon: &Weak<Daemon>, bell: &Bell) {
+fn drive_for_ever(daemon: &Weak<Daemon>, sleeper: &Sleeper) {
     loop {
         let Some(daemon) = daemon.upgrade() else { return };
         let live = daemon.live_plans();
         let waits = live.iter().map(|plan| daemon.drive(plan)).min();
         drop((live, daemon));
-        bell.wait(waits.unwrap_or(IDLE));
+        sleeper.sleep(waits.unwrap_or(IDLE));
     }
 }
 

@@ -10,10 +10,10 @@ use std::time::Duration;
 use sterna_core::Nanos;
 use sterna_core::place::waves::{Action, Event, Fault, Stage};
 use sterna_core::schedule::Schedule;
+use sterna_os::Local;
 
 use super::{Heard, State};
 use crate::daemon::Daemon;
-use crate::local::Local;
 use crate::store::{Blame, MigrationRecord, Pause, Step};
 
 /// A move that was to be cancelled and has not ended is told so again after this.

@@ -14,9 +14,10 @@ use std::time::Instant;
 
 use sterna_api::ResumeMigration;
 use sterna_core::place::waves::Wish;
+use sterna_os::lock;
 
 use super::{Live, State};
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 
 /// What is asked of a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +60,7 @@ impl Daemon {
             drop(out);
             // What failed is tried again later, not at once.
             if done {
-                daemon.plans.bell.ring();
+                daemon.plans.waker.wake();
             }
         };
         let spawned = thread::Builder::new().name("sterna-plan-ask".into()).spawn(run);

@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use sterna_api::{Error, Result, Tile};
 use sterna_core::place::waves::Event;
+use sterna_os::{lock, program};
 use tokio::process::Command;
 use tokio::runtime::Builder;
 
 use super::{Heard, Live};
-use crate::daemon::{Daemon, lock};
-use crate::program;
+use crate::daemon::Daemon;
 use crate::store::PlanRecord;
 
 /// How long a hook may take: a database that stops writes out what it holds in memory, and
@@ -62,7 +62,7 @@ impl Daemon {
         let run = move || {
             let outcome = daemon.wait_for_hook(&known, group, hook);
             lock(&known.inbox).push(told(hook, group, outcome));
-            daemon.plans.bell.ring();
+            daemon.plans.waker.wake();
         };
         let spawned = thread::Builder::new().name("sterna-plan-hook".into()).spawn(run);
         if let Err(error) = spawned {

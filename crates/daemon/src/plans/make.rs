@@ -13,12 +13,12 @@ use sterna_core::place::waves::{
     order, rehearse,
 };
 use sterna_core::predict::{self, Speed, Work};
+use sterna_os::clock;
 
 use super::machine::{run_of, seconds};
 use super::scene::Scene;
 use super::tiles::Grouped;
 use super::words;
-use crate::clock;
 use crate::daemon::Daemon;
 use crate::jobs::{check_rate, moment, wanted};
 use crate::predictions::{Seen, one_move, terms, told};

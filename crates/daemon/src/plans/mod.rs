@@ -34,7 +34,6 @@ mod tiles;
 mod view;
 mod warnings;
 mod words;
-
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -48,11 +47,11 @@ use tokio::sync::watch;
 pub(crate) use self::drive::start;
 use self::hooks::check_hooks_still;
 use self::machine::run_of;
-use crate::bell::Ringer;
-use crate::clock;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::shelf::{Found, Shelf};
 use crate::store::{PlanChanges, PlanRecord};
+use sterna_os::wake::Waker;
+use sterna_os::{clock, lock};
 
 /// What the daemon has for plans.
 #[derive(Debug)]
@@ -64,7 +63,7 @@ pub(crate) struct Plans {
     /// Those that are applied and not over.
     live: Mutex<BTreeMap<u64, Arc<Live>>>,
     /// Wakes who drives them.
-    pub(crate) bell: Ringer,
+    pub(crate) waker: Waker,
 }
 
 impl Plans {
@@ -74,7 +73,7 @@ impl Plans {
             began: Instant::now(),
             turn: Mutex::default(),
             live: Mutex::default(),
-            bell: Ringer::default(),
+            waker: Waker::default(),
         }
     }
 }
@@ -224,7 +223,7 @@ impl Daemon {
         let live = Arc::new(Live::new(record, run));
         lock(&self.plans.live).insert(id, live);
         tracing::info!(plan = id, "plan begun");
-        self.plans.bell.ring();
+        self.plans.waker.wake();
         self.show_plan(id)
     }
 
@@ -345,7 +344,7 @@ impl Daemon {
         }
         tracing::info!(plan = id, ?wish, "what is wanted of a plan has changed");
         self.carry_out(&live, actions);
-        self.plans.bell.ring();
+        self.plans.waker.wake();
         self.show_plan(id)
     }
 }

@@ -8,9 +8,10 @@
 use std::collections::HashSet;
 
 use sterna_core::place::waves::Others;
+use sterna_os::lock;
 
 use super::Live;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::store::Step;
 
 /// A copy that is under way, or is just beginning.

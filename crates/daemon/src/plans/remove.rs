@@ -4,8 +4,9 @@
 //! migrations. Of one that has left something stopped, nothing is said any more.
 
 use sterna_api::{Error, Plan, PlanState, Result};
+use sterna_os::lock;
 
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 
 impl Daemon {
     /// Forgets a plan with which nothing will happen any more.

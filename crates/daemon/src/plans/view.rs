@@ -7,11 +7,10 @@ use sterna_api::{
 use sterna_core::Nanos;
 use sterna_core::place::waves::{Run, Running, Stage, Task, rehearse};
 use sterna_core::schedule::Schedule;
+use sterna_os::{Local, clock};
 
 use super::machine::seconds;
-use crate::clock;
 use crate::daemon::Daemon;
-use crate::local::Local;
 use crate::store::{PlanEnd, PlanMove, PlanRecord, WorkloadCourse};
 
 /// Moves are taken to be no more than so many times slower than predicted, or faster,

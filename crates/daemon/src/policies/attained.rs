@@ -6,13 +6,12 @@ use sterna_api::{ReservationState, Warning};
 use sterna_core::qos::policy::resolve;
 use sterna_core::qos::{Attained, Attainment, ClassId, Rate};
 use sterna_core::schedule::Moment;
+use sterna_os::{Local, clock, lock};
 
 use super::book::{Book, Entry};
 use super::period::Period;
 use super::places::Places;
-use crate::clock;
-use crate::daemon::{Daemon, lock};
-use crate::local::Local;
+use crate::daemon::Daemon;
 
 /// Seconds for which a reservation is lacking before there is a warning: a trial may end in
 /// the middle of a load that begins.

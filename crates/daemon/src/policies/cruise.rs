@@ -23,13 +23,12 @@ use sterna_core::qos::policy::{Cruise, PolicyId, resolve};
 use sterna_core::qos::{ClassId, Limit, Terms};
 use sterna_core::schedule::Moment;
 use sterna_engine::DiskId;
+use sterna_os::{Local, clock, lock};
 
 use super::book::{Book, Entry};
 use super::period::Period;
 use super::places::Places;
-use crate::clock;
-use crate::daemon::{Daemon, lock};
-use crate::local::Local;
+use crate::daemon::Daemon;
 use crate::samples::Tick;
 
 /// Periods that may wait for the thread. It only falls behind if the engine does, and

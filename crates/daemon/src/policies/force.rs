@@ -11,10 +11,10 @@ use sterna_api::{CruisePhase, CruiseState};
 use sterna_core::qos::policy::{PolicyId, Resolution, Stands, resolve};
 use sterna_core::qos::{ClassId, Terms};
 use sterna_engine::{DiskId, EngineError};
+use sterna_os::{Local, lock};
 
 use super::cruise::{Held, HeldTo, held_to};
-use crate::daemon::{Daemon, lock};
-use crate::local::Local;
+use crate::daemon::Daemon;
 
 /// What the engine has been told.
 #[derive(Debug, Default)]

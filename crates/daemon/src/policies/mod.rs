@@ -20,7 +20,6 @@ mod period;
 mod places;
 mod switch;
 mod view;
-
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
@@ -32,10 +31,10 @@ use sterna_core::schedule::Schedule;
 use self::attained::AllSeen;
 pub(crate) use self::book::{Book, Entry};
 use self::force::Force;
-use crate::bell::Ringer;
-use crate::clock;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::store::PolicyRecord;
+use sterna_os::wake::Waker;
+use sterna_os::{clock, lock};
 
 /// What the daemon has for service levels.
 #[derive(Debug, Default)]
@@ -52,7 +51,7 @@ pub(crate) struct Service {
     /// What classes have of their reservations.
     attained: Mutex<AllSeen>,
     /// Wakes who switches.
-    pub(crate) bell: Ringer,
+    pub(crate) waker: Waker,
 }
 
 /// Starts the threads that switch policies and hold targets. They end with the daemon.
@@ -96,7 +95,7 @@ impl Daemon {
         let changed = change(&*self.reload()?)?;
         let read = self.reload();
         self.service.is_stale.store(read.is_err(), Relaxed);
-        self.service.bell.ring();
+        self.service.waker.wake();
         if let Err(error) = read {
             let message = format!("the change is kept, but not in force yet: {error}");
             return Err(Error::internal(message)

@@ -6,11 +6,12 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-use sterna_core::qos::policy::PolicyId;
-
-use crate::bell::Bell;
-use crate::daemon::{Daemon, lock};
 use sterna_api::Result;
+use sterna_core::qos::policy::PolicyId;
+use sterna_os::lock;
+use sterna_os::wake::Sleeper;
+
+use crate::daemon::Daemon;
 
 /// How long it sleeps at most. The clock may be set meanwhile, by hand or after the
 /// machine itself has slept, and nobody would say so.
@@ -18,19 +19,19 @@ const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 /// Starts the thread. It ends with the daemon.
 pub(super) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
-    let bell = daemon.service.bell.bell();
+    let sleeper = daemon.service.waker.sleeper();
     let daemon = Arc::downgrade(daemon);
     let thread = thread::Builder::new().name("sterna-policies".into());
-    thread.spawn(move || switch_for_ever(&daemon, &bell))?;
+    thread.spawn(move || switch_for_ever(&daemon, &sleeper))?;
     Ok(())
 }
 
-fn switch_for_ever(daemon: &Weak<Daemon>, bell: &Bell) {
+fn switch_for_ever(daemon: &Weak<Daemon>, sleeper: &Sleeper) {
     loop {
         let Some(daemon) = daemon.upgrade() else { return };
         let change = daemon.switch_policies();
         drop(daemon);
-        bell.wait(change.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN));
+        sleeper.sleep(change.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN));
     }
 }
 

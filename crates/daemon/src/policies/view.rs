@@ -5,11 +5,11 @@ use sterna_core::Nanos;
 use sterna_core::qos::ClassId;
 use sterna_core::qos::policy::{Aim, Stands, resolve};
 use sterna_engine::DiskId;
+use sterna_os::{Local, lock};
 
 use super::book::{Book, Entry};
 use super::cruise::HeldTo;
-use crate::daemon::{Daemon, lock};
-use crate::local::Local;
+use crate::daemon::Daemon;
 
 impl Daemon {
     /// The policies of a class.

@@ -14,20 +14,19 @@
 //! machine, and where a file system passes them on. The operator has to.
 
 mod verdict;
-
 use sterna_api::{
     Error, FoundImage, ImageRole, Provision, RecoverDisks, Recovery, Result, Sidecar,
 };
 use sterna_engine::sidecar::{Identity, Role};
+use sterna_os::clock;
+use verdict::{Found, judge};
 
 use crate::claims::Claim;
-use crate::clock;
 use crate::daemon::Daemon;
 use crate::datastores::claim_of as datastore_claim;
 use crate::disks::{claim_of, identity, place_of};
 use crate::shelf::Shelf;
 use crate::store::{DiskRecord, MigrationRecord};
-use verdict::{Found, judge};
 
 /// How far the generation of an image is raised when it is taken in: past all that a
 /// daemon with an older state can still write or expect without having looked at this

@@ -14,7 +14,6 @@
 mod device;
 mod sampler;
 mod top;
-
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Mutex;
@@ -29,7 +28,7 @@ use sterna_engine::DiskId;
 use self::device::DeviceLine;
 pub(crate) use self::sampler::start;
 pub(crate) use self::top::load;
-use crate::daemon::lock;
+use sterna_os::lock;
 
 /// How often.
 pub(crate) const EVERY: Duration = Duration::from_millis(100);

@@ -12,9 +12,10 @@ use sterna_core::Nanos;
 use sterna_core::measure::Window;
 use sterna_core::qos::Pool;
 use sterna_engine::{Budget, EngineError};
+use sterna_os::lock;
 
 use super::{EVERY, Sample, Tick};
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 
 /// How often what is too old is dropped.
 const TIDY: Duration = Duration::from_secs(60);

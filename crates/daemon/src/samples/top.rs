@@ -6,9 +6,10 @@ use sterna_api::{Load, NO_CLASS, Result, SideLoad, Top, TopBy, TopRow};
 use sterna_core::Nanos;
 use sterna_core::measure::{Side, Summary};
 use sterna_core::qos::ClassId;
+use sterna_os::lock;
 
 use super::{Table, window};
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 
 /// The longest span that can be asked for, in seconds: what is kept.
 const LONGEST_S: f64 = 3600.0;

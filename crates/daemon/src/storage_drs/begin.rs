@@ -20,11 +20,12 @@ use sterna_api::{
     StorageDrsSettings,
 };
 use sterna_core::place::storage::Recommended;
+use sterna_os::lock;
 
 use super::paid;
 use super::run::seconds;
 use super::scene::{Scene, load};
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::store::{DiskRecord, MigrationRecord, Step};
 
 /// Its moves, and which of them the state does not have as they are.

@@ -20,7 +20,6 @@ mod rules;
 mod run;
 mod scene;
 mod settings;
-
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::time::Instant;
@@ -35,8 +34,8 @@ use sterna_core::place::storage::{Cycle, advise};
 use self::begin::Kept;
 pub(crate) use self::run::start;
 use self::settings::{bounds_of, check_bounds};
-use crate::clock;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
+use sterna_os::{clock, lock};
 
 /// How many of its moves that have ended are shown.
 const ENDED_SHOWN: usize = 10;

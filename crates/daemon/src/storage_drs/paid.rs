@@ -11,10 +11,10 @@ use sterna_api::{
 use sterna_core::Nanos;
 use sterna_core::place::storage::{Bounds, Fared, Over, Scene, Verdict, Why, verdict};
 use sterna_engine::DiskId;
+use sterna_os::{clock, lock};
 
 use super::run::seconds;
-use crate::clock;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::store::{MigrationRecord, Step};
 
 impl Daemon {

@@ -10,9 +10,9 @@ use sterna_api::{
 };
 use sterna_core::place::storage::{Rule, Strength, Wish, conflict};
 use sterna_engine::DiskId;
+use sterna_os::{clock, lock};
 
-use crate::clock;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::datastores::check_name;
 use crate::store::{DiskRecord, StorageRuleRecord};
 

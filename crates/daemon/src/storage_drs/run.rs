@@ -16,12 +16,12 @@ use std::time::Duration;
 use sterna_api::{Automation, Result, StorageDrsRun, StorageDrsSettings};
 use sterna_core::Nanos;
 use sterna_core::place::storage::{Bounds, Cycle, Due, Over, advise_where};
+use sterna_os::{clock, lock};
 
 use super::asked;
 use super::scene::Scene;
 use super::settings::bounds_of;
-use crate::clock;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 
 /// How often it is asked what is due.
 const TICK: Duration = Duration::from_secs(1);

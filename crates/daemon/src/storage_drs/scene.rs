@@ -15,10 +15,10 @@ use sterna_core::place::storage::{
 };
 use sterna_core::predict::{Terms, Work};
 use sterna_engine::DiskId;
+use sterna_os::clock;
 
 use super::reasons::reason;
 use super::rules::rules_of;
-use crate::clock;
 use crate::daemon::Daemon;
 use crate::store::DiskRecord;
 

@@ -3,8 +3,9 @@
 use sterna_api::{ChangeStorageDrs, Error, Result, StorageDrsBounds, StorageDrsSettings};
 use sterna_core::Nanos;
 use sterna_core::place::storage::Bounds;
+use sterna_os::lock;
 
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::jobs::wanted;
 use crate::samples::window;
 

@@ -41,8 +41,8 @@ use rusqlite::{Connection, Row};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::daemon::lock;
 use error::cannot;
+use sterna_os::lock;
 
 pub(crate) use classes::{ClassChange, ClassRecord};
 pub(crate) use datastores::DatastoreRecord;

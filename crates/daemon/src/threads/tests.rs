@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use crate::daemon::lock;
+use sterna_api::{Error, Result};
+use sterna_os::lock;
+
 use crate::store::Store;
 use crate::{IoChoice, Log, Running, Settings};
-use sterna_api::{Error, Result};
 
 /// Names of threads that are refused: those that begin so.
 static REFUSED: Mutex<Vec<&str>> = Mutex::new(Vec::new());

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use sterna_api::{AdoptVmDisk, Error, Migration, ReleaseVmDisk, Result};
 use sterna_engine::DiskId;
+use sterna_os::random;
 use sterna_qemu::Drive;
 
 use super::book::claim_of;
@@ -19,7 +20,6 @@ use crate::daemon::Daemon;
 use crate::datastores::check_name;
 use crate::disks::{check_size, claim_of as disk_claim, place_of as image_place};
 use crate::jobs::{check_rate, wanted};
-use crate::random;
 use crate::store::{DiskRecord, VmMoveRecord, VmRecord};
 
 /// How a file is to be kept, by the end of its name.

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use sterna_api::{AddVm, Error, Result, Vm};
+use sterna_os::{clock, lock};
 use sterna_qemu::Identity;
 
 use super::Reach;
 use super::look::{Look, look};
-use crate::clock;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::datastores::check_name;
 use crate::store::{Step, VmRecord};
 

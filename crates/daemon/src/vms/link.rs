@@ -12,12 +12,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
+use sterna_os::lock;
 use sterna_qemu::{Machine, Process, QemuError};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
 use super::{Reach, Vms};
-use crate::daemon::lock;
 use crate::store::VmRecord;
 
 /// So many links of which nobody knows whether they are held take no room worth the look.

@@ -9,14 +9,14 @@ use std::time::Duration;
 use sterna_api::{Vm, VmDisk, VmFigures, VmState};
 use sterna_core::Nanos;
 use sterna_engine::datastore::Location;
+use sterna_os::{clock, lock};
 use sterna_qemu::{Drive, Machine, QemuError, Run, Stats};
 use tokio::time::{Instant, sleep};
 
 use super::link::Link;
 use super::sights::Sight;
 use super::{Reach, Vms};
-use crate::clock;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::store::{DatastoreRecord, VmRecord};
 
 /// How long what disks do is watched: long enough to count a few requests of a disk

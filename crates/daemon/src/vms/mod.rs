@@ -38,7 +38,6 @@ mod stranded;
 mod usage;
 mod users;
 mod view;
-
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -54,7 +53,7 @@ pub(crate) use self::reach::Reach;
 use self::sights::Sight;
 pub(crate) use self::sights::start as start_looking;
 pub(crate) use self::usage::Standing;
-use crate::daemon::lock;
+use sterna_os::lock;
 
 /// What this process has of machines.
 #[derive(Debug)]

@@ -28,13 +28,14 @@ use super::link::Link;
 use super::moves::Move;
 use super::pace::Pace;
 use super::{Kind, Reach};
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::figures::Watch;
 use crate::jobs::Post;
 use crate::patience::Patience;
 use crate::store::{Step, VmMoveRecord};
 use crate::threads;
 use sterna_api::Error;
+use sterna_os::lock;
 
 mod asking;
 mod destination;

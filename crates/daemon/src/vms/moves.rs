@@ -9,6 +9,7 @@ use sterna_api::{
     Application, AskGuard, Error, Guard, Guarding, Migration, MoveVmDisk, Progress,
     Result,
 };
+use sterna_os::{clock, lock};
 use sterna_qemu::Drive;
 use tokio::sync::Notify;
 
@@ -16,8 +17,7 @@ use super::book::claim_of;
 use super::checks::{check_guard, check_room, directory_of, place_of, plain};
 use super::look::datastore_of;
 use super::{Kind, Reach, mover};
-use crate::clock;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::jobs::{check_rate, wanted};
 use crate::store::{Step, VmMoveRecord, VmRecord};
 

@@ -20,11 +20,12 @@ use std::time::Duration;
 use sterna_api::{Error, ImageFate, Provision, Result};
 use sterna_engine::DiskId;
 use sterna_engine::sidecar::{Identity, Role};
+use sterna_os::lock;
 use sterna_qemu::Export;
 use tokio::time::{Instant, sleep};
 
 use super::kind::{Kind, OurDisk};
-use crate::daemon::{Daemon, NbdPlace, lock};
+use crate::daemon::{Daemon, NbdPlace};
 use crate::disks::{claim_of, identity, new_record};
 use crate::shelf::Shelf;
 use crate::store::{DiskRecord, VmMoveRecord};

@@ -18,13 +18,13 @@ use std::thread;
 use std::time::Duration;
 
 use sterna_api::{Error, Result, Warning};
+use sterna_os::{clock, lock};
 use sterna_qemu::{Drive, QemuError};
 
 use super::Reach;
 use super::mover::both;
 use super::view::decide;
-use crate::clock;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::store::{VmMoveRecord, VmRecord};
 
 /// How often machines are looked at: somebody who has started one with the wrong image is

@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use sterna_api::{Application, Error, Result};
+use sterna_os::{clock, lock};
 
 use super::mover;
 use super::moves::Move;
-use crate::clock;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::store::{Ending, Leaves, Step, VmMoveRecord, VmRecord};
 
 impl Daemon {

@@ -5,12 +5,13 @@
 //! daemon was restarted. So machines are asked, or, if one does not answer, what it said
 //! last counts.
 
+use sterna_api::{Error, Result};
+use sterna_os::lock;
 use sterna_qemu::QemuError;
 
 use super::ours::is_called;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::store::DiskRecord;
-use sterna_api::{Error, Result};
 
 /// Who uses a disk.
 enum User {

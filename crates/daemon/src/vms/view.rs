@@ -1,10 +1,11 @@
 //! A move of a machine's disk, as the API shows migrations.
 
 use sterna_api::{Migration, MigrationState, Progress, Provision};
+use sterna_os::lock;
 
 use super::mover::both;
 use super::moves::Standing;
-use crate::daemon::{Daemon, lock};
+use crate::daemon::Daemon;
 use crate::jobs::{fares, moves};
 use crate::store::{Step, VmMoveRecord};
 

@@ -3,16 +3,15 @@
 //! The commit is one change of the roll: the machine is reached at the receiver, and is on
 //! the other host. What takes it back is the opposite.
 
+use sterna_api::Error;
 use sterna_core::transfer::{Verdict, Words};
+use sterna_os::{clock, lock};
 
 use super::mover::Driver;
-use crate::clock;
-use crate::daemon::lock;
 use crate::drs::hold;
 use crate::drs::round::{now, trail};
 use crate::store::{Entry, Roll, SeatRecord, TransferEnd, TransferRecord, TransferStep};
 use crate::vms::Reach;
-use sterna_api::Error;
 
 impl Driver {
     /// The record as it is to be at a step. What is asked for meanwhile stays so.

@@ -9,12 +9,12 @@ use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use sterna_api::{Error, Result};
+use sterna_os::program;
 use tokio::process::Command;
 
 use crate::daemon::Daemon;
-use crate::program;
 use crate::store::TransferRecord;
-use sterna_api::{Error, Result};
 
 /// How long it may take: what starts a QEMU through others, on a host that is busy.
 const PATIENCE: Duration = Duration::from_secs(30);

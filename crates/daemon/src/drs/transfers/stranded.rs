@@ -6,10 +6,11 @@
 
 use std::sync::Arc;
 
-use crate::clock;
-use crate::daemon::{Daemon, lock};
-use crate::store::{Entry, TransferEnd, TransferRecord, TransferStep};
 use sterna_api::{Error, Result};
+use sterna_os::{clock, lock};
+
+use crate::daemon::Daemon;
+use crate::store::{Entry, TransferEnd, TransferRecord, TransferStep};
 
 impl Daemon {
     /// Has those begin that were entered for one recommendation: all of them, or none.

@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use sterna_api::TransferProgress;
+use sterna_os::lock;
 use tokio::sync::Notify;
-
-use crate::daemon::lock;
 
 /// All of them, by number.
 #[derive(Debug, Default)]

@@ -3,10 +3,9 @@
 
 use sterna_api::Report;
 use sterna_core::mover::{Doubt, Rest, Step as At, Verdict, Wishes, Words};
+use sterna_os::{clock, lock};
 
 use super::{Driver, wishes_of};
-use crate::clock;
-use crate::daemon::lock;
 use crate::store::{Ending, Leaves, Step, StoreError};
 use crate::vms::Kind;
 
@@ -81,7 +80,7 @@ impl Driver {
             self.tidies();
         }
         // Policies may end with it.
-        self.daemon.service.bell.ring();
+        self.daemon.service.waker.wake();
         Ok(())
     }
 

@@ -9,13 +9,12 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
 use std::time::Duration;
 
+use sterna_api::Error;
 use sterna_engine::FileIdentity;
 use sterna_engine::datastore::{Known, remove_known};
-
 use sterna_engine::place;
 
 use crate::store::VmMoveRecord;
-use sterna_api::Error;
 
 /// What has become of what was to be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -264,7 +263,7 @@ mod tests {
         let file = OpenOptions::new().write(true).open(&record.destination).unwrap();
         file.set_len(0).unwrap();
         assert!(is_blank(&record));
-        record.started = crate::clock::now() + 60;
+        record.started = sterna_os::clock::now() + 60;
         assert!(!is_blank(&record), "it was there before");
     }
 }

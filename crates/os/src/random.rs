@@ -6,7 +6,7 @@ use std::io::Read;
 use sterna_api::{Error, Result};
 
 /// A random number; never 0, which is no id.
-pub(crate) fn number() -> Result<u128> {
+pub fn number() -> Result<u128> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")
         .and_then(|mut source| source.read_exact(&mut bytes))

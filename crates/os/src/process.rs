@@ -6,7 +6,7 @@ use std::process::Command;
 /// Has a program begin with this soft limit of open files. A program that waits by
 /// `select` fails past 1024, and one that closes every descriptor there may be takes long:
 /// so that the daemon may have more of them is its own affair.
-pub fn with_soft_limit(command: &mut Command, files: u64) {
+pub(crate) fn with_soft_limit(command: &mut Command, files: u64) {
     let lower = move || {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: both calls take a pointer to a structure of ours, and are among those

@@ -17,36 +17,36 @@ const NEVER: u64 = 5 * 366 * 24 * 60 * 60;
 
 /// A moment as the clock on the wall shows it.
 #[derive(Clone, Debug)]
-pub(crate) struct Local(Zoned);
+pub struct Local(Zoned);
 
 impl Local {
     /// Now, in the zone of the system (or of `TZ`).
-    pub(crate) fn now() -> Local {
+    pub fn now() -> Local {
         Local(Zoned::now())
     }
 
     /// Why the zone that was asked for is not there, so that schedules go by another. A
     /// machine that has none has UTC, and that is well.
-    pub(crate) fn unknown() -> Option<String> {
+    pub fn unknown() -> Option<String> {
         std::env::var_os("TZ").filter(|zone| !zone.is_empty())?;
         TimeZone::try_system().err().map(|error| error.to_string())
     }
 
     /// When the clock will show a moment so many seconds ahead, in words: `Sat
     /// 2026-11-28 03:00 CET`.
-    pub(crate) fn words_ahead(&self, seconds: u32) -> String {
+    pub fn words_ahead(&self, seconds: u32) -> String {
         let then = self.when_ahead(seconds).to_zoned(self.0.time_zone().clone());
         then.strftime("%a %Y-%m-%d %H:%M %Z").to_string()
     }
 
     /// When it was, in words, with seconds.
-    pub(crate) fn words_ago(&self, ago: Duration) -> String {
+    pub fn words_ago(&self, ago: Duration) -> String {
         let then = self.0.checked_sub(ago).unwrap_or_else(|_| self.0.clone());
         then.strftime("%a %Y-%m-%d %H:%M:%S %Z").to_string()
     }
 
     /// The second of the week.
-    pub(crate) fn moment(&self) -> Moment {
+    pub fn moment(&self) -> Moment {
         use jiff::civil::Weekday as Civil;
         let weekday = match self.0.weekday() {
             Civil::Monday => Weekday::Monday,
@@ -63,28 +63,28 @@ impl Local {
     }
 
     /// The zone's name, if it has one.
-    pub(crate) fn zone(&self) -> Option<String> {
+    pub fn zone(&self) -> Option<String> {
         self.0.time_zone().iana_name().map(Into::into)
     }
 
     /// When the clock will show a moment so many seconds ahead; in seconds since 1970.
-    pub(crate) fn ahead(&self, seconds: u32) -> u64 {
+    pub fn ahead(&self, seconds: u32) -> u64 {
         unix(self.when_ahead(seconds))
     }
 
     /// How long it is until then.
-    pub(crate) fn wait(&self, seconds: u32) -> Duration {
+    pub fn wait(&self, seconds: u32) -> Duration {
         self.until(self.when_ahead(seconds))
     }
 
     /// How long it is until the clock is set, if that is ever to happen.
-    pub(crate) fn wait_for_shift(&self) -> Option<Duration> {
+    pub fn wait_for_shift(&self) -> Option<Duration> {
         self.next_shift().map(|shift| self.until(shift))
     }
 
     /// For how many seconds a schedule is open until `by` (in seconds since 1970). Between
     /// two settings of the clock, a second on the wall is a second.
-    pub(crate) fn open_until(&self, schedule: &Schedule, by: u64) -> u64 {
+    pub fn open_until(&self, schedule: &Schedule, by: u64) -> u64 {
         let (mut open, mut from) = (0, self.clone());
         loop {
             let shift = from.next_shift();
@@ -100,7 +100,7 @@ impl Local {
 
     /// When a schedule will have been open for so many seconds from now; in seconds since
     /// 1970. What is more than some years ahead is as good as never.
-    pub(crate) fn open_for(&self, schedule: &Schedule, seconds: u64) -> u64 {
+    pub fn open_for(&self, schedule: &Schedule, seconds: u64) -> u64 {
         let now = unix(self.0.timestamp());
         let is_enough = |by: u64| self.open_until(schedule, by) >= seconds;
         let mut ahead = seconds.max(1);
@@ -116,7 +116,7 @@ impl Local {
     }
 
     /// When the clock showed a moment so many seconds back; in seconds since 1970.
-    pub(crate) fn back(&self, seconds: u32) -> u64 {
+    pub fn back(&self, seconds: u32) -> u64 {
         let then = self.shifted(-i64::from(seconds)).to_zoned(self.0.time_zone().clone());
         unix(then.map_or(self.0.timestamp(), |then| then.timestamp()))
     }
@@ -124,7 +124,7 @@ impl Local {
     /// What people mean by a moment: the next time at which the clock shows a time of
     /// day, on a day of the week if one is named; a date and a time (which may have
     /// passed); or so far from now. In seconds since 1970; nothing if it is none.
-    pub(crate) fn moment_of(&self, text: &str) -> Option<u64> {
+    pub fn moment_of(&self, text: &str) -> Option<u64> {
         let text = text.trim();
         // A date and a time first: of one, only the time would be read else.
         let when = if let Ok(then) = text.parse::<DateTime>() {
@@ -167,7 +167,7 @@ impl Local {
     }
 
     /// Whether a moment, in seconds since 1970, is still to come.
-    pub(crate) fn is_ahead(&self, moment: u64) -> bool {
+    pub fn is_ahead(&self, moment: u64) -> bool {
         moment > unix(self.0.timestamp())
     }
 

@@ -17,7 +17,6 @@ use std::time::{Duration, Instant};
 
 use listenfd::ListenFd;
 use sterna_api::paths::too_long;
-
 use sterna_api::{Error, Result};
 
 /// How long a socket may outlive its daemon. The ring of a daemon that was killed
@@ -31,7 +30,7 @@ const AGAIN: Duration = Duration::from_millis(50);
 
 /// A listening socket for NBD.
 #[derive(Debug)]
-pub(crate) enum NbdSocket {
+pub enum NbdSocket {
     /// A unix socket, at this path.
     Unix(UnixListener, PathBuf),
     /// A TCP socket.
@@ -40,7 +39,7 @@ pub(crate) enum NbdSocket {
 
 /// A unix socket that removes itself, if this process made it.
 #[derive(Debug)]
-pub(crate) struct Bound {
+pub struct Bound {
     path: PathBuf,
 }
 
@@ -53,7 +52,7 @@ impl Drop for Bound {
 
 /// Makes a unix socket at `path`, mode 0600, in place of one that nobody
 /// listens on.
-pub(crate) fn bind_unix(path: &Path) -> Result<(UnixListener, Bound)> {
+pub fn bind_unix(path: &Path) -> Result<(UnixListener, Bound)> {
     if let Some(message) = too_long(path) {
         return Err(Error::invalid(message).hint(ANOTHER_PATH));
     }
@@ -70,7 +69,7 @@ pub(crate) fn bind_unix(path: &Path) -> Result<(UnixListener, Bound)> {
 }
 
 /// Makes a TCP socket.
-pub(crate) fn bind_tcp(address: SocketAddr) -> Result<NbdSocket> {
+pub fn bind_tcp(address: SocketAddr) -> Result<NbdSocket> {
     let bound = TcpListener::bind(address).and_then(|listener| {
         let address = listener.local_addr()?;
         Ok(NbdSocket::Tcp(listener, address))
@@ -126,15 +125,15 @@ fn cannot_listen(path: &Path, error: &io::Error) -> Error {
 
 /// The sockets that systemd hands over.
 #[derive(Debug, Default)]
-pub(crate) struct Inherited {
+pub struct Inherited {
     /// For the API.
-    pub(crate) api: Option<UnixListener>,
+    pub api: Option<UnixListener>,
     /// For NBD.
-    pub(crate) nbd: Vec<NbdSocket>,
+    pub nbd: Vec<NbdSocket>,
 }
 
 /// Takes over what systemd hands to this process; nothing if it does not.
-pub(crate) fn inherited() -> Result<Inherited> {
+pub fn inherited() -> Result<Inherited> {
     let names = env::var("LISTEN_FDNAMES").unwrap_or_default();
     let names: Vec<&str> = names.split(':').collect();
     let mut handed = ListenFd::from_env();

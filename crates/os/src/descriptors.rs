@@ -22,20 +22,22 @@ use std::sync::OnceLock;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sterna_api::{Error, Result, Warning};
 
+use crate::process::with_soft_limit;
+
 /// What a disk has open: its image three times (through the page cache, past it, and to
 /// look for holes), and a client.
-pub(crate) const DISK: u64 = 4;
+pub const DISK: u64 = 4;
 
 /// What a move has open: the destination's image, or four connections to its server; the
 /// region map's memory and its file; a directory that is synced.
 const MOVE: u64 = 8;
 
 /// What a datastore has open while it is looked at, and a server's connections.
-pub(crate) const DATASTORE: u64 = 6;
+pub const DATASTORE: u64 = 6;
 
 /// What a virtual machine has open at a disk that it drives itself: the socket, its
 /// memory, and two events for each of some queues.
-pub(crate) const MACHINE: u64 = 24;
+pub const MACHINE: u64 = 24;
 
 /// Kept for the state (the database, maps, sidecars, directories that are synced) and for
 /// programs that are started.
@@ -55,13 +57,13 @@ static BEFORE: OnceLock<u64> = OnceLock::new();
 
 /// How many files may be open.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Descriptors {
+pub struct Descriptors {
     limit: u64,
 }
 
 impl Descriptors {
     /// Takes as many as there may be.
-    pub(crate) fn raise() -> Descriptors {
+    pub fn raise() -> Descriptors {
         let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
         let unlimited = u64::MAX;
         let (soft, hard) = (current.unwrap_or(unlimited), maximum.unwrap_or(unlimited));
@@ -81,12 +83,12 @@ impl Descriptors {
     }
 
     /// How many there may be.
-    pub(crate) fn limit(self) -> u64 {
+    pub fn limit(self) -> u64 {
         self.limit
     }
 
     /// How many there are.
-    pub(crate) fn open() -> u64 {
+    pub fn open() -> u64 {
         const TABLE: &str = "/proc/self/fd";
         // Linux 6.2 and later say it as the table's size.
         match fs::metadata(TABLE).map(|table| table.size()) {
@@ -96,12 +98,12 @@ impl Descriptors {
     }
 
     /// How many connections the API takes.
-    pub(crate) fn of_api(self) -> usize {
+    pub fn of_api(self) -> usize {
         self.part(API, 8) as usize
     }
 
     /// The first descriptor that no guest's client gets.
-    pub(crate) fn of_guests(self) -> i32 {
+    pub fn of_guests(self) -> i32 {
         i32::try_from(self.for_guests()).unwrap_or(i32::MAX)
     }
 
@@ -121,13 +123,13 @@ impl Descriptors {
     }
 
     /// Refuses a move, if it would need more than there may be.
-    pub(crate) fn check_move(self, what: &str) -> Result<()> {
+    pub fn check_move(self, what: &str) -> Result<()> {
         self.check(what, MOVE, Descriptors::open(), self.for_moves())
     }
 
     /// Refuses what needs so many more than there may be, if so many disks have no client
     /// yet: each of them may get one.
-    pub(crate) fn check_new(self, what: &str, needed: u64, without: u64) -> Result<()> {
+    pub fn check_new(self, what: &str, needed: u64, without: u64) -> Result<()> {
         self.check(what, needed, Descriptors::open() + without, self.for_guests())
     }
 
@@ -145,7 +147,7 @@ impl Descriptors {
     }
 
     /// That it will soon be so, if so many disks have no client yet.
-    pub(crate) fn warning(self, without: u64) -> Option<Warning> {
+    pub fn warning(self, without: u64) -> Option<Warning> {
         self.warning_with(Descriptors::open() + without)
     }
 
@@ -165,13 +167,13 @@ impl Descriptors {
 }
 
 /// What to do about it.
-pub(crate) const HINT: &str = "raise it: LimitNOFILE= in the daemon's unit, or `ulimit -Hn` \
+pub const HINT: &str = "raise it: LimitNOFILE= in the daemon's unit, or `ulimit -Hn` \
                                before its start; it takes the hard limit by itself";
 
 /// Has a program begin with the limit that this one began with.
-pub(crate) fn as_before(command: &mut Command) {
+pub fn as_before(command: &mut Command) {
     if let Some(before) = BEFORE.get() {
-        sterna_engine::with_soft_limit(command, *before);
+        with_soft_limit(command, *before);
     }
 }
 

@@ -3,6 +3,6 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Seconds since 1970.
-pub(crate) fn now() -> u64 {
+pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -43,13 +43,14 @@ impl Ticks {
 
 /// The host's processors.
 #[derive(Debug)]
-pub(crate) struct Processors {
+pub struct Processors {
     since: Option<(Instant, Ticks)>,
     idle: Option<f64>,
 }
 
 impl Processors {
-    pub(crate) fn new() -> Processors {
+    /// Looks at them for the first time.
+    pub fn new() -> Processors {
         Processors {
             since: Ticks::now().map(|ticks| (Instant::now(), ticks)),
             idle: None,
@@ -57,7 +58,7 @@ impl Processors {
     }
 
     /// The part of them that was idle in the last second; nothing if nobody asked then.
-    pub(crate) fn idle(&mut self) -> Option<f64> {
+    pub fn idle(&mut self) -> Option<f64> {
         let Some((since, then)) = self.since else { return Some(1.0) };
         let passed = since.elapsed();
         if passed >= SPAN {

@@ -25,9 +25,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::FlockOperation;
-
-use crate::refusals::is_no_room;
 use sterna_api::{Error, Result};
+
+use crate::is_no_room;
 
 /// How long a daemon that was killed may take to be gone, before it counts as
 /// one that runs.
@@ -42,13 +42,13 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// The lock; held until it and its `keep` are dropped.
 #[derive(Debug)]
-pub(crate) struct StateLock {
+pub struct StateLock {
     file: Arc<OwnedFd>,
 }
 
 impl StateLock {
     /// Makes the state directory if need be, and locks it.
-    pub(crate) fn take(state: &Path) -> Result<StateLock> {
+    pub fn take(state: &Path) -> Result<StateLock> {
         let failed = |what: &str, path: &Path, error: std::io::Error| {
             Error::unavailable(format!("cannot {what} {}: {error}", path.display()))
                 .hint("choose a directory that this user may write to: --state DIR")
@@ -99,7 +99,7 @@ impl StateLock {
 
     /// Gives the lock up though the kernel still works for this process: the images that
     /// it works on are locked by themselves until it has ended.
-    pub(crate) fn release(&self) {
+    pub fn release(&self) {
         if let Err(error) = rustix::fs::flock(&self.file, FlockOperation::Unlock) {
             tracing::warn!(%error, "the state's lock is not given up");
         }
@@ -107,7 +107,7 @@ impl StateLock {
 
     /// The lock's file, for whoever must hold the lock as long as the kernel works
     /// for this process.
-    pub(crate) fn keep(&self) -> Arc<OwnedFd> {
+    pub fn keep(&self) -> Arc<OwnedFd> {
         self.file.clone()
     }
 }

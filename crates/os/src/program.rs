@@ -39,7 +39,7 @@ const SAID_MOST: u64 = 1 << 20;
 const SHOWN: usize = 200;
 
 /// What keeps a program from being run, as far as that can be seen before.
-pub(crate) fn check(path: &Path) -> Result<(), String> {
+pub fn check(path: &Path) -> Result<(), String> {
     let found = path.metadata().map_err(|error| format!("cannot be run: {error}"))?;
     match (found.is_file(), found.permissions().mode() & 0o111) {
         (false, _) => Err("is no file".into()),
@@ -51,7 +51,7 @@ pub(crate) fn check(path: &Path) -> Result<(), String> {
 /// Runs a program, no longer than `patience` and until it is `unwanted`. Says what went
 /// wrong, if it did not end well. `scratch` names its files: it alone, of all that may run
 /// at the same time.
-pub(crate) async fn run(
+pub async fn run(
     command: &mut Command,
     scratch: &Path,
     patience: Duration,

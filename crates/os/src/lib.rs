@@ -1,0 +1,39 @@
+//! The machine that the daemon runs on: time zone and clock, processors, open files,
+//! sockets, the lock of the state directory, and programs that the daemon starts.
+//!
+//! Everything here asks the operating system something or has it do something, and knows
+//! nothing of disks, moves or plans. It never decides what such an answer means for a
+//! disk: its callers do.
+//!
+//! Where to begin: `local` for time of day, `descriptors` for the limit of open files,
+//! `program` for hooks and other people's programs.
+
+pub mod clock;
+pub mod descriptors;
+mod local;
+mod process;
+mod processors;
+pub mod program;
+pub mod random;
+pub mod sockets;
+mod state_lock;
+pub mod wake;
+use std::io::{self, ErrorKind};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub use descriptors::Descriptors;
+pub use local::Local;
+pub use processors::Processors;
+pub use state_lock::StateLock;
+
+/// A mutex's content. What is behind our mutexes is whole between any two
+/// statements, so a panic elsewhere does not spoil it.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether there is nothing wrong with the storage but that it is full, or that a quota
+/// says so.
+pub fn is_no_room(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+}
