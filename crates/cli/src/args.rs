@@ -204,7 +204,8 @@ mod tests {
             "sterna migration list",
             "sterna migration show 3",
             "sterna migration watch 3",
-            "sterna migration pause 3",
+            "sterna migration pause db",
+            "sterna migration pause web/vda",
             "sterna migration resume 3",
             "sterna migration cancel 3",
             "sterna migration set 3 --rate 50M",
@@ -457,8 +458,9 @@ mod tests {
     }
 
     #[test]
-    fn a_migration_is_asked_for_by_its_number() {
-        let error = parse("sterna migration show db").unwrap_err().to_string();
+    fn a_policy_ends_with_a_migration_that_its_number_names() {
+        let line = "sterna policy limit oltp 2M --until-job db";
+        let error = parse(line).unwrap_err().to_string();
         assert!(error.contains("sterna migration list"), "{error}");
     }
 
@@ -502,7 +504,7 @@ mod tests {
             "sterna disk create a --size ten --on fast",
             "sterna migrate a",
             "sterna disk remove a --keep-image --delete-image",
-            "sterna migration show three",
+            "sterna migration show",
             "sterna migrate a --to b --rate fast",
             "sterna migrate a --to b --keep 0%",
             "sterna predict a",

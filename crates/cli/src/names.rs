@@ -41,6 +41,8 @@ enum Kind {
     Migration,
     /// A migration that something can still be done with.
     OpenMigration,
+    /// The same, by its number alone.
+    OpenMigrationNumber,
     /// A virtual machine's move to another host that has not ended.
     OpenTransfer,
     /// Any plan, also of the past.
@@ -126,10 +128,15 @@ async fn ask(
             Some(vm) => all(client.vm(vm).await?.disks, |one| one.device),
             None => Vec::new(),
         },
-        Kind::Migration | Kind::OpenMigration => {
+        Kind::Migration | Kind::OpenMigration | Kind::OpenMigrationNumber => {
             let mut found = client.migrations().await?;
             found.retain(|one| kind == Kind::Migration || !one.state.ended());
-            all(found, |one| one.id.to_string())
+            let mut disks: Vec<String> =
+                found.iter().map(|one| one.disk.clone()).collect();
+            disks.retain(|_| kind != Kind::OpenMigrationNumber);
+            disks.sort();
+            disks.dedup();
+            [all(found, |one| one.id.to_string()), disks].concat()
         }
         Kind::OpenTransfer => {
             let mut found = client.transfers().await?;
@@ -181,9 +188,8 @@ fn kind(path: &[String], arg: &Arg) -> Option<Kind> {
         (["rule", "remove"], "name") => Some(Kind::Rule),
         (["vm", _], "device") => Some(Kind::Device),
         (["migration", "show"], "id") => Some(Kind::Migration),
-        (["migration", _], "id") | (["policy", _], "until_job") => {
-            Some(Kind::OpenMigration)
-        }
+        (["migration", _], "id") => Some(Kind::OpenMigration),
+        (["policy", _], "until_job") => Some(Kind::OpenMigrationNumber),
         _ => {
             let values = arg.get_value_names().unwrap_or_default();
             values.iter().find_map(|value| match value.as_str() {
@@ -317,7 +323,7 @@ mod tests {
             ("policy limit ", Kind::Class),
             ("policy explain ", Kind::Class),
             ("policy show ", Kind::Policy),
-            ("policy limit oltp 2M --until-job ", Kind::OpenMigration),
+            ("policy limit oltp 2M --until-job ", Kind::OpenMigrationNumber),
             ("migration show ", Kind::Migration),
             ("migration pause ", Kind::OpenMigration),
             ("plan evacuate ", Kind::Datastore),

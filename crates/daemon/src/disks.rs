@@ -58,7 +58,23 @@ impl Daemon {
 
     /// The record of a disk that exists.
     pub(crate) fn disk_record(&self, name: &str) -> Result<DiskRecord> {
-        self.store.disk(name)?.ok_or_else(|| Error::not_found("disk", name))
+        match self.store.disk(name)? {
+            Some(record) => Ok(record),
+            None => Err(self.no_such_disk(name)?),
+        }
+    }
+
+    /// There is no such disk; if there is such a VM, how a disk of that is named.
+    fn no_such_disk(&self, name: &str) -> Result<Error> {
+        let missing = Error::not_found("disk", name);
+        let is_vm = self.store.vms()?.iter().any(|vm| vm.name == name);
+        Ok(match is_vm {
+            true => missing.hint(format!(
+                "{name} is a VM: `sterna vm show {name}` lists its disks, and `sterna vm \
+                 move {name} DEVICE --to DATASTORE` moves one"
+            )),
+            false => missing,
+        })
     }
 
     /// Creates an empty disk and serves it.

@@ -110,6 +110,25 @@ fn a_migration_waits_and_reports_unless_detached() {
 }
 
 #[test]
+fn a_move_goes_by_the_name_of_its_disk() {
+    let stage = Stage::new();
+    let daemon = &stage.daemon;
+    stage.disk_with_data("a", 128 * MIB, 128 * MIB);
+    daemon.sterna("migration pause a").fails_with(&["a is not being moved"]);
+    let id = daemon.migrate("a --to there --rate 10M");
+    daemon.sterna("migration set a --rate 20M").ok();
+    assert_eq!(daemon.migration(id)["rate"], 20 * MIB);
+    daemon.sterna("migration pause a").ok();
+    daemon.wait_for(id, "paused", seconds(10));
+    daemon.sterna("migration resume a").ok();
+    daemon.sterna("migration cancel a").ok();
+    daemon.wait_for(id, "cancelled", seconds(10));
+    // What is over can still be looked at, and nothing else.
+    assert_eq!(daemon.json("migration show a")["id"], id);
+    daemon.sterna("migration cancel a").fails_with(&["a is not being moved"]);
+}
+
+#[test]
 fn migrations_are_listed_shown_paused_resumed_set_and_cancelled() {
     let stage = Stage::new();
     let daemon = &stage.daemon;

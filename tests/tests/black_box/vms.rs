@@ -92,6 +92,8 @@ fn a_machine_is_added_listed_shown_and_forgotten() {
     assert!(words.lines().all(|line| line.chars().count() <= 80), "{words}");
     let socket = machine.socket().display();
     daemon.sterna(&format!("vm add other --qmp {socket}")).fails_with(&["web already"]);
+    // Where a disk's name is wanted, a VM's leads to its disks.
+    daemon.sterna("migrate web --to there").fails_with(&["sterna vm move web"]);
     daemon.sterna("vm remove web").ok();
     daemon.sterna("vm show web").fails_with(&["there is no vm web"]);
 }

@@ -1,6 +1,8 @@
 //! `sterna migration`: migrations under way and past.
 
-use clap::{ArgGroup, Args, Subcommand};
+mod which;
+
+use clap::{ArgGroup, Subcommand};
 use sterna_api::{GuardState, Migration, MigrationState, ResumeMigration};
 use sterna_core::Bytes;
 
@@ -12,6 +14,7 @@ use crate::output::Output;
 use crate::report::{show, state};
 use crate::table::{Column, Table};
 use crate::watch;
+use which::{Purpose, WhichArg};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MigrationCommand {
@@ -19,31 +22,31 @@ pub(crate) enum MigrationCommand {
     #[command(visible_alias = "ls")]
     List,
     /// Show one migration
-    Show(IdArg),
+    Show(WhichArg),
     /// Follow a migration to its end
-    Watch(IdArg),
+    Watch(WhichArg),
     /// Make a migration stand still; it stays so over restarts
-    Pause(IdArg),
+    Pause(WhichArg),
     /// Make a paused migration go on
     Resume {
         #[command(flatten)]
-        id: IdArg,
+        which: WhichArg,
         /// From now on leave behind what cannot be read on the source, sector by sector;
         /// what such sectors held is lost
         #[arg(long)]
         skip_bad_sectors: bool,
     },
     /// Give a migration up; the disk stays where it is
-    Cancel(IdArg),
+    Cancel(WhichArg),
     /// Change a migration's rate, or what must hold for the application meanwhile
     ///
     /// A guard replaces the one before as a whole.
-    #[command(override_usage = "sterna migration set <ID> [OPTIONS]",
+    #[command(override_usage = "sterna migration set <ID|DISK> [OPTIONS]",
         group(ArgGroup::new("what").required(true).multiple(true)
         .args(["rate", "keep", "p99", "finish_by", "idle_only", "window", "no_guard"])))]
     Set {
         #[command(flatten)]
-        id: IdArg,
+        which: WhichArg,
         /// Copy no more than so many bytes per second (50M), or `none`
         #[arg(long, value_name = "BYTES", value_parser = parse_limit)]
         rate: Option<Limit>,
@@ -56,14 +59,7 @@ pub(crate) enum MigrationCommand {
     },
 }
 
-/// The number of one migration.
-#[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct IdArg {
-    /// Its number (see `sterna migration list`)
-    #[arg(value_parser = parse_id)]
-    id: u64,
-}
-
+/// A migration's number, where only a number is taken.
 pub(crate) fn parse_id(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| {
         "a migration goes by its number, which `sterna migration list` shows".into()
@@ -92,32 +88,38 @@ pub(crate) fn run(
             let all = client.migrations().await?;
             output.answer(&all, |all| list(all, output))
         }
-        MigrationCommand::Show(IdArg { id }) => {
+        MigrationCommand::Show(which) => {
+            let id = which.id(client, Purpose::Look).await?;
             let one = client.migration(id).await?;
             output.answer(&one, |one| show(one, output))
         }
-        MigrationCommand::Watch(IdArg { id }) => {
+        MigrationCommand::Watch(which) => {
+            let id = which.id(client, Purpose::Look).await?;
             let one = client.migration(id).await?;
             watch::to_the_end(client, one, output, watch::Show::Everything).await
         }
-        MigrationCommand::Pause(IdArg { id }) => {
+        MigrationCommand::Pause(which) => {
+            let id = which.id(client, Purpose::Change).await?;
             let one = client.pause(id).await?;
             output.answer(&one, |one| {
                 said(one, &format!("go on with `sterna migration resume {id}`"))
             })
         }
-        MigrationCommand::Resume { id: IdArg { id }, skip_bad_sectors } => {
+        MigrationCommand::Resume { which, skip_bad_sectors } => {
+            let id = which.id(client, Purpose::Change).await?;
             let how = ResumeMigration { skip_bad_sectors };
             let one = client.resume(id, how).await?;
             output.answer(&one, |one| {
                 said(one, &format!("follow it with `sterna migration watch {id}`"))
             })
         }
-        MigrationCommand::Cancel(IdArg { id }) => {
+        MigrationCommand::Cancel(which) => {
+            let id = which.id(client, Purpose::Change).await?;
             let one = client.cancel(id).await?;
             output.answer(&one, |one| said(one, &given_up(one)))
         }
-        MigrationCommand::Set { id: IdArg { id }, rate, guard, no_guard } => {
+        MigrationCommand::Set { which, rate, guard, no_guard } => {
+            let id = which.id(client, Purpose::Change).await?;
             let mut one = None;
             if let Some(Limit(limit)) = rate {
                 one = Some(client.set_rate(id, limit.map(|rate| rate.0)).await?);

@@ -1,0 +1,171 @@
+//! Which migration a word of the command line means: its number, or what it moves.
+//!
+//! A disk has one migration at a time, so its name is enough: `db`, or `web/vda` for a disk
+//! that QEMU serves itself, or `web` if no other disk of that VM moves. A number is always
+//! a migration's number. A name means the migration that has not ended; a command that only
+//! looks takes the disk's last one if all have ended. A command that changes a migration
+//! never does: the migration that its user meant is over.
+//!
+//! The choice is made once, and the command goes on with the number: a migration that
+//! begins meanwhile is not touched.
+
+use std::fmt;
+use std::str::FromStr;
+
+use clap::Args;
+use sterna_api::{Client, ErrorCode, Migration};
+
+use crate::connect::Failure;
+
+/// One migration, as the command line names it.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct WhichArg {
+    /// Its number (see `sterna migration list`), or the disk that moves: `db`, or
+    /// `web/vda` for disk vda of VM web
+    #[arg(value_name = "ID|DISK")]
+    id: Which,
+}
+
+/// A migration's number, or what it moves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Which {
+    Number(u64),
+    Moving(String),
+}
+
+impl FromStr for Which {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number = text.parse().map(Which::Number);
+        Ok(number.unwrap_or_else(|_| Which::Moving(text.to_owned())))
+    }
+}
+
+/// What a command does to the migration that it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// It looks, also at one that has ended.
+    Look,
+    /// It changes one that has not ended.
+    Change,
+}
+
+impl WhichArg {
+    /// The migration's number. Asks the daemon only for a name.
+    pub(crate) async fn id(
+        &self,
+        client: &Client,
+        purpose: Purpose,
+    ) -> anyhow::Result<u64> {
+        match &self.id {
+            Which::Number(id) => Ok(*id),
+            Which::Moving(name) => {
+                Ok(choose(&client.migrations().await?, name, purpose)?)
+            }
+        }
+    }
+}
+
+/// The number of the migration of what has this name.
+fn choose(all: &[Migration], name: &str, purpose: Purpose) -> Result<u64, Failure> {
+    // A name with a slash is a disk of a VM, and one without is a disk's or a VM's.
+    let named = |one: &&Migration| {
+        let vm = one.disk.split_once('/').map(|(vm, _)| vm);
+        one.disk == name || vm == Some(name)
+    };
+    let open: Vec<&Migration> =
+        all.iter().filter(named).filter(|one| !one.state.ended()).collect();
+    match (open.as_slice(), purpose) {
+        ([one], _) => Ok(one.id),
+        ([], Purpose::Look) => {
+            let last = all.iter().filter(named).max_by_key(|one| one.id);
+            last.map(|one| one.id).ok_or_else(|| none(name, "has never been moved"))
+        }
+        ([], Purpose::Change) => Err(none(name, "is not being moved")),
+        (several, _) => Err(ambiguous(name, several)),
+    }
+}
+
+fn none(name: &str, why: impl fmt::Display) -> Failure {
+    Failure {
+        code: ErrorCode::NotFound,
+        message: format!("{name} {why}"),
+        hint: "see `sterna migration list`".into(),
+    }
+}
+
+fn ambiguous(name: &str, several: &[&Migration]) -> Failure {
+    let disks: Vec<&str> = several.iter().map(|one| one.disk.as_str()).collect();
+    Failure {
+        code: ErrorCode::Invalid,
+        message: format!("{} disks of {name} are being moved", several.len()),
+        hint: format!("name one: {}", disks.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use sterna_api::MigrationState;
+
+    use super::*;
+
+    fn migration(id: u64, disk: &str, state: MigrationState) -> Migration {
+        let text = json!({
+            "id": id, "disk": disk, "size": 1, "from": "a", "to": "b",
+            "provision": "thin", "rate": null, "verify": true, "keep_source": false,
+            "state": state, "reason": null, "hint": null, "started": 1, "ended": null,
+            "progress": null, "application": {}, "report": null, "unclear": false,
+        });
+        serde_json::from_value(text).expect("a migration")
+    }
+
+    fn site() -> Vec<Migration> {
+        use MigrationState::{Cancelled, Completed, Copying, Paused};
+        vec![
+            migration(1, "db", Completed),
+            migration(2, "db", Copying),
+            migration(3, "log", Completed),
+            migration(4, "log", Cancelled),
+            migration(5, "web/vda", Paused),
+            migration(6, "mail/vda", Copying),
+            migration(7, "mail/vdb", Copying),
+        ]
+    }
+
+    fn chosen(name: &str, purpose: Purpose) -> Result<u64, String> {
+        choose(&site(), name, purpose)
+            .map_err(|error| format!("{}; {}", error.message, error.hint))
+    }
+
+    #[test]
+    fn a_disk_means_its_migration_that_has_not_ended() {
+        assert_eq!(chosen("db", Purpose::Change), Ok(2));
+        assert_eq!(chosen("db", Purpose::Look), Ok(2));
+        assert_eq!(chosen("web/vda", Purpose::Change), Ok(5));
+    }
+
+    #[test]
+    fn a_vm_of_which_one_disk_moves_means_that_disk() {
+        assert_eq!(chosen("web", Purpose::Change), Ok(5));
+        let said = chosen("mail", Purpose::Change).unwrap_err();
+        let asks = "2 disks of mail are being moved; name one: mail/vda, mail/vdb";
+        assert_eq!(said, asks);
+    }
+
+    #[test]
+    fn what_has_ended_can_be_looked_at_and_is_never_changed() {
+        assert_eq!(chosen("log", Purpose::Look), Ok(4));
+        let said = chosen("log", Purpose::Change).unwrap_err();
+        assert_eq!(said, "log is not being moved; see `sterna migration list`");
+        let said = chosen("tmp", Purpose::Look).unwrap_err();
+        assert_eq!(said, "tmp has never been moved; see `sterna migration list`");
+    }
+
+    #[test]
+    fn a_number_is_always_a_number() {
+        assert_eq!("7".parse(), Ok(Which::Number(7)));
+        assert_eq!("db7".parse(), Ok(Which::Moving("db7".into())));
+    }
+}
