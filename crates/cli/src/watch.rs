@@ -10,10 +10,12 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use sterna_api::{Client, ClientError, ErrorCode, Migration, MigrationState, Progress};
+use sterna_api::{
+    Client, ClientError, ErrorCode, GuardState, Migration, MigrationState, Progress,
+};
 
 use crate::connect::{Failure, explain};
-use crate::format::{bytes, iops, rate, response, span};
+use crate::format::{bytes, iops, now, rate, response, span};
 use crate::output::{Output, WIDTH, note, takes_colour};
 use crate::report::summary;
 use crate::table::wrap;
@@ -220,7 +222,7 @@ fn draw_bar(bar: &ProgressBar, migration: &Migration) {
         let (done, total) = position(migration.state, progress);
         bar.set_length(total);
         bar.set_position(done);
-        tail = pace(migration.state, progress);
+        tail = pace(migration, progress);
     }
     if let Some(reason) = &migration.reason {
         head.push_str(&format!(": {reason}"));
@@ -230,16 +232,31 @@ fn draw_bar(bar: &ProgressBar, migration: &Migration) {
 }
 
 /// Bytes, rate and the time left.
-fn pace(state: MigrationState, progress: &Progress) -> String {
-    let (done, total) = position(state, progress);
+fn pace(migration: &Migration, progress: &Progress) -> String {
+    let (done, total) = position(migration.state, progress);
     let mut text = format!("{} of {}", bytes(done), bytes(total));
-    if state != MigrationState::Paused && progress.rate > 0.0 {
+    if migration.state != MigrationState::Paused && progress.rate > 0.0 {
         text.push_str(&format!("  {}", rate(progress.rate)));
         if let Some(eta) = progress.eta_s {
-            text.push_str(&format!("  {}", span(eta)));
+            text.push_str(&format!("  {}", left(migration, eta, now())));
         }
     }
     text
+}
+
+/// The time left. A guard with a deadline copies slowly at first and faster later, so a
+/// rest that today's rate would not do until then is in time all the same, unless the
+/// guard says otherwise.
+fn left(migration: &Migration, eta_s: f64, now: u64) -> String {
+    let guard = migration.guard.as_ref();
+    let deadline = guard.and_then(|guard| guard.asked.finish_by);
+    let is_late = guard.is_some_and(|guard| {
+        guard.late_s.is_some() || guard.state == Some(GuardState::Late)
+    });
+    match deadline {
+        Some(by) if !is_late && eta_s > by.saturating_sub(now) as f64 => "in time".into(),
+        _ => span(eta_s),
+    }
 }
 
 /// What the application gets now, against before.
@@ -265,7 +282,7 @@ fn lines(migration: &Migration) -> String {
     if let Some(progress) = &migration.progress {
         let percent = percent(migration.state, progress);
         text.push_str(&format!(" {percent:.0}%"));
-        more.push(format!("  {}", pace(migration.state, progress)));
+        more.push(format!("  {}", pace(migration, progress)));
     }
     if let Some(now) = migration.application.now {
         more.push(format!("  | {} IO/s", iops(now.iops)));
@@ -309,6 +326,32 @@ mod tests {
         assert_eq!(text, whole);
         one.reason = Some("the destination ".repeat(9));
         assert!(lines(&one).lines().all(|line| line.chars().count() <= WIDTH));
+    }
+
+    #[test]
+    fn a_move_that_its_guard_finishes_by_a_deadline_is_in_time() {
+        let asked = sterna_api::Guard { finish_by: Some(1020), ..Default::default() };
+        let mut one = sample(MigrationState::Copying);
+        let mut guard = guarding(asked, GuardState::Holding);
+        one.guard = Some(guard.clone());
+        assert_eq!(left(&one, 11_000.0, 1000), "in time");
+        assert_eq!(left(&one, 12.0, 1000), span(12.0));
+        guard.state = Some(GuardState::Late);
+        one.guard = Some(guard);
+        assert_eq!(left(&one, 11_000.0, 1000), span(11_000.0));
+    }
+
+    fn guarding(asked: sterna_api::Guard, state: GuardState) -> sterna_api::Guarding {
+        sterna_api::Guarding {
+            asked,
+            state: Some(state),
+            reason: None,
+            baseline_iops: None,
+            kept: None,
+            p99_us: None,
+            allowance: None,
+            late_s: None,
+        }
     }
 
     #[test]

@@ -228,11 +228,18 @@ fn format_of(path: &Path) -> io::Result<Option<&'static str>> {
 
 fn not_raw(path: &Path, format: &str) -> Error {
     let path = path.display();
-    Error::invalid(format!("{path} is a {format} image; Sterna takes raw ones")).hint(
-        format!(
-            "convert it: `qemu-img convert -O raw {path} {path}.raw`, and import that"
-        ),
-    )
+    let convert = format!(
+        "convert it: `qemu-img convert -O raw {path} {path}.raw`, and import that"
+    );
+    // QEMU itself reads these while their VM runs.
+    let running = "if a VM runs on it, `sterna vm adopt` makes it a disk without a stop; \
+                   else ";
+    let hint = match format {
+        "qcow2" => format!("{running}{convert}"),
+        _ => convert,
+    };
+    Error::invalid(format!("{path} is a {format} image; Sterna takes raw ones"))
+        .hint(hint)
 }
 
 /// The path inside the directory, also if either was reached by a link.

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use sterna_api::{Error, ErrorCode, PlanEvacuation, Provision, Result};
+use sterna_core::Bytes;
 use sterna_core::measure::LqFit;
 use sterna_core::place::share_room;
 use sterna_core::place::waves::{Datastore, Disk, Inventory, Pinned, Takes};
@@ -14,6 +15,7 @@ use sterna_core::predict::Work;
 use sterna_engine::DiskId;
 
 use super::tiles::Grouped;
+use super::words::percent;
 use crate::daemon::Daemon;
 use crate::figures::RECENT;
 use crate::shelf::{Found, Shelf};
@@ -181,10 +183,16 @@ impl Daemon {
             let taken = space.capacity.saturating_sub(space.free);
             let come = [&busy.planned, &brings];
             let come = come.map(|those| sum_of_room(shelves, (shelf, found), those));
-            if come.into_iter().fold(taken, u64::saturating_add) > room {
+            let come = come.into_iter().fold(0, u64::saturating_add);
+            let left = room.saturating_sub(taken);
+            if come > left {
+                let (come, left) = (Bytes(come), Bytes(left));
+                let part = percent(record.design.space);
                 let message = format!(
-                    "datastore {name} has not the room any more that the plan was made for"
+                    "datastore {name} no longer has the room that the plan was made for: \
+                     {come} come, and {left} are left until {part} of it are taken"
                 );
+                let hint = format!("{hint}, with --space to fill the datastores further");
                 return Err(Error::new(ErrorCode::NoSpace, message).hint(hint));
             }
         }

@@ -84,6 +84,6 @@ fn fault(fault: Fault) -> &'static str {
     }
 }
 
-fn percent(part: f64) -> String {
+pub(super) fn percent(part: f64) -> String {
     format!("{:.0}%", part * 100.0)
 }
