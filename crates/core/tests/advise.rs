@@ -15,7 +15,12 @@ fn spindles() -> Datastore {
         points: 100,
         seen: (0.5, 20.0),
     };
-    Datastore { taken: Some(0.5), device: LqFit::Line(line), iops: 50.0 }
+    Datastore {
+        taken: Some(0.5),
+        shared_room: None,
+        device: LqFit::Line(line),
+        iops: 50.0,
+    }
 }
 
 fn flash() -> Datastore {
@@ -103,6 +108,15 @@ fn a_disk_that_is_read_at_random_is_moved_when_it_is_quiet_and_best_to_flash() {
     assert_eq!(of_disk(&said, 0), [wanted]);
     let quiet = Disk { there: 0.2, ..database() };
     assert_eq!(found(&[spindles(), flash()], &[quiet]), []);
+}
+
+#[test]
+fn another_directory_of_the_same_file_system_is_no_flash_to_move_to() {
+    let [from, to] =
+        [spindles(), flash()].map(|one| Datastore { shared_room: Some(7), ..one });
+    let said = found(&[from, to], &[database()]);
+    let wanted = Finding::MoveWhenQuiet { random: 0.98, there: 0.9, flash: None };
+    assert_eq!(of_disk(&said, 0), [wanted]);
 }
 
 #[test]

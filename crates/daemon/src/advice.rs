@@ -109,6 +109,7 @@ impl Daemon {
         });
         Datastore {
             taken,
+            shared_room: found.as_ref().ok().and_then(|space| space.room),
             device: self.samples.device(name).unwrap_or(LqFit::TooFew { points: 0 }),
             iops: self.samples.of_datastore(name, window).iops(),
         }

@@ -17,6 +17,9 @@ pub struct Facts {
 pub struct Datastore {
     /// The part of its room that is taken; nothing if it cannot be asked.
     pub taken: Option<f64>,
+    /// The number of the place that its room is from; equal for two datastores on one
+    /// file system. Nothing if its room is its own.
+    pub shared_room: Option<u64>,
     /// What its device does with a load.
     pub device: LqFit,
     /// Requests per second there, those of copies as well.

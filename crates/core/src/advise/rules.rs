@@ -4,6 +4,7 @@ use super::facts::{Datastore, Disk, Facts, Way};
 use super::nature::Nature;
 use crate::Nanos;
 use crate::measure::LqFit;
+use crate::place::share_room;
 
 /// A disk that asks for something in this part of the time is seldom quiet.
 const SELDOM_QUIET: f64 = 0.5;
@@ -197,8 +198,12 @@ fn of_its_move(facts: &Facts, at: usize) -> Vec<Finding> {
     }
     let mut found = Vec::new();
     if nature == Nature::Random && disk.there > SELDOM_QUIET {
-        let flash = (0..facts.datastores.len())
-            .find(|to| *to != disk.datastore && is_flash(&facts.datastores[*to]));
+        // Another directory of the same file system is no other device.
+        let from = &facts.datastores[disk.datastore];
+        let flash = facts.datastores.iter().enumerate().position(|(at, to)| {
+            let is_from = at == disk.datastore;
+            !is_from && is_flash(to) && !share_room(from.shared_room, to.shared_room)
+        });
         let random = 1.0 - in_order;
         found.push(Finding::MoveWhenQuiet { random, there: disk.there, flash });
     }
