@@ -5,7 +5,7 @@
 
 use super::markdown::{lines, pages, without_code};
 
-const CLEAN: [&str; 14] = [
+const CLEAN: [&str; 26] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
@@ -20,6 +20,18 @@ const CLEAN: [&str; 14] = [
     "docs/architecture/service-levels.md",
     "docs/architecture/measuring.md",
     "docs/architecture/where.md",
+    "docs/glossary.md",
+    "docs/reliability.md",
+    "docs/adr/0001-decide-in-core.md",
+    "docs/adr/0002-dependencies.md",
+    "docs/adr/0003-region-map.md",
+    "docs/adr/0004-discard-is-zero.md",
+    "docs/adr/0005-pause-stops-mirroring.md",
+    "docs/adr/0006-no-copy-file-range.md",
+    "docs/adr/0007-turns-before-the-mirror.md",
+    "docs/adr/0008-order-of-the-first-pass.md",
+    "docs/adr/0009-storage-drs-acts-late.md",
+    "docs/adr/0010-one-record-says-where-a-guest-runs.md",
 ];
 
 /// A construction, in lower case, and what to write instead. A full stop at its
