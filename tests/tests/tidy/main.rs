@@ -7,6 +7,11 @@
 //!   process, environment or randomness of its own.
 //! - `unsafe` is written in `engine` alone.
 //! - Every module begins with prose.
+//! - No page links to what is not there, and pages that read well stay so.
+
+mod links;
+mod markdown;
+mod prose;
 
 use std::fs;
 use std::io::Write;
