@@ -50,7 +50,7 @@ pub struct Processors {
 
 impl Processors {
     /// Looks at them for the first time.
-    pub fn new() -> Processors {
+    pub fn watched() -> Processors {
         Processors {
             since: Ticks::now().map(|ticks| (Instant::now(), ticks)),
             idle: None,
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn this_host_tells() {
-        let mut processors = Processors::new();
+        let mut processors = Processors::watched();
         assert!(processors.since.is_some());
         assert_eq!(processors.idle(), None, "it has not been looked at for a second");
     }

@@ -59,7 +59,7 @@ fn pass_on(daemon: &Weak<Daemon>, tick: &Tick, samples: &SyncSender<Seen>) {
 
 fn guard_for_ever(daemon: &Weak<Daemon>, samples: &Receiver<Seen>) {
     let mut posts: HashMap<u64, Watched> = HashMap::new();
-    let mut processors = Processors::new();
+    let mut processors = Processors::watched();
     while let Ok(seen) = samples.recv() {
         let Some(daemon) = daemon.upgrade() else { return };
         let (jobs, idle) = (daemon.all_jobs(), processors.idle());
