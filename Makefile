@@ -3,7 +3,8 @@
 # Where everything that is built or downloaded goes. CARGO_TARGET_DIR is
 # honoured, so that several checkouts can share a machine.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
-CARGO  ?= cargo
+# The first Rust here that is new enough.
+CARGO  ?= scripts/rust cargo
 # The distribution's Python has the distribution's libnbd.
 PYTHON ?= /usr/bin/python3
 
