@@ -61,6 +61,7 @@ mod sockets;
 mod storage_drs;
 mod store;
 mod survey;
+mod systemd;
 mod threads;
 mod troubles;
 mod vms;
