@@ -56,7 +56,7 @@ test:
 demo:
 	@scripts/deps demo
 	@[ -e '$(TARGET)/quick/sterna' ] || \
-		echo 'demo: the first build compiles 250 packages: 3 to 5 minutes on 2 cores.'
+		echo 'demo: the first build compiles some 250 packages, which takes minutes.'
 	$(CARGO) build --profile quick --locked --bin sterna
 	@STERNA='$(abspath $(TARGET))/quick/sterna' WORK='$(abspath $(TARGET))/demo' \
 		$(PYTHON) -u demo/run
