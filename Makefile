@@ -3,13 +3,15 @@
 # Where everything that is built or downloaded goes. CARGO_TARGET_DIR is
 # honoured, so that several checkouts can share a machine.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
-CARGO  ?= cargo
+# The first Rust here that is new enough.
+CARGO  ?= scripts/rust cargo
 # The distribution's Python has the distribution's libnbd.
 PYTHON ?= /usr/bin/python3
 
 export PATH := $(PATH):/usr/sbin:/sbin:$(HOME)/.cargo/bin
 
-.PHONY: help deps build lint test demo lab guest bench bench-quick fuzz clean
+.PHONY: help deps build check lint test demo lab guest bench bench-quick fuzz \
+	deb deb-test dist clean
 
 help:
 	@echo 'Sterna moves the disks of running virtual machines between storage.'
@@ -18,6 +20,10 @@ help:
 	@echo '  make test         everything a machine can test (half an hour on 2 cores)'
 	@echo '  make lab          the disks of a guest with a database move, in all its states'
 	@echo '  make build        the binary: $(TARGET)/release/sterna'
+	@echo '  make deb          packages for Debian and Ubuntu: $(TARGET)/sterna_*.deb'
+	@echo '  make deb-test     installs, upgrades and removes them in a Debian of its own (root)'
+	@echo '  make dist         a tarball for other machines: $(TARGET)/sterna-*.tar.gz'
+	@echo '  make check        before each commit: what changed, and the decisions (a minute)'
 	@echo '  make lint         formatting and lints, as errors'
 	@echo '  make bench        against qemu-nbd, qemu-storage-daemon and nbdkit (an hour)'
 	@echo '  make bench-quick  the same with few repeats, to see that it runs (10 minutes)'
@@ -35,6 +41,10 @@ build:
 	@scripts/deps build
 	$(CARGO) build --release --locked --bin sterna
 
+# Formatting; lints and unit tests of what differs from the last commit, and of `core`.
+check:
+	@scripts/check $(CARGO)
+
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
@@ -45,8 +55,10 @@ test:
 
 demo:
 	@scripts/deps demo
-	$(CARGO) build --release --locked --bin sterna
-	@STERNA='$(abspath $(TARGET))/release/sterna' WORK='$(abspath $(TARGET))/demo' \
+	@[ -e '$(TARGET)/quick/sterna' ] || \
+		echo 'demo: the first build compiles some 250 packages, which takes minutes.'
+	$(CARGO) build --profile quick --locked --bin sterna
+	@STERNA='$(abspath $(TARGET))/quick/sterna' WORK='$(abspath $(TARGET))/demo' \
 		$(PYTHON) -u demo/run
 
 # A small Debian with PostgreSQL, made once.
@@ -82,6 +94,19 @@ fuzz:
 	@cd fuzz && $(FUZZ) build && for target in $$($(FUZZ) list); do \
 		mkdir -p corpus/$$target found/$$target && $(FUZZ) run $$target found/$$target \
 			corpus/$$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+
+# The packages take the binary as it is: `make deb` after `make build` compiles nothing.
+deb: build
+	@scripts/deps package
+	@CARGO='$(CARGO)' packaging/deb/build '$(TARGET)/release/sterna' '$(TARGET)'
+
+deb-test: deb
+	@for test in test test-boot; do \
+		packaging/deb/$$test "$$(ls -t '$(TARGET)'/sterna_*.deb | head -n 1)" || exit 1; done
+
+dist: build
+	@scripts/deps package
+	@CARGO='$(CARGO)' packaging/dist '$(TARGET)/release/sterna' '$(TARGET)'
 
 clean:
 	$(CARGO) clean

@@ -155,7 +155,7 @@ class Sterna(Server):
         with open(os.path.join(os.path.dirname(self.state), "daemon.log"), "w") as log:
             self.process = subprocess.Popen(
                 [self.tools["sterna"], "--socket", self.api, "--json", "serve",
-                 "--state", self.state, "--nbd-socket", self.socket],
+                 "--config", "/dev/null", "--state", self.state, "--nbd-socket", self.socket],
                 stdout=subprocess.PIPE, stderr=log)
         if not self.process.stdout.readline():
             raise RuntimeError("the daemon did not start; see daemon.log")

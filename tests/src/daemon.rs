@@ -101,7 +101,8 @@ impl Daemon {
             .arg("--json")
             .arg("--socket")
             .arg(&self.socket)
-            .args(["serve", "--state"])
+            // What is installed on this machine has a file that is not for this one.
+            .args(["serve", "--config", "/dev/null", "--state"])
             .arg(&self.state)
             .arg("--nbd-socket")
             .arg(&self.nbd)

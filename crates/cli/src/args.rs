@@ -75,6 +75,16 @@ pub(crate) struct Cli {
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub(crate) json: bool,
 
+    #[command(flatten)]
+    pub(crate) socket: SocketArg,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Where the daemon is asked.
+#[derive(Debug, Default, Args)]
+pub(crate) struct SocketArg {
     /// The daemon's API socket; else STERNA_SOCKET names it [default:
     /// /run/sterna/sterna.sock for root, else $XDG_RUNTIME_DIR/sterna/sterna.sock]
     #[arg(
@@ -84,9 +94,6 @@ pub(crate) struct Cli {
         help_heading = GLOBAL
     )]
     pub(crate) socket: Option<PathBuf>,
-
-    #[command(subcommand)]
-    pub(crate) command: Command,
 }
 
 #[derive(Debug, Subcommand)]
@@ -182,6 +189,7 @@ mod tests {
             "sterna serve",
             "sterna serve --state /s --socket /x.sock --nbd-socket /n.sock",
             "sterna serve --listen 127.0.0.1:10809 --io threads",
+            "sterna serve --config /c.toml --check",
             "sterna datastore add fast /mnt/nvme",
             "sterna datastore add slow /d --shape mbps=300,iops=5000,latency=1ms",
             "sterna datastore list --json",

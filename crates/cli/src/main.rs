@@ -113,9 +113,9 @@ fn usage_body(text: &str) -> Error {
 }
 
 fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
-    let link = connect::Link::new(cli.socket, output);
+    let link = connect::Link::new(cli.socket.socket.clone(), output);
     match cli.command {
-        Command::Serve(args) => serve::run(args, &link, output),
+        Command::Serve(args) => serve::run(args, cli.socket, output),
         Command::Datastore(command) => datastore::run(command, &link, output),
         Command::Disk(command) => disk::run(command, &link, output),
         Command::Advise(args) => advise::run(&args, &link, output),

@@ -51,6 +51,7 @@ mod shelf;
 mod storage_drs;
 mod store;
 mod survey;
+mod systemd;
 mod threads;
 mod troubles;
 mod vms;

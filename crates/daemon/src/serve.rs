@@ -21,7 +21,7 @@ use crate::settings::Settings;
 use crate::store::Store;
 use crate::{
     boot, drs, hours, http, jobs, keeper, lookout, plans, policies, samples, storage_drs,
-    vms,
+    systemd, vms,
 };
 
 /// How long the daemon's own threads may take to end when it stops.
@@ -179,8 +179,15 @@ impl Running {
         let (stopping, stopped) = watch::channel(false);
         let router = http::router(self.daemon.clone());
         let visitors = self.daemon.means.visitors.clone();
+        let watched = systemd::show_answers(router.clone());
         let server = tokio::spawn(http::serve(listener, router, visitors, stopped));
+        systemd::ready();
         stop.await;
+        systemd::stopping();
+        if let Some(watched) = watched {
+            // It has a share of the daemon.
+            watched.abort();
+        }
         let _ = stopping.send(true);
         match tokio::time::timeout(LAST_REQUESTS, server).await {
             Ok(Ok(())) => {}

@@ -8,6 +8,7 @@ mod adopting;
 mod advising;
 mod api_manners;
 mod arrays;
+mod as_a_service;
 mod bad_input;
 mod bad_sectors;
 mod cli;

@@ -1,0 +1,183 @@
+//! `sterna serve --check`: whether the daemon could start, as far as that is to be seen
+//! without starting it. Nothing is made, opened for writing or removed.
+//!
+//! A daemon that runs is nothing wrong: before it is started anew is when people check.
+//! So nobody looks whether a lock, a socket or a port is free.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use rustix::fs::{Access, access};
+use sterna_api::ErrorCode;
+use sterna_api::paths::too_long;
+
+use super::options::Resolved;
+use crate::connect::Failure;
+use crate::output::Output;
+use crate::table::Pairs;
+
+/// Says that all is well, or fails with everything that is not.
+pub(super) fn run(resolved: &Resolved, output: Output) -> anyhow::Result<()> {
+    let problems = problems(resolved);
+    if problems.is_empty() {
+        return output.answer(resolved, |resolved| words(resolved, output));
+    }
+    let failure = Failure {
+        code: ErrorCode::Invalid,
+        message: problems.join("\n"),
+        hint: "nothing was started or changed".into(),
+    };
+    Err(failure.into())
+}
+
+fn words(resolved: &Resolved, output: Output) -> String {
+    let mut pairs = Pairs::default();
+    let path = |path: &Path| path.display().to_string();
+    pairs.add("file", resolved.config.as_deref().map_or("none".into(), path));
+    pairs.add("state", path(&resolved.state));
+    pairs.add("API", path(&resolved.socket));
+    pairs.add("NBD", path(&resolved.nbd_socket));
+    for address in &resolved.listen {
+        pairs.add("NBD over TCP", address.to_string());
+    }
+    format!("The configuration is good.\n{}", output.pairs_below(&pairs))
+}
+
+/// All that would keep the daemon from starting.
+fn problems(resolved: &Resolved) -> Vec<String> {
+    let Resolved { config: _, state, socket, nbd_socket, listen, io: _ } = resolved;
+    let mut problems = Vec::new();
+    problems.extend(of_directory(state).map(|what| format!("state: {what}")));
+    problems.extend(of_socket(socket).map(|what| format!("socket: {what}")));
+    problems.extend(of_socket(nbd_socket).map(|what| format!("nbd-socket: {what}")));
+    if socket == nbd_socket {
+        let shown = socket.display();
+        problems.push(format!("nbd-socket: {shown} is the API's socket already"));
+    }
+    for (at, address) in listen.iter().enumerate() {
+        if listen[..at].contains(address) {
+            problems.push(format!("listen: {address} is there twice"));
+        }
+        // Any port of it: the daemon's own may be in use, by the daemon.
+        if let Err(error) = TcpListener::bind((address.ip(), 0)) {
+            problems.push(format!("listen: {address} cannot be listened on: {error}"));
+        }
+    }
+    problems
+}
+
+/// Why the daemon could not use, or make, this directory.
+fn of_directory(path: &Path) -> Option<String> {
+    // Somebody is above everything: the root directory is there.
+    for place in path.ancestors() {
+        let shown = place.display();
+        return match fs::metadata(place) {
+            Ok(it) if !it.is_dir() => Some(format!("{shown} is not a directory")),
+            Ok(_) => {
+                access(place, Access::WRITE_OK | Access::EXEC_OK).err().map(|error| {
+                    format!("the directory {shown} cannot be written to: {error}")
+                })
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => Some(format!("{shown} cannot be looked at: {error}")),
+        };
+    }
+    None
+}
+
+/// Why the daemon could not listen there.
+fn of_socket(path: &Path) -> Option<String> {
+    if let Some(what) = too_long(path) {
+        return Some(what);
+    }
+    match fs::symlink_metadata(path) {
+        Ok(it) if !it.file_type().is_socket() => {
+            Some(format!("{} is there, and is not a socket", path.display()))
+        }
+        _ => of_directory(path.parent()?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::super::options::IoArg;
+    use super::*;
+
+    fn good(dir: &Path) -> Resolved {
+        Resolved {
+            config: None,
+            state: dir.join("to/be/made"),
+            socket: dir.join("run/api.sock"),
+            nbd_socket: dir.join("run/nbd.sock"),
+            listen: vec!["127.0.0.1:10809".parse().expect("an address")],
+            io: IoArg::Auto,
+        }
+    }
+
+    #[track_caller]
+    fn none_but(resolved: &Resolved, expected: &[&str]) {
+        let problems = problems(resolved);
+        assert_eq!(problems.len(), expected.len(), "{problems:#?}");
+        for (problem, expected) in problems.iter().zip(expected) {
+            assert!(problem.contains(expected), "{problem} should say {expected}");
+        }
+    }
+
+    #[test]
+    fn what_can_be_made_is_good_and_is_not_made() {
+        let dir = tempfile::tempdir().expect("a directory");
+        none_but(&good(dir.path()), &[]);
+        let left = fs::read_dir(dir.path()).expect("read it").count();
+        assert_eq!(left, 0);
+    }
+
+    #[test]
+    fn a_socket_that_a_daemon_listens_on_is_good() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let resolved = good(dir.path());
+        fs::create_dir(dir.path().join("run")).expect("make a directory");
+        let _daemon = std::os::unix::net::UnixListener::bind(&resolved.socket);
+        none_but(&resolved, &[]);
+    }
+
+    #[test]
+    fn all_that_is_in_the_way_is_said_at_once() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("file");
+        fs::write(&file, "").expect("write a file");
+        let long = PathBuf::from(format!("/{}", "long/".repeat(30)));
+        let resolved = Resolved {
+            state: file.join("state"),
+            socket: file.clone(),
+            nbd_socket: long,
+            // For documentation, and so on no machine.
+            listen: vec!["192.0.2.1:10809".parse().expect("an address"); 2],
+            ..good(dir.path())
+        };
+        none_but(
+            &resolved,
+            &[
+                // Of a path below a file the system says that it is no directory.
+                "state: ",
+                "socket: ",
+                "nbd-socket: the path of a unix socket may have 107 bytes",
+                "192.0.2.1:10809 cannot be listened on",
+                "192.0.2.1:10809 is there twice",
+                "192.0.2.1:10809 cannot be listened on",
+            ],
+        );
+    }
+
+    #[test]
+    fn both_sockets_cannot_be_one() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut resolved = good(dir.path());
+        resolved.nbd_socket = resolved.socket.clone();
+        none_but(&resolved, &["is the API's socket already"]);
+    }
+}
