@@ -259,7 +259,7 @@ fn a_shell_completes_the_names_of_what_there_is() {
         ("migrate log --to = th", &["there"]),
         ("class add ol", &["oltp"]),
         ("policy remove ", &[&limit]),
-        ("migration cancel ", &[&id]),
+        ("migration cancel ", &[&id, "db"]),
         // What names nothing is what clap completes.
         ("disk crea", &["create"]),
     ] {
