@@ -20,36 +20,36 @@ pub(crate) enum MigrationCommand {
     List,
     /// Show one migration
     Show(IdArg),
-    /// Follow a migration to its end
+    /// Show the progress of a migration until it ends
     Watch(IdArg),
-    /// Make a migration stand still; it stays so over restarts
+    /// Pause a migration; it stays paused when the daemon restarts
     Pause(IdArg),
-    /// Make a paused migration go on
+    /// Resume a paused migration
     Resume {
         #[command(flatten)]
         id: IdArg,
-        /// From now on leave behind what cannot be read on the source, sector by sector;
-        /// what such sectors held is lost
+        /// From now on, skip unreadable source sectors; the data in these sectors is
+        /// lost
         #[arg(long)]
         skip_bad_sectors: bool,
     },
-    /// Give a migration up; the disk stays where it is
+    /// Cancel a migration; the disk stays on its datastore
     Cancel(IdArg),
-    /// Change a migration's rate, or what must hold for the application meanwhile
+    /// Change a migration's rate or guard
     ///
-    /// A guard replaces the one before as a whole.
+    /// A new guard replaces the old guard completely.
     #[command(override_usage = "sterna migration set <ID> [OPTIONS]",
         group(ArgGroup::new("what").required(true).multiple(true)
         .args(["rate", "keep", "p99", "finish_by", "idle_only", "window", "no_guard"])))]
     Set {
         #[command(flatten)]
         id: IdArg,
-        /// Copy no more than so many bytes per second (50M), or `none`
+        /// Limit copying to this many bytes per second (50M), or `none`
         #[arg(long, value_name = "BYTES", value_parser = parse_limit)]
         rate: Option<Limit>,
         #[command(flatten)]
         guard: GuardArgs,
-        /// Nothing must hold any more
+        /// Remove the guard
         #[arg(long, conflicts_with_all = ["keep", "p99", "finish_by", "idle_only",
             "window"])]
         no_guard: bool,
@@ -59,15 +59,14 @@ pub(crate) enum MigrationCommand {
 /// The number of one migration.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct IdArg {
-    /// Its number (see `sterna migration list`)
+    /// The migration's number (see `sterna migration list`)
     #[arg(value_parser = parse_id)]
     id: u64,
 }
 
 pub(crate) fn parse_id(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| {
-        "a migration goes by its number, which `sterna migration list` shows".into()
-    })
+    text.parse()
+        .map_err(|_| "give the migration's number (see `sterna migration list`)".into())
 }
 
 /// A rate, or none.
@@ -103,14 +102,14 @@ pub(crate) fn run(
         MigrationCommand::Pause(IdArg { id }) => {
             let one = client.pause(id).await?;
             output.answer(&one, |one| {
-                said(one, &format!("go on with `sterna migration resume {id}`"))
+                said(one, &format!("resume it with `sterna migration resume {id}`"))
             })
         }
         MigrationCommand::Resume { id: IdArg { id }, skip_bad_sectors } => {
             let how = ResumeMigration { skip_bad_sectors };
             let one = client.resume(id, how).await?;
             output.answer(&one, |one| {
-                said(one, &format!("follow it with `sterna migration watch {id}`"))
+                said(one, &format!("`sterna migration watch {id}` shows its progress"))
             })
         }
         MigrationCommand::Cancel(IdArg { id }) => {
@@ -141,8 +140,8 @@ fn given_up(one: &Migration) -> String {
             format!("disk {} stays on {}", one.disk, one.from)
         }
         _ => format!(
-            "it may be too late for that: `sterna migration watch {}` says where disk {} is \
-             in the end",
+            "it may be too late to cancel: `sterna migration watch {}` shows where disk \
+             {} is at the end",
             one.id, one.disk
         ),
     }
@@ -151,7 +150,7 @@ fn given_up(one: &Migration) -> String {
 fn now_has(one: &Migration) -> String {
     let pace = match one.rate {
         Some(limit) => format!("a rate of {}", rate(limit as f64)),
-        None => "no limit to its rate".into(),
+        None => "no rate limit".into(),
     };
     let guard = match &one.guard {
         Some(guard) => format!("the guard: {}", guard::asked(&guard.asked)),

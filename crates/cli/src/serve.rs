@@ -18,18 +18,17 @@ use crate::{experiment, log};
 /// What the daemon needs to know.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Where state is kept [default: /var/lib/sterna for root, else
+    /// The state directory [default: /var/lib/sterna for root, else
     /// $XDG_STATE_HOME/sterna]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// Serve NBD over TCP as well; without login or encryption, so choose a
-    /// network that you trust
+    /// Also serve NBD over TCP, without login or encryption: choose a trusted network
     #[arg(long, value_name = "ADDR:PORT", value_parser = parse_address)]
     listen: Vec<SocketAddr>,
     /// The unix socket for NBD [default: nbd.sock beside the API socket]
     #[arg(long, value_name = "PATH")]
     nbd_socket: Option<PathBuf>,
-    /// How to do I/O
+    /// The method of I/O
     #[arg(long, value_enum, default_value_t)]
     io: IoArg,
     /// It belongs to an experiment: it ends when its stdin does, and removes DIR then
@@ -54,14 +53,14 @@ fn tell(status: &Status, output: Output) {
 /// Reads where to listen. A name may mean several addresses, or others tomorrow.
 fn parse_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
-        "an IP address and a port are needed, as in 127.0.0.1:10809 or [::1]:10809".into()
+        "give an IP address and a port (127.0.0.1:10809 or [::1]:10809)".into()
     })
 }
 
 /// How to do I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum IoArg {
-    /// io_uring if the kernel lets us, else threads
+    /// io_uring if the kernel permits it, else threads
     #[default]
     Auto,
     /// io_uring, or fail

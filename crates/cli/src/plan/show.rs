@@ -124,7 +124,7 @@ fn head(plan: &Plan, output: Output) -> String {
         ),
     );
     pairs.add("takes", takes(&plan.estimate));
-    pairs.maybe("at least", at_least(&plan.estimate));
+    pairs.maybe("lower bound", at_least(&plan.estimate));
     pairs.maybe("window opens", plan.opens.map(moment_ahead));
     if !plan.guard.is_none() {
         pairs.add("guard", guard::asked(&plan.guard));
@@ -170,13 +170,13 @@ pub(super) fn takes(estimate: &PlanEstimate) -> String {
     match (estimate.likely_s, estimate.least_s, estimate.most_s) {
         (Some(likely), Some(least), Some(most)) => {
             let [likely, least, most] = [likely, least, most].map(span);
-            format!("{likely}; {least} to {most} if all moves are quick, or slow")
+            format!("{likely} (range {least} to {most})")
         }
         _ if estimate.unknown == 0 => "no time".into(),
         _ => {
             let disks = count(estimate.unknown, "disk");
-            let unless = limited(estimate);
-            format!("not known: how fast {disks} would be copied was never seen{unless}")
+            let limited = limited(estimate);
+            format!("unknown: no copy seen yet for {disks}{limited}")
         }
     }
 }
@@ -187,11 +187,9 @@ fn limited(estimate: &PlanEstimate) -> String {
     match estimate.limited {
         0 => String::new(),
         all if all == estimate.unknown => {
-            format!(" without a limit (--rate, of at most {most})")
+            format!(" without a limit (--rate, at most {most})")
         }
-        some => {
-            format!(", of {some} of them but with a limit (--rate, of at most {most})")
-        }
+        some => format!(" ({some} of them only with a limit: --rate, at most {most})"),
     }
 }
 
@@ -199,19 +197,19 @@ fn at_least(estimate: &PlanEstimate) -> Option<String> {
     let bound = span(estimate.bound_s?);
     Some(match estimate.gap {
         Some(gap) => {
-            format!("{bound} in any order; the plan is {:.0}% above that", gap * 100.0)
+            format!("{bound} in any order; the plan is {:.0}% above it", gap * 100.0)
         }
-        None => format!("{bound} in any order, as each copy has a limit"),
+        None => format!("{bound} in any order, because each copy has a limit"),
     })
 }
 
 pub(super) fn deadline(deadline: &Deadline) -> Cell {
     let (words, style) = match deadline.state {
         DeadlineState::Met => ("met", Style::Good),
-        DeadlineState::Likely => ("met if nothing takes longer than likely", Style::Good),
-        DeadlineState::Unlikely => ("missed, unless all goes quickly", Style::Warn),
+        DeadlineState::Likely => ("met if no move takes longer than likely", Style::Good),
+        DeadlineState::Unlikely => ("missed, unless all moves are quick", Style::Warn),
         DeadlineState::Missed => ("missed", Style::Bad),
-        DeadlineState::Unknown => ("nobody can know yet", Style::Plain),
+        DeadlineState::Unknown => ("cannot be predicted yet", Style::Plain),
     };
     Cell::styled(format!("{}: {words}", moment(deadline.by)), style)
 }
@@ -228,7 +226,7 @@ fn datastores(all: &[PlannedDatastore], output: Output) -> String {
     for one in all {
         let alone = one.problem.as_ref().map(|why| format!("left alone: {why}"));
         let grows = one.may_grow_to.map(|full| {
-            format!("its thin disks may grow to {}, more than may be filled", bytes(full))
+            format!("its thin disks may grow to {}, more than may be used", bytes(full))
         });
         let note = alone.or(grows);
         table.row(vec![
@@ -298,7 +296,7 @@ mod tests {
             "keep 97%",
             "emptiest:",
             "These stay on old:",
-            "it moves already, by migration 5",
+            "the disk is already moving, by migration 5",
         ] {
             assert!(text.contains(part), "{part} in:\n{text}");
         }
