@@ -251,11 +251,11 @@ mod tests {
             within: 11,
             ..Default::default()
         };
-        let said = "of 12, half were off by at most 7.1%; 11 within their range";
+        let said =
+            "half of 12 predicted times were at most 7.1% off; 11 were in their range";
         assert_eq!(scores(&some), said);
         let beside = PredictionScores { beside: 8, kept_error: Some(0.0149), ..some };
-        let more = "; of 8 beside an application, what it kept was off by at most 1.5% of \
-                    its IO/s in half";
+        let more = "; half of 8 predictions of kept IO/s were at most 1.5% off";
         assert_eq!(scores(&beside), format!("{said}{more}"));
     }
 }

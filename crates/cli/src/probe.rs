@@ -445,7 +445,7 @@ mod tests {
         };
         let text = show(&probed, Output::new(false));
         for part in
-            ["51.8 ms", "71% of what they had in the 2 s before", "0.72 ms more", "1388"]
+            ["51.8 ms", "71% of their IO/s in the 2 s before", "0.72 ms more", "1388"]
         {
             assert!(text.contains(part), "{part} in:\n{text}");
         }

@@ -30,8 +30,8 @@ pub(crate) fn show(recovery: &Recovery, output: Output) -> String {
         }
     }
     match text.is_empty() {
-        true => "Nothing to take in: there is no image with a sidecar that is not the \
-                 image of\na disk already."
+        true => "Nothing to recover: each image with a sidecar is the image of a disk\n\
+                 already."
             .into(),
         false => text,
     }
@@ -105,11 +105,11 @@ mod tests {
         let recovery = Recovery { dry_run: false, images };
         let text = show(&recovery, Output::new(false));
         let expected = "\
-Taken in: 1 disk.
+Recovered: 1 disk.
 NAME      SIZE  DATASTORE  IMAGE
 db    10.0 GiB  fast       /mnt/fast/db.raw
 
-Left as they are: 1 image.
+Not recovered: 1 image.
   /mnt/fast/web.raw
     out of date: it has generation 1 of disk web, and /mnt/slow/web.raw has 2
 ";

@@ -80,7 +80,7 @@ fn a_guest_that_writes_moves_and_nothing_is_lost() {
     // It is where it should be.
     let told = setting.stage.daemon.json("drs recommend");
     assert_eq!(told["moves"], Value::from(vec![0; 0]), "{told:#}");
-    setting.stage.daemon.sterna("drs apply web").fails_with(&["nothing is recommended"]);
+    setting.stage.daemon.sterna("drs apply web").fails_with(&["DRS recommends nothing"]);
     // And it stays known where it is.
     setting.stage.daemon.kill();
     setting.stage.daemon.restart();

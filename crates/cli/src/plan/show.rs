@@ -174,22 +174,20 @@ pub(super) fn takes(estimate: &PlanEstimate) -> String {
         }
         _ if estimate.unknown == 0 => "no time".into(),
         _ => {
-            let disks = count(estimate.unknown, "disk");
-            let limited = limited(estimate);
-            format!("unknown: no copy seen yet for {disks}{limited}")
+            let unseen = estimate.unknown.saturating_sub(estimate.limited);
+            let [none, limited] = [unseen, estimate.limited].map(|it| count(it, "disk"));
+            let none = format!("no copy seen yet for {none}");
+            let most = estimate.limited_to.map(|limit| rate(limit as f64));
+            let most = most.unwrap_or_default();
+            let only = format!(
+                "only copies with a limit (--rate, at most {most}) for {limited}"
+            );
+            match (unseen, estimate.limited) {
+                (_, 0) => format!("unknown: {none}"),
+                (0, _) => format!("unknown: {only}"),
+                (..) => format!("unknown: {none}, and {only}"),
+            }
         }
-    }
-}
-
-/// Copies were seen all the same, but only under limits.
-fn limited(estimate: &PlanEstimate) -> String {
-    let most = estimate.limited_to.map(|limit| rate(limit as f64)).unwrap_or_default();
-    match estimate.limited {
-        0 => String::new(),
-        all if all == estimate.unknown => {
-            format!(" without a limit (--rate, at most {most})")
-        }
-        some => format!(" ({some} of them only with a limit: --rate, at most {most})"),
     }
 }
 
@@ -292,7 +290,7 @@ mod tests {
         for part in [
             "1 disk, 10.0 GiB to copy, in 1 wave",
             "2 min 00 s; 1 min 00 s to 4 min 00 s if all",
-            "1 min 40 s in any order; the plan is 20% above that",
+            "1 min 40 s in any order; the plan is 20% above it",
             "keep 97%",
             "emptiest:",
             "These stay on old:",
@@ -356,13 +354,15 @@ mod tests {
         };
         let all = takes(&of(4));
         assert!(
-            all.ends_with("without a limit (--rate, of at most 40.0 MiB/s)"),
+            all.ends_with(
+                "only copies with a limit (--rate, at most 40.0 MiB/s) for 4 disks"
+            ),
             "{all}"
         );
         let some = takes(&of(2));
-        assert!(some.contains("never seen, of 2 of them but with a limit"), "{some}");
+        assert!(some.contains("no copy seen yet for 2 disks, and only"), "{some}");
         let bound = at_least(&of(4)).unwrap_or_default();
-        assert_eq!(bound, "14 s in any order, as each copy has a limit");
+        assert_eq!(bound, "14 s in any order, because each copy has a limit");
     }
 
     #[test]

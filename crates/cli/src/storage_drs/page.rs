@@ -295,7 +295,7 @@ mod tests {
         };
         let text = show(&told, Output::new(false));
         for part in [
-            "full: new disks are placed",
+            "full: Storage DRS places new disks",
             "80% of the space, p95 15.0 ms",
             "keep 97%",
             "over a bound: slow",

@@ -218,7 +218,7 @@ mod tests {
         assert!(see(Some(Astray::Nameless)).is_some());
         assert_eq!(see(Some(Astray::Nameless)), None);
         let hint = lookout.of(disk).expect("it is known").hint("db");
-        assert!(hint.contains("move it now (`sterna migrate db"), "{hint}");
+        assert!(hint.contains("move the disk now (`sterna migrate db"), "{hint}");
         assert!(see(Some(Astray::Replaced)).is_some());
         assert_eq!(see(None), Some(Trouble::default()));
         assert_eq!(lookout.of(disk), None);
