@@ -13,9 +13,9 @@ use crate::table::{Column, Table, wrap};
 /// What advice is asked about.
 #[derive(Debug, Args)]
 pub(crate) struct AdviseArgs {
-    /// A disk, or a datastore or a VM with its disks [default: everything]
+    /// A disk, datastore or VM [default: all]
     about: Option<String>,
-    /// Go by what was done in the last 1s to 1h [default: 10min]
+    /// Consider the load of this past time, 1s to 1h [default: 10min]
     #[arg(long, value_name = "SPAN", value_parser = parse_window)]
     window: Option<Nanos>,
 }
@@ -41,7 +41,7 @@ fn show(said: &Advised, output: Output) -> String {
     if !said.disks.is_empty() {
         text = disks(&said.disks, output);
         let window = span(said.window_s);
-        text.push_str(&format!("By what was done in the last {window}.\n"));
+        text.push_str(&format!("From the load of the last {window}.\n"));
     }
     if said.advice.is_empty() {
         text.push_str("\nNothing to advise.\n");

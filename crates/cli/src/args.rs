@@ -53,25 +53,31 @@ Examples:
 /// What the exit codes say.
 pub(crate) const EXIT_CODES: [(&str, &str); 3] = [
     ("0", "Done."),
-    ("1", "It failed: stderr says what, to what, and what to do next."),
-    ("2", "The command line was wrong; nothing was asked of the daemon."),
+    ("1", "The command failed; stderr has the reason and the remedy."),
+    ("2", "The command line is wrong; Sterna sent nothing to the daemon."),
 ];
 
 /// The environment variables that are looked at.
 pub(crate) const VARIABLES: [(&str, &str); 6] = [
-    (SOCKET_VARIABLE, "The daemon's API socket, where --socket is not given."),
-    ("STERNA_LOG", "What the daemon logs: error, warn, info (default), debug, trace."),
-    ("XDG_RUNTIME_DIR", "Where the sockets are, unless the user is root."),
-    ("XDG_STATE_HOME", "Where the state is, unless the user is root."),
-    (PASSWORD_VARIABLE, "The password of a bench's database, unless its URI has one."),
-    ("NO_COLOR", "No colour on terminals, if it is set to anything."),
+    (SOCKET_VARIABLE, "The daemon's API socket, if --socket is not given."),
+    (
+        "STERNA_LOG",
+        "The log level of the daemon: error, warn, info (default), debug, trace.",
+    ),
+    ("XDG_RUNTIME_DIR", "The directory of the sockets, unless the user is root."),
+    ("XDG_STATE_HOME", "The directory of the state, unless the user is root."),
+    (
+        PASSWORD_VARIABLE,
+        "The password of a bench's database, unless the URI has a password.",
+    ),
+    ("NO_COLOR", "Any value: no colour on terminals."),
 ];
 
-/// Moves the disks of running virtual machines between storage.
+/// Moves disks of running VMs between storage systems.
 #[derive(Debug, Parser)]
 #[command(name = "sterna", version, term_width = WIDTH, after_help = EXAMPLES)]
 pub(crate) struct Cli {
-    /// Print JSON, exactly as the API gives it
+    /// Print JSON, as the API returns it
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub(crate) json: bool,
 
@@ -82,11 +88,11 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Where the daemon is asked.
+/// The address of the daemon's API.
 #[derive(Debug, Default, Args)]
 pub(crate) struct SocketArg {
-    /// The daemon's API socket; else STERNA_SOCKET names it [default:
-    /// /run/sterna/sterna.sock for root, else $XDG_RUNTIME_DIR/sterna/sterna.sock]
+    /// The daemon's API socket [default: STERNA_SOCKET, else /run/sterna/sterna.sock
+    /// for root, $XDG_RUNTIME_DIR/sterna/sterna.sock for other users]
     #[arg(
         long,
         global = true,
@@ -100,64 +106,64 @@ pub(crate) struct SocketArg {
 pub(crate) enum Command {
     /// Run the daemon in the foreground
     Serve(ServeArgs),
-    /// Places that hold disk images
+    /// Datastores: places that hold disk images
     #[command(subcommand)]
     Datastore(DatastoreCommand),
     /// Virtual disks
     #[command(subcommand)]
     Disk(DiskCommand),
-    /// What a move would take: how long, with a range
+    /// Predict how long a disk move would take
     Predict(PredictArgs),
     /// Move a disk to another datastore while it is in use
     Migrate(MigrateArgs),
-    /// Migrations under way and past
+    /// Disk moves: running and ended
     #[command(subcommand)]
     Migration(MigrationCommand),
-    /// Moving one disk or thousands, in waves
+    /// Plans that move many disks, in waves
     #[command(subcommand)]
     Plan(PlanCommand),
-    /// Sets of disks that service levels speak of
+    /// Service classes of disks
     #[command(subcommand)]
     Class(ClassCommand),
-    /// What is asked for a class, and when
+    /// Limits, cruise controls and queue depths of classes
     #[command(subcommand)]
     Policy(PolicyCommand),
-    /// Which disks should be on other datastores, and why the rest should not
+    /// Balance disks over datastores
     #[command(subcommand)]
     StorageDrs(StorageDrsCommand),
-    /// What to do about disks and datastores, seen from what was measured
+    /// Advice on disks and datastores, from measured load
     Advise(AdviseArgs),
-    /// Virtual machines that exist already, and whose disks QEMU serves
+    /// Existing VMs whose disks QEMU serves
     #[command(subcommand)]
     Vm(VmCommand),
-    /// Hosts, where virtual machines run
+    /// Hosts that run VMs
     #[command(subcommand)]
     Host(HostCommand),
-    /// Resource pools: what sets of virtual machines are promised of all hosts
+    /// Resource pools: reservations, limits and shares of VMs
     #[command(subcommand)]
     Pool(PoolCommand),
-    /// Which virtual machines are to be together, apart, or on some hosts
+    /// Affinity rules for VMs and hosts
     #[command(subcommand)]
     Rule(RuleCommand),
-    /// Which virtual machines should be on other hosts, and why the rest should not
+    /// Balance VMs over hosts
     #[command(subcommand)]
     Drs(DrsCommand),
-    /// The daemon in one page
+    /// Show the state of the daemon
     Status,
-    /// Who does what, second by second
+    /// Show the load of disks, classes or datastores live
     Top(TopArgs),
-    /// Experiments that show what Sterna does, with a daemon of their own
+    /// Run experiments with a separate daemon
     #[command(subcommand)]
     Lab(LabCommand),
-    /// What would happen: scenarios in virtual time, without a daemon
+    /// Simulate scenarios in virtual time, without a daemon
     #[command(subcommand)]
     Sim(SimCommand),
-    /// What an application gets from its disks
+    /// Measure an application on its disks
     #[command(subcommand)]
     Bench(BenchCommand),
     /// Print a completion script for a shell
     Completion(CompletionArgs),
-    /// Write the manual pages into a directory
+    /// Write the manual pages to a directory
     Man(ManArgs),
 }
 

@@ -19,18 +19,17 @@ pub(crate) enum ClassCommand {
     Create {
         /// Its name
         name: String,
-        /// Its disks; a disk is in one class at most
+        /// The disks of the class; a disk can be in one class only
         #[arg(value_name = "DISK")]
         disks: Vec<String>,
-        /// Its part of what reservations leave, against the shares of the others
-        /// [default: 1000]
+        /// Shares: they divide what is left after the reservations [default: 1000]
         #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
         shares: Option<u32>,
-        /// What it gets before anybody gets more than theirs (500iops, 20M)
+        /// Reservation: served before other classes exceed theirs (500iops, 20M)
         #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
         reservation: Option<qos::Rate>,
     },
-    /// Put disks into a class
+    /// Add disks to a class
     Add {
         /// Its name
         name: String,
@@ -38,7 +37,7 @@ pub(crate) enum ClassCommand {
         #[arg(required = true, value_name = "DISK")]
         disks: Vec<String>,
     },
-    /// Take disks out of a class
+    /// Remove disks from a class
     Remove {
         /// Its name
         name: String,
@@ -48,16 +47,16 @@ pub(crate) enum ClassCommand {
     },
     /// Change a class's shares, its reservation, or both
     #[command(override_usage = "sterna class set <NAME> [--shares <NUMBER>] \
-        [--reservation <RATE>]",
+                                [--reservation <RATE>]",
         group(ArgGroup::new("what").required(true).multiple(true)
         .args(["shares", "reservation"])))]
     Set {
         /// Its name
         name: String,
-        /// Its part of what reservations leave, against the shares of the others
+        /// Shares: they divide what is left after the reservations
         #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
         shares: Option<u32>,
-        /// What it gets before anybody gets more than theirs (500iops, 20M), or
+        /// Reservation: served before other classes exceed theirs (500iops, 20M), or
         /// `none`
         #[arg(long, value_name = "RATE", value_parser = parse_reservation,
             allow_hyphen_values = true)]
@@ -68,11 +67,11 @@ pub(crate) enum ClassCommand {
     List,
     /// Show one class
     Show(NameArg),
-    /// Delete a class; its disks are in none then
+    /// Delete a class; its disks are in no class then
     Delete {
         /// Its name
         name: String,
-        /// Delete its policies with it; else a class that has some stays
+        /// Also delete the policies of the class
         #[arg(long)]
         with_policies: bool,
     },

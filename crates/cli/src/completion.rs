@@ -26,8 +26,8 @@ pub(crate) struct CompletionArgs {
     /// The shell
     #[arg(value_enum)]
     shell: Shell,
-    /// Instead of the script, print the names that the last of these words of a
-    /// command line could be; the scripts ask so
+    /// Print the possible names for the last of these words instead of the script (used
+    /// by the scripts)
     #[arg(last = true, value_name = "WORD")]
     words: Vec<String>,
 }
@@ -72,7 +72,7 @@ end
 /// Where to.
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// The directory; made if it is not there
+    /// The directory; Sterna creates it if necessary
     dir: PathBuf,
 }
 

@@ -13,7 +13,7 @@ use crate::output::{Output, takes_colour};
 
 /// What a person sees of a call that takes long.
 const WAITING: &str =
-    "waiting for the daemon: it may wait for a machine or for storage ...";
+    "waiting for the daemon, which may be waiting for a VM or for storage ...";
 
 /// The way to the daemon.
 #[derive(Debug)]
@@ -122,30 +122,30 @@ fn explain_client(error: &ClientError) -> Error {
     if let ClientError::NoDaemon { socket, .. } = error
         && let Some(message) = too_long(socket)
     {
-        let hint = "name a shorter one with --socket or STERNA_SOCKET".into();
+        let hint = "give a shorter path with --socket or STERNA_SOCKET".into();
         return Error { code: ErrorCode::Invalid, message, hint };
     }
     match error {
         ClientError::Refused(body) => body.clone(),
         ClientError::NoDaemon { .. } => body(
             ErrorCode::Unavailable,
-            "start it: `sterna serve`; if it runs with another socket, name that \
+            "start the daemon: `sterna serve`; if it uses another socket, give the path \
              with --socket or STERNA_SOCKET"
                 .into(),
         ),
         ClientError::Forbidden { .. } => body(
             ErrorCode::Unavailable,
-            "use the account that the daemon runs under (often root: sudo)".into(),
+            "use the user that runs the daemon (often root: sudo)".into(),
         ),
         ClientError::Broken(_) => body(
             ErrorCode::Unavailable,
-            "see whether the daemon still runs (`sterna status`) and what its log \
-             says; what was asked for may have been done"
+            "check that the daemon runs (`sterna status`), and read its log; the daemon \
+             may have carried out the request"
                 .into(),
         ),
         ClientError::NotUnderstood { .. } => body(
             ErrorCode::Internal,
-            "see that client and daemon have the same version: `sterna --version`, \
+            "check that client and daemon have the same version: `sterna --version`, \
              `sterna status`"
                 .into(),
         ),

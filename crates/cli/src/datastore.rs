@@ -18,12 +18,12 @@ pub(crate) enum DatastoreCommand {
     /// Add a datastore: a directory, a block device, an NBD export or an emulated
     /// array
     Add {
-        /// Its name
+        /// The datastore's name
         name: String,
         /// A directory, a block device, nbd://HOST[:PORT]/EXPORT,
         /// nbd+unix:///EXPORT?socket=PATH or array://MODEL[?KEY=VALUE&…]
         location: String,
-        /// Emulate a slower store: mbps=300,iops=5000,latency=1ms
+        /// Emulate a slower device: mbps=300,iops=5000,latency=1ms
         #[arg(long, value_parser = parse_shape)]
         shape: Option<String>,
     },
@@ -32,17 +32,17 @@ pub(crate) enum DatastoreCommand {
     List,
     /// Show one datastore
     Show(NameArg),
-    /// Load a datastore's device on purpose, to learn what it can do
+    /// Load a datastore's device to measure its limits
     Probe(ProbeArgs),
-    /// Let nothing new go to a datastore: no disks, and no moves
+    /// Keep new disks and moves away from a datastore
     Maintenance {
         #[command(flatten)]
         name: NameArg,
-        /// End that
+        /// End the maintenance
         #[arg(long)]
         off: bool,
     },
-    /// Forget a datastore without disks; what is on it stays
+    /// Remove a datastore without disks from Sterna; its data stays
     #[command(visible_alias = "rm")]
     Remove(NameArg),
 }
@@ -87,7 +87,7 @@ pub(crate) fn run(
             let gone =
                 link.ask(async |client| Ok(client.remove_datastore(&name).await?))?;
             output.answer(&gone, |gone| {
-                format!("{} is forgotten.\n  what stays: {}", title(gone), gone.location)
+                format!("{} is removed.\n  data stays at: {}", title(gone), gone.location)
             })
         }
     }
@@ -124,14 +124,14 @@ fn maintained(one: &Datastore) -> String {
         return format!("{title} takes disks again.");
     }
     let holds = match one.disks {
-        0 => "It holds no disks.".into(),
+        0 => "The datastore holds no disks.".into(),
         disks => format!(
-            "It holds {}; to move them away:\n  sterna plan evacuate {}",
+            "The datastore holds {}; to move them away:\n  sterna plan evacuate {}",
             count(disks, "disk"),
             one.name
         ),
     };
-    format!("{title} is in maintenance: nothing new goes there.\n{holds}")
+    format!("{title} is in maintenance: it takes no new disks or moves.\n{holds}")
 }
 
 fn title(datastore: &Datastore) -> String {
@@ -198,7 +198,7 @@ fn show(one: &Datastore, output: Output) -> String {
     pairs.add("holds", count(one.disks, "disk"));
     pairs.add("state", state(one));
     if one.maintenance {
-        pairs.add("maintenance", "nothing new goes there");
+        pairs.add("maintenance", "no new disks or moves");
     }
     pairs.maybe("problem", one.problem.as_deref());
     output.pairs(&pairs)

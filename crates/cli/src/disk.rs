@@ -24,26 +24,26 @@ use crate::terms::held;
 pub(crate) enum DiskCommand {
     /// Create an empty disk
     Create {
-        /// Its name, which is its NBD export's name too
+        /// The disk's name, which is also the name of its NBD export
         name: String,
-        /// Its size (10G, 512M); a multiple of 512 bytes
+        /// The disk's size (10G, 512M); a multiple of 512 bytes
         #[arg(long)]
         size: Bytes,
-        /// The datastore to put it on; if left out, Storage DRS chooses one
+        /// The datastore for the disk [default: Storage DRS chooses one]
         #[arg(long, value_name = "DATASTORE")]
         on: Option<String>,
-        /// How much room to take at once
+        /// How much space the image takes from the start
         #[arg(long, value_enum, default_value_t)]
         provision: ProvisionArg,
     },
-    /// Make a raw image that exists a disk, in place
+    /// Import an existing raw image in place
     Import {
         /// The disk's name
         name: String,
         /// The datastore that the image is on
         #[arg(long, value_name = "DATASTORE")]
         on: String,
-        /// The raw file: its path, or its name in the datastore's directory
+        /// The image file: its path, or its name in the datastore's directory
         file: String,
     },
     /// List the disks
@@ -51,54 +51,55 @@ pub(crate) enum DiskCommand {
     List,
     /// Show one disk
     Show(NameArg),
-    /// Take in again disks whose images are there, after the state was lost
+    /// Recover disks from their images after the state was lost
     ///
-    /// An image becomes the disk that its sidecar says if it is that disk's newest.
-    /// The others are left as they are, each with the reason.
+    /// Sterna takes the newest active image of each disk, and gives a reason for every
+    /// other image.
     Recover {
-        /// Only images on this datastore; the others are looked at all the same
+        /// Recover only images on this datastore; images on other datastores are still
+        /// read
         #[arg(long, value_name = "DATASTORE")]
         on: Option<String>,
-        /// Only say what would be done
+        /// Print what would be done, and change nothing
         #[arg(long)]
         dry_run: bool,
     },
-    /// Remove a disk that nobody uses, and its image unless that was imported
+    /// Remove an unused disk, and its image unless the image was imported
     #[command(visible_alias = "rm")]
     Remove {
         /// Its name
         name: String,
-        /// Leave the image where it is, as is done with imported ones
+        /// Keep the image; the default for an imported image
         #[arg(long, conflicts_with = "delete_image")]
         keep_image: bool,
-        /// Remove the image, also an imported one
+        /// Remove the image, even if it was imported
         #[arg(long)]
         delete_image: bool,
     },
-    /// Show what a disk's requests are like
+    /// Show times and patterns of a disk's requests
     ///
-    /// Times and patterns of reads and writes since the daemon began to serve it.
+    /// The figures count reads and writes since the daemon began to serve the disk.
     Stats {
         /// Its name
         name: String,
-        /// Length, seek distance, outstanding, interval and response time, as
-        /// vscsiStats shows them
+        /// Show histograms of length, seek distance, outstanding requests, interval and
+        /// response time, as vscsiStats does
         #[arg(long)]
         histogram: bool,
     },
-    /// Print the URIs under which clients reach a disk
+    /// Print the URIs of a disk's NBD export
     Uri(NameArg),
-    /// Give a disk to a virtual machine: make a vhost-user-blk socket
+    /// Create a vhost-user-blk socket for a disk
     Attach {
         /// Its name
         name: String,
-        /// The socket to be made, for QEMU or cloud-hypervisor
+        /// The path of the socket, for QEMU or cloud-hypervisor
         #[arg(long, value_name = "PATH")]
         vhost_user: PathBuf,
     },
-    /// Take a disk away from its vhost-user-blk socket
+    /// Remove a disk's vhost-user-blk socket
     Detach(NameArg),
-    /// Print what QEMU has to be told to give a guest the disk
+    /// Print the QEMU arguments for a disk
     QemuArgs(NameArg),
 }
 
@@ -116,12 +117,12 @@ wherever the disk is moved (`sterna migrate --provision thin` gives it up).
 /// How much room an image takes before anything is written to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProvisionArg {
-    /// Only what is written takes room
+    /// The image takes space only for data that was written
     #[default]
     Thin,
-    /// All of it is allocated
+    /// The whole image is allocated
     Thick,
-    /// All of it is allocated and written with zeroes
+    /// The whole image is allocated and written with zeroes
     ThickZeroed,
 }
 

@@ -22,61 +22,62 @@ use crate::terms::NOTHING;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DrsCommand {
-    /// Show hosts and virtual machines, what each asks for and what it gets
+    /// Show hosts and VMs, with their demand and what they get
     Status,
-    /// Say which virtual machines should move, and why others stay; move nothing
+    /// Recommend VM migrations, with reasons for VMs that stay; move nothing
     Recommend,
-    /// Say why a virtual machine is where it is, for each host
+    /// Show for each host why a VM should or should not run there
     Explain {
-        /// The virtual machine
+        /// The VM
         vm: String,
     },
-    /// Move what is recommended now, from QEMU to QEMU on this machine
+    /// Migrate the recommended VMs, from QEMU to QEMU on this machine
     Apply {
-        /// The virtual machine, or the place in the list [default: all that need not wait]
+        /// A VM, or its number in the list [default: all VMs that need not wait]
         #[arg(value_name = "VM|N")]
         vm: Option<String>,
-        /// The QMP socket of the QEMU that waits for it [default: the host's program
-        /// starts one]
+        /// The QMP socket of the QEMU that waits for the VM [default: the host's
+        /// program starts a QEMU]
         #[arg(long, value_name = "PATH", requires = "vm")]
         qmp: Option<String>,
-        /// Copy so much per second at most (200M) [default: 1.1 GB/s]
+        /// Limit copying to this many bytes per second (200M) [default: 1.1 GB/s]
         #[arg(long, value_name = "BYTES", value_parser = parse_rate)]
         rate: Option<Bytes>,
-        /// Do not wait for the end
+        /// Return as soon as the VM migration has begun
         #[arg(long)]
         detach: bool,
     },
-    /// List what was moved, and what is on its way
+    /// List running and ended VM migrations
     Moves,
-    /// Give up a move that is on its way; the virtual machine stays where it is
+    /// Cancel a running VM migration; the VM stays on its host
     Cancel {
-        /// Its number
+        /// The VM migration's number (see `sterna drs moves`)
         id: u64,
     },
-    /// Change when something is recommended, and what is done by itself
+    /// Change the automation and when DRS recommends
     #[command(override_usage = "sterna drs set [OPTIONS]",
         group(ArgGroup::new("what").required(true).multiple(true)
         .args(["automation", "threshold", "round", "hold", "cooldown", "moves"])))]
     Set {
-        /// What is moved by itself [at first: manual]
+        /// What DRS migrates automatically [at first: manual]
         #[arg(long, value_enum)]
         automation: Option<DrsAutomation>,
-        /// Moves of this priority or more: 1 is the most, 5 the least [at first: 3]
+        /// Recommend VM migrations down to this priority, 1 (most urgent) to 5 [at
+        /// first: 3]
         #[arg(long, value_name = "PRIORITY",
             value_parser = clap::value_parser!(u8).range(1..=5))]
         threshold: Option<u8>,
-        /// Look at virtual machines every so often, 1s to 1h [at first: 60s]
+        /// Time between two checks, 1s to 1h [at first: 60s]
         #[arg(long, value_name = "SPAN", value_parser = parse_long)]
         round: Option<Nanos>,
-        /// For so many rounds in a row something must not be right [at first: 3]
+        /// Checks in a row that must find a problem before DRS acts [at first: 3]
         #[arg(long, value_name = "ROUNDS",
             value_parser = clap::value_parser!(u32).range(1..=60))]
         hold: Option<u32>,
-        /// A virtual machine that has moved stays for so long [at first: 600s]
+        /// Time for which a migrated VM stays on its host [at first: 600s]
         #[arg(long, value_name = "SPAN", value_parser = parse_long)]
         cooldown: Option<Nanos>,
-        /// Recommend no more moves than this at once [at first: 10]
+        /// Recommend at most this many VM migrations at once [at first: 10]
         #[arg(long, value_name = "COUNT",
             value_parser = clap::value_parser!(u64).range(1..=100))]
         moves: Option<u64>,
@@ -88,9 +89,9 @@ pub(crate) enum DrsCommand {
 pub(crate) enum DrsAutomation {
     /// Nothing
     Manual,
-    /// What mends a rule that must hold, or relieves a host that has too little
+    /// VM migrations that repair a rule that must hold, or relieve an overloaded host
     Partial,
-    /// All that is recommended
+    /// All recommended VM migrations
     Full,
 }
 
@@ -150,13 +151,15 @@ pub(crate) fn run(
 /// `Threshold 3; a look every 60 s, ...`.
 fn settings(set: &DrsSettings) -> String {
     let does = match set.automation {
-        Automation::Manual => "nothing is moved by itself",
-        Automation::Partial => "rules are mended and hosts relieved by itself",
-        Automation::Full => "what is recommended is moved by itself",
+        Automation::Manual => "DRS migrates nothing automatically",
+        Automation::Partial => {
+            "DRS automatically repairs rules that must hold, and relieves hosts"
+        }
+        Automation::Full => "DRS migrates recommended VMs automatically",
     };
     format!(
-        "Automation {}: {does}. Threshold {}; a look every {}, held for {}; at most {} at \
-         once, and a VM that has moved stays for {}.",
+        "Automation {}: {does}. Threshold {}; a check every {}, held for {}; at most {} \
+         at once; a migrated VM stays for {}.",
         set.automation,
         set.threshold,
         span(set.round_s as f64),
@@ -194,13 +197,10 @@ fn status(told: &DrsStatus, output: Output) -> String {
         true => String::new(),
         false => format!("\n{}", paragraph(&format!("{head}: {}.", names.join(", ")))),
     };
-    text.push_str(&list("Rules that do not hold", &told.broken));
-    text.push_str(&list(
-        "On no host, as far as is known (`sterna host assign`)",
-        &told.elsewhere,
-    ));
+    text.push_str(&list("Violated rules", &told.broken));
+    text.push_str(&list("On no known host (`sterna host assign`)", &told.elsewhere));
     let looked = told.looked.map_or("not yet".into(), moment_ago);
-    text.push_str(&format!("\nLooked: {looked}.\n"));
+    text.push_str(&format!("\nLast check: {looked}.\n"));
     text
 }
 
@@ -245,7 +245,7 @@ fn machines(all: &[JudgedVm], output: Output) -> String {
 fn advice(told: &DrsAdvice, output: Output) -> String {
     let mut text = paragraph(&format!("Loads: {}.", differs(&told.imbalance)));
     if told.moves.is_empty() {
-        text.push_str("\nNothing should move.\n");
+        text.push_str("\nNo VM migrations recommended.\n");
     }
     for (at, one) in told.moves.iter().enumerate() {
         text.push_str(&recommended(at + 1, one));
@@ -254,15 +254,15 @@ fn advice(told: &DrsAdvice, output: Output) -> String {
         text.push_str(&format!(
             "\n{}",
             paragraph(&format!(
-                "This is so for {} of {} that it must be: what is marked with \"wait\" may \
-                 be gone by then.",
+                "Seen in {} of {} that a move needs; a move marked \"wait\" may still \
+                 disappear.",
                 told.rounds,
                 count(u64::from(told.settings.hold), "round")
             ))
         ));
     }
     if !told.staying.is_empty() {
-        text.push_str("\nWhere something is not right, these stay:\n");
+        text.push_str("\nThese VMs stay although there is a problem:\n");
         let mut table = Table::new(&[
             ("VM", Column::Flexible),
             ("HOST", Column::Flexible),
@@ -321,7 +321,10 @@ fn by_hand(one: &DrsMove) -> String {
     let back = one.back.iter();
     let back = back.map(|back| format!(", sterna host assign {} {back}", one.from));
     let back: String = back.collect();
-    format!("(or move it yourself, then: sterna host assign {} {}{back})", one.to, one.vm)
+    format!(
+        "(or migrate the VM yourself, then: sterna host assign {} {}{back})",
+        one.to, one.vm
+    )
 }
 
 fn explanation(told: &DrsExplanation, output: Output) -> String {
@@ -336,7 +339,7 @@ fn explanation(told: &DrsExplanation, output: Output) -> String {
     pairs.add("has", both(vm.size));
     pairs.add("asks for", both(vm.demand));
     pairs.add("entitled to", both(vm.entitled));
-    let score = vm.score.map_or("not known yet".into(), |score| format!("{score:.0}"));
+    let score = vm.score.map_or("unknown yet".into(), |score| format!("{score:.0}"));
     pairs.add("score", score);
     pairs.maybe("stays", vm.stays.as_deref());
     pairs.add("at issue", at_issue(told.goal));
@@ -355,11 +358,11 @@ fn explanation(told: &DrsExplanation, output: Output) -> String {
 
 fn at_issue(goal: DrsGoal) -> &'static str {
     match goal {
-        DrsGoal::Must => "a rule that must hold, and does not",
-        DrsGoal::Memory => "its host has too little memory for its VMs",
-        DrsGoal::Cpu => "its host has too little processor time for its VMs",
-        DrsGoal::Should => "a rule that should hold, and does not",
-        DrsGoal::Even => "how much the hosts' loads differ",
+        DrsGoal::Must => "a rule that must hold is violated",
+        DrsGoal::Memory => "the host has too little memory for its VMs",
+        DrsGoal::Cpu => "the host has too little processor time for its VMs",
+        DrsGoal::Should => "a rule that should hold is violated",
+        DrsGoal::Even => "the hosts' loads differ",
     }
 }
 
@@ -398,7 +401,7 @@ mod tests {
                 host: "a".into(),
                 goal: DrsGoal::Even,
                 to: None,
-                reason: "it asks for too little to matter".into(),
+                reason: "its load is too small to matter".into(),
             }],
         };
         let text = advice(&told, Output::new(false));
@@ -411,7 +414,7 @@ mod tests {
             "brings 60.2, costs 1.0",
             "sterna host assign a web",
             "1 of 3 rounds",
-            "it asks for too little to matter",
+            "its load is too small to matter",
         ] {
             let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(flat.contains(part), "{part} in:\n{text}");

@@ -76,7 +76,7 @@ fn course(cruise: &CruiseState, then: Fallback) -> String {
     }
     match cruise.fallback {
         Some(in_force) => format!("{text}; so {}", fallback(in_force)),
-        None => format!("{text}; if it is out of reach: {}", fallback(then)),
+        None => format!("{text}; if the target is out of reach: {}", fallback(then)),
     }
 }
 
@@ -102,7 +102,7 @@ fn coming(said: &Explanation, pairs: &mut Pairs) {
         }
     }
     if nothing {
-        pairs.add("changes", "by a request alone: nothing has a schedule or a job");
+        pairs.add("changes", "only by a command: no policy has a schedule or a job");
     }
 }
 
@@ -135,7 +135,7 @@ mod tests {
             reason: None,
             fallback,
         };
-        let others = "each of the others is held to 5.00 MiB/s";
+        let others = "each other class is limited to 5.00 MiB/s";
         let coming = course(&cruise(CruisePhase::Holding, None), then);
         assert_eq!(coming, format!("holding; if it is out of reach: {others}"));
         let in_force = course(&cruise(CruisePhase::Unreachable, Some(then)), then);

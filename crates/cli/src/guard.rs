@@ -11,13 +11,13 @@ use crate::format::{iops, moment, rate, response, span};
 /// What is promised to the application.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct PromiseArgs {
-    /// Let the application keep this part of its IO/s at least (97%)
+    /// The application keeps at least this part of its IO/s (97%)
     #[arg(long, value_name = "PERCENT", value_parser = parse_part)]
     keep: Option<f64>,
-    /// Keep the 99th percentile of its response time below this (5ms)
+    /// The application's p99 response time stays below this (5ms)
     #[arg(long, value_name = "SPAN", value_parser = parse_span)]
     p99: Option<Nanos>,
-    /// Copy only while the application asks for nothing
+    /// Copy only while the application sends no requests
     #[arg(long, conflicts_with_all = ["keep", "p99"])]
     idle_only: bool,
 }
@@ -27,8 +27,8 @@ pub(crate) struct PromiseArgs {
 pub(crate) struct GuardArgs {
     #[command(flatten)]
     promise: PromiseArgs,
-    /// Plan the copy so that the disk has moved by then (06:00, "2027-01-31
-    /// 06:00", 8h); what must hold for the application comes first
+    /// The move should end by this time (06:00, "2027-01-31 06:00", 8h); the promise to
+    /// the application comes first
     #[arg(long, value_name = "TIME")]
     finish_by: Option<String>,
     /// Copy only while this schedule is open ("22:00-06:00")
@@ -69,11 +69,10 @@ pub(crate) fn parse_part(text: &str) -> Result<f64, String> {
     let number = bare.strip_suffix('%');
     let percent = number.unwrap_or(bare).trim().parse().ok();
     let percent = percent.filter(|part: &f64| *part > 0.0 && *part <= 100.0);
-    let percent =
-        percent.ok_or("it is no part above 0% and at most 100%, such as 90%")?;
+    let percent = percent.ok_or("give a percentage above 0% and at most 100% (90%)")?;
     if number.is_none() && percent < 1.0 {
         let meant = (percent * 1e6).round() / 1e4;
-        return Err(format!("write {meant}%, or {bare}% if less than 1% is meant"));
+        return Err(format!("give {meant}%, or {bare}% if you mean less than 1%"));
     }
     Ok(percent / 100.0)
 }
@@ -81,7 +80,7 @@ pub(crate) fn parse_part(text: &str) -> Result<f64, String> {
 /// A response time.
 pub(crate) fn parse_span(text: &str) -> Result<Nanos, String> {
     match span_of(text)? {
-        Nanos(0) => Err("no response time stays below zero".into()),
+        Nanos(0) => Err("give a response time above zero".into()),
         span => Ok(span),
     }
 }
@@ -90,7 +89,7 @@ fn span_of(text: &str) -> Result<Nanos, String> {
     if let Ok(number) = text.trim().parse::<f64>()
         && number > 0.0
     {
-        return Err(format!("it has no unit: write {number}ms, or {number}s"));
+        return Err(format!("the unit is missing: give {number}ms or {number}s"));
     }
     text.parse().map_err(|error| format!("{error}"))
 }
@@ -104,9 +103,7 @@ pub(crate) fn parse_long(text: &str) -> Result<Nanos, String> {
     match times("h", 3600.0).or_else(|| times("min", 60.0)) {
         Some(span) => Ok(span),
         None => match span_of(text)? {
-            Nanos(0) => {
-                Err("a span above zero is needed, such as 30s, 5min or 1h".into())
-            }
+            Nanos(0) => Err("give a span above zero (30s, 5min, 1h)".into()),
             span => Ok(span),
         },
     }
@@ -212,9 +209,9 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_a_right_form() {
         let keep = parse_part("abc").unwrap_err();
-        assert_eq!(keep, "it is no part above 0% and at most 100%, such as 90%");
-        assert_eq!(parse_span("5").unwrap_err(), "it has no unit: write 5ms, or 5s");
-        assert_eq!(parse_span("0ms").unwrap_err(), "no response time stays below zero");
+        assert_eq!(keep, "give a percentage above 0% and at most 100% (90%)");
+        assert_eq!(parse_span("5").unwrap_err(), "the unit is missing: give 5ms or 5s");
+        assert_eq!(parse_span("0ms").unwrap_err(), "give a response time above zero");
         for nothing in ["0s", "0min", "0h", "0ms"] {
             let said = parse_long(nothing).unwrap_err();
             assert!(!said.contains("response time"), "{nothing}: {said}");

@@ -13,14 +13,14 @@ use crate::table::{Column, Pairs, Table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HostCommand {
-    /// Add a host, with what it has for virtual machines
+    /// Add a host with its processors and memory
     Add {
-        /// Its name
+        /// The host's name
         name: String,
-        /// Its processors
+        /// The number of processors for VMs
         #[arg(long, value_name = "NUMBER", value_parser = parse_processors)]
         cpu: f64,
-        /// Its memory (64G)
+        /// The memory for VMs (64G)
         #[arg(long, value_name = "BYTES")]
         memory: Bytes,
     },
@@ -29,40 +29,40 @@ pub(crate) enum HostCommand {
     List,
     /// Show one host
     Show(NameArg),
-    /// Forget a host on which no virtual machine is
+    /// Remove a host without VMs
     #[command(visible_alias = "rm")]
     Remove(NameArg),
-    /// Name the program that starts virtual machines on a host, for `drs apply`
+    /// Set the program that starts VMs on a host, for `drs apply`
     #[command(override_usage = "sterna host program NAME PATH\n       sterna host program NAME --none",
         group(ArgGroup::new("what").required(true).args(["path", "none"])))]
     Program {
         /// The host
         name: String,
-        /// The program: it is called as PATH VM HOST SOCKET
+        /// The program; Sterna runs PATH VM HOST SOCKET
         path: Option<String>,
-        /// There is to be none
+        /// Remove the program
         #[arg(long)]
         none: bool,
     },
-    /// Say that a virtual machine is on a host; nothing is moved by that
+    /// Record that a VM runs on a host; Sterna moves nothing
     Assign {
         /// The host
         host: String,
-        /// The virtual machine
+        /// The VM
         vm: String,
     },
-    /// Forget on which host a virtual machine is
+    /// Remove the record of a VM's host
     Unassign {
-        /// The virtual machine
+        /// The VM
         vm: String,
     },
 }
 
 /// A number of processors, or of parts of one.
 pub(crate) fn parse_processors(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| "it is no number".to_owned())?;
+    let number: f64 = text.parse().map_err(|_| "give a number".to_owned())?;
     let good = number.is_finite() && (0.0..=1e6).contains(&number);
-    good.then_some(number).ok_or_else(|| "it is 0 to 1000000".into())
+    good.then_some(number).ok_or_else(|| "give a number from 0 to 1000000".into())
 }
 
 /// Carries out a command.
@@ -89,7 +89,7 @@ pub(crate) fn run(
         }
         HostCommand::Remove(NameArg { name }) => {
             let gone = client.remove_host(&name).await?;
-            output.answer(&gone, |gone| format!("Host {} is forgotten.", gone.name))
+            output.answer(&gone, |gone| format!("Host {} is removed.", gone.name))
         }
         HostCommand::Program { name, path, none: _ } => {
             let host =
@@ -110,8 +110,8 @@ pub(crate) fn run(
 fn placement(placed: &Placement) -> String {
     let vm = &placed.vm;
     match (&placed.host, placed.recommended) {
-        (None, _) => format!("It is not known any more on which host {vm} is."),
-        (Some(host), true) => format!("VM {vm} is on {host}, as was recommended."),
+        (None, _) => format!("VM {vm} is on no known host now."),
+        (Some(host), true) => format!("VM {vm} is on {host}, as recommended."),
         (Some(host), false) => format!("VM {vm} is on {host}."),
     }
 }

@@ -104,12 +104,14 @@ fn usage(error: &clap::Error, output: Output) -> ExitCode {
     ExitCode::from(error.exit_code() as u8)
 }
 
-/// clap's text in the API's form: its first paragraph is what is wrong.
+/// clap's text in the API's form: its first paragraph is what is wrong. Each further
+/// paragraph, such as the usage, is a line of the hint.
 fn usage_body(text: &str) -> Error {
     let text = text.strip_prefix("error: ").unwrap_or(text);
     let (message, hint) = text.split_once("\n\n").unwrap_or((text, ""));
     let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    Error { code: ErrorCode::Invalid, message: flat(message), hint: flat(hint) }
+    let lines: Vec<String> = hint.split("\n\n").map(flat).collect();
+    Error { code: ErrorCode::Invalid, message: flat(message), hint: lines.join("\n") }
 }
 
 fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
@@ -151,6 +153,7 @@ mod tests {
         let body = usage_body(&error.unwrap_err().render().to_string());
         assert!(body.message.starts_with("the following required"), "{body:?}");
         assert!(body.message.contains("--to <DATASTORE>"), "{body:?}");
-        assert!(body.hint.contains("Usage: sterna migrate"), "{body:?}");
+        assert!(body.hint.starts_with("Usage: sterna migrate"), "{body:?}");
+        assert!(body.hint.contains("\nFor more information"), "{body:?}");
     }
 }

@@ -19,24 +19,23 @@ pub(crate) struct MigrateArgs {
     /// The datastore to move it to
     #[arg(long, value_name = "DATASTORE")]
     to: String,
-    /// How to provision the new image [default: as the old one]
+    /// How to allocate the new image [default: as the old image]
     #[arg(long, value_enum)]
     provision: Option<ProvisionArg>,
-    /// Copy no more than so many bytes per second (200M)
+    /// Limit copying to this many bytes per second (200M)
     #[arg(long, value_name = "BYTES", value_parser = parse_rate)]
     rate: Option<Bytes>,
     #[command(flatten)]
     verification: VerifyArgs,
-    /// Keep the old image (as a retired one)
+    /// Keep the old image, as a retired image
     #[arg(long)]
     keep_source: bool,
-    /// Leave behind what cannot be read on the source, sector by sector; what such sectors
-    /// held is lost
+    /// Skip unreadable source sectors; the data in these sectors is lost
     #[arg(long)]
     skip_bad_sectors: bool,
     #[command(flatten)]
     guard: GuardArgs,
-    /// Do not wait for the end
+    /// Return as soon as the copy has begun
     #[arg(long)]
     detach: bool,
 }
@@ -44,9 +43,11 @@ pub(crate) struct MigrateArgs {
 /// Reads a rate; zero is a pause, and there is a command for that.
 pub(crate) fn parse_rate(text: &str) -> Result<Bytes, String> {
     match text.strip_suffix("/s").unwrap_or(text).parse::<Bytes>() {
-        Ok(Bytes(0)) => Err("a rate of 0 never ends; `sterna migration pause` \
-                             makes a migration stand still"
-            .into()),
+        Ok(Bytes(0)) => {
+            Err("with a rate of 0 a migration never ends; `sterna migration pause` \
+                 pauses a migration"
+                .into())
+        }
         Ok(rate) => Ok(rate),
         Err(error) => Err(error.to_string()),
     }

@@ -16,43 +16,41 @@ use crate::terms::{NOTHING, fallback, kind, rate, wish};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
-    /// Hold a class to so much and no more
+    /// Limit a class
     Limit {
         #[command(flatten)]
         class: ClassArg,
-        /// Bytes per second (2M), requests per second (100iops), or a mean
-        /// response time that requests are slowed down to (20ms)
+        /// The limit: bytes per second (2M), requests per second (100iops), or a mean
+        /// response time to which requests are slowed down (20ms)
         goal: Goal,
         #[command(flatten)]
         when: WhenArgs,
     },
-    /// Hold a class at a target by slowing the others
+    /// Hold a class at a target by slowing down other classes
     Cruise {
         #[command(flatten)]
         class: ClassArg,
-        /// Bytes per second (15M), requests per second (1000iops), or the mean
+        /// The target: bytes per second (15M), requests per second (1000iops), or mean
         /// response time (5ms)
         target: Goal,
-        /// How far from the target is still well, 1% to 50%
+        /// Tolerance around the target, 1% to 50%
         #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
         tolerance: Tolerance,
-        /// What the class has in any case (500iops, 5M): a reservation while the
-        /// policy holds
+        /// Reservation of the class while the policy is in force (500iops, 5M)
         #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
         floor: Option<Rate>,
-        /// What becomes of the others if the target cannot be reached: they stay as
-        /// slow as they are (none), each is held to a limit (limit=2M), or they are
-        /// let go (release)
+        /// If the target cannot be reached: keep other classes slow (none), limit each
+        /// (limit=2M), or release them (release)
         #[arg(long, default_value = "none")]
         fallback: Fallback,
         #[command(flatten)]
         when: WhenArgs,
     },
-    /// Let no more than so many requests of a class be at the device
+    /// Limit the number of requests that a class has at the device
     QueueDepth {
         #[command(flatten)]
         class: ClassArg,
-        /// How many
+        /// The number of requests
         #[arg(value_parser = clap::value_parser!(u32).range(1..=DEPTH_MAX.into()))]
         depth: u32,
         #[command(flatten)]
@@ -66,7 +64,7 @@ pub(crate) enum PolicyCommand {
     /// Remove a policy
     #[command(visible_alias = "rm")]
     Remove(PolicyArg),
-    /// Say what binds a class now, since when, and what would change that
+    /// Show what limits a class now, since when, and what would change this
     Explain(ClassArg),
 }
 
@@ -80,25 +78,23 @@ pub(crate) struct ClassArg {
 /// The number of one policy.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct PolicyArg {
-    /// Its number (see `sterna policy list`)
+    /// The policy's number (see `sterna policy list`)
     #[arg(value_parser = parse_id)]
     id: u64,
 }
 
 fn parse_id(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| {
-        "a policy goes by its number, which `sterna policy list` shows".into()
-    })
+    text.parse().map_err(|_| "give the policy's number (see `sterna policy list`)".into())
 }
 
 /// When a policy holds.
 #[derive(Debug, Args)]
 pub(crate) struct WhenArgs {
-    /// Only then, in the daemon's local time: days, hours, or both, like "Mon-Fri
-    /// 22:00-06:00", "22:00-06:00" or "Sat,Sun"
+    /// When the policy is in force, in the daemon's local time: days, hours, or both
+    /// ("Mon-Fri 22:00-06:00", "22:00-06:00", "Sat,Sun")
     #[arg(long)]
     schedule: Option<Schedule>,
-    /// Only until this migration (its number) has ended
+    /// Remove the policy when this migration ends
     #[arg(long, value_name = "JOB", value_parser = migration::parse_id)]
     until_job: Option<u64>,
 }
@@ -153,7 +149,7 @@ fn make(
     output.answer(&made, |made| {
         let shown = show(made, output);
         let see = format!("sterna policy explain {}", made.class);
-        format!("{} made.\n{shown}What it comes to: {see}", title(made))
+        format!("{} made.\n{shown}The effect: {see}", title(made))
     })
 }
 
@@ -185,7 +181,9 @@ fn itself(one: &Policy) -> String {
         Aim::Cruise { goal: sterna_api::Goal::ResponseMs(_), .. } => {
             format!("{} is never delayed", one.class)
         }
-        _ => format!("{} is held to about that while others yield", one.class),
+        _ => {
+            format!("{} is limited to about this while others are slowed down", one.class)
+        }
     }
 }
 

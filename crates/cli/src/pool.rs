@@ -16,22 +16,22 @@ use crate::terms::NOTHING;
 pub(crate) enum PoolCommand {
     /// Create a resource pool
     Create {
-        /// Its name
+        /// The pool's name
         name: String,
-        /// The pool that it is to be in
+        /// The parent pool
         #[arg(long, value_name = "POOL")]
         parent: Option<String>,
         #[command(flatten)]
         terms: TermsArgs,
     },
-    /// Change what a pool is promised and held to
+    /// Change a pool's reservations, limits and shares
     #[command(override_usage = "sterna pool set <NAME> [OPTIONS]",
         group(ArgGroup::new("what").required(true).multiple(true).args([
         "cpu_reservation", "cpu_limit", "cpu_shares", "memory_reservation",
         "memory_limit", "memory_shares", "shares",
     ])))]
     Set {
-        /// Its name
+        /// The pool's name
         name: String,
         #[command(flatten)]
         terms: TermsArgs,
@@ -41,20 +41,20 @@ pub(crate) enum PoolCommand {
     List,
     /// Show one pool
     Show(NameArg),
-    /// Delete a pool; its virtual machines are in none then
+    /// Delete a pool; its VMs are in no pool then
     Delete(NameArg),
-    /// Put a virtual machine into a pool
+    /// Add a VM to a pool
     Add {
         /// The pool
         name: String,
-        /// The virtual machine
+        /// The VM
         vm: String,
     },
-    /// Take a virtual machine out of a pool
+    /// Remove a VM from a pool
     Remove {
         /// The pool
         name: String,
-        /// The virtual machine
+        /// The VM
         vm: String,
     },
 }
@@ -62,27 +62,26 @@ pub(crate) enum PoolCommand {
 /// What a pool is promised of all hosts, and held to.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct TermsArgs {
-    /// Processors that it gets in any case, as far as it asks for them
+    /// Reserved processors: the pool gets them whenever it needs them
     #[arg(long, value_name = "NUMBER", value_parser = parse_processors)]
     cpu_reservation: Option<f64>,
-    /// Processors that it gets at most, or `none`
+    /// Limit of processors, or `none`
     #[arg(long, value_name = "NUMBER", value_parser = parse_cpu_limit)]
     cpu_limit: Option<Limit>,
-    /// Its part of the processors that are left, against the shares of those beside it
-    /// [default: 1000]
+    /// Processor shares: they divide what is left after the reservations [default:
+    /// 1000]
     #[arg(long, value_name = "NUMBER")]
     cpu_shares: Option<u32>,
-    /// Memory that it gets in any case, as far as it holds it (8G)
+    /// Reserved memory: the pool gets it whenever it needs it (8G)
     #[arg(long, value_name = "BYTES")]
     memory_reservation: Option<Bytes>,
-    /// Memory that it gets at most, or `none`
+    /// Limit of memory, or `none`
     #[arg(long, value_name = "BYTES", value_parser = parse_memory_limit)]
     memory_limit: Option<Limit>,
-    /// Its part of the memory that is left, against the shares of those beside it
-    /// [default: 1000]
+    /// Memory shares: they divide what is left after the reservations [default: 1000]
     #[arg(long, value_name = "NUMBER")]
     memory_shares: Option<u32>,
-    /// Both shares at once
+    /// Processor shares and memory shares
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["cpu_shares", "memory_shares"])]
     shares: Option<u32>,
 }

@@ -18,20 +18,20 @@ use crate::verification::VerifyArgs;
 /// What would be moved, where to, and how.
 #[derive(Debug, Args)]
 pub(crate) struct PredictArgs {
-    /// The disk to move
+    /// The disk
     disk: String,
-    /// The datastore to move it to
+    /// The destination
     #[arg(long, value_name = "DATASTORE")]
     to: String,
-    /// Copy no more than so many bytes per second (200M)
+    /// Limit copying to this many bytes per second (200M)
     #[arg(long, value_name = "BYTES", value_parser = parse_rate)]
     rate: Option<Bytes>,
     #[command(flatten)]
     verification: VerifyArgs,
     #[command(flatten)]
     promise: PromiseArgs,
-    /// Say what it would take if it began then (22:00, "2027-01-31 22:00", 8h), by what
-    /// was done at such an hour in the last week
+    /// Predict a move that begins at this time (22:00, "2027-01-31 22:00", 8h), from
+    /// the load at this hour in the last week
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
 }
@@ -70,7 +70,7 @@ fn show(one: &Prediction, output: Output) -> String {
     pairs.add(
         "application",
         match busy {
-            None => "asks for nothing now".to_owned(),
+            None => "no requests now".to_owned(),
             Some(now) => format!(
                 "{} IO/s now, p99 {}, {:.1} under way",
                 iops(now.iops),
@@ -105,25 +105,27 @@ pub(crate) fn compared(it: &Predicted, seconds: f64) -> String {
         100.0.. => format!("it took {}, {times:.1} times as long", span(seconds)),
         longer if longer >= 0.5 => format!("it took {longer:.0}% longer"),
         less if less <= -0.5 => format!("it took {:.0}% less", -less),
-        _ => "and so it was".into(),
+        _ => "as predicted".into(),
     };
     format!("{} ({} to {}); {off}", span(it.likely_s), span(it.least_s), span(it.most_s))
 }
 
 /// How right predictions were.
 pub(crate) fn scores(scores: &PredictionScores) -> String {
-    let Some(median) = scores.median_error else { return "none put to the test".into() };
+    let Some(median) = scores.median_error else {
+        return "no prediction was tested yet".into();
+    };
     let tenths = |part: f64| percent((part * 1000.0).round() / 1000.0);
     let (moves, within) = (scores.moves, scores.within);
     let median = tenths(median);
     let times = format!(
-        "of {moves}, half were off by at most {median}; {within} within their range"
+        "half of {moves} predicted times were at most {median} off; {within} were in \
+         their range"
     );
     match scores.kept_error {
         None => times,
         Some(error) => format!(
-            "{times}; of {} beside an application, what it kept was off by at most {} of \
-             its IO/s in half",
+            "{times}; half of {} predictions of kept IO/s were at most {} off",
             scores.beside,
             tenths(error)
         ),
@@ -155,13 +157,13 @@ fn learned_from(one: &Prediction) -> String {
             format!("{} moves from {from} to {to}", moves.unwrap_or_default())
         }
         (LearnedFrom::Ends, _) => {
-            format!("moves from {from} and moves to {to}: none between the two")
+            format!("moves from {from}, and moves to {to}, but no move between them")
         }
         (LearnedFrom::OneEnd, _) => {
-            format!("moves from {from} or moves to {to}: none of the other")
+            format!("moves from {from}, or moves to {to}, but not both")
         }
         (LearnedFrom::Devices, _) => {
-            format!("what {from} and {to} show of reading and writing: nothing moved yet")
+            format!("reads and writes on {from} and {to}; no move seen yet")
         }
     }
 }
@@ -235,25 +237,25 @@ mod tests {
         let told = |seconds| compared(&predicted(), seconds);
         assert!(told(792.0).ends_with("it took 10% longer"), "{}", told(792.0));
         assert!(told(540.0).ends_with("it took 25% less"), "{}", told(540.0));
-        assert!(told(720.0).ends_with("and so it was"), "{}", told(720.0));
+        assert!(told(720.0).ends_with("as predicted"), "{}", told(720.0));
         let slow = told(4608.0);
         assert!(slow.ends_with("it took 1 h 16 min, 6.4 times as long"), "{slow}");
     }
 
     #[test]
     fn scores_are_said_only_where_there_are_any() {
-        assert_eq!(scores(&PredictionScores::default()), "none put to the test");
+        assert_eq!(scores(&PredictionScores::default()), "no prediction was tested yet");
         let some = PredictionScores {
             moves: 12,
             median_error: Some(0.071),
             within: 11,
             ..Default::default()
         };
-        let said = "of 12, half were off by at most 7.1%; 11 within their range";
+        let said =
+            "half of 12 predicted times were at most 7.1% off; 11 were in their range";
         assert_eq!(scores(&some), said);
         let beside = PredictionScores { beside: 8, kept_error: Some(0.0149), ..some };
-        let more = "; of 8 beside an application, what it kept was off by at most 1.5% of \
-                    its IO/s in half";
+        let more = "; half of 8 predictions of kept IO/s were at most 1.5% off";
         assert_eq!(scores(&beside), format!("{said}{more}"));
     }
 }

@@ -66,13 +66,13 @@ const STEPS_MOST: f64 = 7.0;
 /// What is probed, and with what.
 #[derive(Debug, Args)]
 pub(crate) struct ProbeArgs {
-    /// Its name
+    /// The datastore
     name: String,
-    /// How much to write, and then to read, on datastores of several disks: more than
-    /// their cache
+    /// How much to write and then read, on a datastore of several disks; more than its
+    /// cache
     #[arg(long, value_name = "SIZE", value_parser = parse_probed, default_value = SIZE)]
     size: Bytes,
-    /// How long each request is
+    /// The length of each request
     #[arg(long, value_name = "SIZE", value_parser = parse_length, default_value = LENGTH)]
     length: Bytes,
 }
@@ -120,7 +120,7 @@ pub(crate) fn run(args: &ProbeArgs, link: &Link, output: Output) -> anyhow::Resu
             // Connections end a moment after whoever had them.
             let removed = client.remove_disk(&disk, ImageFate::Delete).await;
             removed.with_context(|| {
-                format!("cannot remove {disk}, which the probe had made")
+                format!("cannot remove {disk}, the disk of the probe")
             })?;
         }
         probed
@@ -148,8 +148,10 @@ async fn target(
         let Some(found) = found else {
             return Err(Failure {
                 code: ErrorCode::NotFound,
-                message: format!("datastore {name} has no disk that could be read"),
-                hint: format!("make one: `sterna disk create NAME --size … --on {name}`"),
+                message: format!("datastore {name} has no disk to read"),
+                hint: format!(
+                    "create a disk: `sterna disk create NAME --size … --on {name}`"
+                ),
             }
             .into());
         };
@@ -160,7 +162,9 @@ async fn target(
         return Err(Failure {
             code: ErrorCode::NoSpace,
             message: format!("datastore {name} has no room to spare for {size}"),
-            hint: format!("it needs {ROOM} times as much: choose a smaller --size"),
+            hint: format!(
+                "a probe needs {ROOM} times as much free space: choose a smaller --size"
+            ),
         }
         .into());
     }
@@ -170,7 +174,7 @@ async fn target(
             code: ErrorCode::Exists,
             message: format!("there is a disk {disk}: {name} is being probed, or was"),
             hint: format!(
-                "if it is not, remove what was left: `sterna disk remove {disk} \
+                "if no probe is running, remove the disk: `sterna disk remove {disk} \
                  --delete-image`"
             ),
         }
@@ -201,10 +205,10 @@ async fn probe(
     let looking = (SETTLES + BEFORE).as_secs_f64();
     let screen = Screen::new(output, writing + looking + reading);
     if ours {
-        screen.phase(0.0, "something to read is written");
+        screen.phase(0.0, "writing data to read");
         write(&uri, args.size, writing, &screen).await?;
     }
-    screen.phase(writing, "who else is there");
+    screen.phase(writing, "measuring other load");
     sleep(SETTLES + BEFORE).await;
     let others = all(client, &args.name, BEFORE.as_secs_f64()).await?;
     let made = ours.then_some(disk);
@@ -347,7 +351,8 @@ fn interrupted(name: &str) -> Failure {
     Failure {
         code: ErrorCode::Interrupted,
         message: format!("the probe of {name} was interrupted"),
-        hint: "what it had seen is not forgotten: `sterna top --by datastore`".into(),
+        hint: "the daemon keeps the measurements so far: `sterna top --by datastore`"
+            .into(),
     }
 }
 
@@ -368,12 +373,12 @@ fn show(probed: &Probed, output: Output) -> String {
     }
     let end = match (probed.end, probed.others_kept) {
         (_, Some(kept)) => format!(
-            "It left off as others got {:.0}% of what they had in the {} s before.",
+            "Stopped: other disks fell to {:.0}% of their IO/s in the {} s before.",
             kept * 100.0,
             BEFORE.as_secs()
         ),
-        ("peak", None) => "More at a time bring hardly more.".into(),
-        _ => "Its limits were not reached.".into(),
+        ("peak", None) => "More requests at a time bring hardly more IO/s.".into(),
+        _ => "The probe did not reach the limits of the device.".into(),
     };
     let device = wrap(&device(probed), WIDTH).join("\n");
     format!("{}{end}\n{device}\n", output.table(&table))
@@ -406,7 +411,7 @@ fn device(probed: &Probed) -> String {
             )
         }
         Device::TooFew { .. } | Device::NoVariation { .. } => {
-            format!("{name}: too little was seen to say what it can do.")
+            format!("{name}: too few measurements to tell what its device can do.")
         }
     }
 }
@@ -440,7 +445,7 @@ mod tests {
         };
         let text = show(&probed, Output::new(false));
         for part in
-            ["51.8 ms", "71% of what they had in the 2 s before", "0.72 ms more", "1388"]
+            ["51.8 ms", "71% of their IO/s in the 2 s before", "0.72 ms more", "1388"]
         {
             assert!(text.contains(part), "{part} in:\n{text}");
         }

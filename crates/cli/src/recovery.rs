@@ -13,14 +13,14 @@ pub(crate) fn show(recovery: &Recovery, output: Output) -> String {
         recovery.images.iter().partition(|image| image.taken);
     let mut text = String::new();
     if !taken.is_empty() {
-        let taken_in = if recovery.dry_run { "Would be taken in" } else { "Taken in" };
+        let taken_in = if recovery.dry_run { "Would be recovered" } else { "Recovered" };
         text.push_str(&format!("{taken_in}: {}.\n", count(taken.len() as u64, "disk")));
         text.push_str(&output.table(&table(&taken)));
     }
     if !left.is_empty() {
         let gap = if text.is_empty() { "" } else { "\n" };
         let images = count(left.len() as u64, "image");
-        text.push_str(&format!("{gap}Left as they are: {images}.\n"));
+        text.push_str(&format!("{gap}Not recovered: {images}.\n"));
     }
     for image in left {
         text.push_str(&format!("  {}\n", image.image));
@@ -30,8 +30,8 @@ pub(crate) fn show(recovery: &Recovery, output: Output) -> String {
         }
     }
     match text.is_empty() {
-        true => "Nothing to take in: there is no image with a sidecar that is not the \
-                 image of\na disk already."
+        true => "Nothing to recover: each image with a sidecar is the image of a disk\n\
+                 already."
             .into(),
         false => text,
     }
@@ -66,9 +66,9 @@ pub(crate) fn invitation(datastore: &str, link: &Link) -> String {
         0 => String::new(),
         disks => {
             let text = format!(
-                "Disks that this Sterna does not know are on it: {disks}. If no other \
-                 serves them, add all datastores, then take them in: `sterna disk \
-                 recover`"
+                "The datastore holds disks that this Sterna does not know: {disks}. If \
+                 no other Sterna serves them, add all datastores, then recover the \
+                 disks: `sterna disk recover`"
             );
             format!("\n{}", wrap(&text, WIDTH).join("\n"))
         }
@@ -105,11 +105,11 @@ mod tests {
         let recovery = Recovery { dry_run: false, images };
         let text = show(&recovery, Output::new(false));
         let expected = "\
-Taken in: 1 disk.
+Recovered: 1 disk.
 NAME      SIZE  DATASTORE  IMAGE
 db    10.0 GiB  fast       /mnt/fast/db.raw
 
-Left as they are: 1 image.
+Not recovered: 1 image.
   /mnt/fast/web.raw
     out of date: it has generation 1 of disk web, and /mnt/slow/web.raw has 2
 ";
@@ -120,7 +120,7 @@ Left as they are: 1 image.
     fn a_dry_run_does_not_claim_to_have_done_anything() {
         let recovery = Recovery { dry_run: true, images: vec![image("db", None)] };
         let text = show(&recovery, Output::new(false));
-        assert!(text.starts_with("Would be taken in: 1 disk.\n"), "{text}");
+        assert!(text.starts_with("Would be recovered: 1 disk.\n"), "{text}");
         let nothing = Recovery { dry_run: true, images: Vec::new() };
         let text = show(&nothing, Output::new(false));
         assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");

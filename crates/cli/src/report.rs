@@ -119,8 +119,8 @@ pub(crate) fn summary(one: &Migration, output: Output) -> String {
             let (from, to) = (&one.from, &one.to);
             match one.unclear {
                 true => format!(
-                    "{disk} may be on {from} or on {to}: its end was not seen ({took}, \
-                     {copied} copied).\n"
+                    "{disk} may be on {from} or on {to}: the end of the move is unknown \
+                     ({took}, {copied} copied).\n"
                 ),
                 false => format!(
                     "{disk} stays on {from}: cancelled after {took}, {copied} copied.\n"
@@ -152,7 +152,7 @@ fn options(one: &Migration) -> String {
         options.push(format!("rate {}", rate(limit as f64)));
     }
     if !one.verify {
-        options.push("do not verify".into());
+        options.push("no verify".into());
     }
     if one.keep_source {
         options.push("keep the source".into());
@@ -196,7 +196,7 @@ fn add_report(pairs: &mut Pairs, report: &Report, size: u64) {
     pairs.maybe("compared", compared);
     pairs.add("copied", format!("{}{average}", bytes(report.copied)));
     if report.copied > size {
-        pairs.add("", "(what was written during its copy is copied again)");
+        pairs.add("", "(data that was written during the copy was copied again)");
     }
     pairs.maybe("verified", report.verified.map(bytes));
     pairs.maybe("allocated", report.allocated.map(bytes));
@@ -214,7 +214,7 @@ fn add_found(pairs: &mut Pairs, one: &Migration) {
             pairs.add("", format!("{} bytes at {}", span.length, span.offset));
         }
         if places.places > PLACES_SHOWN as u64 {
-            pairs.add("", "and so on: more are in --json");
+            pairs.add("", "more: see --json");
         }
     }
 }

@@ -10,44 +10,47 @@ use crate::table::{Cell, Column, Style, Table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RuleCommand {
-    /// Keep virtual machines together on one host
+    /// Keep VMs together on one host
     Affinity {
         /// The rule's name
         name: String,
-        /// The virtual machines
+        /// The VMs
         #[arg(required = true, num_args = 2.., value_name = "VM")]
         vms: Vec<String>,
-        /// It must hold, and is put right before all else; else it should
+        /// The rule must hold; DRS repairs it before everything else [default: the rule
+        /// should hold]
         #[arg(long)]
         must: bool,
     },
-    /// Keep virtual machines apart, each on another host
+    /// Keep VMs apart, each on another host
     AntiAffinity {
         /// The rule's name
         name: String,
-        /// The virtual machines
+        /// The VMs
         #[arg(required = true, num_args = 2.., value_name = "VM")]
         vms: Vec<String>,
-        /// It must hold, and is put right before all else; else it should
+        /// The rule must hold; DRS repairs it before everything else [default: the rule
+        /// should hold]
         #[arg(long)]
         must: bool,
     },
-    /// Keep virtual machines on some hosts, or off them
+    /// Keep VMs on some hosts, or off some hosts
     #[command(override_usage = "sterna rule host <NAME> <VM>... <--on|--not-on> <HOST>...",
         group(ArgGroup::new("where").required(true).args(["on", "not_on"])))]
     Host {
         /// The rule's name
         name: String,
-        /// The virtual machines
+        /// The VMs
         #[arg(required = true, value_name = "VM")]
         vms: Vec<String>,
-        /// The hosts that they are to be on
+        /// The allowed hosts
         #[arg(long, num_args = 1.., value_name = "HOST")]
         on: Vec<String>,
-        /// The hosts that they are not to be on
+        /// The forbidden hosts
         #[arg(long, num_args = 1.., value_name = "HOST")]
         not_on: Vec<String>,
-        /// It must hold, and is put right before all else; else it should
+        /// The rule must hold; DRS repairs it before everything else [default: the rule
+        /// should hold]
         #[arg(long)]
         must: bool,
     },
@@ -114,8 +117,8 @@ fn sentence(rule: &Rule) -> String {
 
 fn told(rule: &Rule) -> String {
     let now = match rule.holds {
-        true => "It holds now.",
-        false => "It does not hold now: see `sterna drs recommend`.",
+        true => "The rule holds now.",
+        false => "The rule is violated now: see `sterna drs recommend`.",
     };
     prose(&format!("Rule {} added: {}.\n{now}", rule.name, sentence(rule)))
 }

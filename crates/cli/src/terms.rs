@@ -92,12 +92,14 @@ pub(crate) fn attained(class: &Class, pairs: &mut Pairs) {
     pairs.add("attained", format!("{}, {percent} %: {state} since {since}", rate(*has)));
     let why = match state {
         Attainment::Kept => return,
-        Attainment::Idle => "it asks for nothing",
-        Attainment::Limited => "a limit of its own leaves it no more",
-        Attainment::Sated => "it asks for less, or for fewer requests at a time",
-        Attainment::Alone => "nobody else is there",
-        Attainment::Sought => "others are slowed until it has all",
-        Attainment::Lacking => "others are slowed as far as that helps",
+        Attainment::Idle => "the class sends no requests",
+        Attainment::Limited => "the class's own limit permits no more",
+        Attainment::Sated => "the class asks for less, or for fewer requests at a time",
+        Attainment::Alone => "there is no other load",
+        Attainment::Sought => {
+            "others are slowed down until the class has its reservation"
+        }
+        Attainment::Lacking => "others are slowed down as far as this helps",
     };
     pairs.add("", why);
 }
@@ -125,11 +127,11 @@ pub(crate) fn wish(aim: &Aim) -> String {
 /// A fallback in words.
 pub(crate) fn fallback(fallback: Fallback) -> String {
     match fallback {
-        Fallback::None => "the others stay as slow as they are".into(),
+        Fallback::None => "other classes stay slow".into(),
         Fallback::Limit(wanted) => {
-            format!("each of the others is held to {}", limited(wanted))
+            format!("each other class is limited to {}", limited(wanted))
         }
-        Fallback::Release => "the others are let go".into(),
+        Fallback::Release => "other classes are released".into(),
     }
 }
 

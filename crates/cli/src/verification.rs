@@ -6,10 +6,10 @@ use clap::Args;
 /// Whether both images are compared.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct VerifyArgs {
-    /// Switch over without reading and comparing both images before
+    /// Switch over without comparing both images
     #[arg(long)]
     no_verify: bool,
-    /// Compare both images, as is the default: scripts of before go on working
+    /// Compare both images (the default; kept for old scripts)
     #[arg(long, hide = true, conflicts_with = "no_verify")]
     verify: bool,
 }

@@ -20,60 +20,60 @@ use crate::watch;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum VmCommand {
-    /// Add a virtual machine that runs, by its QMP socket or through libvirt
+    /// Add a running VM, by its QMP socket or through libvirt
     #[command(group(ArgGroup::new("reach").required(true).args(["qmp", "libvirt"])))]
     Add {
-        /// Its name here
+        /// The VM's name in Sterna
         name: String,
-        /// A QMP socket of QEMU's that nothing else uses (-qmp unix:PATH,server=on)
+        /// A QMP socket of QEMU that no other program uses (-qmp unix:PATH,server=on)
         #[arg(long, value_name = "PATH")]
         qmp: Option<PathBuf>,
         /// libvirt's URI (qemu:///system)
         #[arg(long, value_name = "URI")]
         libvirt: Option<String>,
-        /// Its name in libvirt [default: as here]
+        /// The VM's name in libvirt [default: as in Sterna]
         #[arg(conflicts_with = "qmp")]
         domain: Option<String>,
     },
-    /// List the virtual machines
+    /// List the VMs
     #[command(visible_alias = "ls")]
     List,
-    /// Show one virtual machine and its disks
+    /// Show one VM and its disks
     Show(NameArg),
-    /// Forget a virtual machine, which goes on as it is
+    /// Remove a VM from Sterna; the VM keeps running
     #[command(visible_alias = "rm")]
     Remove(NameArg),
-    /// Move a disk that QEMU serves to another datastore while it is in use
+    /// Move a disk that QEMU serves to another datastore while the disk is in use
     ///
-    /// QEMU's mirror copies, and Sterna guards it. The old image is kept: it is yours.
+    /// QEMU's mirror copies the disk under Sterna's guard. Sterna keeps the old image.
     Move {
         #[command(flatten)]
         which: WhichArgs,
-        /// The datastore to move it to: a directory
+        /// The destination: a datastore of kind directory
         #[arg(long, value_name = "DATASTORE")]
         to: String,
         #[command(flatten)]
         how: HowArgs,
     },
-    /// Make a disk that QEMU serves a disk of Sterna's while it is in use
+    /// Turn a disk that QEMU serves into a Sterna disk while the disk is in use
     ///
-    /// QEMU's mirror copies to a new disk that Sterna serves, and the machine goes on
-    /// with that: no reboot. The old image is kept: it is yours.
+    /// QEMU's mirror copies to a new disk that Sterna serves, and the VM continues with
+    /// the new disk, without a reboot. Sterna keeps the old image.
     Adopt {
         #[command(flatten)]
         which: WhichArgs,
-        /// The datastore to make Sterna's disk on
+        /// The datastore for the Sterna disk
         #[arg(long, value_name = "DATASTORE")]
         on: String,
-        /// What to call Sterna's disk [default: NAME-DEVICE]
+        /// The name of the Sterna disk [default: NAME-DEVICE]
         #[arg(long = "name", value_name = "DISK")]
         disk: Option<String>,
         #[command(flatten)]
         how: HowArgs,
     },
-    /// Make a disk of Sterna's a file that QEMU serves while it is in use
+    /// Turn a Sterna disk into a file that QEMU serves while the disk is in use
     ///
-    /// The opposite of `adopt`. Sterna's disk is kept, and the machine uses it no more.
+    /// The opposite of `adopt`. Sterna keeps its disk, and the VM no longer uses it.
     Release {
         #[command(flatten)]
         which: WhichArgs,
@@ -88,21 +88,21 @@ pub(crate) enum VmCommand {
 /// A disk of a machine.
 #[derive(Debug, Args)]
 pub(crate) struct WhichArgs {
-    /// The virtual machine
+    /// The VM
     name: String,
-    /// The disk, as `sterna vm show` calls it (vda)
+    /// The disk's device name in `sterna vm show` (vda)
     device: String,
 }
 
 /// How QEMU is to copy it.
 #[derive(Debug, Args)]
 pub(crate) struct HowArgs {
-    /// Copy no more than so many bytes per second (200M)
+    /// Limit copying to this many bytes per second (200M)
     #[arg(long, value_name = "BYTES", value_parser = parse_rate)]
     rate: Option<Bytes>,
     #[command(flatten)]
     guard: GuardArgs,
-    /// Do not wait for the end
+    /// Return as soon as the copy has begun
     #[arg(long)]
     detach: bool,
 }
@@ -128,7 +128,7 @@ pub(crate) fn run(command: VmCommand, link: &Link, output: Output) -> anyhow::Re
         VmCommand::Remove(NameArg { name }) => {
             let gone = link.ask(async |client| Ok(client.remove_vm(&name).await?))?;
             output.answer(&gone, |gone| {
-                format!("VM {} is forgotten. It goes on as it is.", gone.name)
+                format!("VM {} is removed from Sterna. The VM keeps running.", gone.name)
             })
         }
         VmCommand::Move { which: WhichArgs { name, device }, to, how } => {
@@ -221,8 +221,7 @@ fn doing(now: Option<VmFigures>) -> (String, String) {
 
 fn list(all: &[Vm], output: Output) -> String {
     if all.is_empty() {
-        return "No virtual machines yet. Add one: sterna vm add NAME --qmp PATH, or \
-                --libvirt URI"
+        return "No VMs yet. Add one: sterna vm add NAME --qmp PATH, or --libvirt URI"
             .into();
     }
     let mut table = Table::new(&[

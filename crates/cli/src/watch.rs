@@ -57,10 +57,10 @@ pub(crate) async fn to_the_end(
     let Some(end) = end else {
         return Err(Failure {
             code: ErrorCode::Interrupted,
-            message: format!("no longer waiting; migration {id} goes on by itself"),
+            message: format!("no longer waiting; migration {id} goes on"),
             hint: format!(
-                "`sterna migration watch {id}` follows it, `sterna migration cancel \
-                 {id}` gives it up"
+                "`sterna migration watch {id}` shows its progress, `sterna migration \
+                 cancel {id}` cancels it"
             ),
         }
         .into());
@@ -123,7 +123,7 @@ fn finish(end: &Migration, output: Output, show: Show) -> anyhow::Result<()> {
         MigrationState::Cancelled if end.unclear => Err(Failure {
             code: ErrorCode::Cancelled,
             message: format!(
-                "of migration {id} of {} nobody has seen the end: it may be on {} or on {}",
+                "the end of migration {id} of {} is unknown: the disk is on {} or {}",
                 end.disk, end.from, end.to
             ),
             hint: end.hint.clone().unwrap_or_default(),

@@ -265,7 +265,7 @@ fn what_cannot_be_told_is_accepted_and_said() {
     let (oltp, web) = (reserving("500iops"), reserving("600iops"));
     let both = [("oltp", &oltp), ("web", &web)];
     let said = |capacity| admit(&both, capacity).unwrap()[0].to_string();
-    assert_eq!(said(None), "1100 IO/s reserved; what it can do is not known yet");
+    assert_eq!(said(None), "1100 IO/s reserved; what it can do is unknown yet");
     assert!(said(Some(&measured(15))).contains("it does 1000 IO/s (as measured, within"));
     // Bytes are not known of this one.
     let backup = reserving("20M");

@@ -165,19 +165,19 @@ fn of_vm(vm: &Vm) -> Vec<Advice> {
             about: format!("VM {name}"),
             kind: AdviceKind::Unasked,
             message:
-                "QEMU serves it no disks; which it has over vhost-user, QEMU does not \
-                      say"
-                .into(),
+                "QEMU serves no disks for this VM; the VM may have vhost-user disks, \
+                 which QEMU does not list"
+                    .into(),
             hint: "see `sterna disk list`, and `sterna advise DISK`".into(),
         }];
     }
     if vm.disks.is_empty() {
-        let why = vm.detail.as_deref().unwrap_or("it has no disks");
+        let why = vm.detail.as_deref().unwrap_or("the VM has no disks");
         return vec![Advice {
             about: format!("VM {name}"),
             kind: AdviceKind::Unasked,
-            message: format!("which disks it has is not known: {why}"),
-            hint: format!("start it, and see `sterna vm show {name}`"),
+            message: format!("the disks of the VM are unknown: {why}"),
+            hint: format!("start the VM, and see `sterna vm show {name}`"),
         }];
     }
     let others = vm.disks.iter().filter(|disk| disk.disk.is_none() && !disk.read_only);
@@ -186,18 +186,17 @@ fn of_vm(vm: &Vm) -> Vec<Advice> {
         Advice {
             about: format!("disk {device} of {name}"),
             kind: AdviceKind::Unserved,
-            message:
-                "QEMU serves it: no service level holds it, and of its requests only \
-                      their number is known"
-                    .into(),
+            message: "QEMU serves this disk: no service level applies to it, and Sterna \
+                      knows only the number of its requests"
+                .into(),
             hint: match &disk.unmovable {
                 Some(why) => {
-                    format!("it can neither be adopted nor moved as it is: {why}")
+                    format!("this disk can be neither adopted nor moved: {why}")
                 }
                 None => format!(
-                    "`sterna vm adopt {name} {device} --on …` makes it a disk of \
-                     Sterna's, without a reboot; as it is, `sterna vm move {name} {device} \
-                     --to …` moves it under a guard"
+                    "`sterna vm adopt {name} {device} --on …` turns it into a Sterna \
+                     disk, without a reboot; `sterna vm move {name} {device} --to …` \
+                     moves it as it is, under a guard"
                 ),
             },
         }
@@ -258,24 +257,25 @@ impl Scene {
         match finding {
             Finding::Full { taken } => (
                 AdviceKind::Full,
-                format!("{} of its room is taken", percent(taken)),
-                "`sterna storage-drs recommend` says which disks could leave it".into(),
+                format!("{} of its space is used", percent(taken)),
+                "`sterna storage-drs recommend` lists the disks that could move away"
+                    .into(),
             ),
             Finding::NearPeak { part, peak } => (
                 AdviceKind::NearPeak,
                 format!(
-                    "it does {} of the {peak:.0} requests a second that its device can: \
-                     the weakest link of whatever is moved from it or to it",
+                    "it does {} of the {peak:.0} IO/s that its device can do, and \
+                     limits every move from it or to it",
                     percent(part)
                 ),
-                "`sterna storage-drs recommend` says which disks would be better off \
-                 elsewhere; move with --keep or --idle-only"
+                "`sterna storage-drs recommend` lists the disks that should move away; \
+                 move with --keep or --idle-only"
                     .into(),
             ),
             _ => (
                 AdviceKind::Unmeasured,
-                "what its device can do was not seen yet".into(),
-                format!("`sterna datastore probe {name}` measures it"),
+                "the limits of its device are unknown yet".into(),
+                format!("`sterna datastore probe {name}` measures them"),
             ),
         }
     }
@@ -291,38 +291,38 @@ impl Scene {
         Some(match finding {
             Finding::Queued { part } => (
                 AdviceKind::Queued,
-                format!("of its response time {} is waiting for a turn", percent(part)),
+                format!("{} of its response time is waiting for a turn", percent(part)),
                 match &self.classes[at] {
                     Some(class) => {
-                        format!("`sterna policy explain {class}` says what holds it")
+                        format!("`sterna policy explain {class}` shows what limits it")
                     }
-                    None => format!(
-                        "`sterna top --by class` shows who else asks for something on \
-                         {there}"
-                    ),
+                    None => {
+                        format!("`sterna top --by class` shows the other load on {there}")
+                    }
                 },
             ),
             Finding::Narrow { outstanding } => (
                 AdviceKind::Narrow,
                 format!(
                     "it has {outstanding:.1} requests under way, and QEMU's NBD client \
-                     lets 16 through"
+                     permits 16"
                 ),
-                format!("`sterna disk attach {name} --vhost-user PATH` lets all through"),
+                format!("`sterna disk attach {name} --vhost-user PATH` permits more"),
             ),
             Finding::Broken { by } => (
                 AdviceKind::Broken,
                 format!(
-                    "its requests are in order, and those of {} on the same spindles \
-                     are not: each of those makes it seek",
+                    "it works sequentially, but {} on the same spindles does not, and \
+                     makes it seek",
                     self.disks[by].name
                 ),
-                format!("give it a datastore of its own: `sterna migrate {name} --to …`"),
+                format!("give it a separate datastore: `sterna migrate {name} --to …`"),
             ),
             Finding::Ungoverned { part, beside } => (
                 AdviceKind::Ungoverned,
                 format!(
-                    "it moves {} of the bytes on {there}, beside {}, and nothing holds it",
+                    "it transfers {} of the bytes on {there}, beside {}, and no policy \
+                     limits it",
                     percent(part),
                     self.disks[beside].name
                 ),
@@ -342,19 +342,19 @@ impl Scene {
             Finding::MoveWhenQuiet { random, there, flash } => (
                 AdviceKind::MoveWhenQuiet,
                 format!(
-                    "{} of its requests go anywhere, and it asks for something {} of the \
-                     time: it and a copy are in each other's way",
+                    "{} of its requests are random, and it is busy {} of the time: the \
+                     disk and a copy would slow each other down",
                     percent(random),
                     percent(there)
                 ),
                 match flash {
                     Some(flash) => format!(
-                        "move it when it is quiet, or under a promise; on flash it \
-                         notices least: `sterna migrate {name} --to {} --keep 97%`",
+                        "move it when it is quiet, or with a promise; on flash the \
+                         effect is smallest: `sterna migrate {name} --to {} --keep 97%`",
                         self.datastores[flash]
                     ),
                     None => format!(
-                        "move it when it is quiet, or under a promise: `sterna migrate \
+                        "move it when it is quiet, or with a promise: `sterna migrate \
                          {name} --to … --keep 97%`"
                     ),
                 },
@@ -362,18 +362,18 @@ impl Scene {
             Finding::MoveWithBound { length, response } => (
                 AdviceKind::MoveWithBound,
                 format!(
-                    "somebody waits for each of its requests ({}, {response})",
+                    "the application waits for each of its requests ({}, {response})",
                     Bytes(length as u64)
                 ),
                 format!(
-                    "say how long they may take meanwhile: `sterna migrate {name} --to … \
-                     --p99 …`"
+                    "move it with a bound on response times: `sterna migrate {name} \
+                     --to … --p99 …`"
                 ),
             ),
             Finding::MoveAnyTime { in_order } => (
                 AdviceKind::MoveAnyTime,
-                format!("{} of its requests are in order", percent(in_order)),
-                format!("it can be moved at any time: `sterna migrate {name} --to …`"),
+                format!("{} of its requests are sequential", percent(in_order)),
+                format!("you can move it at any time: `sterna migrate {name} --to …`"),
             ),
             _ => unreachable!("{finding:?} is not about a move"),
         }

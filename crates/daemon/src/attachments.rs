@@ -22,7 +22,7 @@ impl Daemon {
         self.check_settled(&record)?;
         if !Path::new(path).is_absolute() {
             let message = format!("the socket's path {path} does not begin with `/`");
-            return Err(Error::invalid(message).hint("give it whole"));
+            return Err(Error::invalid(message).hint("give the absolute path"));
         }
         match record.vhost_user.as_deref() {
             Some(there) if there == path => {
@@ -34,7 +34,7 @@ impl Daemon {
             Some(there) => {
                 let message = format!("disk {name} is attached already, to {there}");
                 return Err(Error::in_use(message)
-                    .hint(format!("first: sterna disk detach {name}")));
+                    .hint(format!("detach it first: sterna disk detach {name}")));
             }
             None => {}
         }
@@ -50,7 +50,9 @@ impl Daemon {
         // After a restart of the machine it is made again; here it may be a slip.
         if let Some(directory) = Path::new(path).parent().filter(|it| !it.is_dir()) {
             let message = format!("there is no directory {}", directory.display());
-            return Err(Error::invalid(message).hint("make it, or correct the path"));
+            return Err(
+                Error::invalid(message).hint("create the directory, or correct the path")
+            );
         }
         self.open_socket(&record, path)?;
         if let Err(error) = self.store.set_vhost_user(record.id, Some(path.into())) {

@@ -21,7 +21,7 @@ pub(crate) fn current() -> Result<BootId> {
         }
         Err(_) => BootId::of_machine().map_err(|error| {
             Error::unavailable(format!("cannot read the boot id: {error}"))
-                .hint("see that /proc is mounted")
+                .hint("mount /proc")
         }),
     }
 }

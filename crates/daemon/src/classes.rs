@@ -25,7 +25,7 @@ const CLASSES_MAX: usize = 256;
 
 /// What somebody who limits copies should know.
 const COUNTED_TWICE: &str =
-    "what a copy reads and what it writes both count: a disk moves at half of the limit";
+    "both reads and writes of a copy count: a disk moves at half of the limit";
 
 /// A class that the store has not numbered yet; no number is as high.
 const NEW: ClassId = ClassId(u32::MAX);
@@ -91,9 +91,9 @@ impl Daemon {
             let entry = book.class(name)?;
             let id = entry.record.id;
             if entry.is_built_in() && !add.is_empty() {
-                let message = format!("class {name} has no disks");
-                let hint = "it is the copies of all migrations; limit it, or change its \
-                            shares";
+                let message = format!("class {name} takes no disks");
+                let hint = "the class contains the copies of all migrations; limit the \
+                            class, or change its shares";
                 return Err(Error::invalid(message).hint(hint));
             }
             self.check_free(book, &add, id)?;
@@ -125,9 +125,9 @@ impl Daemon {
         let disks = self.in_turn(|book| {
             let entry = book.class(name)?;
             if entry.is_built_in() {
-                let message = format!("class {name} is built in and stays");
+                let message = format!("class {name} is built in and cannot be deleted");
                 let hint = match entry.policies.is_empty() {
-                    true => "it is for the copies of all migrations",
+                    true => "the class contains the copies of all migrations",
                     false => "remove its policies: `sterna policy list`",
                 };
                 return Err(Error::invalid(message).hint(hint));
@@ -160,8 +160,10 @@ impl Daemon {
             if other.record.id != class {
                 let (disk, other) = (self.name_of(disk)?, &other.record.name);
                 let message = format!("disk {disk} is in class {other} already");
-                let hint =
-                    format!("take it out first: `sterna class remove {other} {disk}`");
+                let hint = format!(
+                    "remove it from the class first: `sterna class remove {other} \
+                     {disk}`"
+                );
                 return Err(Error::in_use(message).hint(hint));
             }
         }
@@ -217,8 +219,8 @@ fn has_policies(entry: &Entry) -> Error {
     let ids: Vec<_> = entry.policies.iter().map(|policy| policy.id.to_string()).collect();
     let message = format!("class {name} has policies: {}", ids.join(", "));
     let hint = format!(
-        "to delete them with it: `sterna class delete {name} --with-policies`; what they \
-         do: `sterna policy explain {name}`"
+        "to delete the policies too: `sterna class delete {name} --with-policies`; to \
+         see their effect: `sterna policy explain {name}`"
     );
     Error::in_use(message).hint(hint)
 }

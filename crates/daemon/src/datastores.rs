@@ -37,7 +37,8 @@ pub(crate) fn claim_of(name: &str) -> String {
 pub(crate) fn make_directory(path: &Path) -> Result<()> {
     std::fs::create_dir_all(path).map_err(|error| {
         let message = format!("cannot make {}: {error}", path.display());
-        Error::unavailable(message).hint("see that the state directory can be written to")
+        Error::unavailable(message)
+            .hint("check that the daemon can write to the state directory")
     })
 }
 
@@ -52,7 +53,7 @@ fn place(location: &Location) -> String {
 /// This place is a datastore already.
 fn taken(location: &Location, datastore: &str) -> Error {
     let message = format!("{} is datastore {datastore} already", place(location));
-    let hint = "two datastores in one place would take each other for strangers";
+    let hint = "a place can be one datastore only";
     Error::in_use(message).hint(hint)
 }
 
@@ -91,7 +92,7 @@ impl Daemon {
         };
         let shelf = self.new_shelf(record.clone());
         shelf.open().map_err(|error| {
-            error.hint("nothing was added: put that right, and add it again")
+            error.hint("Sterna added nothing: repair this, and add the datastore again")
         })?;
         // A link or a mount leads to it by another path.
         let same = |other: &Arc<Shelf>| other.is_same_directory(&shelf);
@@ -119,7 +120,8 @@ impl Daemon {
             if !migration.step.ended() && migration.is_on(name) {
                 let id = migration.id;
                 let message = format!("datastore {name} is used by migration {id}");
-                let hint = format!("wait for it, or `sterna migration cancel {id}`");
+                let hint =
+                    format!("wait for the migration, or `sterna migration cancel {id}`");
                 return Err(Error::in_use(message).hint(hint));
             }
         }
@@ -131,12 +133,13 @@ impl Daemon {
             let (id, vm) = (one.id, &one.vm);
             let message =
                 format!("datastore {name} is used by migration {id}, of a disk of {vm}");
-            let hint = format!("wait for it, or `sterna migration cancel {id}`");
+            let hint =
+                format!("wait for the migration, or `sterna migration cancel {id}`");
             return Err(Error::in_use(message).hint(hint));
         }
         if let Some(id) = self.plan_that_uses(name) {
             let message = format!("datastore {name} is used by plan {id}");
-            let hint = format!("wait for it, or `sterna plan cancel {id}`");
+            let hint = format!("wait for the plan, or `sterna plan cancel {id}`");
             return Err(Error::in_use(message).hint(hint));
         }
         let gone = self.view_datastore(&shelf, &shelf.look())?;

@@ -173,7 +173,7 @@ impl Daemon {
     pub(crate) fn problem_of(&self, disk: DiskId) -> Option<String> {
         match lock(&self.served).get(&disk) {
             Some(served) => served.as_ref().err().cloned(),
-            None => Some("it is being brought up".into()),
+            None => Some("the daemon is bringing it up".into()),
         }
     }
 
@@ -256,9 +256,12 @@ impl Daemon {
 
 pub(crate) fn check_size(size: u64) -> Result<()> {
     let message = match size {
-        0 => "a disk of size 0 holds nothing".to_owned(),
+        0 => "a disk cannot have the size 0".to_owned(),
         size if !size.is_multiple_of(SECTOR) => {
-            format!("a disk cannot have {size} bytes: that is no multiple of {SECTOR}")
+            format!(
+                "a disk cannot have {size} bytes: the size must be a multiple of \
+                 {SECTOR}"
+            )
         }
         _ => return Ok(()),
     };

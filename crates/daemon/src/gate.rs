@@ -111,7 +111,7 @@ fn distrust(path: &Path, key: MapKey) -> Result<()> {
         Err(MapError::Io { .. }) => match MapFile::remove(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 let message = format!("cannot give up {}: {error}", path.display());
-                let hint = "see that the state directory works";
+                let hint = "check the state directory";
                 Err(Error::unavailable(message).hint(hint))
             }
             _ => Ok(()),

@@ -67,7 +67,7 @@ impl Daemon {
         match into {
             Some(one) => {
                 let message = format!("{asked} is used by migration {}", one.id);
-                Err(Error::in_use(message).hint("wait for it, or cancel it"))
+                Err(Error::in_use(message).hint("wait for the migration, or cancel it"))
             }
             None => Ok(()),
         }
@@ -93,7 +93,7 @@ impl Daemon {
         if found.role != Role::Retired {
             let (what, or_else) = match found.role {
                 Role::Partial => ("is an unfinished copy of", ""),
-                _ => ("belongs to", "take that disk in with `sterna disk recover`, or "),
+                _ => ("belongs to", "recover that disk with `sterna disk recover`, or "),
             };
             let name = &found.name;
             let message = format!("this image {what} disk {name} of some Sterna");
@@ -102,7 +102,7 @@ impl Daemon {
                 _ => "its sidecar".into(),
             };
             return Err(Error::in_use(message).hint(format!(
-                "if that Sterna is gone for good, {or_else}remove {sidecar} and import \
+                "if that Sterna no longer exists, {or_else}remove {sidecar} and import \
                  again"
             )));
         }
@@ -139,7 +139,7 @@ fn find_image(shelf: &Shelf, file: &str) -> Result<(String, u64)> {
         shelf.open()?;
         let space = shelf.space().map(|space| space.capacity);
         let size = space.ok_or_else(|| {
-            Error::unavailable(format!("{location} does not say how large it is"))
+            Error::unavailable(format!("the size of {location} is unknown"))
         })?;
         return match size.is_multiple_of(SECTOR) && size > 0 {
             true => Ok((String::new(), size)),
@@ -150,7 +150,8 @@ fn find_image(shelf: &Shelf, file: &str) -> Result<(String, u64)> {
     let Some(name) = name.filter(|name| !name.contains('/')) else {
         let message = format!("{file} is not in datastore {} ({location})", shelf.name());
         return Err(Error::invalid(message).hint(
-            "an image is imported where it is: choose or add the datastore it is in",
+            "Sterna imports an image in place: choose or add the datastore that holds \
+             it",
         ));
     };
     let path = directory.join(&name);
@@ -179,9 +180,9 @@ fn is_link(path: &Path) -> Error {
         Ok(to) => format!("{shown} is a symbolic link to {}", to.display()),
         Err(_) => format!("{shown} is a symbolic link"),
     };
-    Error::invalid(format!("{message}, and an image is a file itself")).hint(
-        "import the file that it leads to, on a datastore of that file's directory; or \
-         move that file here, in place of the link",
+    Error::invalid(format!("{message}, and Sterna imports no links")).hint(
+        "import the target of the link, on a datastore of the target's directory; or \
+         replace the link by the file",
     )
 }
 
@@ -194,7 +195,7 @@ fn check_unlocked(shelf: &Shelf, file: &str) -> Result<()> {
     if sterna_engine::is_used(&opened).map_err(|errno| unreadable(errno.into()))? {
         let message = format!("{} is in use by another process", path.display());
         return Err(Error::in_use(message)
-            .hint("it is locked, probably by a running VM: stop that first"));
+            .hint("the image is locked, probably by a running VM: stop the VM first"));
     }
     Ok(())
 }
@@ -229,16 +230,17 @@ fn format_of(path: &Path) -> io::Result<Option<&'static str>> {
 fn not_raw(path: &Path, format: &str) -> Error {
     let path = path.display();
     let convert = format!(
-        "convert it: `qemu-img convert -O raw {path} {path}.raw`, and import that"
+        "convert it: `qemu-img convert -O raw {path} {path}.raw`, and import the raw file"
     );
     // QEMU itself reads these while their VM runs.
-    let running = "if a VM runs on it, `sterna vm adopt` makes it a disk without a stop; \
-                   else ";
     let hint = match format {
-        "qcow2" => format!("{running}{convert}"),
+        "qcow2" => format!(
+            "if a VM runs on the image, `sterna vm adopt` takes its disk without a stop; \
+             else {convert}"
+        ),
         _ => convert,
     };
-    Error::invalid(format!("{path} is a {format} image; Sterna takes raw ones"))
+    Error::invalid(format!("{path} is a {format} image; Sterna imports only raw images"))
         .hint(hint)
 }
 
@@ -263,7 +265,7 @@ fn check_length(path: &Path, length: u64) -> Result<()> {
     if length == 0 {
         let message = format!("{shown} is empty");
         return Err(Error::invalid(message)
-            .hint("give the image itself; `sterna disk create` makes an empty disk"));
+            .hint("give an image; `sterna disk create` creates an empty disk"));
     }
     if length.is_multiple_of(SECTOR) {
         return Ok(());
@@ -271,13 +273,14 @@ fn check_length(path: &Path, length: u64) -> Result<()> {
     let refusal = no_size(&shown, length);
     let next = length.next_multiple_of(SECTOR);
     Err(refusal.hint(format!(
-        "if it is a raw image and whole, lengthen it: `truncate -s {next} {shown}`"
+        "if it is a complete raw image, lengthen it: `truncate -s {next} {shown}`"
     )))
 }
 
 fn no_size(place: impl std::fmt::Display, size: u64) -> Error {
-    Error::invalid(format!("{place} has {size} bytes: no disk has that size"))
-        .hint(format!("see that it is whole: disks have a multiple of {SECTOR} bytes"))
+    Error::invalid(format!("{place} has {size} bytes: no disk has that size")).hint(
+        format!("check that it is complete: disks have a multiple of {SECTOR} bytes"),
+    )
 }
 
 #[cfg(test)]

@@ -392,25 +392,23 @@ fn not_known(from: &str, to: &str, seen: &Seen, one: &Move) -> Error {
     };
     let why = match seen.all_limited_to() {
         _ if seen.copies == 0 => {
-            format!(
-                "nothing was ever copied from {from} or to {to}, so how fast that goes"
-            )
+            format!("Sterna has not copied from {from} or to {to} yet")
         }
         Some(most) => format!(
-            "{copies} seen from {from} or to {to} had a limit (--rate), of {}/s at most, \
-             so how fast that goes without one",
+            "{copies} from {from} or to {to} had a limit (--rate, at most {}/s), so the \
+             speed without a limit is unknown",
             Bytes(most)
         ),
         None => format!(
-            "{copies} seen from {from} or to {to} {do_not} tell how fast that goes, as \
-             there was nothing to copy, or limits, hours, deadlines, applications or an \
-             old copy held {them} back, so it"
+            "{copies} from {from} or to {to} {do_not} show the speed: there was nothing \
+             to copy, or limits, hours, deadlines, applications or an old copy held \
+             {them} back"
         ),
     };
     let least = one.least().zip(one.terms.limit).map(|(least, limit)| {
-        format!("; at {}/s it takes at least {}", Bytes(limit), rough(least))
+        format!("; at {}/s the move takes at least {}", Bytes(limit), rough(least))
     });
-    let message = format!("{why} is not known{}", least.unwrap_or_default());
+    let message = format!("no prediction: {why}{}", least.unwrap_or_default());
     let without = if seen.copies == 0 { "" } else { ", without a limit or a promise" };
     Error::unavailable(message).hint(format!(
         "move a small disk first{without}: `sterna migrate DISK --to {to}`"
@@ -428,9 +426,9 @@ fn rough(span: Nanos) -> String {
 
 fn never_seen(disk: &str) -> Error {
     let message =
-        format!("what disk {disk} does at such an hour was not seen in the last week");
+        format!("no load of disk {disk} was recorded for this hour in the last week");
     Error::unavailable(message).hint(
-        "leave out --at to go by what it does now; hours are recorded while the daemon runs",
+        "leave out --at to use the load of now; the daemon records hours while it runs",
     )
 }
 
@@ -449,20 +447,23 @@ mod tests {
 
     #[test]
     fn copies_that_were_limited_are_not_said_to_be_none() {
-        assert!(said(0, &[], None).contains("nothing was ever copied"));
+        assert!(said(0, &[], None).contains("Sterna has not copied"));
         let limited = said(2, &[5, 40], None);
         let part =
-            "the 2 copies seen from old or to new had a limit (--rate), of 40.0 MiB/s";
+            "the 2 copies from old or to new had a limit (--rate, at most 40.0 MiB/s";
         assert!(limited.contains(part), "{limited}");
         let others = said(3, &[5], None);
-        assert!(others.contains("held them back, so it is not known"), "{others}");
+        assert!(others.contains("held them back"), "{others}");
     }
 
     #[test]
     fn a_limit_is_a_bound_where_nothing_else_is_known() {
         for copies in [0, 1] {
             let text = said(copies, &[5][..copies], Some(5 << 20));
-            assert!(text.ends_with("; at 5.00 MiB/s it takes at least 14 s"), "{text}");
+            assert!(
+                text.ends_with("; at 5.00 MiB/s the move takes at least 14 s"),
+                "{text}"
+            );
         }
         assert!(!said(1, &[5], None).contains("at least"));
     }

@@ -119,7 +119,7 @@ fn hint(error: &DatastoreError) -> &'static str {
         }
         DatastoreError::TooSmall { .. } => "choose a larger one",
         DatastoreError::Elsewhere { .. } => {
-            "mount it; it is tried again every few seconds"
+            "mount it; Sterna tries again every few seconds"
         }
         DatastoreError::Remote { .. } => {
             "see that the server runs, and that it takes one more client"

@@ -130,7 +130,7 @@ impl Shelf {
         }
         let name = self.name();
         let message =
-            format!("datastore {name} is in maintenance: nothing new goes there");
+            format!("datastore {name} is in maintenance: no new disks or moves");
         Err(Error::in_use(message).hint(format!(
             "choose another, or end that: `sterna datastore maintenance {name} --off`"
         )))
@@ -496,7 +496,7 @@ impl Shelf {
     fn unavailable(&self, problem: &str) -> Error {
         let name = self.name();
         Error::unavailable(format!("datastore {name} cannot be used: {problem}"))
-            .hint("put that right; it is tried again every few seconds")
+            .hint("repair this; Sterna tries again every few seconds")
     }
 }
 

@@ -208,7 +208,7 @@ fn offline(name: &str, problem: &str, disks: &[String]) -> Warning {
         None => format!("offline: {problem}"),
     };
     let hint = format!(
-        "put that right: it is tried again every few seconds, and its disks and plans \
+        "put that right: Sterna tries again every few seconds, and its disks and plans \
          go on by themselves then (`sterna datastore show {name}`)"
     );
     Warning { about, message, hint }

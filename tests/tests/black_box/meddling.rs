@@ -205,7 +205,7 @@ fn a_copy_that_has_lost_its_name_is_closed_so_that_its_file_system_can_be_unmoun
     let (copy, away) = (mount.join("a.raw"), mount.join("away"));
     fs::rename(&copy, &away).expect("rename the copy");
     stage.daemon.wait_for(id, "paused", seconds(20));
-    fs::rename(&away, &copy).expect("give it its name back");
+    fs::rename(&away, &copy).expect("restore its name");
     // It is what people do about it, and it is refused while anybody has a file open.
     until("the file system to be unmounted", seconds(20), || {
         tiny.unmounted().then_some(())

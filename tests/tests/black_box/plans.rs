@@ -237,7 +237,7 @@ fn a_datastore_in_maintenance_takes_nothing_new() {
     let mut stage = Stage::new();
     disks(&stage, &numbered(1));
     let words = stage.daemon.sterna("datastore maintenance there").ok().stdout;
-    assert!(words.contains("nothing new goes there"), "{words}");
+    assert!(words.contains("no new disks or moves"), "{words}");
     let words = stage.daemon.sterna("datastore maintenance here").ok().stdout;
     assert!(words.contains("sterna plan evacuate here"), "{words}");
     stage.daemon.kill();
@@ -250,7 +250,7 @@ fn a_datastore_in_maintenance_takes_nothing_new() {
     daemon.sterna("disk create new --size 1M --on there").fails_with(refused);
     daemon.sterna("migrate d00 --to there").fails_with(refused);
     daemon.sterna("plan evacuate here --to there").fails_with(refused);
-    daemon.sterna("plan evacuate here").fails_with(&["no datastore takes the disks"]);
+    daemon.sterna("plan evacuate here").fails_with(&["no datastore can take the disks"]);
     let closed = "there: it is in maintenance";
     daemon.sterna("disk create new --size 1M").fails_with(&[closed]);
     let words = daemon.sterna("storage-drs recommend").ok().stdout;

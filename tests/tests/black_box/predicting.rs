@@ -20,13 +20,13 @@ fn stage() -> Stage {
 fn a_move_is_predicted_by_those_before_it_and_scored_at_its_end() {
     let stage = stage();
     let daemon = &stage.daemon;
-    let unknown = ["nothing was ever copied from here or to slow", "move a small disk"];
+    let unknown = ["Sterna has not copied from here or to slow yet", "move a small disk"];
     daemon.sterna("predict db --to slow").fails_with(&unknown);
     // Copies with a limit teach nothing; but they were not none.
     for to in ["slow", "here"] {
         daemon.sterna(&format!("migrate db --to {to} --rate 200M")).ok();
     }
-    let limited = "the one copy seen from here or to slow had a limit (--rate), of 200";
+    let limited = "the one copy from here or to slow had a limit (--rate, at most 200";
     daemon.sterna("predict db --to slow").fails_with(&[limited, "without a limit"]);
     let bound = daemon.sterna("predict db --to slow --rate 1M");
     // 64 MiB are copied, and read once more: 128 s, and what more the image takes.
@@ -143,7 +143,7 @@ fn another_hour_goes_by_what_was_done_in_the_last_week() {
     }
     let ask = "predict db --to slow --keep 97%";
     let unseen = stage.daemon.sterna(&format!("{ask} --at 5h"));
-    unseen.fails_with(&["not seen in the last week", "leave out --at"]);
+    unseen.fails_with(&["recorded for this hour in the last week", "leave out --at"]);
     let wrong = stage.daemon.sterna(&format!("{ask} --at soon"));
     wrong.fails_with(&["`soon` is no time to begin at", "(06:00)"]);
     assert!(stage.daemon.json(ask)["best"].is_null());

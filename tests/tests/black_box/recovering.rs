@@ -89,7 +89,7 @@ fn a_lost_state_is_made_anew_from_the_images() {
     lose_the_state(&mut stage);
     let said = add_datastores(&stage);
     assert!(
-        said.contains("are on it: 1.") && said.contains("sterna disk recover"),
+        said.contains("does not know: 1.") && said.contains("sterna disk recover"),
         "{said}"
     );
     let done = stage.daemon.json("disk recover");

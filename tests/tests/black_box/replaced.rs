@@ -82,7 +82,7 @@ fn a_new_image_that_was_removed_is_not_switched_over_to() {
     fs::remove_file(&image).expect("remove the new image");
     fs::remove_file(image.with_extension("raw.sterna")).expect("and its sidecar");
     stage.daemon.hurry(id);
-    pauses(&stage, id, "it has no name any more", "if it was renamed");
+    pauses(&stage, id, "the file was removed or renamed", "if it was renamed");
     assert!(stage.here.join("a.raw").exists(), "the old image is gone");
     has_its_data(&mut stage);
     stage.daemon.cancel(id);
@@ -96,8 +96,8 @@ fn a_new_image_that_was_renamed_goes_on_when_it_has_its_name_back() {
     let (mut stage, id, image) = moving();
     let away = stage.there.join("away");
     fs::rename(&image, &away).expect("rename the new image");
-    pauses(&stage, id, "it has no name any more", "give it its name back");
-    fs::rename(&away, &image).expect("give it its name back");
+    pauses(&stage, id, "the file was removed or renamed", "restore its name");
+    fs::rename(&away, &image).expect("restore its name");
     stage.daemon.hurry(id);
     stage.daemon.resume(id);
     stage.daemon.completed(id);
@@ -109,7 +109,7 @@ fn another_file_in_the_place_of_the_new_image_is_neither_used_nor_removed() {
     let (mut stage, id, image) = moving();
     replace(&image);
     stage.daemon.hurry(id);
-    pauses(&stage, id, "another file in its place", "move the other file away");
+    pauses(&stage, id, "another file was put in its place", "move the other file away");
     let cancelled = stage.daemon.cancel(id);
     assert!(
         cancelled["reason"].as_str().is_some_and(|note| note.contains("was kept")),
@@ -140,7 +140,7 @@ fn after_a_restart_nothing_is_written_to_another_file_of_the_new_images_name() {
     write_image(&image, SIZE, 2 * MIB);
     let theirs = fs::read(&image).expect("read it");
     stage.daemon.restart();
-    pauses(&stage, id, "another file has its name", "back in its place");
+    pauses(&stage, id, "another file has its name", "put the file of the copy back");
     stage.daemon.cancel(id);
     assert!(fs::read(&image).expect("it is there") == theirs, "it was written to");
     has_its_data(&mut stage);
@@ -153,7 +153,7 @@ fn a_file_that_has_the_old_images_name_is_not_removed() {
     nbdsh(&stage.daemon.uri("a"), "h.pwrite(b'a' * (32 << 20), 0); h.flush()");
     let image = stage.here.join("a.raw");
     replace(&image);
-    let warning = status_warns(&stage, "a", "another file in its place");
+    let warning = status_warns(&stage, "a", "another file was put in its place");
     assert!(
         warning["hint"].as_str().is_some_and(|hint| hint.contains("sterna migrate a")),
         "{warning:#}"
@@ -175,7 +175,7 @@ fn a_disk_whose_image_has_no_name_any_more_says_so_and_can_be_moved_away() {
     stage.disk("a", SIZE);
     nbdsh(&stage.daemon.uri("a"), "h.pwrite(b'a' * (32 << 20), 0); h.flush()");
     fs::remove_file(stage.here.join("a.raw")).expect("remove the image");
-    status_warns(&stage, "a", "no name any more");
+    status_warns(&stage, "a", "the file was removed or renamed");
     let shown = stage.daemon.disk("a");
     assert_eq!(shown["served"], true);
     assert!(shown["problem"].is_string(), "{shown:#}");
@@ -238,7 +238,7 @@ fn an_image_that_was_replaced_while_the_daemon_was_gone_is_not_taken_without_a_w
     fs::copy(&image, &copy).expect("copy the image");
     fs::rename(&copy, &image).expect("put the copy in its place");
     stage.daemon.restart();
-    status_warns(&stage, "a", "another file than before");
+    status_warns(&stage, "a", "was replaced while the daemon was down");
     // Whoever has put it there knows by now.
     stage.daemon.stop();
     stage.daemon.restart();

@@ -40,7 +40,7 @@ fn refuses(setting: &Setting) {
         ("/etc", "is no file"),
     ] {
         let refused = daemon.sterna(&format!("host program b {program}"));
-        refused.fails_with(&[program, why, "name a program that the daemon may run"]);
+        refused.fails_with(&[program, why, "give a program that the daemon may run"]);
     }
     assert_eq!(daemon.json("host show b")["program"], Value::Null);
     // One that runs something already.
@@ -48,7 +48,7 @@ fn refuses(setting: &Setting) {
     write_guest(&image, MIB * 2, MIB);
     let scratch = &setting.stage.scratch;
     let other = Machine::start(scratch, "other", &image, "raw", &["-S"]);
-    daemon.sterna(&to(other.socket())).fails_with(&["waits for no guest"]);
+    daemon.sterna(&to(other.socket())).fails_with(&["does not wait for a guest"]);
     // One with another disk.
     let more = ["-incoming", "defer"];
     let other = Machine::start(scratch, "third", &image, "raw", &more);
@@ -80,7 +80,7 @@ fn a_guest_that_writes_moves_and_nothing_is_lost() {
     // It is where it should be.
     let told = setting.stage.daemon.json("drs recommend");
     assert_eq!(told["moves"], Value::from(vec![0; 0]), "{told:#}");
-    setting.stage.daemon.sterna("drs apply web").fails_with(&["nothing is recommended"]);
+    setting.stage.daemon.sterna("drs apply web").fails_with(&["DRS recommends nothing"]);
     // And it stays known where it is.
     setting.stage.daemon.kill();
     setting.stage.daemon.restart();
@@ -96,7 +96,7 @@ fn a_move_is_given_up_and_whatever_becomes_of_the_other_qemu_the_guest_runs_on()
     let id = setting.slowly(there.socket());
     let daemon = &setting.stage.daemon;
     // It is for nobody else meanwhile.
-    let busy = ["web is on its way to host b"];
+    let busy = ["web is being migrated to host b"];
     daemon.sterna("migrate web --to there").fails_with(&busy);
     daemon.sterna("vm remove web").fails_with(&busy);
     daemon.sterna("host assign b web").fails_with(&busy);

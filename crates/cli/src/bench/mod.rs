@@ -12,7 +12,7 @@ use crate::output::Output;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
-    /// A store that sells DVDs, on PostgreSQL: orders per second, and response times
+    /// Run the DVD Store on PostgreSQL: orders per second and response times
     #[command(after_help = dvdstore::NOTES)]
     Dvdstore(dvdstore::DvdstoreArgs),
 }

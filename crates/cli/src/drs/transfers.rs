@@ -63,7 +63,9 @@ pub(super) async fn apply(
         }
     }
     output.answer(&done, |done| match done.is_empty() {
-        true => "Nothing should move (`sterna drs recommend` says why).".into(),
+        true => "No VM migrations recommended (`sterna drs recommend` gives the \
+                 reasons)."
+            .into(),
         false => done.iter().map(|one| outcome(one, output)).collect(),
     })
 }
@@ -118,9 +120,10 @@ async fn to_the_end(
     let Some(end) = end else {
         return Err(Failure {
             code: ErrorCode::Interrupted,
-            message: format!("no longer waiting; transfer {id} goes on by itself"),
+            message: format!("no longer waiting; transfer {id} goes on"),
             hint: format!(
-                "see `sterna drs moves`, or give it up: `sterna drs cancel {id}`"
+                "`sterna drs moves` shows its progress, `sterna drs cancel {id}` \
+                 cancels it"
             ),
         }
         .into());
@@ -171,7 +174,7 @@ fn check(end: &Transfer) -> anyhow::Result<()> {
         TransferState::Completed => Ok(()),
         TransferState::Cancelled => failure(
             ErrorCode::Cancelled,
-            format!("transfer {id} of {vm} was given up{why}"),
+            format!("transfer {id} of {vm} was cancelled{why}"),
             format!("{vm} runs on {from}, as before"),
         ),
         TransferState::Lost => failure(
@@ -182,7 +185,7 @@ fn check(end: &Transfer) -> anyhow::Result<()> {
         _ => failure(
             ErrorCode::Paused,
             format!("transfer {id} of {vm} cannot go on{why}"),
-            "it is tried again every second; see `sterna drs moves`".into(),
+            "Sterna tries again every second; see `sterna drs moves`".into(),
         ),
     }
 }
@@ -239,7 +242,7 @@ fn outcome(one: &Transfer, output: Output) -> String {
 /// All transfers.
 pub(super) fn list(all: &[Transfer], output: Output) -> String {
     if all.is_empty() {
-        return "No virtual machine was moved yet.".into();
+        return "No VM migrations yet.".into();
     }
     let mut table = Table::new(&[
         ("ID", Column::Right),

@@ -26,11 +26,11 @@ use crate::output::Output;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
-    /// A database, a backup and a load generator share an array
+    /// Run a database, a backup and a load generator on one array
     Qos(qos::QosArgs),
-    /// 250 virtual machines leave an array for a NAS
+    /// Move 250 VMs from an array to a NAS
     Nas250(nas250::Nas250Args),
-    /// The disks of a guest with a database move between arrays while it works
+    /// Move the disks of a guest with a busy database between arrays
     Svmotion(svmotion::SvmotionArgs),
 }
 

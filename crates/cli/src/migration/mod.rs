@@ -23,36 +23,36 @@ pub(crate) enum MigrationCommand {
     List,
     /// Show one migration
     Show(WhichArg),
-    /// Follow a migration to its end
+    /// Show the progress of a migration until it ends
     Watch(WhichArg),
-    /// Make a migration stand still; it stays so over restarts
+    /// Pause a migration; it stays paused when the daemon restarts
     Pause(WhichArg),
-    /// Make a paused migration go on
+    /// Resume a paused migration
     Resume {
         #[command(flatten)]
         which: WhichArg,
-        /// From now on leave behind what cannot be read on the source, sector by sector;
-        /// what such sectors held is lost
+        /// From now on, skip unreadable source sectors; the data in these sectors is
+        /// lost
         #[arg(long)]
         skip_bad_sectors: bool,
     },
-    /// Give a migration up; the disk stays where it is
+    /// Cancel a migration; the disk stays on its datastore
     Cancel(WhichArg),
-    /// Change a migration's rate, or what must hold for the application meanwhile
+    /// Change a migration's rate or guard
     ///
-    /// A guard replaces the one before as a whole.
+    /// A new guard replaces the old guard completely.
     #[command(override_usage = "sterna migration set <ID|DISK> [OPTIONS]",
         group(ArgGroup::new("what").required(true).multiple(true)
         .args(["rate", "keep", "p99", "finish_by", "idle_only", "window", "no_guard"])))]
     Set {
         #[command(flatten)]
         which: WhichArg,
-        /// Copy no more than so many bytes per second (50M), or `none`
+        /// Limit copying to this many bytes per second (50M), or `none`
         #[arg(long, value_name = "BYTES", value_parser = parse_limit)]
         rate: Option<Limit>,
         #[command(flatten)]
         guard: GuardArgs,
-        /// Nothing must hold any more
+        /// Remove the guard
         #[arg(long, conflicts_with_all = ["keep", "p99", "finish_by", "idle_only",
             "window"])]
         no_guard: bool,
@@ -61,9 +61,8 @@ pub(crate) enum MigrationCommand {
 
 /// A migration's number, where only a number is taken.
 pub(crate) fn parse_id(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| {
-        "a migration goes by its number, which `sterna migration list` shows".into()
-    })
+    text.parse()
+        .map_err(|_| "give the migration's number (see `sterna migration list`)".into())
 }
 
 /// A rate, or none.
@@ -102,7 +101,7 @@ pub(crate) fn run(
             let id = which.id(client, Purpose::Change).await?;
             let one = client.pause(id).await?;
             output.answer(&one, |one| {
-                said(one, &format!("go on with `sterna migration resume {id}`"))
+                said(one, &format!("resume it with `sterna migration resume {id}`"))
             })
         }
         MigrationCommand::Resume { which, skip_bad_sectors } => {
@@ -110,7 +109,7 @@ pub(crate) fn run(
             let how = ResumeMigration { skip_bad_sectors };
             let one = client.resume(id, how).await?;
             output.answer(&one, |one| {
-                said(one, &format!("follow it with `sterna migration watch {id}`"))
+                said(one, &format!("`sterna migration watch {id}` shows its progress"))
             })
         }
         MigrationCommand::Cancel(which) => {
@@ -143,8 +142,8 @@ fn given_up(one: &Migration) -> String {
             format!("disk {} stays on {}", one.disk, one.from)
         }
         _ => format!(
-            "it may be too late for that: `sterna migration watch {}` says where disk {} is \
-             in the end",
+            "it may be too late to cancel: `sterna migration watch {}` shows where disk \
+             {} is at the end",
             one.id, one.disk
         ),
     }
@@ -153,7 +152,7 @@ fn given_up(one: &Migration) -> String {
 fn now_has(one: &Migration) -> String {
     let pace = match one.rate {
         Some(limit) => format!("a rate of {}", rate(limit as f64)),
-        None => "no limit to its rate".into(),
+        None => "no rate limit".into(),
     };
     let guard = match &one.guard {
         Some(guard) => format!("the guard: {}", guard::asked(&guard.asked)),

@@ -21,24 +21,24 @@ use crate::verification::VerifyArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PlanCommand {
-    /// Make a plan to empty a datastore; nothing moves before it is applied
+    /// Make a plan to empty a datastore; nothing moves before `plan apply`
     Evacuate(Box<EvacuateArgs>),
     /// List the plans
     #[command(visible_alias = "ls")]
     List,
-    /// Show a plan, and how far it is
+    /// Show a plan and its progress
     Show(PlanArg),
-    /// Begin a plan
+    /// Start a plan
     Apply(PlanArg),
-    /// Make a plan and its moves stand still; they stay so over restarts
+    /// Pause a plan and its moves; they stay paused when the daemon restarts
     Pause(PlanArg),
-    /// Make a paused plan and its moves go on
+    /// Resume a paused plan and its moves
     Resume(PlanArg),
-    /// Give a plan up; what has moved stays where it is
+    /// Cancel a plan; moved disks stay on their destinations
     Cancel(PlanArg),
-    /// What was planned against what was achieved
+    /// Compare the plan with the result
     Report(PlanArg),
-    /// Forget a plan that has ended, or has never begun
+    /// Remove a plan that has ended or was never started
     #[command(visible_alias = "rm")]
     Remove(PlanArg),
 }
@@ -46,49 +46,48 @@ pub(crate) enum PlanCommand {
 /// The number of one plan.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct PlanArg {
-    /// Its number (see `sterna plan list`)
+    /// The plan's number (see `sterna plan list`)
     #[arg(value_parser = parse_id)]
     id: u64,
 }
 
 fn parse_id(text: &str) -> Result<u64, String> {
-    text.parse()
-        .map_err(|_| "a plan goes by its number, which `sterna plan list` shows".into())
+    text.parse().map_err(|_| "give the plan's number (see `sterna plan list`)".into())
 }
 
 /// What is to be empty, and how.
 #[derive(Debug, Args)]
 pub(crate) struct EvacuateArgs {
-    /// The datastore that is to be empty
+    /// The datastore to empty
     datastore: String,
-    /// A datastore that disks may go to; can be given several times [default: all others
-    /// that take more than one disk]
+    /// A destination; repeatable [default: all other datastores that take more than one
+    /// disk]
     #[arg(long, value_name = "DATASTORE")]
     to: Vec<String>,
-    /// Say whether all will have moved by then ("Sun 06:00", 06:00, "2027-01-31 06:00",
-    /// 8h)
+    /// Check whether all moves will have ended by this time ("Sun 06:00", 06:00,
+    /// "2027-01-31 06:00", 8h)
     #[arg(long, value_name = "TIME")]
     by: Option<String>,
-    /// The part of a destination's room that may be taken in the end [default: 80%]
+    /// Bound for the used part of a destination's space [default: 80%]
     #[arg(long, value_name = "PERCENT", value_parser = parse_part)]
     space: Option<f64>,
     #[command(flatten)]
     promise: PromiseArgs,
-    /// Begin moves, and copy, only while this schedule is open ("22:00-06:00")
+    /// Start moves, and copy, only while this schedule is open ("22:00-06:00")
     #[arg(long, value_name = "SCHEDULE", value_parser = parse_schedule)]
     window: Option<String>,
-    /// Let each copy take no more than so many bytes per second (200M)
+    /// Limit each copy to this many bytes per second (200M)
     #[arg(long, value_name = "BYTES", value_parser = parse_rate)]
     rate: Option<Bytes>,
     #[command(flatten)]
     verification: VerifyArgs,
-    /// Make no more than so many moves at once
+    /// Run at most this many moves at once
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     at_once: Option<u64>,
     /// Move the disks in the order of the tiles in this file (TOML)
     #[arg(long, value_name = "FILE")]
     tile: Option<PathBuf>,
-    /// Run the plan in virtual time and show that; keep no plan
+    /// Show the plan in virtual time, without storing it
     #[arg(long = "virtual")]
     rehearse: bool,
 }
@@ -140,22 +139,24 @@ pub(crate) fn run(
         }
         PlanCommand::Apply(PlanArg { id }) => {
             let plan = client.apply_plan(id).await?;
-            let next = format!("see how far it is: sterna plan show {id}");
+            let next = format!("to see the progress: sterna plan show {id}");
             output.answer(&plan, |plan| said(plan, &next))
         }
         PlanCommand::Pause(PlanArg { id }) => {
             let plan = client.pause_plan(id).await?;
-            let next = format!("let it go on: sterna plan resume {id}");
+            let next = format!("to resume the plan: sterna plan resume {id}");
             output.answer(&plan, |plan| said(plan, &next) + &workloads::left_down(plan))
         }
         PlanCommand::Resume(PlanArg { id }) => {
             let plan = client.resume_plan(id).await?;
-            let next = format!("see how far it is: sterna plan show {id}");
+            let next = format!("to see the progress: sterna plan show {id}");
             output.answer(&plan, |plan| said(plan, &next))
         }
         PlanCommand::Cancel(PlanArg { id }) => {
             let plan = client.cancel_plan(id).await?;
-            output.answer(&plan, |plan| said(plan, "what has moved stays where it is"))
+            output.answer(&plan, |plan| {
+                said(plan, "moved disks stay on their destinations")
+            })
         }
         PlanCommand::Report(PlanArg { id }) => {
             let plan = client.plan(id).await?;
@@ -175,7 +176,7 @@ fn made(plan: &Plan, output: Output) -> String {
         return shown;
     }
     let keep = format!("sterna datastore maintenance {from}");
-    let why = "(so that nothing new comes there)";
+    let why = "(keeps new disks away)";
     let is_wide = keep.len() + why.len() + 6 > WIDTH;
     let gap = if is_wide { "\n  " } else { "    " };
     format!("{shown}\nNothing has begun.\n  sterna plan apply {id}\n  {keep}{gap}{why}")
@@ -194,7 +195,7 @@ fn removed(gone: &Plan) -> String {
     let (id, datastore) = (gone.id, &gone.datastore);
     let stays = match gone.state {
         PlanState::Planned => "",
-        _ => "\n  what has moved stays where it is",
+        _ => "\n  moved disks stay on their destinations",
     };
     prose(&format!(
         "Plan {id} to empty {datastore}, which was {}, is removed.{stays}",
@@ -297,7 +298,7 @@ mod tests {
             moves,
             refused: vec![RefusedDisk {
                 disk: "web".into(),
-                reason: "it moves already, by migration 5".into(),
+                reason: "the disk is already moving, by migration 5".into(),
             }],
         }
     }

@@ -18,7 +18,7 @@ pub(super) fn show(plan: &Plan, output: Output) -> String {
     if plan.state == PlanState::Planned {
         let id = plan.id;
         return format!(
-            "Plan {id} has not begun, so there is nothing to report.\n  sterna plan show \
+            "Plan {id} has not started: there is nothing to report.\n  sterna plan show \
              {id}"
         );
     }
@@ -41,7 +41,7 @@ fn head(plan: &Plan, output: Output) -> String {
     for (name, states) in [
         ("failed", &[PlannedMoveState::Failed] as &[_]),
         ("skipped", &[PlannedMoveState::Skipped]),
-        ("given up", &[PlannedMoveState::Cancelled]),
+        ("cancelled", &[PlannedMoveState::Cancelled]),
     ] {
         let number = numbered(plan, states) as u64;
         pairs.maybe(name, (number > 0).then(|| count(number, "disk")));
@@ -184,7 +184,7 @@ fn problems(plan: &Plan) -> String {
     let lines: Vec<String> = datastores.chain(workloads).chain(lines).collect();
     match lines.is_empty() {
         true => String::new(),
-        false => format!("\nWhat went wrong:\n  {}\n", lines.join("\n  ")),
+        false => format!("\nProblems:\n  {}\n", lines.join("\n  ")),
     }
 }
 

@@ -124,7 +124,7 @@ fn head(plan: &Plan, output: Output) -> String {
         ),
     );
     pairs.add("takes", takes(&plan.estimate));
-    pairs.maybe("at least", at_least(&plan.estimate));
+    pairs.maybe("lower bound", at_least(&plan.estimate));
     pairs.maybe("window opens", plan.opens.map(moment_ahead));
     if !plan.guard.is_none() {
         pairs.add("guard", guard::asked(&plan.guard));
@@ -170,27 +170,23 @@ pub(super) fn takes(estimate: &PlanEstimate) -> String {
     match (estimate.likely_s, estimate.least_s, estimate.most_s) {
         (Some(likely), Some(least), Some(most)) => {
             let [likely, least, most] = [likely, least, most].map(span);
-            format!("{likely}; {least} to {most} if all moves are quick, or slow")
+            format!("{likely} (range {least} to {most})")
         }
         _ if estimate.unknown == 0 => "no time".into(),
         _ => {
-            let disks = count(estimate.unknown, "disk");
-            let unless = limited(estimate);
-            format!("not known: how fast {disks} would be copied was never seen{unless}")
-        }
-    }
-}
-
-/// Copies were seen all the same, but only under limits.
-fn limited(estimate: &PlanEstimate) -> String {
-    let most = estimate.limited_to.map(|limit| rate(limit as f64)).unwrap_or_default();
-    match estimate.limited {
-        0 => String::new(),
-        all if all == estimate.unknown => {
-            format!(" without a limit (--rate, of at most {most})")
-        }
-        some => {
-            format!(", of {some} of them but with a limit (--rate, of at most {most})")
+            let unseen = estimate.unknown.saturating_sub(estimate.limited);
+            let [none, limited] = [unseen, estimate.limited].map(|it| count(it, "disk"));
+            let none = format!("no copy seen yet for {none}");
+            let most = estimate.limited_to.map(|limit| rate(limit as f64));
+            let most = most.unwrap_or_default();
+            let only = format!(
+                "only copies with a limit (--rate, at most {most}) for {limited}"
+            );
+            match (unseen, estimate.limited) {
+                (_, 0) => format!("unknown: {none}"),
+                (0, _) => format!("unknown: {only}"),
+                (..) => format!("unknown: {none}, and {only}"),
+            }
         }
     }
 }
@@ -199,19 +195,19 @@ fn at_least(estimate: &PlanEstimate) -> Option<String> {
     let bound = span(estimate.bound_s?);
     Some(match estimate.gap {
         Some(gap) => {
-            format!("{bound} in any order; the plan is {:.0}% above that", gap * 100.0)
+            format!("{bound} in any order; the plan is {:.0}% above it", gap * 100.0)
         }
-        None => format!("{bound} in any order, as each copy has a limit"),
+        None => format!("{bound} in any order, because each copy has a limit"),
     })
 }
 
 pub(super) fn deadline(deadline: &Deadline) -> Cell {
     let (words, style) = match deadline.state {
         DeadlineState::Met => ("met", Style::Good),
-        DeadlineState::Likely => ("met if nothing takes longer than likely", Style::Good),
-        DeadlineState::Unlikely => ("missed, unless all goes quickly", Style::Warn),
+        DeadlineState::Likely => ("met if no move takes longer than likely", Style::Good),
+        DeadlineState::Unlikely => ("missed, unless all moves are quick", Style::Warn),
         DeadlineState::Missed => ("missed", Style::Bad),
-        DeadlineState::Unknown => ("nobody can know yet", Style::Plain),
+        DeadlineState::Unknown => ("cannot be predicted yet", Style::Plain),
     };
     Cell::styled(format!("{}: {words}", moment(deadline.by)), style)
 }
@@ -228,7 +224,7 @@ fn datastores(all: &[PlannedDatastore], output: Output) -> String {
     for one in all {
         let alone = one.problem.as_ref().map(|why| format!("left alone: {why}"));
         let grows = one.may_grow_to.map(|full| {
-            format!("its thin disks may grow to {}, more than may be filled", bytes(full))
+            format!("its thin disks may grow to {}, more than may be used", bytes(full))
         });
         let note = alone.or(grows);
         table.row(vec![
@@ -294,11 +290,11 @@ mod tests {
         for part in [
             "1 disk, 10.0 GiB to copy, in 1 wave",
             "2 min 00 s; 1 min 00 s to 4 min 00 s if all",
-            "1 min 40 s in any order; the plan is 20% above that",
+            "1 min 40 s in any order; the plan is 20% above it",
             "keep 97%",
             "emptiest:",
             "These stay on old:",
-            "it moves already, by migration 5",
+            "the disk is already moving, by migration 5",
         ] {
             assert!(text.contains(part), "{part} in:\n{text}");
         }
@@ -358,13 +354,15 @@ mod tests {
         };
         let all = takes(&of(4));
         assert!(
-            all.ends_with("without a limit (--rate, of at most 40.0 MiB/s)"),
+            all.ends_with(
+                "only copies with a limit (--rate, at most 40.0 MiB/s) for 4 disks"
+            ),
             "{all}"
         );
         let some = takes(&of(2));
-        assert!(some.contains("never seen, of 2 of them but with a limit"), "{some}");
+        assert!(some.contains("no copy seen yet for 2 disks, and only"), "{some}");
         let bound = at_least(&of(4)).unwrap_or_default();
-        assert_eq!(bound, "14 s in any order, as each copy has a limit");
+        assert_eq!(bound, "14 s in any order, because each copy has a limit");
     }
 
     #[test]

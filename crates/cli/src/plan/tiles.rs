@@ -15,7 +15,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Vec<Tile>> {
         hint: hint.into(),
     };
     let text = fs::read_to_string(path)
-        .map_err(|error| wrong(error.to_string(), "name a file that can be read"))?;
+        .map_err(|error| wrong(error.to_string(), "give a readable file"))?;
     let file: TileFile = text.parse().map_err(|error: sterna_api::BadTiles| {
         wrong(
             error.to_string(),

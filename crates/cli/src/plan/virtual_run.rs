@@ -31,7 +31,7 @@ pub(super) fn show(plan: &Plan, output: Output) -> String {
     let bars = bars(plan, &run, output);
     let hooks = match plan.workloads.is_empty() {
         true => "",
-        false => " No hook was run: they are taken to take no time.",
+        false => " No hook was run; hooks are assumed to take no time.",
     };
     let begun = prose(&format!("Nothing has begun.{hooks}"));
     format!("{shown}\n{ends}\n{bars}\n{begun}")
@@ -43,7 +43,7 @@ fn ends(plan: &Plan, seconds: f64) -> String {
     let note = match plan.estimate.unknown {
         0 => String::new(),
         _ => format!(
-            " (of some, time is not known: they are taken to copy {})",
+            " (for disks with an unknown time, {} are assumed)",
             rate(nominal(plan))
         ),
     };

@@ -41,18 +41,17 @@ pub(crate) struct ServeArgs {
 /// The options that a file can have as well.
 #[derive(Debug, Default, Args)]
 pub(super) struct Options {
-    /// Where state is kept [default: /var/lib/sterna for root, else
+    /// The state directory [default: /var/lib/sterna for root, else
     /// $XDG_STATE_HOME/sterna]
     #[arg(long, value_name = "DIR")]
     pub(super) state: Option<PathBuf>,
-    /// Serve NBD over TCP as well; without login or encryption, so choose a
-    /// network that you trust
+    /// Also serve NBD over TCP, without login or encryption: choose a trusted network
     #[arg(long, value_name = "ADDR:PORT", value_parser = parse_address)]
     pub(super) listen: Vec<SocketAddr>,
     /// The unix socket for NBD [default: nbd.sock beside the API socket]
     #[arg(long, value_name = "PATH")]
     pub(super) nbd_socket: Option<PathBuf>,
-    /// How to do I/O [default: auto]
+    /// The method of I/O [default: auto]
     #[arg(long, value_enum)]
     pub(super) io: Option<IoArg>,
 }
@@ -71,14 +70,14 @@ pub(super) struct Said {
 /// Reads where to listen. A name may mean several addresses, or others tomorrow.
 fn parse_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
-        "an IP address and a port are needed, as in 127.0.0.1:10809 or [::1]:10809".into()
+        "give an IP address and a port (127.0.0.1:10809 or [::1]:10809)".into()
     })
 }
 
 /// How to do I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ValueEnum)]
 pub(super) enum IoArg {
-    /// io_uring if the kernel lets us, else threads
+    /// io_uring if the kernel permits it, else threads
     #[default]
     #[serde(rename = "auto")]
     Auto,

@@ -27,15 +27,15 @@ const FILE_MAX: u64 = 4 << 20;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SimCommand {
-    /// Run a scenario in virtual time, and tell what came out
+    /// Run a scenario in virtual time, and report the result
     Run(RunArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The scenario, as TOML
+    /// The scenario file (TOML)
     file: PathBuf,
-    /// Where the report is written: FILE's name with .html and .json
+    /// The directory for the report: FILE's name with .html and .json
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
 }
@@ -79,11 +79,11 @@ fn read(path: &Path) -> anyhow::Result<Scenario> {
     let read = file.and_then(|it| it.take(FILE_MAX + 1).read_to_string(&mut text));
     read.map_err(|error| {
         let message = format!("{}: {error}", path.display());
-        refused(message, "name a file that can be read; scenarios/ has examples")
+        refused(message, "give a readable file; scenarios/ has examples")
     })?;
     if text.len() as u64 > FILE_MAX {
         let message = format!("{} has more than 4 MiB", path.display());
-        return Err(refused(message, "use `count` for what is alike").into());
+        return Err(refused(message, "use `count` for identical entries").into());
     }
     text.parse().map_err(|error| {
         let message = format!("{}: {error}", path.display());

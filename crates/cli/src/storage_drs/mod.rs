@@ -21,21 +21,21 @@ use self::rule::RuleCommand;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StorageDrsCommand {
-    /// Show settings and datastores, what it did last, and whether that has paid
+    /// Show settings, datastores, the last moves and their results
     Status,
-    /// Say which disks should move, and why others stay; change nothing
+    /// Recommend moves, with reasons for disks that stay; change nothing
     Recommend(BoundArgs),
-    /// Start the moves that are recommended now
+    /// Start the recommended moves
     Apply {
         #[command(flatten)]
         bounds: BoundArgs,
         #[command(flatten)]
         promise: PromiseArgs,
     },
-    /// Change what it does by itself, and by which bounds
+    /// Change the automation and the bounds
     #[command(override_usage = "sterna storage-drs set [OPTIONS]")]
     Set(SetArgs),
-    /// Which disks belong together on a datastore, and which do not
+    /// Rules: keep disks together or apart
     #[command(subcommand)]
     Rule(RuleCommand),
 }
@@ -43,19 +43,19 @@ pub(crate) enum StorageDrsCommand {
 /// When a datastore is over its bound, for one question.
 #[derive(Debug, Args)]
 pub(crate) struct BoundArgs {
-    /// The part of a datastore's room that may be taken [default: as it is set]
+    /// Bound for the used part of a datastore's space [default: the setting]
     #[arg(long, value_name = "PERCENT", value_parser = parse_part)]
     space: Option<f64>,
-    /// The 95th percentile of its response times may be so long [default: as it is set]
+    /// Bound for the p95 response time of a datastore [default: the setting]
     #[arg(long, value_name = "SPAN", value_parser = parse_span)]
     latency: Option<Nanos>,
-    /// Go by what was done in the last 10s to 24h [default: as it is set]
+    /// Consider the load of this past time, 10s to 24h [default: the setting]
     #[arg(long, value_name = "SPAN", value_parser = parse_day)]
     window: Option<Nanos>,
-    /// Recommend no more moves than this [default: 10]
+    /// Recommend at most this many moves [default: 10]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=100))]
     moves: Option<u64>,
-    /// Let disks move again that have moved not long ago
+    /// Also move disks that were moved recently
     #[arg(long)]
     ignore_rest: bool,
 }
@@ -67,36 +67,36 @@ pub(crate) struct BoundArgs {
     "no_guard",
 ])))]
 pub(crate) struct SetArgs {
-    /// What it does by itself
+    /// What Storage DRS does automatically
     #[arg(long, value_enum)]
     automation: Option<AutomationArg>,
-    /// The part of a datastore's room that may be taken (80%)
+    /// Bound for the used part of a datastore's space (80%)
     #[arg(long, value_name = "PERCENT", value_parser = parse_part)]
     space: Option<f64>,
-    /// The 95th percentile of its response times may be so long (15ms)
+    /// Bound for the p95 response time of a datastore (15ms)
     #[arg(long, value_name = "SPAN", value_parser = parse_span)]
     latency: Option<Nanos>,
-    /// Go by what was done in the last 10s to 24h
+    /// Consider the load of this past time, 10s to 24h
     #[arg(long, value_name = "SPAN", value_parser = parse_day)]
     window: Option<Nanos>,
-    /// Act so often: 10s to 24h
+    /// Time between two runs, 10s to 24h
     #[arg(long, value_name = "SPAN", value_parser = parse_day)]
     every: Option<Nanos>,
     #[command(flatten)]
     promise: PromiseArgs,
-    /// Nothing must hold while it moves a disk
+    /// Move disks without a performance guard
     #[arg(long, conflicts_with_all = ["keep", "p99", "idle_only"])]
     no_guard: bool,
 }
 
-/// What it does by itself.
+/// What Storage DRS does automatically.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AutomationArg {
     /// Nothing
     Manual,
     /// Choose datastores for new disks
     Partial,
-    /// Start the moves that it recommends as well
+    /// Choose datastores for new disks, and start the recommended moves
     Full,
 }
 
@@ -205,10 +205,12 @@ async fn begin(
         let mut said = Vec::new();
         for Migration { id, disk, .. } in &begun {
             said.push(match client.cancel(*id).await {
-                Ok(_) => format!("{disk} must be with it: cancelled"),
+                Ok(_) => {
+                    format!("{disk} must stay with this disk: its move is cancelled")
+                }
                 Err(why) => format!(
-                    "{disk} must be with it, but goes on: `sterna migration cancel \
-                     {id}` ({why})"
+                    "{disk} must stay with this disk, but its move goes on: `sterna \
+                     migration cancel {id}` ({why})"
                 ),
             });
         }
@@ -250,7 +252,9 @@ fn and_more(error: anyhow::Error, said: &[String]) -> anyhow::Error {
 
 fn applied(started: &[Migration]) -> String {
     if started.is_empty() {
-        return "Nothing should move (`sterna storage-drs recommend` says why).".into();
+        return "No moves recommended (`sterna storage-drs recommend` gives the \
+                reasons)."
+            .into();
     }
     let line = |one: &Migration| {
         format!("Migration {} of {} from {} to {}\n", one.id, one.disk, one.from, one.to)
@@ -266,9 +270,16 @@ mod tests {
     #[test]
     fn what_was_done_before_an_error_is_said_with_it() {
         let refused = || anyhow::anyhow!("disk log cannot be moved");
-        let told = and_more(refused(), &["db must be with it: cancelled".into()]);
+        let told = and_more(
+            refused(),
+            &["db must stay with this disk: its move is cancelled".into()],
+        );
         let told = explain(&told).message;
-        assert_eq!(told, "disk log cannot be moved; db must be with it: cancelled");
+        assert_eq!(
+            told,
+            "disk log cannot be moved; db must stay with this disk: its move is \
+             cancelled"
+        );
         assert_eq!(half_way(&[], refused()).to_string(), "disk log cannot be moved");
     }
 

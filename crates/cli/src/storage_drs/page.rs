@@ -17,7 +17,7 @@ pub(super) fn show(told: &StorageDrs, output: Output) -> String {
     let mut pairs = pairs(&told.settings);
     pairs.add("next", next(told));
     let last = told.last.as_ref().map(|last| acted(last, told.settings.automation));
-    pairs.add("last", last.unwrap_or_else(|| "not since the daemon's start".into()));
+    pairs.add("last", last.unwrap_or_else(|| "not since the daemon started".into()));
     let broken = match told.broken.is_empty() {
         true => "none".into(),
         false => Cell::styled(told.broken.join(", "), Style::Warn),
@@ -32,7 +32,7 @@ pub(super) fn show(told: &StorageDrs, output: Output) -> String {
         text.push_str(&under_way(&told.moves, output));
     }
     if !told.ended.is_empty() {
-        text.push_str("\nWhat came of its moves:\n");
+        text.push_str("\nResults of the moves:\n");
         text.push_str(&ended(&told.ended, output));
     }
     text
@@ -43,10 +43,10 @@ fn next(told: &StorageDrs) -> String {
     match (told.next, told.settings.automation) {
         (Some(next), Automation::Full) => moment_ahead(next),
         (Some(next), Automation::Partial) => format!(
-            "moves nothing by itself; looks what it would move {}",
+            "moves nothing automatically; next recommendations {}",
             moment_ahead(next)
         ),
-        (_, Automation::Manual) | (None, _) => "nothing by itself".into(),
+        (_, Automation::Manual) | (None, _) => "nothing automatically".into(),
     }
 }
 
@@ -58,14 +58,15 @@ pub(super) fn settings(settings: &StorageDrsSettings, output: Output) -> String 
 fn pairs(settings: &StorageDrsSettings) -> Pairs {
     let mut pairs = Pairs::new();
     let does = match settings.automation {
-        Automation::Manual => "nothing is done without being asked for",
-        Automation::Partial => "new disks are placed, moves are only recommended",
-        Automation::Full => "new disks are placed, recommended moves are started",
+        Automation::Manual => "Storage DRS does nothing automatically",
+        Automation::Partial => "Storage DRS places new disks, and only recommends moves",
+        Automation::Full => "Storage DRS places new disks, and starts recommended moves",
     };
     pairs.add("automation", format!("{}: {does}", settings.automation));
     let p95 = response(Some(settings.latency_us as f64));
-    let bounds = format!("{} of the room, p95 {p95}", percent(settings.space));
-    pairs.add("bounds", format!("{bounds}; by the last {}", span(settings.window_s)));
+    let bounds = format!("{} of the space, p95 {p95}", percent(settings.space));
+    pairs
+        .add("bounds", format!("{bounds}; load of the last {}", span(settings.window_s)));
     pairs.add("acts", format!("every {}", span(settings.every_s)));
     pairs.add("guard", guard(settings));
     pairs
@@ -107,10 +108,10 @@ fn acted(last: &StorageDrsRun, automation: Automation) -> String {
 fn paid(scores: &BalancedScores) -> String {
     let waiting = match scores.waiting {
         0 => String::new(),
-        waiting => format!("; {waiting} not known yet"),
+        waiting => format!("; {waiting} without a result yet"),
     };
     match scores.known {
-        0 => format!("nothing known yet{waiting}"),
+        0 => format!("no results yet{waiting}"),
         known => format!("{} of {}{waiting}", scores.paid, count(known, "move")),
     }
 }
@@ -176,7 +177,7 @@ fn aim_of(one: &Migration) -> String {
 
 fn outcome(outcome: BalancedOutcome) -> Cell {
     match outcome {
-        BalancedOutcome::Waiting => "not known yet".into(),
+        BalancedOutcome::Waiting => "unknown yet".into(),
         BalancedOutcome::Paid => Cell::styled("paid", Style::Good),
         BalancedOutcome::NotPaid => Cell::styled("did not pay", Style::Warn),
         BalancedOutcome::Unknown => "cannot tell".into(),
@@ -186,18 +187,18 @@ fn outcome(outcome: BalancedOutcome) -> Cell {
 /// What was promised of a move, and what came of it.
 pub(crate) fn add_balanced(pairs: &mut Pairs, one: &Balanced) {
     let aim = aim(one.over, one.rule.as_deref());
-    pairs.add("asked for by", format!("Storage DRS, for {aim}"));
+    pairs.add("started by", format!("Storage DRS, for {aim}"));
     let what = match (one.outcome, &one.note) {
         (BalancedOutcome::Waiting, _) => {
-            format!("known when it has been there for {}", span(one.window_s))
+            format!("known after {} on the destination", span(one.window_s))
         }
-        (BalancedOutcome::Paid, _) => "it has paid".into(),
-        (BalancedOutcome::NotPaid, _) => "it has not paid".into(),
+        (BalancedOutcome::Paid, _) => "the move has paid".into(),
+        (BalancedOutcome::NotPaid, _) => "the move has not paid".into(),
         (BalancedOutcome::Unknown, note) => {
             format!("cannot tell: {}", note.as_deref().unwrap_or("not measured"))
         }
     };
-    pairs.add("what came of it", what);
+    pairs.add("result", what);
     let Some(after) = &one.after else { return };
     let means = [one.before.disk.mean_us, after.disk.mean_us];
     let p95s = [one.before.disk.p95_us, after.disk.p95_us];
@@ -294,12 +295,12 @@ mod tests {
         };
         let text = show(&told, Output::new(false));
         for part in [
-            "full: new disks are placed",
-            "80% of the room, p95 15.0 ms",
+            "full: Storage DRS places new disks",
+            "80% of the space, p95 15.0 ms",
             "keep 97%",
             "over a bound: slow",
             "2 moves, begun as 7, 8; 1 disk stays",
-            "9 of 10 moves; 1 not known yet",
+            "9 of 10 moves; 1 unknown yet",
             "21.0 ms",
             "paid",
         ] {
@@ -315,7 +316,7 @@ mod tests {
         let text = Output::new(false).pairs(&pairs);
         for part in [
             "Storage DRS, for latency",
-            "it has paid",
+            "the move has paid",
             "disk: 21.0 ms to 2.0 ms on average",
             "source: p95 21.0 ms to 2.0 ms (predicted 3.0 ms)",
             "taken: source 90% to 90%, destination 20% to 20%",

@@ -14,13 +14,15 @@ use crate::table::{Cell, Column, Style, Table, wrap};
 pub(super) fn show(told: &Recommendations, output: Output) -> String {
     let mut text = datastores(&told.datastores, output) + &bounds(&told.asked);
     if told.moves.is_empty() {
-        text.push_str("\nNothing should move.\n");
+        text.push_str("\nNo VM migrations recommended.\n");
     }
     for (at, one) in told.moves.iter().enumerate() {
         text.push_str(&recommended(at + 1, one));
     }
     if !told.staying.is_empty() {
-        text.push_str("\nWhere a bound is exceeded or a rule is broken, these stay:\n");
+        text.push_str(
+            "\nThese disks stay although a bound is exceeded or a rule is violated:\n",
+        );
         let mut table =
             Table::new(&[("DISK", Column::Flexible), ("WHY", Column::Wrapped)]);
         for (disk, why) in staying(&told.staying) {
@@ -59,7 +61,7 @@ fn staying(all: &[StayingDisk]) -> Vec<(&str, String)> {
 /// What was asked of the datastores.
 fn bounds(asked: &StorageDrsBounds) -> String {
     format!(
-        "Bounds: {} of the room, p95 {}; by the last {}.\n",
+        "Bounds: {} of the space, p95 {}; load of the last {}.\n",
         percent(asked.space),
         response(Some(asked.latency_us as f64)),
         span(asked.window_s)
@@ -102,7 +104,7 @@ fn state(one: &JudgedDatastore) -> Cell {
             Cell::styled(format!("over its bound: {}", over.join(", ")), Style::Warn)
         }
         (Some(_), true) if one.settling => {
-            Cell::styled("disks come and go", Style::Plain)
+            Cell::styled("measuring: a disk came or left", Style::Plain)
         }
         (Some(_), true) => Cell::styled("within its bounds", Style::Good),
     }
@@ -131,7 +133,7 @@ pub(super) fn aim(over: Option<OverBound>, rule: Option<&str>) -> String {
 
 fn recommended(at: usize, one: &RecommendedMove) -> String {
     let took = one.predicted.as_ref();
-    let took = took.map_or(", time not known yet".into(), |it| {
+    let took = took.map_or(", time unknown yet".into(), |it| {
         format!(" in about {}", span(it.likely_s))
     });
     let head = format!(
@@ -208,7 +210,7 @@ mod tests {
                 over: Some(OverBound::Latency),
                 rule: None,
                 to: None,
-                reason: "it asks for too little to matter".into(),
+                reason: "its load is too small to matter".into(),
             }],
         };
         let text = show(&told, Output::new(false));
@@ -216,12 +218,12 @@ mod tests {
             "88%",
             "21.0 ms",
             "over its bound: space, latency",
-            "Bounds: 80% of the room, p95 15.0 ms; by the last ",
+            "Bounds: 80% of the space, p95 15.0 ms; load of the last ",
             "1. db from a-datastore",
             "88% to 71% taken, p95 21.0 ms to -",
             "fast: 10% to 18% taken\n",
             "sterna migrate db --to fast",
-            "it asks for too little to matter",
+            "its load is too small to matter",
         ] {
             assert!(text.contains(part), "{part} in:\n{text}");
         }
@@ -240,13 +242,14 @@ mod tests {
         };
         let all = [
             stays("db", OverBound::Space, "fast would be too full: 91% taken"),
-            stays("web", OverBound::Space, "it is not served"),
+            stays("web", OverBound::Space, "the disk is not served"),
             stays("db", OverBound::Latency, "fast would not keep up with it"),
-            stays("web", OverBound::Latency, "it is not served"),
+            stays("web", OverBound::Latency, "the disk is not served"),
         ];
         let both = "space: fast would be too full: 91% taken\n\
                     latency: fast would not keep up with it";
-        let expected = [("db", both.to_owned()), ("web", "it is not served".to_owned())];
+        let expected =
+            [("db", both.to_owned()), ("web", "the disk is not served".to_owned())];
         assert_eq!(staying(&all), expected);
     }
 }

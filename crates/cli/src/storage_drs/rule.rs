@@ -10,14 +10,14 @@ use crate::table::{Cell, Column, Style, Table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RuleCommand {
-    /// Keep disks on one datastore; they move together
+    /// Keep disks together on one datastore
     Together(DisksArgs),
-    /// Keep disks on datastores of their own
+    /// Keep disks apart, each on another datastore
     Apart(DisksArgs),
     /// List the rules
     #[command(visible_alias = "ls")]
     List,
-    /// Remove a rule; the disks stay where they are
+    /// Remove a rule; no disk moves
     #[command(visible_alias = "rm")]
     Remove(NameArg),
 }
@@ -30,7 +30,8 @@ pub(crate) struct DisksArgs {
     /// The disks, two or more
     #[arg(required = true, num_args = 2.., value_name = "DISK")]
     disks: Vec<String>,
-    /// Give way to bounds; without this it must hold, and is a reason to move
+    /// Let the rule give way to bounds [default: the rule must hold, and Storage DRS
+    /// moves disks for it]
     #[arg(long)]
     should: bool,
 }
@@ -86,11 +87,14 @@ fn made_of(rule: &StorageRule) -> String {
     prose(&match (rule.broken, rule.strength) {
         (false, _) => head,
         (true, RuleStrength::Must) => format!(
-            "{head}\nIt does not hold now: `sterna storage-drs recommend` says what \
-             should move."
+            "{head}\nThe rule is violated now: `sterna storage-drs recommend` lists the \
+             moves."
         ),
         (true, RuleStrength::Should) => {
-            format!("{head}\nIt does not hold now; nothing moves for it alone.")
+            format!(
+                "{head}\nThe rule is violated now; Storage DRS moves nothing for this \
+                 rule alone."
+            )
         }
     })
 }
@@ -139,6 +143,6 @@ mod tests {
         rule.broken = true;
         assert!(made_of(&rule).contains("storage-drs recommend"));
         rule.strength = RuleStrength::Should;
-        assert!(made_of(&rule).contains("nothing moves for it alone"));
+        assert!(made_of(&rule).contains("moves nothing for this rule alone"));
     }
 }

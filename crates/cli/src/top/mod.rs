@@ -39,29 +39,29 @@ Keys:
 #[derive(Debug, Args)]
 #[command(after_help = KEYS)]
 pub(crate) struct TopArgs {
-    /// What the rows are
+    /// The kind of rows
     #[arg(long, value_enum, default_value_t)]
     by: ByArg,
-    /// Print rows instead of drawing a screen; so it is where there is no terminal
+    /// Print rows instead of a screen; the default without a terminal
     #[arg(long)]
     batch: bool,
-    /// How often, and of how long the figures are: 100ms to 3600s
+    /// The refresh interval and the span of the figures, 100ms to 3600s
     #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = interval)]
     interval: Nanos,
-    /// End after so many times; only without a screen
+    /// End after this many rows of output; only without a screen
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 }
 
-/// What the rows are.
+/// The kind of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ByArg {
-    /// Disks
+    /// One row per disk
     #[default]
     Disk,
-    /// Classes: the sum of their disks, and of those in none
+    /// One row per class, and one row for disks without a class
     Class,
-    /// Datastores: their disks, and what is copied from and to them
+    /// One row per datastore: its disks, and copies from and to it
     Datastore,
 }
 

@@ -55,7 +55,7 @@ impl Seen {
 
     /// Why nothing can be said of it now.
     pub(super) fn problem(&self) -> Option<String> {
-        let few = || "it was not looked at often enough yet".to_owned();
+        let few = || "the VM was not checked often enough yet".to_owned();
         self.problem.clone().or_else(|| (!self.uses.are_enough()).then(few))
     }
 

@@ -48,7 +48,7 @@ impl Daemon {
         if !(cpu.is_finite() && *cpu > 0.0) || *memory == 0 {
             let message =
                 format!("a host cannot have {cpu} processors and {memory} bytes");
-            return Err(Error::invalid(message).hint("it has some of each"));
+            return Err(Error::invalid(message).hint("give more than 0 of each"));
         }
         let record = HostRecord {
             name: name.clone(),
@@ -100,7 +100,7 @@ impl Daemon {
             if let Some(seat) = roll.seats.iter().find(on_it) {
                 let message = format!("vm {} is on host {name}", seat.vm);
                 let hint = format!(
-                    "move it, and say where it is: `sterna host assign HOST {}`",
+                    "migrate the VM, and record its host: `sterna host assign HOST {}`",
                     seat.vm
                 );
                 return Err(Error::in_use(message).hint(hint));
@@ -108,7 +108,10 @@ impl Daemon {
             let goes = roll.transfers.iter().find(|one| one.design.to == name);
             if let Some(one) = goes {
                 let message = format!("{} is on its way to host {name}", one.vm);
-                let hint = format!("wait for it, or `sterna drs cancel {}`", one.id);
+                let hint = format!(
+                    "wait for the VM migration, or `sterna drs cancel {}`",
+                    one.id
+                );
                 return Err(Error::in_use(message).hint(hint));
             }
             let names_it = |rule: &&crate::store::RuleRecord| {
@@ -116,7 +119,8 @@ impl Daemon {
             };
             if let Some(rule) = roll.rules.iter().find(names_it) {
                 let message = format!("rule {} names host {name}", rule.name);
-                let hint = format!("remove it first: `sterna rule remove {}`", rule.name);
+                let hint =
+                    format!("remove the rule first: `sterna rule remove {}`", rule.name);
                 return Err(Error::in_use(message).hint(hint));
             }
             let mut next = roll.clone();
@@ -174,11 +178,11 @@ impl Daemon {
 fn check_program(path: &Path) -> Result<()> {
     if !path.is_absolute() {
         let message = format!("{} is not an absolute path", path.display());
-        return Err(Error::invalid(message).hint("give the program's whole path"));
+        return Err(Error::invalid(message).hint("give the program's absolute path"));
     }
     program::check(path).map_err(|why| {
         let message = format!("the program {} {why}", path.display());
-        Error::invalid(message).hint("name a program that the daemon may run")
+        Error::invalid(message).hint("give a program that the daemon may run")
     })
 }
 

@@ -107,8 +107,10 @@ impl Daemon {
             let inside = |pool: &&PoolRecord| pool.parent.as_deref() == Some(name);
             if let Some(inner) = roll.pools.iter().find(inside) {
                 let message = format!("pool {} is in pool {name}", inner.name);
-                let hint =
-                    format!("delete it first: `sterna pool delete {}`", inner.name);
+                let hint = format!(
+                    "delete that pool first: `sterna pool delete {}`",
+                    inner.name
+                );
                 return Err(Error::in_use(message).hint(hint));
             }
             Ok(vec![Entry::RemovePool(name.to_owned())])
@@ -137,17 +139,17 @@ fn terms(old: PoolTerms, asked: &AskTerms) -> Result<PoolTerms> {
     };
     let amounts = [Some(new.reservation), new.limit];
     if amounts.into_iter().flatten().any(|it| !it.is_finite() || it < 0.0) {
-        let message = "a reservation or limit is below zero, or no number";
+        let message = "a reservation or limit is below zero, or not a number";
         return Err(Error::invalid(message).hint("give 0 or more"));
     }
     if new.limit.is_some_and(|limit| limit < new.reservation) {
-        let message = "the limit is below what is reserved";
-        return Err(Error::invalid(message).hint("raise it, or reserve less"));
+        let message = "the limit is below the reservation";
+        return Err(Error::invalid(message).hint("raise the limit, or reserve less"));
     }
     if !(1..=SHARES_MAX).contains(&new.shares) {
         let message = format!("a pool cannot have {} shares", new.shares);
         return Err(Error::invalid(message)
-            .hint(format!("it can have 1 to {SHARES_MAX}; usual are 1000")));
+            .hint(format!("give 1 to {SHARES_MAX}; 1000 is usual")));
     }
     Ok(new)
 }

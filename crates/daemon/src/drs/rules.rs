@@ -26,7 +26,7 @@ impl Daemon {
         let rules = self.list_rules()?.into_iter();
         let warning = |rule: Rule| Warning {
             about: format!("rule {}", rule.name),
-            message: "it must hold, and does not".into(),
+            message: "the rule must hold, but is violated".into(),
             hint: "see `sterna drs recommend`".into(),
         };
         Ok(rules.filter(|rule| rule.must && !rule.holds).map(warning).collect())
@@ -93,15 +93,15 @@ fn check_shape(rule: &RuleRecord) -> Result<()> {
     let about_hosts = matches!(rule.kind, RuleKind::On | RuleKind::NotOn);
     let (vms, hosts) = (rule.vms.len(), rule.hosts.len());
     if about_hosts && (vms == 0 || hosts == 0) {
-        let message = "a rule about hosts names a machine and a host at least";
+        let message = "a rule about hosts needs at least one VM and one host";
         return Err(Error::invalid(message).hint("see `sterna rule host --help`"));
     }
     if !about_hosts && vms < 2 {
-        let message = "machines are together or apart if there are two at least";
-        return Err(Error::invalid(message).hint("name another one"));
+        let message = "an affinity rule needs at least two VMs";
+        return Err(Error::invalid(message).hint("give another VM"));
     }
     if !about_hosts && hosts > 0 {
-        let message = format!("a rule of {} names no hosts", rule.kind);
+        let message = format!("a rule of kind {} has no hosts", rule.kind);
         return Err(Error::invalid(message).hint("leave `hosts` out"));
     }
     Ok(())
@@ -115,21 +115,23 @@ pub(super) fn check_rules(roll: &Roll, vms: &[String]) -> Result<()> {
     let Some(clash) = clash(&told, vms.len(), names.len()) else { return Ok(()) };
     let message = match clash {
         Clash::Apart { rule, vms: [one, other] } => format!(
-            "{} and {} cannot be together by other rules, and apart by {}",
+            "other rules keep {} and {} together, and rule {} would keep them apart",
             vms[one], vms[other], roll.rules[rule].name
         ),
         Clash::TooMany { rule, hosts } => format!(
-            "{} keeps {} machines apart, and there are {hosts} hosts for them",
+            "rule {} keeps {} VMs apart, and there are {hosts} hosts for them",
             roll.rules[rule].name,
             told[rule].vms.len()
         ),
         Clash::Nowhere { vm } => format!(
-            "there would be no host on which {} may be, with all that is to be with it",
+            "no host would be allowed for {} and the VMs that must be with it",
             vms[vm]
         ),
     };
-    Err(Error::invalid(message)
-        .hint("see `sterna rule list`, and `sterna host list`; remove the rule in its way first"))
+    Err(Error::invalid(message).hint(
+        "see `sterna rule list` and `sterna host list`; remove the conflicting rule \
+         first",
+    ))
 }
 
 fn numbered(rule: &RuleRecord, vms: &[String], hosts: &[String]) -> hosts::Rule {

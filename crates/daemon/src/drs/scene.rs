@@ -84,7 +84,7 @@ impl Seated<'_> {
         let seen = self.state.seen.get(name);
         let problem = match seen {
             Some(seen) => seen.problem(),
-            None => Some("it was not looked at yet".into()),
+            None => Some("the VM was not checked yet".into()),
         };
         let calm = self.state.calm.pinned(self.now, name, &hold(&self.roll.settings));
         let stuck = seen.and_then(|seen| seen.unsendable());
@@ -107,7 +107,7 @@ impl Seated<'_> {
                 (None, None, None) => calm.map(|(pinned, _)| pinned),
             },
         };
-        let moves = going.map(|one| format!("it moves already, by transfer {}", one.id));
+        let moves = going.map(|one| format!("already under way, by transfer {}", one.id));
         let rests = || calm.map(|(why, until)| self.rests(why, until));
         Some((vm, moves.or(problem).or_else(|| stuck.cloned()).or_else(rests)))
     }
@@ -127,18 +127,18 @@ impl Seated<'_> {
 fn waits(why: Pinned, left: f64) -> String {
     let minutes = (left / 60.0).ceil();
     match why {
-        Pinned::NotSeen => "it was not looked at yet".into(),
-        Pinned::Moving => "it moves already".into(),
-        Pinned::Unsendable => "it cannot be sent as it is".into(),
+        Pinned::NotSeen => "the VM was not checked yet".into(),
+        Pinned::Moving => "already under way".into(),
+        Pinned::Unsendable => "QEMU cannot send this VM".into(),
         Pinned::Failed => format!(
-            "a move of it has failed not long ago, so it stays for {minutes} min more"
+            "a VM migration has failed recently; the VM stays for {minutes} min more"
         ),
         Pinned::Cooling => {
-            format!("it has moved not long ago, and stays for {minutes} min more")
+            format!("the VM was migrated recently, and stays for {minutes} min more")
         }
         Pinned::Foreign => format!(
-            "somebody has moved it where nothing recommended that, so it is left alone \
-             for {minutes} min more"
+            "assigned to another host without a recommendation; DRS leaves it alone for \
+             {minutes} min"
         ),
     }
 }

@@ -51,7 +51,7 @@ fn check(what: &str, asked: Option<u64>, range: RangeInclusive<u64>) -> Result<(
         Some(asked) => {
             let (least, most) = range.into_inner();
             let message = format!("{asked} cannot be the {what}");
-            Err(Error::invalid(message).hint(format!("it is {least} to {most}")))
+            Err(Error::invalid(message).hint(format!("give {least} to {most}")))
         }
     }
 }

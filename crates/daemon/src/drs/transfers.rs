@@ -97,15 +97,14 @@ impl Daemon {
             Some((legs(&scene, one), held))
         })?;
         let Some((legs, held)) = found else {
-            let message = format!("nothing is recommended for vm {vm}");
+            let message = format!("DRS recommends nothing for VM {vm}");
             return Err(Error::invalid(message)
-                .hint(format!("`sterna drs explain {vm}` says why")));
+                .hint(format!("`sterna drs explain {vm}` gives the reason")));
         };
         if !held {
-            let message =
-                format!("what is recommended for vm {vm} may be gone in a moment");
-            let hint = "it must be so for some rounds in a row: `sterna drs recommend` \
-                        says how many";
+            let message = format!("the recommendation for VM {vm} may still disappear");
+            let hint = "a recommendation must last for some checks in a row: `sterna \
+                        drs recommend` shows how many";
             return Err(Error::invalid(message).hint(hint));
         }
         let asked = Asked {
@@ -117,7 +116,7 @@ impl Daemon {
             let [one, other] = [&legs[0].vm, &legs[1].vm];
             let message = format!("{one} and {other} change places, and one QEMU waits");
             return Err(Error::invalid(message).hint(
-                "give both hosts a program that starts machines: `sterna host program`",
+                "set a program that starts VMs for both hosts: `sterna host program`",
             ));
         }
         self.begin_transfers(&legs, &asked)
@@ -259,7 +258,7 @@ fn no_such(id: u64) -> Error {
 fn no_transfer(open: &[TransferRecord], vm: &str) -> Result<()> {
     let Some(one) = open.iter().find(|one| one.vm == vm) else { return Ok(()) };
     let (id, to) = (one.id, &one.design.to);
-    let message = format!("{vm} is on its way to host {to}: transfer {id}");
-    let hint = format!("wait for it, or `sterna drs cancel {id}`");
+    let message = format!("VM {vm} is being migrated to host {to}: transfer {id}");
+    let hint = format!("wait for the VM migration, or `sterna drs cancel {id}`");
     Err(Error::in_use(message).hint(hint))
 }

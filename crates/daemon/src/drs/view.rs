@@ -84,13 +84,13 @@ impl Scene {
         let host = &self.hosts[host];
         match goal {
             Goal::Must(rule) => {
-                format!("rule {} must hold, and does not", self.rules[rule])
+                format!("rule {} must hold, but is violated", self.rules[rule])
             }
             Goal::Should(rule) => {
-                format!("rule {} should hold, and does not", self.rules[rule])
+                format!("rule {} should hold, but is violated", self.rules[rule])
             }
             Goal::Relieve(resource) => {
-                format!("{host} has too little {} for its machines", word(resource))
+                format!("{host} has too little {} for its VMs", word(resource))
             }
             Goal::Even => "the hosts' loads differ".into(),
         }
@@ -134,40 +134,39 @@ impl Scene {
         match because {
             Because::Pinned(_) => {
                 let stays = self.stays[vm].clone();
-                stays.unwrap_or_else(|| "the machine that would come back stays".into())
+                stays.unwrap_or_else(|| "the VM that would come back stays".into())
             }
             Because::Here => "there is no other host".into(),
             Because::Rule(rule) => {
-                format!("rule {} would be broken at {to}", self.rules[rule])
+                format!("at {to} rule {} would be violated", self.rules[rule])
             }
             Because::Reserved(resource) => {
-                format!("more {} would be reserved at {to} than it has", word(resource))
+                format!("at {to} more {} would be reserved than {to} has", word(resource))
             }
             Because::Full(resource, part) => format!(
                 "{to} would have too little {}: {} of what it has",
                 word(resource),
                 percent(part)
             ),
-            Because::Idle => "it asks for too little to matter".into(),
+            Because::Idle => "its load is too small to matter".into(),
             Because::NoGain => {
-                format!("with it at {to}, loads would differ as much or more")
+                format!("with the VM at {to}, the loads would differ as much or more")
             }
             Because::Little(part) => format!(
-                "at {to} it would even out only {:.1}% of what is uneven",
+                "the move to {to} would remove only {:.1}% of the imbalance",
                 part * 100.0
             ),
             Because::Dear(worth) => format!(
-                "the copy to {to} would cost more than it brings: {:.1} against {:.1}",
+                "the copy to {to} would cost more than the move brings: {:.1} against \
+                 {:.1}",
                 worth.cost, worth.benefit
             ),
             Because::Risky(worth) => format!(
-                "its demand varies so much that a move to {to} could bring less than it \
-                 costs: {:.1} less {:.1}, against {:.1}",
+                "the VM's demand varies so much that a move to {to} could cost more \
+                 than it brings: {:.1} less {:.1}, against {:.1}",
                 worth.benefit, worth.risk, worth.cost
             ),
-            Because::Rest => {
-                "nothing has to be put right that the threshold asks for".into()
-            }
+            Because::Rest => "there is no problem within the threshold".into(),
         }
     }
 }
@@ -242,12 +241,12 @@ impl Daemon {
                 let may = verdict.is_ok();
                 let reason = match verdict {
                     Ok(worth) => format!(
-                        "it may: brings {:.1}, costs {:.1}; the copy takes about {}",
+                        "possible: brings {:.1}, costs {:.1}; the copy takes about {}",
                         worth.benefit,
                         worth.cost,
                         Nanos((worth.seconds * 1e9) as u64)
                     ),
-                    Err(Because::Here) => "it is there".into(),
+                    Err(Because::Here) => "the VM is there".into(),
                     Err(because) => scene.reason(at, *because, Some(host)),
                 };
                 HostVerdict { host: host.clone(), may, reason }
@@ -260,9 +259,9 @@ impl Daemon {
             })
         })?;
         explained.ok_or_else(|| {
-            let message = format!("it is not known on which host vm {vm} is");
+            let message = format!("the host of VM {vm} is unknown");
             Error::invalid(message)
-                .hint(format!("say so: `sterna host assign HOST {vm}`"))
+                .hint(format!("record the host: `sterna host assign HOST {vm}`"))
         })
     }
 }

@@ -48,18 +48,19 @@ use crate::store::Waiting;
 #[openapi(
     info(
         title = "Sterna",
-        description = "Moves the disks of running virtual machines between storage. \
-                       Served on a unix socket. Sizes are bytes, rates bytes per \
-                       second, moments seconds since 1970 (UTC).",
+        description = "Moves disks of running VMs between storage systems. Served on a \
+                       unix socket. Sizes are bytes, rates bytes per second, moments \
+                       seconds since 1970 (UTC).",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
     tags(
-        (name = "datastores", description = "Places that hold disk images"),
+        (name = "datastores", description = "Datastores: places that hold disk images"),
         (name = "disks", description = "Virtual disks"),
         (name = "migrations", description = "Moves of disks between datastores"),
         (name = "plans", description = "Moves of many disks, in waves"),
-        (name = "classes", description = "Sets of disks that service levels speak of"),
-        (name = "policies", description = "What is asked for a class, and when"),
+        (name = "classes", description = "Service classes of disks"),
+        (name = "policies", description = "Limits, cruise controls and queue depths of \
+                                           classes"),
         (name = "vms", description = "Virtual machines whose disks QEMU serves itself"),
         (name = "hosts", description = "Where virtual machines run, and should run"),
         (name = "status", description = "The daemon itself"),
@@ -210,8 +211,9 @@ async fn blocking<T: Send + 'static>(
         let Ok(done) = tokio::time::timeout(STATE_LOOK, &mut done).await else {
             let silent = state_is_silent(&daemon).filter(|_| waits.is_so());
             let Some(silent) = silent else { continue };
-            let hint =
-                format!("{STATE_HANGS}; if this was a change, it may be made then");
+            let hint = format!(
+                "{STATE_HANGS}; the daemon may then carry out a requested change"
+            );
             return Err(silent.hint(hint).into());
         };
         let failed = |error| Error::internal(format!("the request failed: {error}"));

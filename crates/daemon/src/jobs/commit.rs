@@ -32,7 +32,7 @@ impl Daemon {
         let (record, took) = prepared.map_err(|error| {
             let path = path.display();
             Error::unavailable(format!("cannot write {path}: {error}"))
-                .hint("see that the state directory has room and works")
+                .hint("check that the state directory works and has free space")
         })?;
         *lock(&job.prepared) = Some(Prepared { record, migration });
         Ok(took)
@@ -86,8 +86,8 @@ impl Daemon {
                             tracing::error!(
                                 migration = job.id,
                                 error,
-                                "the disk is at its new place, and the state database \
-                                 does not take it: it is tried again"
+                                "the disk is on the destination, but Sterna cannot \
+                                 record this in the state database; Sterna tries again"
                             );
                         }
                         thread::sleep(AGAIN);
@@ -120,7 +120,7 @@ impl Daemon {
                     migration.id
                 );
                 Error::unavailable(message)
-                    .hint("see that the state directory has room and works")
+                    .hint("check that the state directory works and has free space")
             })?;
             commit.written(written);
         }
@@ -158,11 +158,10 @@ impl Daemon {
             Err(error) => {
                 let path = path.display();
                 let message = format!(
-                    "nobody knows whether the switch-over was committed: cannot read \
+                    "cannot tell whether the switch-over was committed: cannot read \
                      {path}: {error}"
                 );
-                Err(Error::unavailable(message)
-                    .hint("see that the state directory works"))
+                Err(Error::unavailable(message).hint("check the state directory"))
             }
         }
     }

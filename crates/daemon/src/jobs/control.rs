@@ -51,9 +51,12 @@ impl Daemon {
         how: ResumeMigration,
     ) -> Result<Migration> {
         if how.skip_bad_sectors && self.show_vm_move(id)?.is_some() {
-            let message = format!("migration {id} is QEMU's, which skips no bad sectors");
-            return Err(Error::invalid(message)
-                .hint("a disk that was adopted (`sterna vm adopt`) can be moved so"));
+            let message =
+                format!("QEMU carries out migration {id}, and QEMU skips no bad sectors");
+            return Err(Error::invalid(message).hint(
+                "adopt the disk (`sterna vm adopt`); the move of a Sterna disk can skip \
+                 them",
+            ));
         }
         if let Some(moved) = self.pause_vm_move(id, false)? {
             return Ok(moved);
@@ -65,7 +68,7 @@ impl Daemon {
         let _turn = job.take_turn()?;
         let record = self.changeable(&job)?;
         if record.cancel {
-            let message = format!("migration {id} is to be cancelled");
+            let message = format!("migration {id} is being cancelled");
             let hint = format!("try that again: `sterna migration cancel {id}`");
             return Err(Error::in_use(message).hint(hint));
         }
@@ -102,7 +105,7 @@ impl Daemon {
     fn check_answers(&self, job: &Job) -> Result<()> {
         let to = self.migration_record(job.id)?.to.datastore;
         self.shelf(&to)?.must_answer().map_err(|error| {
-            let first = format!("see that datastore {to} works");
+            let first = format!("check datastore {to}");
             error.hint(super::view::then_resume(&first, job.id))
         })
     }
@@ -201,7 +204,7 @@ impl Daemon {
             }
             Step::Copying | Step::Switching => Ok(record),
             Step::Created => {
-                let message = format!("migration {id} is just being started");
+                let message = format!("migration {id} is starting");
                 Err(Error::in_use(message).hint("try again in a moment"))
             }
             _ => Err(over(&record)),
@@ -221,15 +224,15 @@ impl Daemon {
 /// left out.
 pub(crate) fn check_rate(rate: Option<u64>) -> Result<()> {
     match rate {
-        Some(0) => Err(Error::invalid("a rate of 0 never ends")
-            .hint("`sterna migration pause` makes a migration stand still")),
+        Some(0) => Err(Error::invalid("with a rate of 0 a migration never ends")
+            .hint("`sterna migration pause` pauses a migration")),
         Some(rate) if rate < RATE_MIN => {
             let message = format!(
-                "at a rate of {}/s a migration takes for ever: {}/s are the least",
+                "the rate {}/s is too low; the minimum is {}/s",
                 Bytes(rate),
                 Bytes(RATE_MIN)
             );
-            Err(Error::invalid(message).hint(format!("was {rate}M meant?")))
+            Err(Error::invalid(message).hint(format!("did you mean {rate}M?")))
         }
         _ => Ok(()),
     }

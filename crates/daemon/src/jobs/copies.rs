@@ -73,15 +73,16 @@ impl Wrong {
     fn hint(&self, id: u64) -> String {
         match self.astray {
             Some(Astray::Nameless) => {
-                then_resume("if it was renamed, give it its name back", id)
+                then_resume("if it was renamed, restore its name", id)
             }
             Some(Astray::Replaced) => {
                 then_resume("move the other file away, and put the right one back", id)
             }
-            Some(Astray::Unseen(_)) => then_resume("see that its datastore works", id),
+            Some(Astray::Unseen(_)) => then_resume("check its datastore", id),
             Some(Astray::Shortened { .. }) | None => format!(
-                "see who writes there; `sterna migration resume {id}` compares both \
-                 images and copies what differs, `sterna migration cancel {id}` gives up"
+                "find and stop the program that writes there; `sterna migration resume \
+                 {id}` compares both images and copies the differences, `sterna \
+                 migration cancel {id}` cancels the migration"
             ),
         }
     }
@@ -189,7 +190,8 @@ impl Daemon {
         if files.is_written() {
             tracing::warn!(
                 migration = job.id,
-                "another program has written to the new image: both are compared"
+                "another program has written to the new image: Sterna compares both \
+                 images"
             );
             // One that has ended meanwhile has nothing to believe.
             let _ = self.distrust(job);
@@ -266,7 +268,7 @@ impl Daemon {
         if files.may_be_open() {
             let opened = "other programs open it, and may have it open for writing";
             let reason = self.says(&record.to, "new image", &opened);
-            let first = "see which programs those are, and stop them";
+            let first = "find and stop these programs";
             let better = Some((then_resume(first, record.id), Blame::Destination));
             return Err(Unsealed {
                 better,
@@ -353,7 +355,7 @@ impl Daemon {
         let unreachable = elsewhere.is_some();
         let (reason, hint, blame) = match elsewhere {
             Some(error) => {
-                let remedy = format!("see that datastore {} works", record.to.datastore);
+                let remedy = format!("check datastore {}", record.to.datastore);
                 let reason = self.says(&record.to, "new image", &error);
                 (reason, then_resume(&remedy, record.id), Blame::Away)
             }
@@ -390,7 +392,7 @@ impl Daemon {
             Error::unavailable(format!(
                 "{place} was shortened, and cannot be lengthened: {error}"
             ))
-            .hint(format!("give up with `sterna migration cancel {}`", job.id))
+            .hint(format!("cancel the migration: `sterna migration cancel {}`", job.id))
         })
     }
 
@@ -422,7 +424,7 @@ impl Daemon {
     /// is there under its name.
     pub(super) fn check_won(&self, record: &MigrationRecord) -> Result<()> {
         let held = self.engine.held(record.disk).map_err(|error| {
-            let message = format!("whether the new image is there is not known: {error}");
+            let message = format!("it is unknown whether the new image exists: {error}");
             Error::unavailable(format!("{message}; so this one is kept"))
         })?;
         let Some(file) = held else { return Ok(()) };

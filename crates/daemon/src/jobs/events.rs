@@ -169,7 +169,7 @@ impl Daemon {
 
 /// A pause of a migration whose record cannot be read.
 pub(super) fn unread(id: u64, reason: String, blame: Blame) -> Pause {
-    let hint = Some(then_resume("see that the state directory works", id));
+    let hint = Some(then_resume("check the state directory", id));
     Pause { reason, hint, blame, ..Pause::default() }
 }
 

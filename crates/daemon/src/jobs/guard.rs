@@ -16,22 +16,23 @@ pub(crate) fn wanted(asked: &AskGuard) -> Result<Guard> {
     if let Some(keep) = keep.filter(|keep| !(*keep > 0.0 && *keep <= 1.0)) {
         let message =
             format!("the application cannot keep {:.0}% of its IO/s", keep * 100.0);
-        return Err(Error::invalid(message)
-            .hint("say a part above 0 and at most 1 (on the command line: --keep 97%)"));
+        return Err(Error::invalid(message).hint(
+            "give a part above 0 and at most 1 (on the command line: --keep 97%)",
+        ));
     }
     if *p99_us == Some(0) {
-        return Err(Error::invalid("no response time stays below zero")
-            .hint("say a span that the disk can hold (--p99 5ms)"));
+        return Err(Error::invalid("a response time must be above zero")
+            .hint("give a time that the disk can keep (--p99 5ms)"));
     }
     if let Some(p99) = p99_us.map(Nanos::from_micros).filter(|p99| *p99 > RESPONSE_MAX) {
         let message =
-            format!("a p99 of {p99} is no bound: {RESPONSE_MAX} is the longest");
+            format!("the p99 of {p99} is too long: the maximum is {RESPONSE_MAX}");
         return Err(Error::invalid(message)
-            .hint("say a span that the application can live with (--p99 5ms)"));
+            .hint("give a time that the application can tolerate (--p99 5ms)"));
     }
     if *idle_only && (keep.is_some() || p99_us.is_some()) {
-        let message = "a copy that runs only while the disk is idle takes nothing from \
-                       the application, so there is nothing else to hold";
+        let message = "with --idle-only the copy takes nothing from the application, so \
+                       no other promise is necessary";
         return Err(
             Error::invalid(message).hint("leave out --idle-only, or --keep and --p99")
         );
@@ -43,7 +44,8 @@ pub(crate) fn wanted(asked: &AskGuard) -> Result<Guard> {
     if let (Some(window), Some(by)) = (&window, finish_by)
         && Local::now().open_until(window, by) == 0
     {
-        let message = format!("{window} is not open before the move shall have ended");
+        let message =
+            format!("the schedule {window} does not open before the move should end");
         return Err(Error::invalid(message)
             .hint("choose another --window, or a later --finish-by"));
     }
@@ -60,7 +62,7 @@ pub(crate) fn wanted(asked: &AskGuard) -> Result<Guard> {
 /// it shall end.
 pub(crate) fn moment(text: &str, shall: &str) -> Result<u64> {
     let now = Local::now();
-    let hint = "write a time of day (06:00), a date and a time (2027-01-31 06:00), or a \
+    let hint = "give a time of day (06:00), a date and a time (2027-01-31 06:00), or a \
                 span from now (8h)";
     let Some(moment) = now.moment_of(text) else {
         let message = format!("`{text}` is no time to {shall}");

@@ -59,8 +59,8 @@ impl Obstacle {
             return then_resume(&self.remedy, id);
         }
         format!(
-            "{first}`sterna migration resume {id}` compares both sides and copies what \
-             differs, `sterna migration cancel {id}` gives up"
+            "{first}`sterna migration resume {id}` compares both images and copies the \
+             differences, `sterna migration cancel {id}` cancels the migration"
         )
     }
 }
@@ -74,7 +74,7 @@ impl Daemon {
         start: Start,
     ) -> Result<(), Obstacle> {
         let to = &record.to.datastore;
-        let reachable = format!("see that datastore {to} works");
+        let reachable = format!("check datastore {to}");
         let what = format!("migration {}", record.id);
         self.means
             .descriptors
@@ -86,7 +86,7 @@ impl Daemon {
             Obstacle {
                 unreachable: true,
                 blame: Blame::Source,
-                ..obstacle(error, &format!("see that datastore {from} works"), false)
+                ..obstacle(error, &format!("check datastore {from}"), false)
             }
         })?;
         let spec = self.spec(record, start)?;
@@ -110,7 +110,7 @@ impl Daemon {
             let refusal = Error::unavailable(&error);
             match error {
                 MigrateError::Map(error) if error.may_pass() => {
-                    let first = "see that the state directory works";
+                    let first = "check the state directory";
                     Obstacle { blame: Blame::Other, ..obstacle(refusal, first, false) }
                 }
                 MigrateError::Map(_) => obstacle(refusal, "", true),
@@ -148,7 +148,7 @@ impl Daemon {
         let image = |place: &Place| {
             let shelf = self.shelf(&place.datastore);
             let found = shelf.and_then(|it| Ok((it.image(&place.image)?, it.budget())));
-            let remedy = || format!("see that datastore {} works", place.datastore);
+            let remedy = || format!("check datastore {}", place.datastore);
             found.map_err(|error| obstacle(error, &remedy(), false))
         };
         let (source, _) = image(&record.from)?;
@@ -211,8 +211,8 @@ impl Daemon {
                 _ => true,
             };
             let remedy = match is_there {
-                true => format!("see that datastore {} works", record.to.datastore),
-                false => "if the copy was renamed, give it its name back".into(),
+                true => format!("check datastore {}", record.to.datastore),
+                false => "if the copy was renamed, restore its name".into(),
             };
             obstacle(refusal, &remedy, false)
         })?;
@@ -357,7 +357,7 @@ impl Daemon {
         let to = &record.to.datastore;
         let unreachable = |error| Obstacle {
             error,
-            remedy: format!("see that datastore {to} works"),
+            remedy: format!("check datastore {to}"),
             compare: repair,
             unreachable: !repair,
             blame: Blame::Away,
@@ -368,9 +368,9 @@ impl Daemon {
         let store = shelf.get().map_err(unreachable)?;
         let image = shelf.image(&record.to.image).map_err(unreachable)?;
         let expected = partial(record);
-        shelf.check_file(&record.to.image).map_err(|error| {
-            obstacle(error, "put the file of the copy back in its place", true)
-        })?;
+        shelf
+            .check_file(&record.to.image)
+            .map_err(|error| obstacle(error, "put the file of the copy back", true))?;
         match store.read_sidecar(&image, record.size) {
             Ok(found) if found == expected => Ok(()),
             // A switch-over that was undone, or a crash between two steps: the
@@ -384,7 +384,7 @@ impl Daemon {
                      generation {}, {}",
                     found.name, found.generation, found.role
                 );
-                let remedy = format!("see who writes to datastore {to}");
+                let remedy = format!("find the program that writes to datastore {to}");
                 Err(obstacle(Error::unavailable(message), &remedy, true))
             }
             Err(_) if repair => {
@@ -392,7 +392,7 @@ impl Daemon {
             }
             Err(error) => {
                 let remedy =
-                    format!("see that the image on datastore {to} is the right one");
+                    format!("check that the image on datastore {to} is the right image");
                 Err(obstacle(shelf.refused(&error), &remedy, true))
             }
         }

@@ -83,8 +83,8 @@ impl Daemon {
         let problem = lock(&self.served).get(&record.disk)?.clone().err()?;
         let reason = format!("disk {name} is not served: {problem}");
         let hint = format!(
-            "put that right (`sterna disk show {name}`), and the migration goes on by \
-             itself; or give up with `sterna migration cancel {id}`"
+            "repair this (`sterna disk show {name}`), and the migration continues \
+             automatically; or cancel it: `sterna migration cancel {id}`"
         );
         let (hint, blame) = (Some(hint), Blame::Source);
         Some(Pause { reason, hint, blame, ..Pause::default() })

@@ -126,15 +126,15 @@ impl Daemon {
             let id = other.id;
             let message = format!("disk {name} is being moved by migration {id}");
             let hint = format!(
-                "follow it: `sterna migration watch {id}`, or give it up: `sterna \
-                 migration cancel {id}`"
+                "`sterna migration watch {id}` shows its progress, `sterna migration \
+                 cancel {id}` cancels it"
             );
             return Err(Error::in_use(message).hint(hint));
         }
         if let Some(problem) = self.problem_of(disk.id) {
             let message = format!("disk {name} is not served: {problem}");
             return Err(Error::unavailable(message)
-                .hint("put that right; it is tried again every few seconds"));
+                .hint("repair this; Sterna tries again every few seconds"));
         }
         self.shelf(&disk.datastore)?.must_not_hang()
     }

@@ -13,9 +13,9 @@ use crate::store::{MigrationRecord, Step};
 /// Why a migration that was called off is not over: what it has asked of storage that hangs
 /// belongs to the kernel until that answers.
 const STILL_ASKED: &str =
-    "nothing is copied any more; what it had asked of its storage is not answered yet";
+    "the copy has stopped; the storage has not answered its last requests yet";
 const STILL_ASKED_HINT: &str =
-    "its disk is served as before; it ends by itself as soon as both datastores answer";
+    "the disk is served as before; the migration ends as soon as both datastores answer";
 
 impl Daemon {
     /// All migrations, oldest first.
@@ -47,10 +47,10 @@ impl Daemon {
         if let Some(error) = lock(&job.state).unended.clone() {
             let message = format!("its end is not recorded: {error}");
             let again = match self.problem_of(job.disk()) {
-                None => "it is tried again every few seconds".to_owned(),
+                None => "Sterna tries again every few seconds".to_owned(),
                 Some(_) => format!(
-                    "it is tried again when its disk is served, and by `sterna migration \
-                     cancel {id}`"
+                    "Sterna tries again when the disk is served; or try `sterna \
+                     migration cancel {id}`"
                 ),
             };
             let hint = match error.hint {
@@ -66,7 +66,7 @@ impl Daemon {
         }
         let message = format!("disk {} is not served: {problem}", record.name);
         let hint = format!(
-            "put that right, and it ends by itself; or end it now: `sterna migration \
+            "repair this, and the migration ends; or end it now: `sterna migration \
              cancel {id}`"
         );
         Some(Warning { about, message, hint })
@@ -234,41 +234,41 @@ pub(super) fn hint(
             format!("make room on datastore {to}, or raise the quota there")
         }
         PauseReason::Destination(mirror::Fault::Lost) if server => format!(
-            "see that the server of datastore {to} runs and can be reached (`sterna \
-             datastore show {to}` says what is wrong)"
+            "check that the server of datastore {to} runs and can be reached (`sterna \
+             datastore show {to}` shows the problem)"
         ),
         PauseReason::Destination(mirror::Fault::Lost) => format!(
-            "see that datastore {to} works (`sterna datastore show {to}` says what is \
-             wrong)"
+            "check datastore {to} (`sterna datastore show {to}` shows the problem)"
         ),
         PauseReason::Destination(_)
         | PauseReason::DestinationTimedOut(_)
         | PauseReason::DestinationAstray => {
-            format!("see that datastore {to} works")
+            format!("check datastore {to}")
         }
         PauseReason::Source(_) | PauseReason::SourceTimedOut(_) => {
-            format!("see that datastore {from} works")
+            format!("check datastore {from}")
         }
         PauseReason::NotConverging { .. } => {
             format!("wait for a quieter hour, or choose a faster datastore than {to}")
         }
         PauseReason::SwitchOverTooLong { .. } => {
-            format!("see what keeps datastore {to} or the state directory busy")
+            format!("find out why datastore {to} or the state directory is busy")
         }
         PauseReason::StateStore => {
-            "see that the state directory has room and works".into()
+            "check that the state directory works and has free space".into()
         }
-        PauseReason::RegionMap => "see that the machine has memory".into(),
+        PauseReason::RegionMap => "check that the machine has free memory".into(),
         PauseReason::BadSectors(_) => {
             let id = record.id;
             return Some(format!(
-                "`sterna --json migration show {id}` lists all of them; `sterna migration \
-                 resume {id}` tries them again, with `--skip-bad-sectors` it leaves behind \
-                 what they held, `sterna migration cancel {id}` gives up"
+                "`sterna --json migration show {id}` lists all of them; `sterna \
+                 migration resume {id}` tries them again, or skips them with \
+                 `--skip-bad-sectors` (their data is lost); `sterna migration cancel \
+                 {id}` cancels the migration"
             ));
         }
         PauseReason::Differing(_) => {
-            format!("datastore {to} does not keep what is written to it: check it")
+            format!("datastore {to} does not keep written data: check it")
         }
     };
     Some(then_resume(&first, record.id))
@@ -277,8 +277,8 @@ pub(super) fn hint(
 /// `first`, and then going on.
 pub(super) fn then_resume(first: &str, id: u64) -> String {
     format!(
-        "{first}; then `sterna migration resume {id}`, or give up with `sterna \
-         migration cancel {id}`"
+        "{first}; then `sterna migration resume {id}`, or cancel it: `sterna migration \
+         cancel {id}`"
     )
 }
 

@@ -49,10 +49,10 @@ impl Trouble {
     /// What happened.
     fn message(&self) -> Option<String> {
         match (&self.astray, self.was_another) {
-            (Some(astray), _) => Some(format!("its image has gone astray: {astray}")),
+            (Some(astray), _) => Some(format!("problem with its image file: {astray}")),
             (None, true) => Some(
-                "its image is another file than before this daemon started: somebody has \
-                 put a copy or a backup in its place"
+                "its image file was replaced while the daemon was down, for example by \
+                 a copy or a backup"
                     .into(),
             ),
             (None, false) => None,
@@ -63,18 +63,18 @@ impl Trouble {
     fn hint(&self, disk: &str) -> String {
         match &self.astray {
             Some(Astray::Nameless | Astray::Replaced) => format!(
-                "what is written to it is lost when the daemon ends: move it now (`sterna \
-                 migrate {disk} --to DATASTORE`), or put the file back"
+                "all writes to the disk are lost when the daemon ends: move the disk \
+                 now (`sterna migrate {disk} --to DATASTORE`), or put the file back"
             ),
             Some(Astray::Shortened { .. }) => {
-                "what was cut off cannot be read: stop what \
-                 uses the disk, and restore it from a backup"
+                "the missing data cannot be read: stop all programs that use the disk, \
+                 and restore it from a backup"
                     .into()
             }
-            Some(Astray::Unseen(_)) => "see that its datastore works".into(),
+            Some(Astray::Unseen(_)) => "check its datastore".into(),
             None => format!(
-                "see that it is the right one; said until the daemon starts again \
-                 (`sterna disk show {disk}`)"
+                "check that it is the right file (`sterna disk show {disk}`); the \
+                 warning ends when the daemon restarts"
             ),
         }
     }
@@ -218,7 +218,7 @@ mod tests {
         assert!(see(Some(Astray::Nameless)).is_some());
         assert_eq!(see(Some(Astray::Nameless)), None);
         let hint = lookout.of(disk).expect("it is known").hint("db");
-        assert!(hint.contains("move it now (`sterna migrate db"), "{hint}");
+        assert!(hint.contains("move the disk now (`sterna migrate db"), "{hint}");
         assert!(see(Some(Astray::Replaced)).is_some());
         assert_eq!(see(None), Some(Trouble::default()));
         assert_eq!(lookout.of(disk), None);

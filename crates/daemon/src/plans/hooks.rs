@@ -137,13 +137,13 @@ pub(super) fn check_hooks(tile: &Tile) -> Result<()> {
         if !Path::new(path).is_absolute() {
             let message =
                 format!("the {name} hook of tile {tile}: {path} is no whole path");
-            let hint = "no shell runs it: give the program's whole path, and each \
+            let hint = "no shell runs it: give the program's absolute path, and each \
                         argument by itself";
             return Err(Error::invalid(message).hint(hint));
         }
         if let Err(why) = program::check(Path::new(path)) {
             let message = format!("the {name} hook of tile {tile}: {path} {why}");
-            let hint = "name a program that the daemon may run";
+            let hint = "give a program that the daemon may run";
             return Err(Error::invalid(message).hint(hint));
         }
     }

@@ -112,20 +112,22 @@ impl Daemon {
         for to in &asked.to {
             let shelf = self.shelf(to)?;
             if shelf.name() == from.name() {
-                let message = format!("{to} is the datastore that is to be left");
-                return Err(Error::invalid(message).hint("name others with --to"));
+                let message = format!("{to} is the datastore that the plan empties");
+                return Err(
+                    Error::invalid(message).hint("give another destination with --to")
+                );
             }
             shelf.check_takes_new()?;
             shelf.get()?;
         }
         if !(asked.space > 0.0 && asked.space <= 1.0) {
-            let message = format!("{} is no part of a datastore's room", asked.space);
-            let hint = "it is above 0 and at most 1: 0.8 is 80 %";
+            let message = format!("{} is not a part of a datastore's space", asked.space);
+            let hint = "give a part above 0 and at most 1: 0.8 is 80 %";
             return Err(Error::invalid(message).hint(hint));
         }
         if asked.at_once == Some(0) {
-            let message = "with no move at once, nothing would ever move";
-            return Err(Error::invalid(message).hint("say 1 or more"));
+            let message = "with 0 moves at once, no disk would ever move";
+            return Err(Error::invalid(message).hint("give 1 or more"));
         }
         let guard = wanted(&AskGuard {
             keep: asked.keep,
@@ -160,13 +162,13 @@ fn check_scene(asked: &PlanEvacuation, scene: &Scene) -> Result<()> {
     if scene.disks.is_empty() {
         let message =
             format!("datastore {from} holds no disks: there is nothing to move");
-        let hint = format!("keep it so: `sterna datastore maintenance {from}`");
+        let hint = format!("to keep it empty: `sterna datastore maintenance {from}`");
         return Err(Error::invalid(message).hint(hint));
     }
     if scene.inventory.datastores.iter().all(|one| one.takes == Takes::Nothing) {
-        let message = format!("no datastore takes the disks of {from}");
-        let hint = "add one, see that it is online and not in maintenance, or name a \
-                    device or export that is free with --to";
+        let message = format!("no datastore can take the disks of {from}");
+        let hint = "add a datastore, check that it is online and not in maintenance, or \
+                    give a free device or export with --to";
         return Err(Error::unavailable(message).hint(hint));
     }
     Ok(())

@@ -141,12 +141,16 @@ impl Daemon {
             None => self.vm_move_of(disk.id)?.map(|one| one.id),
         };
         Ok(if let Some(id) = moves {
-            Some((Pinned::Moves, format!("it moves already, by migration {id}")))
+            Some((
+                Pinned::Moves,
+                format!("the disk is already moving, by migration {id}"),
+            ))
         } else if let Some(plan) = busy.plans.get(&disk.id) {
             Some((Pinned::Planned, format!("plan {plan} moves it already")))
         } else {
             let problem = self.problem_of(disk.id);
-            problem.map(|why| (Pinned::NotServed, format!("it is not served: {why}")))
+            problem
+                .map(|why| (Pinned::NotServed, format!("the disk is not served: {why}")))
         })
     }
 

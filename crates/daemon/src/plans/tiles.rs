@@ -30,16 +30,16 @@ impl Grouped {
                 if !is_there(disk) {
                     let name = &tile.name;
                     let message = format!(
-                        "disk {disk} of tile {name} is not on the datastore that is to \
-                         be left"
+                        "disk {disk} of tile {name} is not on the datastore that the \
+                         plan empties"
                     );
-                    let hint = "leave it out: see `sterna disk list`";
+                    let hint = "remove the disk from the file: see `sterna disk list`";
                     return Err(Error::invalid(message).hint(hint));
                 }
                 if let Some(other) = grouped.of.insert(disk.clone(), at) {
                     let (one, two) = (&tiles[other].name, &tile.name);
                     let message = format!("disk {disk} is in tile {one} and in {two}");
-                    let hint = "a disk moves once: leave it in one of them";
+                    let hint = "a disk moves once: keep it in one of the tiles";
                     return Err(Error::invalid(message).hint(hint));
                 }
             }

@@ -105,7 +105,8 @@ impl Daemon {
                  ask for more at a time, or move its disks"
             }
             Attainment::Alone => {
-                "nobody else is there: it asks for no more, or the datastore does no more"
+                "there is no other load: it asks for no more, or the datastore does no \
+                 more"
             }
             _ => return None,
         };
@@ -129,7 +130,7 @@ impl Daemon {
                 about: format!("class {}", entry.record.name),
                 message: format!(
                     "it has {percent} % of what is reserved on datastore {datastore}, \
-                     and others are slowed as far as that helps"
+                     and others are slowed down as far as this helps"
                 ),
                 hint: format!(
                     "reserve less, or move its disks: see `sterna class show {}`",

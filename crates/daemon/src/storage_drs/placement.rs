@@ -38,10 +38,11 @@ impl Daemon {
             return Err(nowhere(&others));
         };
         if settings.automation == Automation::Manual {
-            let message = "no datastore is named, and Storage DRS is told to choose none";
+            let message = "no datastore is given, and Storage DRS does not choose one \
+                           (automation manual)";
             return Err(Error::invalid(message).hint(format!(
-                "name one: `--on {datastore}` is what it would choose ({reason}); or \
-                 `sterna storage-drs set --automation partial`"
+                "give a datastore: Storage DRS would choose `--on {datastore}` \
+                 ({reason}); or `sterna storage-drs set --automation partial`"
             )));
         }
         Ok((datastore, ChosenDatastore { reason, others }))
@@ -53,25 +54,25 @@ fn would_be(chance: &Chance) -> String {
     let room = percent(chance.side.taken);
     let time = match chance.side.latency {
         Some(latency) => format!("p95 {latency}"),
-        None => "nobody asks it for anything".into(),
+        None => "no load".into(),
     };
     let nearest = match chance.nearest {
         Over::Space if chance.used > 1.0 => {
-            "more promised to thin disks than there is room".to_owned()
+            "thin disks could grow beyond its space".to_owned()
         }
-        Over::Space => format!("{} of the bound for room used up", percent(chance.used)),
+        Over::Space => format!("{} of the bound for space used up", percent(chance.used)),
         Over::Latency => {
             format!("{} of the bound for response times used up", percent(chance.used))
         }
     };
-    format!("{room} taken with all of it, {time}; {nearest}")
+    format!("{room} used with the whole disk, {time}; {nearest}")
 }
 
 /// Why a datastore does not take it.
 fn refuses(because: Because) -> String {
     match because {
         Because::Full(part) => {
-            format!("too full: {} taken with all of it", percent(part))
+            format!("too full: {} used with the whole disk", percent(part))
         }
         Because::Slow(latency) => {
             format!("over its bound for response times: p95 {latency}")
@@ -82,13 +83,13 @@ fn refuses(because: Because) -> String {
 
 fn nowhere(others: &[PassedOver]) -> Error {
     if others.is_empty() {
-        let message = "there is no datastore to put a disk on";
+        let message = "there is no datastore for a disk";
         return Error::unavailable(message)
-            .hint("add one: `sterna datastore add NAME LOCATION`");
+            .hint("add a datastore: `sterna datastore add NAME LOCATION`");
     }
     let reasons: Vec<String> =
         others.iter().map(|it| format!("{}: {}", it.datastore, it.reason)).collect();
     let message = format!("no datastore should take the disk ({})", reasons.join("; "));
     Error::unavailable(message)
-        .hint("name one all the same: `--on DATASTORE`; or make room")
+        .hint("give a datastore nevertheless: `--on DATASTORE`; or make room")
 }

@@ -11,24 +11,27 @@ pub(super) fn reason(because: Because, to: Option<&str>, rules: &[String]) -> St
     let to = to.unwrap_or("elsewhere");
     match because {
         Because::Pinned(pinned) => stays(pinned),
-        Because::Idle => "it asks for too little to matter".into(),
-        Because::Closed => "no other datastore takes disks now".into(),
+        Because::Idle => "its load is too small to matter".into(),
+        Because::Closed => "no other datastore can take disks now".into(),
         Because::Full(part) => {
-            format!("{to} would be too full: {} taken", percent(part))
+            format!("{to} would be too full: {} used", percent(part))
         }
         Because::AsFull(part) => {
-            format!("{to} is hardly emptier: {} taken", percent(part))
+            format!("{to} is hardly emptier: {} used", percent(part))
         }
         Because::Settling => {
-            format!("disks come or go there or at {to}: wait until the window is over")
+            format!(
+                "a disk came or left there or at {to}: Storage DRS measures until the \
+                 window is over"
+            )
         }
         Because::SourceUnknown => {
-            "what its datastore does with less load is not known, and another disk leaves \
-             it first"
+            "another disk leaves its datastore first; the speed of its datastore with \
+             less load is unknown"
                 .into()
         }
         Because::DestinationUnknown => {
-            format!("what {to} does with such a load is not known yet")
+            format!("the speed of {to} with such a load is unknown yet")
         }
         Because::Slow(latency) if latency > ENDLESS => {
             format!("{to} would not keep up with it")
@@ -36,8 +39,12 @@ pub(super) fn reason(because: Because, to: Option<&str>, rules: &[String]) -> St
         Because::Slow(latency) => {
             format!("{to} would be no faster, or too slow: p95 {latency}")
         }
-        Because::NoGain => format!("with it at {to} both together would be no faster"),
-        Because::Rule(rule) => format!("at {to} it would break rule {}", rules[rule]),
+        Because::NoGain => {
+            format!("with the disk at {to}, both datastores together would be no faster")
+        }
+        Because::Rule(rule) => {
+            format!("the disk at {to} would violate rule {}", rules[rule])
+        }
     }
 }
 
@@ -48,8 +55,8 @@ pub(super) fn percent(part: f64) -> String {
 
 fn stays(pinned: Pinned) -> String {
     match pinned {
-        Pinned::NotServed => "it is not served".into(),
-        Pinned::Moves => "it moves already".into(),
+        Pinned::NotServed => "the disk is not served".into(),
+        Pinned::Moves => "the disk is already moving".into(),
         Pinned::Moved(rest) => rests(rest),
     }
 }
@@ -59,8 +66,8 @@ fn rests(rest: Rest) -> String {
     let (ago, left) = (hours(rest.ago), hours(rest.left));
     if rest.contested {
         return format!(
-            "somebody else moves it as well as Storage DRS, which leaves it alone for \
-             {left} more"
+            "a user or program also moves this disk; Storage DRS leaves it alone for \
+             {left}"
         );
     }
     let who = if rest.others { "it was moved" } else { "it has moved" };
@@ -95,7 +102,7 @@ mod tests {
             "it has moved 30 min ago; it rests for 4 h more, unless --ignore-rest is asked"
         );
         assert!(rests(rest(true, false)).starts_with("it was moved 30 min ago"));
-        assert!(rests(rest(true, true)).contains("somebody else moves it"));
+        assert!(rests(rest(true, true)).contains("also moves this disk"));
         assert_eq!(hours(Nanos::from_secs(61)), "2 min");
         assert_eq!(hours(Nanos::from_secs(HOUR)), "1 h");
         assert_eq!(hours(Nanos::from_secs(HOUR + 1)), "2 h");

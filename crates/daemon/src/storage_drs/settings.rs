@@ -44,10 +44,10 @@ impl Daemon {
         check_every(next.every_s)?;
         wanted(&next.guard)?;
         if next.guard.finish_by.is_some() {
-            let message = "Storage DRS does not know when its next move begins, so it \
-                           cannot end by a time";
-            let hint = "say what an application keeps (--keep 97%), or hours in which its \
-                        moves copy";
+            let message = "Storage DRS does not know when its next move begins, so a \
+                           move cannot end by a given time";
+            let hint = "give a promise to the application (--keep 97%), or hours in \
+                        which moves copy";
             return Err(Error::invalid(message).hint(hint));
         }
         self.store.set_storage_drs(&next)?;
@@ -74,15 +74,18 @@ pub(super) fn check_bounds(asked: &StorageDrsBounds) -> Result<()> {
     let wrong = |what: String, hint: String| Err(Error::invalid(what).hint(hint));
     window(asked.window_s, WINDOW_LEAST_S, WINDOW_MOST_S)?;
     if !(asked.space > 0.0 && asked.space <= 1.0) {
-        let hint = "it is above 0 and at most 1: 0.8 is 80 %".to_owned();
-        return wrong(format!("{} is no part of a datastore's room", asked.space), hint);
+        let hint = "give a part above 0 and at most 1: 0.8 is 80 %".to_owned();
+        return wrong(
+            format!("{} is not a part of a datastore's space", asked.space),
+            hint,
+        );
     }
     if asked.latency_us == 0 {
         let hint = "15000 is 15 ms".to_owned();
-        return wrong("no response time stays below zero".into(), hint);
+        return wrong("a response time must be above zero".into(), hint);
     }
     if !(1..=MOVES_MOST).contains(&asked.moves) {
-        let hint = format!("it can be 1 to {MOVES_MOST} moves");
+        let hint = format!("give 1 to {MOVES_MOST} moves");
         return wrong(format!("{} moves cannot be recommended", asked.moves), hint);
     }
     Ok(())
@@ -93,6 +96,6 @@ fn check_every(every_s: f64) -> Result<()> {
         return Ok(());
     }
     let message = format!("Storage DRS cannot act every {every_s} s");
-    let hint = format!("it can be every {EVERY_LEAST_S} to {EVERY_MOST_S} s");
+    let hint = format!("give {EVERY_LEAST_S} to {EVERY_MOST_S} s");
     Err(Error::invalid(message).hint(hint))
 }

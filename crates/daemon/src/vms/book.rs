@@ -58,7 +58,7 @@ impl Daemon {
                     "nothing was added; if libvirt has it by another name: `sterna vm add \
                      {name} --libvirt {uri} DOMAIN`"
                 ),
-                _ => "nothing was added: put that right, and add it again".into(),
+                _ => "Sterna added nothing: repair this, and add the datastore again".into(),
             };
             Error::unavailable(error).hint(hint)
         })?;
@@ -151,7 +151,7 @@ fn reach_of(request: &AddVm) -> Result<Reach> {
                 return Ok(Reach::Qmp(socket));
             }
             let message = format!("{} is not an absolute path", socket.display());
-            Err(Error::invalid(message).hint("give the whole path of the socket"))
+            Err(Error::invalid(message).hint("give the absolute path of the socket"))
         }
         (None, Some(uri)) => {
             let domain = domain.as_ref().unwrap_or(name).clone();

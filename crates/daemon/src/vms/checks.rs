@@ -39,7 +39,7 @@ pub(super) fn check_room(shelf: &Shelf, drive: &Drive) -> Result<()> {
     let name = shelf.name();
     let space = shelf.look().map_err(|problem| {
         Error::unavailable(format!("datastore {name} cannot be used: {problem}"))
-            .hint("put that right; it is tried again every few seconds")
+            .hint("repair this; Sterna tries again every few seconds")
     })?;
     let thin = drive.allocated.filter(|_| shelf.record().location.directory().is_some());
     let needs = thin.unwrap_or(drive.size).min(drive.size);

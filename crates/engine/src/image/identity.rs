@@ -127,20 +127,18 @@ pub enum Astray {
 impl fmt::Display for Astray {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Astray::Nameless => {
-                f.write_str("it has no name any more: somebody has removed or renamed it")
-            }
-            Astray::Replaced => f.write_str("somebody has put another file in its place"),
+            Astray::Nameless => f.write_str("the file was removed or renamed"),
+            Astray::Replaced => f.write_str("another file was put in its place"),
             Astray::Shortened { length, size } => write!(
                 f,
-                "somebody has shortened it: it had {} and the disk needs {}",
+                "the file was shortened: it had {} and the disk needs {}",
                 Bytes(length),
                 Bytes(size)
             ),
             Astray::Unseen(errno) => {
                 write!(
                     f,
-                    "it cannot be looked at: {}",
+                    "cannot look at the file: {}",
                     io::Error::from_raw_os_error(errno)
                 )
             }

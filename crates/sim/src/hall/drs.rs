@@ -235,12 +235,12 @@ impl Order<'_, '_> {
 /// Why a machine stays, in words.
 fn why(because: Because) -> &'static str {
     match because {
-        Because::Pinned(Pinned::NotSeen) => "it was not looked at often enough yet",
-        Because::Pinned(Pinned::Moving) => "it moves already",
-        Because::Pinned(Pinned::Unsendable) => "it cannot be sent as it is",
-        Because::Pinned(Pinned::Cooling) => "it has moved not long ago",
+        Because::Pinned(Pinned::NotSeen) => "the VM was not checked often enough yet",
+        Because::Pinned(Pinned::Moving) => "already under way",
+        Because::Pinned(Pinned::Unsendable) => "QEMU cannot send this VM",
+        Because::Pinned(Pinned::Cooling) => "the VM was migrated recently",
         Because::Pinned(Pinned::Foreign) => "somebody else has moved it not long ago",
-        Because::Pinned(Pinned::Failed) => "a move of it has failed not long ago",
+        Because::Pinned(Pinned::Failed) => "a VM migration has failed recently",
         Because::Here => "there is no other host",
         Because::Rule(_) => "a rule would be broken",
         Because::Reserved(_) => "reservations would not fit there",

@@ -233,8 +233,7 @@ fn pool(it: &PoolText, pools: &Names<'_>, numbers: &Numbers<'_>) -> Result<Pool>
     let terms = |reservation: Option<f64>, limit: Option<f64>, shares: u32| {
         let reservation = reservation.unwrap_or(0.0);
         if limit.is_some_and(|limit| limit < reservation) {
-            return numbers
-                .refuse(&it.name, "the limit is below what is reserved".into());
+            return numbers.refuse(&it.name, "the limit is below the reservation".into());
         }
         Ok(Terms { reservation, limit, shares })
     };

@@ -123,7 +123,7 @@ fn all_limits_hold_and_it_is_said_which_one_binds() {
         "limit 2.00 MiB/s (policy 2), since",
         "limit 5.00 MiB/s (policy 1): policy 2 is tighter",
         "50 IO/s: the floor of policy 5",
-        "by a request alone",
+        "only by a command",
     ] {
         assert!(said.contains(part), "{part:?} is not in: {said}");
     }

@@ -138,7 +138,7 @@ impl Scene {
         if let Some(away) = self.away {
             self.answers_in_time(&format!("migration cancel {away}"));
             let shown = self.answers_in_time(&format!("migration show {away}"));
-            assert!(shown.contains("nothing is copied any more"), "{shown}");
+            assert!(shown.contains("the copy has stopped"), "{shown}");
             assert_eq!(self.stage.daemon.disk("sick")["datastore"], "hung");
         }
     }

@@ -168,7 +168,7 @@ fn a_reservation_that_cannot_be_kept_is_warned_of() {
         let said = warnings();
         said.contains("class a").then_some(said)
     });
-    assert!(said.contains("others are slowed as far as that helps"), "{said}");
+    assert!(said.contains("others are slowed down as far as this helps"), "{said}");
     let shown = stage.daemon.sterna("class show a").ok();
     assert!(shown.stdout.contains("lacking since"), "{}", shown.stdout);
     // What was said was of another reservation.

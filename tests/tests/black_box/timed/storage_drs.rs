@@ -33,9 +33,9 @@ fn where_all_is_within_bounds_nothing_should_move() {
     let here = of(&told, "here");
     assert!(here["load"]["taken"].as_f64() > Some(0.0), "{told:#}");
     let words = daemon.sterna("storage-drs recommend --space 99.9% --latency 60s").ok();
-    assert!(words.stdout.contains("Nothing should move."), "{}", words.stdout);
+    assert!(words.stdout.contains("No moves recommended."), "{}", words.stdout);
     let words = daemon.sterna("storage-drs apply --space 99.9% --latency 60s").ok();
-    assert!(words.stdout.contains("Nothing should move"), "{}", words.stdout);
+    assert!(words.stdout.contains("No moves recommended"), "{}", words.stdout);
 }
 
 #[test]
@@ -178,8 +178,11 @@ fn settings_survive_a_restart_and_are_what_is_asked_for() {
     let asked = daemon.json("storage-drs recommend --latency 9ms")["asked"].clone();
     assert_eq!((&asked["latency_us"], &asked["space"]), (&9000.into(), &0.75.into()));
     let words = daemon.sterna("storage-drs status").ok().stdout;
-    for part in ["full: new disks are placed", "75% of the room, p95 6.0 ms", "p99 below"]
-    {
+    for part in [
+        "full: Storage DRS places new disks",
+        "75% of the space, p95 6.0 ms",
+        "p99 below",
+    ] {
         assert!(words.contains(part), "{part} in:\n{words}");
     }
     assert!(words.lines().all(|line| line.chars().count() <= 80), "{words}");
@@ -280,7 +283,7 @@ fn disks_that_must_be_together_begin_together_or_not_at_all() {
     let stage = Stage::new();
     let _both = two_of_which_one_cannot_begin(&stage);
     let refused = stage.daemon.sterna("storage-drs apply --keep 97%");
-    refused.fails_with(&["db must be with it: cancelled"]);
+    refused.fails_with(&["db must stay with this disk: its move is cancelled"]);
     neither_has_moved(&stage);
 }
 
@@ -310,7 +313,7 @@ fn rules_are_a_reason_to_move_and_a_reason_to_stay() {
     daemon.sterna("storage-drs set --space 100% --latency 60s").ok();
     let made = daemon.sterna("storage-drs rule apart pair db log").ok().stdout;
     assert!(made.contains("Rule pair: db, log must be apart."), "{made}");
-    assert!(made.contains("does not hold now"), "{made}");
+    assert!(made.contains("is violated now"), "{made}");
     let told = daemon.json("storage-drs recommend");
     let moves = told["moves"].as_array().expect("moves");
     assert_eq!(moves.len(), 1, "{told:#}");
@@ -343,7 +346,7 @@ fn rules_are_a_reason_to_move_and_a_reason_to_stay() {
     daemon.sterna("storage-drs rule remove pair").ok();
     daemon.sterna("storage-drs rule remove pair").fails_with(&["there is no rule pair"]);
     let made = daemon.sterna("storage-drs rule together all db log --should").ok().stdout;
-    assert!(made.contains("nothing moves for it alone"), "{made}");
+    assert!(made.contains("moves nothing for this rule alone"), "{made}");
     assert_eq!(daemon.json("storage-drs recommend")["moves"], Value::from(vec![0; 0]));
     // A disk that goes leaves its rules.
     daemon.sterna("disk remove log --delete-image").ok();
@@ -365,7 +368,7 @@ fn a_new_disk_goes_where_there_is_room_and_says_why() {
     assert_ne!(made["datastore"], Value::from(first), "{made:#}");
     let words = daemon.sterna("disk create third --size 64M").ok().stdout;
     assert!(
-        words.contains("chosen ") && words.contains("taken with all of it"),
+        words.contains("chosen ") && words.contains("used with the whole disk"),
         "{words}"
     );
     assert!(words.lines().all(|line| line.chars().count() <= 80), "{words}");
@@ -376,11 +379,11 @@ fn a_new_disk_goes_where_there_is_room_and_says_why() {
         .fails_with(&["no datastore should take the disk", "too full"]);
     daemon.sterna("storage-drs set --automation partial").ok();
     let words = daemon.sterna("storage-drs status").ok().stdout;
-    assert!(words.contains("nothing by itself"), "{words}");
+    assert!(words.contains("nothing automatically"), "{words}");
     daemon.sterna("storage-drs set --automation manual").ok();
     daemon
         .sterna("disk create fifth --size 64M")
-        .fails_with(&["Storage DRS is told to choose none", "--on "]);
+        .fails_with(&["Storage DRS does not choose one", "--on "]);
     let words = daemon.sterna("storage-drs status").ok().stdout;
-    assert!(words.contains("nothing by itself"), "{words}");
+    assert!(words.contains("nothing automatically"), "{words}");
 }

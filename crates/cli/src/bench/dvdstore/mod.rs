@@ -58,41 +58,41 @@ pub(crate) struct DvdstoreArgs {
     /// postgres:///DATABASE?host=DIRECTORY&user=USER
     #[arg(long)]
     uri: String,
-    /// How much there is: small (10 MB), medium (1 GB), large (100 GB), or a size
+    /// The size of the store: small (10 MB), medium (1 GB), large (100 GB), or a size
     #[arg(long, default_value = "small")]
     size: Size,
     /// Connections that make orders
     #[arg(long, value_name = "N", default_value_t = 8,
         value_parser = clap::value_parser!(u32).range(1..=USERS_MOST))]
     users: u32,
-    /// Seconds that a user thinks after an order, on average
+    /// Mean think time of a user after an order, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
     think: Duration,
-    /// Orders that come a second, whether the server is quick or not: an open loop
+    /// Open loop: this many orders per second, whatever the server's response time
     #[arg(long, value_name = "PER_SECOND", conflicts_with = "think", value_parser = rate)]
     rate: Option<f64>,
-    /// How long is measured; 0 only loads
+    /// Minutes to measure; 0 only loads the store
     #[arg(long, default_value = "5", value_parser = minutes)]
     minutes: Duration,
-    /// Minutes that are run before anything is measured
+    /// Minutes of warm-up before the measurement
     #[arg(long, value_name = "MINUTES", default_value = "1", value_parser = minutes)]
     warm_up: Duration,
-    /// Remove the store that is there, and load it anew
+    /// Remove an existing store, and load a new one
     #[arg(long)]
     reload: bool,
-    /// The tablespace for tables, when the store is loaded
+    /// The tablespace for tables, when the command loads the store
     #[arg(long, value_name = "NAME")]
     data_tablespace: Option<String>,
-    /// The tablespace for indexes, when the store is loaded
+    /// The tablespace for indexes, when the command loads the store
     #[arg(long, value_name = "NAME")]
     index_tablespace: Option<String>,
-    /// Note every order that the server acknowledges
+    /// Write every order that the server acknowledges to this file
     #[arg(long, value_name = "FILE")]
     acknowledged: Option<PathBuf>,
-    /// Only see whether every order of this file is in the database
+    /// Only check that every order in this file is in the database
     #[arg(long, value_name = "FILE", conflicts_with_all = ["reload", "acknowledged"])]
     check: Option<PathBuf>,
-    /// What all chance comes from
+    /// Seed of the random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

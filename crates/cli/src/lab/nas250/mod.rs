@@ -28,22 +28,22 @@ use crate::sim::told;
 /// What the experiment can be told.
 #[derive(Debug, Args)]
 pub(crate) struct Nas250Args {
-    /// In virtual time, at the paper's size: takes seconds, and loads nothing
+    /// Run in virtual time, at the paper's size: takes seconds, without load
     #[arg(long = "virtual", conflicts_with_all = ["tiles", "scale", "seconds", "seed"])]
     modelled: bool,
-    /// How many of the ten tiles of 25 machines there are
+    /// The number of tiles of 25 VMs, 1 to 10
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u8).range(1..=10))]
     tiles: u8,
-    /// How many times smaller than in the paper disks are
+    /// Divide the paper's disk sizes by this number
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = value_parser!(u64).range(100..=100_000))]
     scale: u64,
-    /// How long all work before the first wave, in seconds
+    /// Seconds of load before the first wave
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = value_parser!(u32).range(2..=3600))]
     seconds: u32,
-    /// What all chance comes from
+    /// Seed of the random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Where nas250.html and nas250.json are written
+    /// The directory for nas250.html and nas250.json
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
 }

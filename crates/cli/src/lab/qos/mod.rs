@@ -45,7 +45,7 @@ const ARRAY: &str = "array://e4-fc?cache=16M&write-cache=32M";
 /// What the experiment can be told.
 #[derive(Debug, Args)]
 pub(crate) struct QosArgs {
-    /// How long it takes in all [default: 20]
+    /// The total time in minutes [default: 20]
     #[arg(
         long,
         value_name = "N",
@@ -53,23 +53,23 @@ pub(crate) struct QosArgs {
         value_parser = clap::value_parser!(u32).range(i64::from(MINUTES)..=240)
     )]
     minutes: Option<u32>,
-    /// Only see that it works, in two and a half minutes
+    /// Run a short check, in two and a half minutes
     #[arg(long)]
     quick: bool,
-    /// In virtual time, at the paper's size: takes seconds, and loads nothing
+    /// Run in virtual time, at the paper's size: takes seconds, without load
     #[arg(long = "virtual", conflicts_with_all = ["datastore", "shape"])]
     modelled: bool,
     /// The datastore for the three disks: a place as `sterna datastore add` takes it,
     /// not quicker than this machine can work
     #[arg(long, value_name = "LOCATION", default_value = ARRAY)]
     datastore: String,
-    /// Emulate a slower store: mbps=300,iops=5000,latency=1ms
+    /// Emulate a slower device: mbps=300,iops=5000,latency=1ms
     #[arg(long, value_parser = crate::datastore::parse_shape)]
     shape: Option<String>,
-    /// Where qos.html and qos.json are written
+    /// The directory for qos.html and qos.json
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
-    /// What all chance comes from
+    /// Seed of the random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

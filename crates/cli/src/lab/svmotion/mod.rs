@@ -51,41 +51,42 @@ use crate::output::Output;
 /// What the experiment can be told.
 #[derive(Debug, Args)]
 pub(crate) struct SvmotionArgs {
-    /// In virtual time, at the study's size: takes minutes, and loads only processors
+    /// Run in virtual time, at the study's size: takes minutes, and loads only
+    /// processors
     #[arg(long = "virtual",
         conflicts_with_all = ["guest", "scale", "memory", "repeats", "disk", "state", "way"])]
     modelled: bool,
-    /// Where the guest is: a directory that tests/guest/build has made
+    /// The directory of the guest, made by tests/guest/build
     #[arg(long, value_name = "DIR", required_unless_present = "modelled")]
     guest: Option<PathBuf>,
-    /// Only see that it works: one disk, two states, and small; with --virtual, the first
-    /// 4 GiB of each disk
+    /// Run a short check: one small disk, two states; with --virtual, the first 4 GiB
+    /// of each disk
     #[arg(long, conflicts_with = "scale")]
     quick: bool,
-    /// How small the disks are: one N-th of the published 600, 320 and 50 GB
+    /// Divide the published disk sizes (600, 320 and 50 GB) by this number
     #[arg(long, value_name = "N", default_value_t = SCALE,
         value_parser = clap::value_parser!(u32).range(1..))]
     scale: u32,
-    /// How often each migration is repeated: the more, the less is chance
+    /// The number of repetitions of each move
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=REPEATS_MAX))]
     repeats: u32,
     /// Move only these disks
     #[arg(long, value_name = "DISKS", value_delimiter = ',', conflicts_with = "quick")]
     disk: Vec<Disk>,
-    /// Move them only in these states of the guest
+    /// Move the disks only in these states of the guest
     #[arg(long, value_name = "STATES", value_delimiter = ',', conflicts_with = "quick")]
     state: Vec<State>,
-    /// Move them only in these ways
+    /// Move the disks only in these ways
     #[arg(long, value_name = "WAYS", value_delimiter = ',', conflicts_with = "quick")]
     way: Vec<Way>,
-    /// The guest's memory: the less it has, the more it asks its disks
+    /// The guest's memory; less memory means more disk requests
     #[arg(long, value_name = "SIZE", default_value = "256M")]
     memory: String,
-    /// Where svmotion.html and svmotion.json are written
+    /// The directory for svmotion.html and svmotion.json
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
-    /// What all chance comes from
+    /// Seed of the random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

@@ -109,7 +109,7 @@ impl fmt::Display for Unproven {
         let sum = self.sum;
         match (self.capacity, sum) {
             (None, Rate::Requests(_)) => {
-                write!(f, "{sum} reserved; what it can do is not known yet")
+                write!(f, "{sum} reserved; what it can do is unknown yet")
             }
             // Only requests are learned.
             (None, Rate::Bytes(_)) => {

@@ -120,7 +120,7 @@ impl Driver {
             let record = TransferRecord { end: Some(end.clone()), ..self.at(roll, step) };
             let mut entries = vec![Entry::Transfer(record)];
             if failed {
-                let why = note.clone().unwrap_or_else(|| "it was given up".into());
+                let why = note.clone().unwrap_or_else(|| "cancelled".into());
                 lock(&self.daemon.drs.state).failures.insert(self.record.vm.clone(), why);
                 entries.push(self.seat(roll, &self.record.design.from, false));
             }

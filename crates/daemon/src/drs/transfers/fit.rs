@@ -23,13 +23,13 @@ pub(super) fn socket_of(text: &str) -> Result<PathBuf> {
         return Ok(socket);
     }
     let message = format!("{text} is not an absolute path");
-    Err(Error::invalid(message).hint("give the whole path of the socket"))
+    Err(Error::invalid(message).hint("give the absolute path of the socket"))
 }
 
 /// A QEMU that cannot be asked whether it fits.
 fn unheard(error: QemuError) -> Error {
     Error::unavailable(error)
-        .hint("start a QEMU there that waits: `-incoming defer -qmp unix:...`")
+        .hint("start a QEMU there that waits for the VM: `-incoming defer -qmp unix:...`")
 }
 
 impl Daemon {
@@ -37,7 +37,8 @@ impl Daemon {
     pub(super) fn sendable(&self, vm: &str) -> Result<(PathBuf, Vec<DiskId>)> {
         let record = self.vm_record(vm)?;
         let Reach::Qmp(source) = &record.reach else {
-            let message = format!("{vm} is libvirt's, which moves its machines itself");
+            let message =
+                format!("VM {vm} belongs to libvirt, which migrates its VMs itself");
             let hint = format!("`virsh migrate`, then `sterna host assign HOST {vm}`");
             return Err(Error::invalid(message).hint(hint));
         };
@@ -59,14 +60,15 @@ impl Daemon {
         {
             let message =
                 format!("disk {} of {vm} moves: migration {}", one.device, one.id);
-            let hint = format!("wait for it: `sterna migration watch {}`", one.id);
+            let hint =
+                format!("wait for the migration: `sterna migration watch {}`", one.id);
             return Err(Error::in_use(message).hint(hint));
         }
         if let Some(one) =
             self.store.untidy_vm_moves()?.into_iter().find(|it| it.vm == vm)
         {
             let message = format!("{vm} may still have a part of migration {}", one.id);
-            return Err(Error::in_use(message).hint("it goes by itself; try again"));
+            return Err(Error::in_use(message).hint("Sterna removes it; try again"));
         }
         Ok(())
     }
@@ -76,15 +78,16 @@ impl Daemon {
     fn check_sendable(&self, vm: &str, stands: &Standing) -> Result<Vec<DiskId>> {
         let Standing { run, drives, blocked } = stands;
         if !run.running {
-            let message = format!("{vm} does not run: QEMU says {}", run.word);
-            return Err(Error::invalid(message)
-                .hint("a guest that stands still gains nothing: let it run first"));
+            let message = format!("VM {vm} does not run: QEMU reports {}", run.word);
+            return Err(Error::invalid(message).hint(
+                "migrating a stopped guest has no benefit: let the guest run first",
+            ));
         }
         if !blocked.is_empty() {
             let message = format!("QEMU cannot send {vm}: {}", blocked.join("; "));
             return Err(Error::invalid(message).hint(
-                "a disk over vhost-user keeps its machine where it is: give it the disk \
-                 over NBD (`sterna disk qemu-args`)",
+                "a VM with a vhost-user disk cannot migrate: attach the disk over NBD \
+                 (`sterna disk qemu-args`)",
             ));
         }
         let mut disks = Vec::new();
@@ -119,7 +122,7 @@ impl Daemon {
         if let Some(known) = self.store.vms()?.into_iter().find(|vm| vm.reach == to) {
             let message = format!("{to} is the vm {}", known.name);
             return Err(Error::in_use(message)
-                .hint("start another QEMU for it, which waits: `-incoming defer`"));
+                .hint("start another QEMU that waits for the VM: `-incoming defer`"));
         }
         let (source, receiver) = (self.vms.link(&from), self.vms.link(&to));
         let fits = self.vms.runtime().block_on(async {
@@ -138,9 +141,9 @@ impl Daemon {
     ) -> Result<()> {
         let awaits = direct(receiver).awaits().await;
         if !awaits.map_err(|error| unheard(error.into()))? {
-            let message = "QEMU waits for no guest there";
-            let hint = "start it with all that the machine was started with, \
-                        `-incoming defer`, and a QMP socket of its own";
+            let message = "the QEMU there does not wait for a guest";
+            let hint = "start it with all arguments of the first QEMU, with `-incoming \
+                        defer`, and with a separate QMP socket";
             return Err(Error::invalid(message).hint(hint));
         }
         let has = source.drives().await.map_err(unheard)?;
@@ -150,18 +153,18 @@ impl Daemon {
 
     fn same_disks(&self, has: &[Drive], would_have: &[Drive]) -> Result<()> {
         let differ = |message: String| {
-            let hint = "give it the same disks: those of Sterna's by their exports, others \
-                        by their paths";
+            let hint = "give it the same disks: Sterna disks by their exports, other \
+                        disks by their paths";
             Err(Error::invalid(message).hint(hint))
         };
         if has.len() != would_have.len() {
             let (has, there) = (has.len(), would_have.len());
-            return differ(format!("it has {there} disks there, and {has} here"));
+            return differ(format!("the VM has {there} disks there, and {has} here"));
         }
         for one in has {
             let device = &one.device;
             let Some(other) = would_have.iter().find(|it| it.device == *device) else {
-                return differ(format!("it has no disk {device} there"));
+                return differ(format!("the VM has no disk {device} there"));
             };
             let ours = |drive: &Drive| {
                 Ok::<_, Error>(self.disk_behind(&drive.image)?.map(|disk| disk.id))
@@ -173,7 +176,7 @@ impl Daemon {
             if !same {
                 let (here, there) = (&one.image, &other.image);
                 return differ(format!(
-                    "its disk {device} is {there} there, {here} here"
+                    "its disk {device} is {there} there, and {here} here"
                 ));
             }
             if (&one.format, one.read_only) != (&other.format, other.read_only) {

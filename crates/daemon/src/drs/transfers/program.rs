@@ -25,10 +25,11 @@ impl Daemon {
         let roll = self.drs.ledger.read()?;
         let known = roll.hosts.into_iter().find(|one| one.name == host);
         known.and_then(|one| one.program).ok_or_else(|| {
-            let message = format!("host {host} has no program that starts machines");
+            let message = format!("host {host} has no program that starts VMs");
             let hint = format!(
-                "name one: `sterna host program {host} PATH`; or start a QEMU that waits \
-                 (`-incoming defer`), and name it: `sterna drs apply {vm} --qmp PATH`"
+                "set a program: `sterna host program {host} PATH`; or start a QEMU that \
+                 waits for the VM (`-incoming defer`), and give its socket: `sterna drs \
+                 apply {vm} --qmp PATH`"
             );
             Error::invalid(message).hint(hint)
         })

@@ -17,8 +17,8 @@ impl Daemon {
                 one.id,
                 one.reason.unwrap_or_default()
             ),
-            hint: "it is tried again every second; see both QEMUs: `sterna drs moves \
-                   --json` names them"
+            hint: "Sterna tries again every second; check both QEMUs: `sterna drs moves \
+                   --json` gives their sockets"
                 .into(),
         };
         Ok(open.filter(|one| one.stuck).map(warning).collect())

@@ -125,7 +125,7 @@ fn reason(why: &Why) -> Option<String> {
         Why::Asked => return None,
         Why::Stopped => "the daemon was stopped".into(),
         Why::NotSent => "the daemon was ended before anything was sent".into(),
-        Why::Interrupted => "the daemon was ended while it was given up".into(),
+        Why::Interrupted => "the daemon was ended while cancelled".into(),
         Why::Machine(words) | Why::Refused(words) => words.clone(),
         Why::NotRecorded(words) => format!("it cannot be recorded: {words}"),
         Why::Slow => format!(

@@ -174,7 +174,7 @@ fn where_the_last_writes_are_is_unclear_until_somebody_has_decided() {
     assert_eq!(store.last_vm_moves().unwrap()[0].id, id, "that has led nowhere");
     store.vm_move_is_clear(id).unwrap();
     assert!(!store.vm_move(id).unwrap().unwrap().unclear);
-    assert_eq!(store.last_vm_moves().unwrap(), [], "it was given up");
+    assert_eq!(store.last_vm_moves().unwrap(), [], "cancelled");
 }
 
 #[test]

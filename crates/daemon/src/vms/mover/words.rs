@@ -40,30 +40,30 @@ impl Driver {
             Why::Asked => return None,
             Why::Machine(words) | Why::Here(words) => words.clone(),
             Why::Failed(words) if words.contains(QUOTA) => format!(
-                "a quota lets the disk have no more room on datastore {to}: raise it, or \
-                 make room, and move it again (QEMU's copy failed: {words})"
+                "a quota on datastore {to} is exhausted: raise the quota or make room, \
+                 and move the disk again (QEMU's copy failed: {words})"
             ),
             Why::Failed(words) if words.contains(FULL) => format!(
-                "datastore {to} is full: make room there, and move it again (QEMU's copy \
-                 failed: {words})"
+                "datastore {to} is full: make room there, and move the disk again \
+                 (QEMU's copy failed: {words})"
             ),
             Why::Failed(words) => format!("QEMU's copy failed: {words}"),
             Why::Late => format!(
-                "{to} did not catch up with what the guest writes in {} s: it was not \
-                 switched over",
+                "{to} did not catch up with the guest's writes within {} s; Sterna did \
+                 not switch over",
                 CATCH_UP.as_secs_f64()
             ),
-            Why::NotTheCopy => format!(
-                "{destination} is not what was made for the copy: it was not switched over"
-            ),
+            Why::NotTheCopy => {
+                format!("{destination} was replaced; Sterna did not switch over")
+            }
             Why::Unplugged => format!(
-                "disk {} was taken from {}: {} has all that was written to it",
+                "disk {} was removed from {}: {} has all its writes",
                 self.record.device,
                 self.record.vm,
                 both(&self.record).0
             ),
             Why::Elsewhere(image) => self.is_elsewhere(image),
-            Why::ByHand => "somebody else gave QEMU's copy up".to_owned(),
+            Why::ByHand => "another program cancelled QEMU's copy".to_owned(),
         })
     }
 
@@ -78,12 +78,12 @@ impl Driver {
             Rest::Gone => None,
             Rest::Kept => self.is_there().then(|| {
                 format!(
-                    "{destination} is kept: nobody has seen how the copy ended, so the \
-                     last writes of {} may be in it",
+                    "Sterna kept {destination}: the copy's end is unknown, so it may \
+                     hold the last writes of {}",
                     self.record.vm
                 )
             }),
-            Rest::Later => Some(format!("{destination} goes then")),
+            Rest::Later => Some(format!("Sterna removes {destination} then")),
             Rest::InTheWay(why) => Some(why.clone()),
         }
     }
@@ -93,24 +93,25 @@ impl Driver {
         let (source, destination) = both(&self.record);
         let why = match doubt {
             Doubt::Ended => "QEMU ended while it switched over",
-            Doubt::Forgotten => "QEMU knows nothing of the switch-over",
-            Doubt::TakenAway => "the disk was taken away at the switch-over",
+            Doubt::Forgotten => "QEMU does not know the switch-over",
+            Doubt::TakenAway => "the disk was removed at the switch-over",
             Doubt::Neither => "the disk is at neither image",
-            Doubt::Unseen => "QEMU runs with the copy, and nobody saw that it was whole",
-            Doubt::NotTheCopy => {
-                "the image that QEMU has copied to is not the one that was made"
+            Doubt::Unseen => {
+                "QEMU runs with the copy, and it is unknown whether the copy was \
+                 complete"
             }
+            Doubt::NotTheCopy => "the image to which QEMU copied was replaced",
         };
         format!(
-            "{why}, so its last writes may be in either image; both are kept: {source} \
-             and {destination}"
+            "{why}, so the disk's last writes may be in either image; Sterna keeps \
+             both: {source} and {destination}"
         )
     }
 
     fn was_unplugged(&self) -> String {
         let (_, destination) = both(&self.record);
         let VmMoveRecord { vm, device, .. } = &self.record;
-        format!("disk {device} was taken from {vm}; {destination} has all of it")
+        format!("disk {device} was removed from {vm}; {destination} has all its data")
     }
 
     /// What is said of what the disk has left.
@@ -119,12 +120,12 @@ impl Driver {
         match &self.record.kind {
             Kind::Move => format!("kept: {source}"),
             Kind::Adopt(disk) => {
-                format!("kept: {source}; the disk is Sterna's disk {} now", disk.name)
+                format!("kept: {source}; the disk is now Sterna disk {}", disk.name)
             }
             Kind::Release(disk) => {
                 let name = &disk.name;
                 format!(
-                    "kept: disk {name}, which {} uses no more; `sterna disk remove \
+                    "kept: disk {name}, which {} no longer uses; `sterna disk remove \
                      {name}` removes it",
                     self.record.vm
                 )
@@ -145,13 +146,13 @@ impl Driver {
                 format!("what `sterna disk qemu-args {}` prints", disk.name)
             }
         };
-        Some(format!("from now on start {vm} with {with}, and never with the old one"))
+        Some(format!("from now on start {vm} with {with}, never with the old disk"))
     }
 }
 
 /// What is said of a machine that may still have something of the copy.
 fn may_have(still: &Failure) -> Option<String> {
-    let what = "what QEMU still has of the copy is given up once it";
+    let what = "Sterna removes the rest of QEMU's copy job once it";
     match still {
         Failure::Nobody(_) => None,
         Failure::Unserved(_) => Some(format!("{what} is served again")),
