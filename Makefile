@@ -53,12 +53,14 @@ test:
 	@scripts/deps test
 	@CARGO='$(CARGO)' TARGET='$(TARGET)' scripts/test
 
+# `make demo DEMO_PROFILE=quick` compiles without link-time optimisation (see Cargo.toml).
+DEMO_PROFILE ?= release
 demo:
 	@scripts/deps demo
-	@[ -e '$(TARGET)/quick/sterna' ] || \
+	@[ -e '$(TARGET)/$(DEMO_PROFILE)/sterna' ] || \
 		echo 'demo: the first build compiles some 250 packages, which takes minutes.'
-	$(CARGO) build --profile quick --locked --bin sterna
-	@STERNA='$(abspath $(TARGET))/quick/sterna' WORK='$(abspath $(TARGET))/demo' \
+	$(CARGO) build --profile $(DEMO_PROFILE) --locked --bin sterna
+	@STERNA='$(abspath $(TARGET))/$(DEMO_PROFILE)/sterna' WORK='$(abspath $(TARGET))/demo' \
 		$(PYTHON) -u demo/run
 
 # A small Debian with PostgreSQL, made once.
