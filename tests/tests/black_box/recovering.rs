@@ -140,7 +140,7 @@ fn which_of_two_copies_is_right_is_not_guessed() {
     assert_eq!(image(&would, &ours)["taken"], true, "{would:#}");
     assert_eq!(stage.daemon.json("disk list").as_array().map(Vec::len), Some(0));
     let words = stage.daemon.sterna("disk recover").ok().stdout;
-    assert!(words.contains("Taken in: 1 disk."), "{words}");
+    assert!(words.contains("Recovered: 1 disk."), "{words}");
     assert_eq!(stage.daemon.json("disk show a")["datastore"], "here");
 
     // And the copy is known for what it is from now on.

@@ -232,7 +232,7 @@ mod tests {
         let seen = disk(1, "full");
         assert!(check_seen(&disk(1, "full"), &seen, "full").is_ok());
         let other = check_seen(&disk(2, "full"), &seen, "full").unwrap_err();
-        assert!(other.to_string().contains("not the one that was looked at"), "{other}");
+        assert!(other.to_string().contains("another disk has the name"), "{other}");
         let gone = check_seen(&disk(1, "roomy"), &seen, "full").unwrap_err();
         assert!(gone.to_string().contains("not on full any more"), "{gone}");
     }
