@@ -9,10 +9,10 @@ use crate::store::PlanRecord;
 pub(super) fn why(why: Why) -> String {
     match why {
         Why::Quickest(latency) => {
-            format!("the fastest with this disk: {latency} a request")
+            format!("fastest afterwards: {latency} a request")
         }
         Why::Emptiest(taken) => {
-            format!("the emptiest: {} used with this disk", percent(taken))
+            format!("emptiest: {} used afterwards", percent(taken))
         }
         Why::Only => "the only datastore with room".into(),
         Why::Alone => "it is to hold one disk".into(),

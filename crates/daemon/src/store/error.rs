@@ -136,6 +136,6 @@ mod tests {
             Error::from(error).hint
         };
         assert!(hint(ffi::SQLITE_CORRUPT).contains("sterna disk recover"));
-        assert!(hint(ffi::SQLITE_FULL).contains("has room"));
+        assert!(hint(ffi::SQLITE_FULL).contains("free space"));
     }
 }
