@@ -137,7 +137,7 @@ mod tests {
         };
         let others = "each other class is limited to 5.00 MiB/s";
         let coming = course(&cruise(CruisePhase::Holding, None), then);
-        assert_eq!(coming, format!("holding; if it is out of reach: {others}"));
+        assert_eq!(coming, format!("holding; if the target is out of reach: {others}"));
         let in_force = course(&cruise(CruisePhase::Unreachable, Some(then)), then);
         assert_eq!(in_force, format!("unreachable; so {others}"));
     }

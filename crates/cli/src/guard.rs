@@ -190,7 +190,7 @@ mod tests {
     fn a_part_of_one_is_not_taken_for_less_than_a_percent() {
         assert_eq!(parse_part("0.5%"), Ok(0.005));
         assert_eq!(parse_part("1"), Ok(0.01));
-        for (typed, meant) in [("0.97", "write 97%, or 0.97%"), (".995", "write 99.5%")] {
+        for (typed, meant) in [("0.97", "give 97%, or 0.97%"), (".995", "give 99.5%")] {
             let error = parse_part(typed).unwrap_err();
             assert!(error.contains(meant), "{error}");
         }

@@ -112,22 +112,23 @@ fn hint(error: &DatastoreError) -> &'static str {
             "choose a thin image, or a datastore on another file system"
         }
         DatastoreError::Exists(_) => {
-            "make it a disk with `sterna disk import`, remove it, or choose another name"
+            "import it with `sterna disk import`, remove it, or choose another name"
         }
         DatastoreError::Another(_) | DatastoreError::Unproven(_) => {
-            "see whose file it is before you remove it by hand"
+            "find out whose file it is before you remove it"
         }
         DatastoreError::TooSmall { .. } => "choose a larger one",
         DatastoreError::Elsewhere { .. } => {
             "mount it; Sterna tries again every few seconds"
         }
         DatastoreError::Remote { .. } => {
-            "see that the server runs, and that it takes one more client"
+            "check that the server runs, and that it permits one more client"
         }
         DatastoreError::Io { source, .. } if is_limit(source) => HINT,
         DatastoreError::Io { source, .. } => match source.kind() {
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-                "see that this daemon may write there, and that it is not read-only"
+                "check that the daemon may write there, and that the place is not \
+                 read-only"
             }
             ErrorKind::FileTooLarge => {
                 "the file system takes no file of that size: choose a smaller one, or \
@@ -135,10 +136,10 @@ fn hint(error: &DatastoreError) -> &'static str {
             }
             ErrorKind::QuotaExceeded => QUOTA,
             ErrorKind::StorageFull => "free some space, or choose another datastore",
-            _ => "see the kernel's log for what is wrong with the storage",
+            _ => "find the storage problem in the kernel's log",
         },
         error if unreadable(error).is_some() => {
-            "if its bytes are a disk, make it one with `sterna disk import`"
+            "if it holds a disk, import it with `sterna disk import`"
         }
         _ => "",
     }

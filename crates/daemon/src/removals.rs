@@ -67,7 +67,7 @@ impl Daemon {
         let image_kept = put_away.map_err(|error| {
             let message = format!("disk {name} is removed, but its image is as it was");
             Error::unavailable(format!("{message}: {error}"))
-                .hint(format!("put it away by hand: {}", gone.image))
+                .hint(format!("remove the image by hand: {}", gone.image))
         })?;
         Ok(RemovedDisk { disk: gone, image_kept })
     }
@@ -79,7 +79,8 @@ impl Daemon {
         if let Some(migration) = self.migration_of(record.id)? {
             let id = migration.id;
             let message = format!("disk {name} is being moved by migration {id}");
-            let hint = format!("wait for it, or `sterna migration cancel {id}`");
+            let hint =
+                format!("wait for the migration, or `sterna migration cancel {id}`");
             return Err(Error::in_use(message).hint(hint));
         }
         Ok(())
@@ -93,12 +94,12 @@ impl Daemon {
             (0, requests) => {
                 let message = format!("disk {name} has {requests} requests under way");
                 Err(Error::in_use(message)
-                    .hint("its datastore does not answer: see that it works"))
+                    .hint("its datastore does not answer: check the datastore"))
             }
             (clients, _) => {
                 let plural = if clients == 1 { "client" } else { "clients" };
                 let message = format!("disk {name} is in use by {clients} {plural}");
-                Err(Error::in_use(message).hint("disconnect them first"))
+                Err(Error::in_use(message).hint("disconnect the clients first"))
             }
         }
     }

@@ -132,7 +132,8 @@ impl Shelf {
         let message =
             format!("datastore {name} is in maintenance: no new disks or moves");
         Err(Error::in_use(message).hint(format!(
-            "choose another, or end that: `sterna datastore maintenance {name} --off`"
+            "choose another datastore, or end the maintenance: `sterna datastore \
+             maintenance {name} --off`"
         )))
     }
 

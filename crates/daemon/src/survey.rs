@@ -70,10 +70,9 @@ impl Daemon {
                 state.display(),
                 Bytes(free)
             ),
-            hint:
-                "make room there: until then nothing can be changed, and what is under \
-                   way stands still at its next step"
-                    .into(),
+            hint: "make room there: until then Sterna refuses changes, and running jobs \
+                   stop at their next step"
+                .into(),
         })
     }
 
@@ -83,7 +82,8 @@ impl Daemon {
         problem.map(|why| Warning {
             about: "log".into(),
             message: format!("it cannot be written: {why}; lines lost so far: {lost}"),
-            hint: "see where the daemon's stderr goes; disks are served all the same"
+            hint: "find out where the daemon's stderr goes; Sterna still serves all \
+                   disks"
                 .into(),
         })
     }
@@ -208,8 +208,8 @@ fn offline(name: &str, problem: &str, disks: &[String]) -> Warning {
         None => format!("offline: {problem}"),
     };
     let hint = format!(
-        "put that right: Sterna tries again every few seconds, and its disks and plans \
-         go on by themselves then (`sterna datastore show {name}`)"
+        "repair this: Sterna tries again every few seconds, and then continues the \
+         datastore's disks and plans (`sterna datastore show {name}`)"
     );
     Warning { about, message, hint }
 }
@@ -225,7 +225,7 @@ fn out_of_reach(policy: &Policy) -> Option<Warning> {
     Some(Warning {
         about: format!("policy {}", policy.id),
         message: format!("the target of class {class} is out of reach{why}"),
-        hint: format!("see what holds now: `sterna policy explain {class}`"),
+        hint: format!("to see the limits: `sterna policy explain {class}`"),
     })
 }
 
@@ -233,7 +233,7 @@ fn out_of_reach(policy: &Policy) -> Option<Warning> {
 fn missed(migration: u64, fares: &Guarding) -> Option<Warning> {
     let late = |late_s: f64| format!(" by {}", Nanos((late_s * 1e9) as u64));
     let what = match fares.state? {
-        GuardState::Unreachable => "its guard cannot hold what was asked for".to_owned(),
+        GuardState::Unreachable => "its guard cannot keep the promise".to_owned(),
         GuardState::Late => {
             format!("it will end too late{}", fares.late_s.map_or(String::new(), late))
         }

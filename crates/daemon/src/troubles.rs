@@ -26,8 +26,8 @@ fn without_thread(kinds: usize) -> Option<Warning> {
     (kinds > 0).then(|| Warning {
         about: "threads".into(),
         message: "requests wait because the system has no thread for them".into(),
-        hint: "see which datastores hang, and the limit of threads (TasksMax of the service, \
-               `ulimit -u`)"
+        hint: "find the datastores that hang, and check the limit of threads (TasksMax \
+               of the service, `ulimit -u`)"
             .into(),
     })
 }
@@ -58,8 +58,8 @@ fn warning(disk: &DiskRecord, trouble: Trouble) -> Warning {
                  have dropped what it could not write to datastore {datastore}"
             ),
             format!(
-                "see the kernel's log; move {name} to another datastore, or repair this one, \
-                 start the daemon anew and check the disk's file systems"
+                "check the kernel's log; move {name} to another datastore, or repair \
+                 this datastore, restart the daemon and check the disk's file systems"
             ),
         ),
         TroubleKind::Waits { requests } => (
@@ -71,7 +71,7 @@ fn warning(disk: &DiskRecord, trouble: Trouble) -> Warning {
                     many => format!("{many} requests wait"),
                 }
             ),
-            format!("see what datastore {datastore} is busy with: it does not answer"),
+            format!("find out why datastore {datastore} does not answer"),
         ),
     };
     Warning { about: format!("disk {name}"), message, hint }

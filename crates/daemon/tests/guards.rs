@@ -23,11 +23,11 @@ async fn what_no_guard_can_hold_is_refused() {
     for (guard, words) in [
         (AskGuard { keep: Some(1.5), ..AskGuard::default() }, "cannot keep"),
         (p99(0), "below zero"),
-        (p99(20_000_000), "10.0 s is the longest"),
-        (p99(u64::MAX), "10.0 s is the longest"),
+        (p99(20_000_000), "the maximum is 10.0 s"),
+        (p99(u64::MAX), "the maximum is 10.0 s"),
         (by("yesterday"), "no time to finish by"),
         (by("9999-01-01 06:00"), "more than a year away"),
-        (AskGuard { window: Some(another_day().into()), ..by("8h") }, "is not open"),
+        (AskGuard { window: Some(another_day().into()), ..by("8h") }, "does not open"),
     ] {
         let message = refused(site.client().migrate(&to_slow("db", guard)).await);
         assert!(message.contains(words), "{message}");

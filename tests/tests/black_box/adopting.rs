@@ -82,7 +82,7 @@ fn a_disk_is_adopted_moved_and_released_while_its_guest_writes() {
     let answer = stage.daemon.sterna("vm adopt web vda --on there --rate 40M").ok();
     let said = answer.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains(&format!("kept: {}", old.display())), "{said}");
-    assert!(said.contains("Sterna's disk web-vda now"), "{said}");
+    assert!(said.contains("now Sterna disk web-vda"), "{said}");
     let shown = disk(&stage);
     assert_eq!(
         (&shown["disk"], &shown["datastore"]),
@@ -326,7 +326,7 @@ fn a_machine_that_dies_or_hangs_ends_its_adoption() {
     let ended = stage.daemon.wait_for(id, "cancelled", REPORTED);
     let why = ended["reason"].as_str().expect("why");
     assert!(
-        why.contains("not answer") && why.contains("disk web-vda goes then"),
+        why.contains("not answer") && why.contains("Sterna removes disk web-vda then"),
         "{why}"
     );
     let refused = stage.daemon.sterna("disk remove web-vda");
@@ -422,7 +422,7 @@ fn a_copy_of_which_nobody_has_seen_the_end_is_for_nobody() {
     let problem = until("nobody to have it", seconds(20), || {
         stage.daemon.json("disk list")[0]["problem"].as_str().map(str::to_owned)
     });
-    assert!(problem.contains("may be a part of a copy"), "{problem}");
+    assert!(problem.contains("may be an incomplete copy"), "{problem}");
     let socket = stage.scratch.socket("vda").display().to_string();
     for line in [
         "migrate web-vda --to here",

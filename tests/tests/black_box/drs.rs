@@ -100,7 +100,7 @@ fn hosts_pools_and_rules_are_made_shown_and_forgotten() {
         "other rules keep vm0 and vm1 together, and rule far would keep them apart",
     ]);
     daemon.sterna("rule host pin vm0 --on a --must").ok();
-    daemon.sterna("host remove b").fails_with(&["2 machines apart", "1 hosts for them"]);
+    daemon.sterna("host remove b").fails_with(&["2 VMs apart", "1 hosts for them"]);
     let nowhere = daemon.sterna("rule host off vm0 --not-on a --must");
     nowhere.fails_with(&["no host would be allowed for vm0"]);
     for list in ["host list", "pool list", "rule list", "drs status", "drs recommend"] {

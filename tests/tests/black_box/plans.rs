@@ -267,7 +267,7 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
     disks(&stage, &numbered(1));
     daemon.sterna("plan evacuate nosuch").fails_with(&["no datastore nosuch"]);
     daemon.sterna("plan evacuate here --to nosuch").fails_with(&["no datastore nosuch"]);
-    daemon.sterna("plan evacuate here --to here").fails_with(&["that is to be left"]);
+    daemon.sterna("plan evacuate here --to here").fails_with(&["that the plan empties"]);
     daemon.sterna("plan evacuate here --by soon").fails_with(&["`soon` is no time"]);
     for action in ["show", "apply", "pause", "resume", "cancel", "report"] {
         let nosuch = &["there is no plan 7", "sterna plan list"];

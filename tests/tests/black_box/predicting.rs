@@ -30,7 +30,7 @@ fn a_move_is_predicted_by_those_before_it_and_scored_at_its_end() {
     daemon.sterna("predict db --to slow").fails_with(&[limited, "without a limit"]);
     let bound = daemon.sterna("predict db --to slow --rate 1M");
     // 64 MiB are copied, and read once more: 128 s, and what more the image takes.
-    bound.fails_with(&[limited, "at 1.00 MiB/s it takes at least 12"]);
+    bound.fails_with(&[limited, "at 1.00 MiB/s the move takes at least 12"]);
     let first = daemon.json("migrate db --to slow");
     assert!(first["predicted"].is_null(), "{first:#}");
     daemon.sterna("migrate db --to here").ok();

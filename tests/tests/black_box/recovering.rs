@@ -140,7 +140,7 @@ fn which_of_two_copies_is_right_is_not_guessed() {
     assert_eq!(image(&would, &ours)["taken"], true, "{would:#}");
     assert_eq!(stage.daemon.json("disk list").as_array().map(Vec::len), Some(0));
     let words = stage.daemon.sterna("disk recover").ok().stdout;
-    assert!(words.contains("Taken in: 1 disk."), "{words}");
+    assert!(words.contains("Recovered: 1 disk."), "{words}");
     assert_eq!(stage.daemon.json("disk show a")["datastore"], "here");
 
     // And the copy is known for what it is from now on.
@@ -285,7 +285,7 @@ fn a_state_from_the_middle_of_a_machines_move_does_not_cost_its_disk() {
 
         // The state takes the machine's disk for a copy, and the machine is off.
         let ended = stage.daemon.wait_for(id, "cancelled", seconds(20));
-        assert!(ended["reason"].to_string().contains("is kept"), "{ended:#}");
+        assert!(ended["reason"].to_string().contains("Sterna kept"), "{ended:#}");
         assert_eq!(stage.files_there(), there, "{line}");
         assert_eq!(fs::read(stage.there.join("web-vda.raw.sterna")).ok(), says);
         if says.is_some() {

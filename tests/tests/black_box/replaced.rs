@@ -304,7 +304,11 @@ fn an_image_that_is_a_link_or_has_too_long_a_name_is_refused_and_told_why() {
     write_image(&real, MIB, MIB);
     symlink(&real, stage.here.join("link.raw")).expect("make a link");
     let link = stage.daemon.sterna("disk import a --on here link.raw");
-    link.fails_with(&["is a symbolic link to", "real.raw", "move that file here"]);
+    link.fails_with(&[
+        "is a symbolic link to",
+        "real.raw",
+        "replace the link by the file",
+    ]);
     let long = format!("{}.raw", "z".repeat(246));
     write_image(&stage.here.join(&long), MIB, MIB);
     let answer = stage.daemon.sterna(&format!("disk import a --on here {long}"));

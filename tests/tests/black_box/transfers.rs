@@ -172,8 +172,8 @@ fn what_somebody_does_at_a_monitor_of_his_own_is_seen_and_the_guest_stays() {
     let people = setting.stage.scratch.socket(PEOPLE);
     let more = ["-incoming", "defer"];
     // The other QEMU ends then, and which of the two is seen first is anybody's guess.
-    let cancelled = ["somebody else has had QEMU give it up", "does not take it"];
-    let paused = ["somebody has the guest stand still"; 2];
+    let cancelled = ["another program cancelled QEMU's migration", "does not take it"];
+    let paused = ["the guest was stopped meanwhile"; 2];
     for (name, word, why) in
         [("first", "migrate_cancel", cancelled), ("second", "stop", paused)]
     {

@@ -263,7 +263,7 @@ fn a_machine_that_hangs_ends_its_move_and_is_tidied_up_when_it_is_back() {
     machine.hang();
     let ended = stage.daemon.wait_for(id, "cancelled", REPORTED);
     let why = ended["reason"].as_str().expect("why");
-    assert!(why.contains("not answer") && why.contains("goes then"), "{why}");
+    assert!(why.contains("not answer") && why.contains("Sterna removes"), "{why}");
     machine.go_on();
     is_written(&old);
     until("the copy to be removed", seconds(30), || {
@@ -339,7 +339,7 @@ fn a_machine_that_is_started_anew_with_its_old_image_costs_no_write() {
     stage.daemon.restart();
     let ended = stage.daemon.wait_for(id, "cancelled", seconds(30));
     let why = ended["reason"].as_str().expect("why");
-    assert!(why.contains("both are kept"), "{why}");
+    assert!(why.contains("Sterna keeps both"), "{why}");
     assert_eq!(number_on(&new), written);
     assert_eq!(ended["unclear"], true);
     until("a warning of what it runs with", seconds(20), || {

@@ -231,7 +231,7 @@ mod tests {
             disk: disk.into(),
             from: "old".into(),
             to: "a-datastore-with-quite-a-long-name".into(),
-            why: "emptiest: 43% taken with it".into(),
+            why: "emptiest: 43% used afterwards".into(),
             tile: None,
             wave: 1,
             bytes: 5 << 30,

@@ -18,7 +18,7 @@ pub(super) fn show(plan: &Plan, output: Output) -> String {
     if plan.state == PlanState::Planned {
         let id = plan.id;
         return format!(
-            "Plan {id} has not started: there is nothing to report.\n  sterna plan show \
+            "Plan {id} has not begun: there is nothing to report.\n  sterna plan show \
              {id}"
         );
     }

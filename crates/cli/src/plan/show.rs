@@ -289,7 +289,7 @@ mod tests {
         let text = show(&made, Output::new(false));
         for part in [
             "1 disk, 10.0 GiB to copy, in 1 wave",
-            "2 min 00 s; 1 min 00 s to 4 min 00 s if all",
+            "2 min 00 s (range 1 min 00 s to 4 min 00 s)",
             "1 min 40 s in any order; the plan is 20% above it",
             "keep 97%",
             "emptiest:",

@@ -300,7 +300,7 @@ mod tests {
             "keep 97%",
             "over a bound: slow",
             "2 moves, begun as 7, 8; 1 disk stays",
-            "9 of 10 moves; 1 unknown yet",
+            "9 of 10 moves; 1 without a result yet",
             "21.0 ms",
             "paid",
         ] {

@@ -107,7 +107,7 @@ impl Daemon {
             }
             let goes = roll.transfers.iter().find(|one| one.design.to == name);
             if let Some(one) = goes {
-                let message = format!("{} is on its way to host {name}", one.vm);
+                let message = format!("VM {} is being migrated to host {name}", one.vm);
                 let hint = format!(
                     "wait for the VM migration, or `sterna drs cancel {}`",
                     one.id

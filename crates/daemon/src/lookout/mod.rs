@@ -230,6 +230,6 @@ mod tests {
         lookout.note(disk, |trouble| trouble.was_another = true);
         assert_eq!(lookout.note(disk, |trouble| trouble.astray = None), None);
         let said = lookout.of(disk).and_then(|trouble| trouble.message());
-        assert!(said.is_some_and(|said| said.contains("another file")));
+        assert!(said.is_some_and(|said| said.contains("was replaced")));
     }
 }

@@ -131,8 +131,8 @@ impl Daemon {
         }
         let (name, to) = (&begin.request.disk, &begin.request.to);
         let message = format!(
-            "disk {name} has grown to {} since it was planned for, and {to} may be filled \
-             to {} only",
+            "disk {name} has grown to {} since the plan was made, and {to} may be \
+             filled only to {}",
             Bytes(needs),
             Bytes(most)
         );
@@ -198,7 +198,9 @@ impl Begin {
     fn check(&self, disk: &DiskRecord) -> Result<()> {
         let name = &self.request.disk;
         if disk.id != self.disk {
-            let message = format!("disk {name} is not the one that was planned for");
+            let message = format!(
+                "disk {name} is not the planned disk: another disk has this name"
+            );
             return Err(Error::invalid(message));
         }
         if disk.datastore != self.from {

@@ -8,9 +8,13 @@ use crate::store::PlanRecord;
 /// Why a disk goes to a datastore.
 pub(super) fn why(why: Why) -> String {
     match why {
-        Why::Quickest(latency) => format!("quickest with it: {latency} a request"),
-        Why::Emptiest(taken) => format!("emptiest: {} taken with it", percent(taken)),
-        Why::Only => "the only one with room".into(),
+        Why::Quickest(latency) => {
+            format!("fastest afterwards: {latency} a request")
+        }
+        Why::Emptiest(taken) => {
+            format!("emptiest: {} used afterwards", percent(taken))
+        }
+        Why::Only => "the only datastore with room".into(),
         Why::Alone => "it is to hold one disk".into(),
     }
 }
@@ -19,12 +23,14 @@ pub(super) fn why(why: Why) -> String {
 pub(super) fn because(scene: &Scene, disk: usize, because: Because) -> String {
     match because {
         Because::Pinned(_) => scene.pinned.get(&disk).cloned().unwrap_or_default(),
-        Because::NoDestination => "no datastore is left that takes it".into(),
+        Because::NoDestination => "no datastore is left for the disk".into(),
         Because::Full { to, taken } => {
             let to = &scene.names[to];
-            format!("{to} would be too full: {} taken", percent(taken))
+            format!("{to} would be too full: {} used", percent(taken))
         }
-        Because::TooLarge => "it is larger than what would hold it alone".into(),
+        Because::TooLarge => {
+            "the disk is larger than every datastore for a single disk".into()
+        }
         Because::Apart => "no datastore has room for all of its tile".into(),
         Because::Beside(other) => {
             let (name, why) = (&scene.disks[other].name, scene.pinned.get(&other));
@@ -80,7 +86,7 @@ fn fault(fault: Fault) -> &'static str {
         Fault::Full => "it is full",
         Fault::Destination => "it fails",
         Fault::Away => "it was away for too long",
-        Fault::Source | Fault::Passing | Fault::Lasting => "something is wrong",
+        Fault::Source | Fault::Passing | Fault::Lasting => "there is a problem",
     }
 }
 

@@ -194,13 +194,13 @@ fn goes_on(found: &MigrationRecord) -> bool {
 fn check_seen(now: &DiskRecord, seen: &DiskRecord, from: &str) -> Result<()> {
     let name = &seen.name;
     if now.id != seen.id {
-        let message = format!("disk {name} is not the one that was looked at");
-        return Err(Error::invalid(message).hint("look again"));
+        let message = format!("another disk has the name {name} now");
+        return Err(Error::invalid(message).hint("ask for new recommendations"));
     }
     if now.datastore != from {
         let there = &now.datastore;
         let message = format!("disk {name} is not on {from} any more, but on {there}");
-        return Err(Error::invalid(message).hint("look again"));
+        return Err(Error::invalid(message).hint("ask for new recommendations"));
     }
     Ok(())
 }
@@ -232,7 +232,7 @@ mod tests {
         let seen = disk(1, "full");
         assert!(check_seen(&disk(1, "full"), &seen, "full").is_ok());
         let other = check_seen(&disk(2, "full"), &seen, "full").unwrap_err();
-        assert!(other.to_string().contains("not the one that was looked at"), "{other}");
+        assert!(other.to_string().contains("another disk has the name"), "{other}");
         let gone = check_seen(&disk(1, "roomy"), &seen, "full").unwrap_err();
         assert!(gone.to_string().contains("not on full any more"), "{gone}");
     }
@@ -255,7 +255,7 @@ mod tests {
         kept.know(7, waiting.clone());
         assert!(kept.moves.contains_key(&7), "it is one of its own");
         assert_eq!(kept.unrecorded(), [(7, waiting.clone())]);
-        let note = Some("the disk is gone".to_owned());
+        let note = Some("the disk was removed".to_owned());
         let judged = Balanced { note, ..waiting.clone() };
         kept.know(7, judged.clone());
         // What is recorded late is not taken for what is known by now.

@@ -87,7 +87,7 @@ impl Daemon {
             Verdict::Paid => (BalancedOutcome::Paid, None),
             Verdict::NotPaid => (BalancedOutcome::NotPaid, None),
             Verdict::Unknown => {
-                let note = "nobody asked for anything before or after".to_owned();
+                let note = "there was no load before or after the move".to_owned();
                 (BalancedOutcome::Unknown, Some(note))
             }
         };
@@ -98,15 +98,15 @@ impl Daemon {
     /// Why a move that has ended cannot be judged, if so.
     fn unjudged(&self, record: &MigrationRecord) -> Result<Option<String>> {
         if record.step != Step::Completed {
-            return Ok(Some("it did not come to its end".into()));
+            return Ok(Some("the move was cancelled".into()));
         }
         let disks = self.store.disks()?;
         let Some(disk) = disks.iter().find(|disk| disk.id == record.disk) else {
-            return Ok(Some("the disk is gone".into()));
+            return Ok(Some("the disk was removed".into()));
         };
         let moved = disk.datastore != record.to.datastore
             || self.migration_of(record.disk)?.is_some();
-        Ok(moved.then(|| "the disk has moved on before that could be measured".into()))
+        Ok(moved.then(|| "the disk moved again before the measurement".into()))
     }
 }
 

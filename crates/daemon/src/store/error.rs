@@ -67,14 +67,14 @@ impl StoreError {
         match self {
             StoreError::Sqlite { source, .. } if is_damaged(source) => DAMAGED,
             StoreError::Sqlite { .. } => {
-                "see that the state directory has room and can be written to"
+                "check that the state directory is writable and has free space"
             }
             StoreError::Foreign(_) => {
                 "if it was one, see \"A damaged state database\" in docs/manual/files.md; \
                  else choose another state directory: --state DIR"
             }
             StoreError::Newer { .. } => {
-                "use the newer Sterna that wrote it, or restore the backup of before"
+                "use the newer Sterna that wrote it, or restore an older backup"
             }
             StoreError::NotDurable { .. } => {
                 "nothing is served or removed on its word alone: see what is wrong with \
@@ -82,7 +82,7 @@ impl StoreError {
             }
             StoreError::Step { .. } => "see `sterna migration list`",
             StoreError::Taken { .. } => "choose another name, or wait for it",
-            StoreError::Closed => "the daemon is stopping; ask again when it is back",
+            StoreError::Closed => "the daemon is stopping; ask again when it runs",
         }
     }
 
@@ -136,6 +136,6 @@ mod tests {
             Error::from(error).hint
         };
         assert!(hint(ffi::SQLITE_CORRUPT).contains("sterna disk recover"));
-        assert!(hint(ffi::SQLITE_FULL).contains("has room"));
+        assert!(hint(ffi::SQLITE_FULL).contains("free space"));
     }
 }

@@ -58,7 +58,7 @@ impl Daemon {
                     "nothing was added; if libvirt has it by another name: `sterna vm add \
                      {name} --libvirt {uri} DOMAIN`"
                 ),
-                _ => "Sterna added nothing: repair this, and add the datastore again".into(),
+                _ => "Sterna added nothing: repair this, and add the VM again".into(),
             };
             Error::unavailable(error).hint(hint)
         })?;
@@ -99,8 +99,8 @@ impl Daemon {
         let message =
             format!("the QEMU at {other} is the vm {name} already, by {}", vm.reach);
         Err(Error::in_use(message).hint(format!(
-            "use {name}; or to reach it at this monitor: `sterna vm remove {name}`, and add \
-             it again"
+            "use {name}; or, to use this monitor: `sterna vm remove {name}`, and add \
+             the VM again"
         )))
     }
 

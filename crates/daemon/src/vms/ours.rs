@@ -207,9 +207,10 @@ impl Daemon {
         let one = all.iter().rfind(|one| one.kind.adopts_disk(disk.id))?;
         let (name, vm, id) = (&disk.name, &one.vm, one.id);
         Some(format!(
-            "nobody has seen how migration {id} ended, so it may be a part of a copy. If \
-             {vm} has its old image and misses nothing, `sterna disk remove {name}`; else \
-             `sterna disk remove {name} --keep-image`, and `sterna disk import`"
+            "the end of migration {id} is unknown, so the disk may be an incomplete \
+             copy. If {vm} has its old image and no data is missing: `sterna disk \
+             remove {name}`; else `sterna disk remove {name} --keep-image`, and `sterna \
+             disk import`"
         ))
     }
 

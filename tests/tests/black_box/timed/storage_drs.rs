@@ -225,7 +225,7 @@ fn by_itself_it_relieves_a_full_datastore_and_says_what_came_of_it() {
     });
     assert_eq!(judged["balanced"]["outcome"], "paid", "{judged:#}");
     let words = daemon.sterna(&format!("migration show {begun}")).ok().stdout;
-    for part in ["Storage DRS, for space", "it has paid", "taken: source "] {
+    for part in ["Storage DRS, for space", "the move has paid", "taken: source "] {
         assert!(words.contains(part), "{part} in:\n{words}");
     }
     let words = daemon.sterna("storage-drs status").ok().stdout;

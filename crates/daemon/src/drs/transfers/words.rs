@@ -50,7 +50,10 @@ impl Driver {
         Some(match rest {
             Rest::Gone => return None,
             Rest::Spared => {
-                format!("the QEMU at {socket} is left: it may be somebody else's by now")
+                format!(
+                    "Sterna leaves the QEMU at {socket} alone: it may belong to another \
+                     program by now"
+                )
             }
             Rest::Deaf => format!(
                 "the QEMU at {socket} does not answer: end it by hand if it does not end \
@@ -125,23 +128,25 @@ fn reason(why: &Why) -> Option<String> {
         Why::Asked => return None,
         Why::Stopped => "the daemon was stopped".into(),
         Why::NotSent => "the daemon was ended before anything was sent".into(),
-        Why::Interrupted => "the daemon was ended while cancelled".into(),
+        Why::Interrupted => "the daemon ended during the cancellation".into(),
         Why::Machine(words) | Why::Refused(words) => words.clone(),
         Why::NotRecorded(words) => format!("it cannot be recorded: {words}"),
         Why::Slow => format!(
-            "the guest writes to its memory faster than it is copied: {PASSES} times was \
-             not enough"
+            "the guest writes to its memory faster than QEMU copies: {PASSES} passes \
+             were not enough"
         ),
-        Why::Paused => "somebody has the guest stand still: let it run first".into(),
+        Why::Paused => "the guest was stopped meanwhile: let the guest run first".into(),
         Why::NotTaken(words) => {
             format!("the QEMU that it goes to does not take it: {words}")
         }
         Why::TooLong => "the QEMU that it goes to takes too long".into(),
         Why::Replaced => "another QEMU is where it was to go".into(),
-        Why::Failed(words) => format!("QEMU has given it up: {words}"),
-        Why::ByHand => "somebody else has had QEMU give it up".into(),
+        Why::Failed(words) => format!("QEMU has cancelled the migration: {words}"),
+        Why::ByHand => "another program cancelled QEMU's migration".into(),
         Why::Unknown => {
-            "QEMU knows nothing of it: it was started anew, or never told".into()
+            "QEMU does not know the migration: QEMU was restarted, or never received \
+             the command"
+                .into()
         }
         Why::GoesOn => "it goes on where it was".into(),
         Why::Silent => "its QEMU did not answer".into(),
