@@ -14,7 +14,7 @@ use crate::table::{Cell, Column, Style, Table, wrap};
 pub(super) fn show(told: &Recommendations, output: Output) -> String {
     let mut text = datastores(&told.datastores, output) + &bounds(&told.asked);
     if told.moves.is_empty() {
-        text.push_str("\nNo VM migrations recommended.\n");
+        text.push_str("\nNo moves recommended.\n");
     }
     for (at, one) in told.moves.iter().enumerate() {
         text.push_str(&recommended(at + 1, one));
