@@ -31,9 +31,21 @@ impl Nbdkit {
         size: u64,
         filters: &[&str],
     ) -> Nbdkit {
-        let socket = scratch.socket(&format!("{name}.sock"));
         let file = scratch.path(&format!("{name}.raw"));
         write_image(&file, size, 0);
+        Nbdkit::on_file(scratch, name, &file, filters)
+    }
+
+    /// Serves a file that is there.
+    #[track_caller]
+    pub fn on_file(
+        scratch: &Scratch,
+        name: &str,
+        file: &Path,
+        filters: &[&str],
+    ) -> Nbdkit {
+        let socket = scratch.socket(&format!("{name}.sock"));
+        let file = file.to_path_buf();
         let (filters, settings): (Vec<&str>, Vec<&str>) =
             filters.iter().partition(|word| word.starts_with("--"));
         let mut arguments: Vec<String> =

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use sterna_api::{Connections, Io, OpenFiles, Result, Status};
 use sterna_engine::boot::BootId;
+use sterna_engine::datastore::Location;
 use sterna_engine::{DiskId, Engine};
 use sterna_os::sockets::Bound;
 use sterna_os::{Descriptors, clock};
@@ -61,6 +62,14 @@ impl NbdPlace {
                 format!("nbd+unix:///{export}?socket={}", escape(&path.to_string_lossy()))
             }
             NbdPlace::Tcp(address) => format!("nbd://{address}/{export}"),
+        }
+    }
+
+    /// Whether a location is an export here.
+    pub(crate) fn serves(&self, location: &Location) -> bool {
+        match self {
+            NbdPlace::Unix(path) => location.is_at_socket(path),
+            NbdPlace::Tcp(address) => location.is_at_address(*address),
         }
     }
 }

@@ -181,6 +181,12 @@ impl Daemon {
     }
 
     fn check_new(&self, name: &str, location: &Location) -> Result<()> {
+        if self.places.nbd.iter().any(|place| place.serves(location)) {
+            let message = format!("{location} is an export of this daemon itself");
+            let hint = "a datastore is where disks are, not a disk; `sterna datastore list` \
+                        shows those there are";
+            return Err(Error::invalid(message).hint(hint));
+        }
         for known in self.store.datastores()? {
             if known.name == name {
                 return Err(Error::exists("datastore", name));

@@ -161,7 +161,7 @@ async fn a_disk_that_takes_its_reservation_to_a_slower_datastore_is_warned_of() 
     client.add_datastore(&slower).await.unwrap();
     let oltp = class("oltp", &["db"], Some(Rate::Iops(1500)));
     let made = client.create_class(&oltp).await.unwrap();
-    assert!(made.notes[0].contains("not known"), "{made:?}");
+    assert!(made.notes[0].contains("unknown yet"), "{made:?}");
     assert!(client.status().await.unwrap().warnings.is_empty());
     let away = StartMigration { to: "slower".into(), ..to_slow("db") };
     let id = client.migrate(&away).await.unwrap().id;

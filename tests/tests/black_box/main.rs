@@ -17,6 +17,7 @@ mod endurance;
 mod faults;
 mod forgetting;
 mod hooks;
+mod itself;
 mod killing;
 mod killing_parts;
 mod machines;

@@ -52,6 +52,8 @@ const ALONE_MAX: u32 = 20;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Files {
     source: Option<Arc<HeldFile>>,
+    /// What the source was known by, once it is closed.
+    old: Option<FileIdentity>,
     destination: Option<Arc<HeldFile>>,
     /// What the destination is known by, also while nobody has it open.
     copy: Option<FileIdentity>,
@@ -136,9 +138,14 @@ impl Files {
 }
 
 impl Job {
-    /// What the file of the source is known by, if it was open.
-    pub(super) fn source_file(&self) -> Option<FileIdentity> {
-        lock(&self.state).held.source.as_ref().map(|it| *it.identity())
+    /// Closes the file of the source, which is not served any more, and says what it is
+    /// known by, if it was open.
+    pub(super) fn close_source(&self) -> Option<FileIdentity> {
+        let held = &mut lock(&self.state).held;
+        if let Some(source) = held.source.take() {
+            held.old = Some(*source.identity());
+        }
+        held.old
     }
 
     /// The same of the destination.
@@ -163,7 +170,7 @@ impl Daemon {
         let watched = destination.as_ref().and_then(|file| Watched::new(file));
         let (watched, copy) =
             (watched.map(Arc::new), destination.as_ref().map(|it| *it.identity()));
-        let files = Files { source, destination, copy, watched };
+        let files = Files { source, old: None, destination, copy, watched };
         let before = std::mem::replace(&mut lock(&job.state).held, files);
         drop(before);
         // The mirror may stand still because of it by now: then nobody else is to hold it.
@@ -242,7 +249,7 @@ impl Daemon {
         let source = self.engine.held(job.disk).ok().flatten();
         let destination = self.engine.held_destination(job.engine_id()).ok().flatten();
         let copy = destination.as_ref().map(|it| *it.identity());
-        Files { source, destination, copy, watched: None }
+        Files { source, old: None, destination, copy, watched: None }
     }
 
     /// Whether the destination may be sealed, as far as its file is concerned.

@@ -92,8 +92,10 @@ impl Daemon {
             true => Ok(()),
             false => {
                 self.check_won(record)?;
-                let held = job.source_file();
-                match shelf.remove(file, record.size, held.as_ref()) {
+                let held = job.close_source();
+                let removed = check_unused(&shelf, file)
+                    .and_then(|()| shelf.remove(file, record.size, held.as_ref()));
+                match removed {
                     Ok(()) => return Ok(()),
                     Err(error) => Err(error),
                 }
@@ -280,5 +282,17 @@ impl Daemon {
             Ok(shelf) => place_of(&shelf.record().location, &at.image),
             Err(_) => at.image.clone(),
         }
+    }
+}
+
+/// Refuses to remove an old image that another program can still write to: it may be what
+/// the new image has its bytes in, through a server that serves the old one.
+fn check_unused(shelf: &Shelf, file: &str) -> Result<()> {
+    let image = shelf.image(file)?;
+    match shelf.open()?.written_by_others(&image) {
+        Some(_) => Err(Error::in_use(
+            "another program has it open for writing, and may have the new image in it",
+        )),
+        None => Ok(()),
     }
 }

@@ -13,6 +13,7 @@ use sterna_api::{Error, ErrorCode, Provision, Result};
 use sterna_core::Bytes;
 use sterna_engine::datastore::{Datastore, Space};
 use sterna_engine::sidecar::Role;
+use sterna_engine::{FileIdentity, ImageSpec};
 
 use crate::daemon::Daemon;
 use crate::shelf::Shelf;
@@ -46,8 +47,35 @@ impl Daemon {
         to.check_takes_new()?;
         to.must_answer()?;
         let store = to.open()?;
+        self.check_not_itself(disk, to)?;
         self.check_room(disk, provision, to, &store)?;
         Ok(store)
+    }
+
+    /// Refuses a device that has its bytes in the disk's own image: a copy there would be
+    /// the image, and its removal the end of both.
+    fn check_not_itself(&self, disk: &DiskRecord, to: &Shelf) -> Result<()> {
+        let below = to.record().location.files_below();
+        if below.is_empty() {
+            return Ok(());
+        }
+        let ImageSpec::File { path, .. } =
+            self.shelf(&disk.datastore)?.image(&disk.image)?
+        else {
+            return Ok(());
+        };
+        let Ok(image) = FileIdentity::at(&path) else { return Ok(()) };
+        if below.iter().any(|file| FileIdentity::at(file).is_ok_and(|it| it.is(&image))) {
+            let message = format!(
+                "datastore {} is the image of disk {} itself: {} has its bytes in {}",
+                to.name(),
+                disk.name,
+                to.record().location,
+                path.display()
+            );
+            return Err(Error::invalid(message).hint("choose another datastore"));
+        }
+        Ok(())
     }
 
     fn check_room(

@@ -40,7 +40,7 @@ fn of_directory(path: &Path) -> Option<String> {
     server.or_else(|| disk(&number)).or_else(|| Some(format!("file system {number}")))
 }
 
-fn number(device: u64) -> String {
+pub(super) fn number(device: u64) -> String {
     format!("{}:{}", libc::major(device), libc::minor(device))
 }
 

@@ -20,6 +20,7 @@
 //! fails leaves nothing. Errors say what to do.
 
 mod backing;
+mod below;
 mod device;
 mod directory;
 mod emulated;
@@ -309,6 +310,12 @@ impl Datastore {
             Ours::File(directory, path) => directory.remove(path, held),
             Ours::Whole(medium) => medium.remove(size),
         }
+    }
+
+    /// The file of an image, which must not be open here, if another program has it open
+    /// for writing. Blocks for a moment. Nothing where that cannot be known.
+    pub fn written_by_others<'a>(&self, image: &'a ImageSpec) -> Option<&'a Path> {
+        crate::image::written_by_others(image)
     }
 
     /// The bytes that the image of a disk of `size` bytes takes, if that can be
