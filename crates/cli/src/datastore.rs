@@ -101,17 +101,16 @@ pub(crate) fn is_path(text: &str) -> bool {
 }
 
 /// The daemon has another working directory: paths must be whole. Links stay
-/// what they are (/dev/disk/by-id), except where `..` has to be resolved.
+/// what they are (/dev/disk/by-id), except where `..` has to be resolved: only then is the
+/// file system asked, which may hang.
 fn absolute(location: String) -> String {
     if !is_path(&location) {
         return location;
     }
     let path = Path::new(&location);
     let upwards = path.components().any(|part| part == Component::ParentDir);
-    let whole = match path.canonicalize() {
-        Ok(path) if upwards => Ok(path),
-        _ => std::path::absolute(path),
-    };
+    let resolved = if upwards { path.canonicalize().ok() } else { None };
+    let whole = resolved.map_or_else(|| std::path::absolute(path), Ok);
     match whole {
         Ok(path) => path.to_str().map_or(location, Into::into),
         Err(_) => location,

@@ -251,10 +251,11 @@ fn uri(name: &str, link: &Link, output: Output) -> anyhow::Result<()> {
 }
 
 /// A path that is there from here is made whole for the daemon; anything else
-/// is left to it as a name in the datastore's directory.
+/// is left to it as a name in the datastore's directory. Of a whole path nobody has to ask
+/// the file system, which may hang.
 fn found(file: String) -> String {
     let path = Path::new(&file);
-    if !is_path(&file) || !path.exists() {
+    if !is_path(&file) || path.is_absolute() || !path.exists() {
         return file;
     }
     match std::path::absolute(path) {

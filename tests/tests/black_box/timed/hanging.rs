@@ -231,6 +231,25 @@ fn a_move_from_what_hangs_already_is_refused_at_once() {
 }
 
 #[test]
+fn a_command_that_names_a_path_on_what_hangs_is_answered() {
+    let Some((stage, fuse)) = given_fuse() else { return };
+    stage.datastore("hung", fuse.dir().display());
+    let scene = Scene::on(stage);
+    let _awake = Awake(&fuse);
+    fuse.hang();
+    let below = |name: &str| fuse.dir().join(name).display().to_string();
+    for line in [
+        format!("datastore add more {}", below("more")),
+        format!("disk import db --on hung {}", below("db.raw")),
+    ] {
+        let asked = Instant::now();
+        let refused = scene.stage.daemon.sterna(&line);
+        assert!(asked.elapsed() < seconds(20), "it took {:?}", asked.elapsed());
+        refused.fails_with(&["not answer"]);
+    }
+}
+
+#[test]
 fn so_it_is_without_io_uring() {
     if !(programs::root() && programs::have(&["bindfs", "fio"])) {
         return;
