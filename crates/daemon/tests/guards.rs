@@ -73,13 +73,16 @@ async fn a_move_that_will_end_too_late_is_not_said_to_hold() {
     for _ in 0..100 {
         tokio::time::sleep(Duration::from_millis(100)).await;
         let guard = site.client().migration(id).await.unwrap().guard.unwrap();
-        late = guard.late_s.filter(|_| guard.state == Some(GuardState::Late));
+        late = guard.late_s;
         if late.is_some() {
+            assert_eq!(guard.state, Some(GuardState::Late));
+        }
+        // The copy begins faster than its rate, so by little at first.
+        if late > Some(30.0) {
             break;
         }
-        assert_eq!(guard.late_s, None, "late, and {:?}", guard.state);
     }
-    assert!(late.expect("it is late") > 30.0, "{late:?}");
+    assert!(late > Some(30.0), "{late:?}");
     // Nothing is held of one that stands still.
     site.client().pause(id).await.unwrap();
     tokio::time::sleep(Duration::from_millis(500)).await;

@@ -290,7 +290,7 @@ fn a_full_state_directory_pauses_the_move_and_everybody_is_told() {
     let ballast = state.fill_up();
     let paused = stage.daemon.wait_for(id, "paused", HANGS);
     says(&paused, &["the state directory cannot record"]);
-    assert!(hint(&paused).contains("has room"), "{paused:#}");
+    assert!(hint(&paused).contains("has free space"), "{paused:#}");
     let about: Vec<Value> =
         warnings(&stage).iter().map(|warning| warning["about"].clone()).collect();
     assert_eq!(about, [format!("migration {id}"), "state".into()]);

@@ -115,7 +115,7 @@ fn what_is_no_scenario_is_refused_with_its_line() {
     let done = run(&["--json", "sim", "run", "/nosuch.toml"]);
     let error: Value = serde_json::from_slice(&done.stderr).expect("JSON");
     assert_eq!(error["code"], "invalid", "{error:#}");
-    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("name a file")));
+    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("readable file")));
     let done = run(&["--json", "sim", "run", &name]);
     let error: Value = serde_json::from_slice(&done.stderr).expect("JSON");
     assert_eq!(error["code"], "invalid");

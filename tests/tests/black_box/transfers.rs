@@ -313,7 +313,10 @@ fn a_qemu_that_was_started_where_the_other_one_waited_is_left_alone() {
     setting.stage.daemon.restart();
     let ended = setting.reaches(id, "cancelled", seconds(20));
     let why = ended["reason"].as_str().expect("why");
-    assert!(why.contains("before anything was sent") && why.contains("is left"), "{why}");
+    assert!(
+        why.contains("before anything was sent") && why.contains("leaves the QEMU"),
+        "{why}"
+    );
     assert!(!somebodys.has_ended(), "it is nobody's to end");
     setting.runs_on("a", &old);
     setting.watched.went_on();

@@ -61,7 +61,7 @@ impl Unplugging {
         assert!(began.elapsed() < seconds(5), "{:?}", began.elapsed());
         let why = ended["reason"].as_str().expect("why");
         let image = self.image.display().to_string();
-        assert!(why.contains("taken from web") && why.contains(&image), "{why}");
+        assert!(why.contains("removed from web") && why.contains(&image), "{why}");
         assert_eq!(ended["unclear"], Value::Bool(false), "{ended:#}");
         let asks = |command: &str| ask(&self.monitor, &json!({ "execute": command }));
         assert_eq!(asks("query-jobs"), json!([]));
