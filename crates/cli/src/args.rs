@@ -218,7 +218,6 @@ mod tests {
             "sterna migration list",
             "sterna migration show 3",
             "sterna migration watch 3",
-            "sterna migration pause web/vda",
             "sterna migration resume 3",
             "sterna migration cancel 3",
             "sterna migration set 3 --rate 50M",
