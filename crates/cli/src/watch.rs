@@ -251,10 +251,11 @@ fn left(migration: &Migration, eta_s: f64, now: u64) -> String {
     let guard = migration.guard.as_ref();
     let deadline = guard.and_then(|guard| guard.asked.finish_by);
     let is_late = guard.is_some_and(|guard| {
-        guard.late_s.is_some() || guard.state == Some(GuardState::Late)
+        let missed = [Some(GuardState::Late), Some(GuardState::Unreachable)];
+        guard.late_s.is_some() || missed.contains(&guard.state)
     });
     match deadline {
-        Some(by) if !is_late && eta_s > by.saturating_sub(now) as f64 => "in time".into(),
+        Some(by) if !is_late && by > now && eta_s > (by - now) as f64 => "in time".into(),
         _ => span(eta_s),
     }
 }

@@ -199,7 +199,9 @@ impl Daemon {
             self.claims.alone(claim_of(name))?,
             self.claims.shared(datastore_claim(datastore))?,
         ];
-        self.shelf(datastore)?.check_takes_new()?;
+        let shelf = self.shelf(datastore)?;
+        shelf.check_takes_new()?;
+        self.check_not_an_image(&shelf)?;
         match self.store.disk(name)? {
             Some(_) => Err(Error::exists("disk", name)),
             None => Ok(claims),

@@ -2,8 +2,8 @@
 //! can connect, that the daemon is stopping, and, for `WatchdogSec=`, that it answers.
 //!
 //! **Rule.** The watchdog hears of the daemon only when a request has been answered, the
-//! whole way: the API's event loop, its router, a thread that may block, the daemon's
-//! locks, and the state database. So a daemon that stands still is killed and started
+//! whole way: the API's event loop, its router, a thread that may block, and the
+//! state database. So a daemon that stands still is killed and started
 //! anew, which its guests wait through.
 //!
 //! A refusal is an answer. While the *storage* of the state directory hangs, the API says
@@ -26,9 +26,9 @@ use tokio::task::JoinHandle;
 /// machine that is busy for a moment costs one of them.
 const ANSWERS: u32 = 3;
 
-/// What the daemon asks itself: it reads the state database and takes the locks that
-/// most requests take.
-const QUESTION: &str = "/v1/status";
+/// What the daemon asks itself: it reads the state database, and asks no file system, no
+/// datastore and no I/O thread, all of which may stand still while guests are served.
+const QUESTION: &str = "/v1/rules";
 
 /// Says that clients can connect.
 pub(crate) fn ready() {

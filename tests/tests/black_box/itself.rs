@@ -12,10 +12,13 @@ fn a_disk_does_not_move_to_a_device_over_its_own_image() {
     let device = Loop::over(&image);
     stage.datastore("itself", device.device().display());
     let refused = stage.daemon.sterna("migrate db --to itself");
-    let image = image.display().to_string();
-    refused.fails_with(&["itself is the image of disk db itself", &image]);
+    refused.fails_with(&["datastore itself is the image of disk db"]);
     stage.daemon.sterna("predict db --to itself").fails_with(&["the image of disk db"]);
     assert_eq!(stage.daemon.disk("db")["datastore"], "here");
+    // Nor does another one.
+    stage.disk_with_data("log", 8 * MIB, 8 * MIB);
+    let refused = stage.daemon.sterna("migrate log --to itself");
+    refused.fails_with(&["datastore itself is the image of disk db"]);
 }
 
 #[test]

@@ -69,10 +69,11 @@ impl WhichArg {
 
 /// The number of the migration of what has this name.
 fn choose(all: &[Migration], name: &str, purpose: Purpose) -> Result<u64, Failure> {
-    // A name with a slash is a disk of a VM, and one without is a disk's or a VM's.
+    // A disk of that name goes before a VM of that name, of which another disk moves.
+    let is_disk = all.iter().any(|one| one.disk == name);
     let named = |one: &&Migration| {
         let vm = one.disk.split_once('/').map(|(vm, _)| vm);
-        one.disk == name || vm == Some(name)
+        if is_disk { one.disk == name } else { vm == Some(name) }
     };
     let open: Vec<&Migration> =
         all.iter().filter(named).filter(|one| !one.state.ended()).collect();
@@ -152,6 +153,14 @@ mod tests {
         let said = chosen("mail", Purpose::Change).unwrap_err();
         let asks = "2 disks of mail are being moved; name one: mail/vda, mail/vdb";
         assert_eq!(said, asks);
+    }
+
+    #[test]
+    fn a_disk_goes_before_a_vm_of_its_name() {
+        let mut site = site();
+        site.push(migration(8, "web", MigrationState::Completed));
+        assert!(choose(&site, "web", Purpose::Change).is_err());
+        assert_eq!(choose(&site, "web", Purpose::Look).ok(), Some(8));
     }
 
     #[test]

@@ -306,7 +306,9 @@ impl Daemon {
         let mut by_shelf = BTreeMap::<String, Vec<(Arc<Job>, Files, u64)>>::new();
         for job in self.all_jobs() {
             let Some(record) = self.copies(&job) else { continue };
-            let files = lock(&job.state).held.clone();
+            // Nobody looks at the source here, and whoever held it would keep it from being
+            // closed before its removal.
+            let files = Files { source: None, ..lock(&job.state).held.clone() };
             if files.destination.is_some() {
                 let on_it = by_shelf.entry(record.to.datastore).or_default();
                 on_it.push((job, files, record.size));

@@ -8,7 +8,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -72,9 +72,18 @@ impl Location {
     }
 }
 
-/// Whether an address is this machine's: the system binds no other.
+/// Whether an address is this machine's: the system reaches it from itself. Nothing is sent.
 fn is_of_this_machine(ip: IpAddr) -> bool {
-    UdpSocket::bind((ip, 0)).is_ok()
+    let any: IpAddr = match ip {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let reached = UdpSocket::bind((any, 0)).and_then(|socket| {
+        // A port is needed, and which one does not matter.
+        socket.connect((ip, 9))?;
+        socket.local_addr()
+    });
+    reached.is_ok_and(|from| from.ip() == ip)
 }
 
 #[cfg(test)]
