@@ -181,7 +181,7 @@ impl Daemon {
     }
 
     fn check_new(&self, name: &str, location: &Location) -> Result<()> {
-        if self.places.nbd.iter().any(|place| place.serves(location)) {
+        if self.exports(location) {
             let message = format!("{location} is an export of this daemon itself");
             let hint = "a datastore is where disks are, not a disk; `sterna datastore list` \
                         shows those there are";

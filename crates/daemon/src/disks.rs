@@ -201,7 +201,7 @@ impl Daemon {
         ];
         let shelf = self.shelf(datastore)?;
         shelf.check_takes_new()?;
-        self.check_not_an_image(&shelf)?;
+        self.check_is_no_disk(&shelf)?;
         match self.store.disk(name)? {
             Some(_) => Err(Error::exists("disk", name)),
             None => Ok(claims),

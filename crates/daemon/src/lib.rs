@@ -30,6 +30,7 @@ mod gate;
 mod hours;
 mod http;
 mod imports;
+mod itself;
 mod jobs;
 mod keeper;
 mod log;

@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use sterna_api::{Error, ErrorCode, Provision, Result};
 use sterna_core::Bytes;
-use sterna_engine::FileIdentity;
 use sterna_engine::datastore::{Datastore, Space};
 use sterna_engine::sidecar::Role;
 
@@ -47,44 +46,9 @@ impl Daemon {
         to.check_takes_new()?;
         to.must_answer()?;
         let store = to.open()?;
-        self.check_not_an_image(to)?;
+        self.check_is_no_disk(to)?;
         self.check_room(disk, provision, to, &store)?;
         Ok(store)
-    }
-
-    /// Refuses a device that has its bytes in the image of a disk: a copy there would
-    /// overwrite that disk, or be the very image that is moved, whose removal is the end of
-    /// both.
-    pub(crate) fn check_not_an_image(&self, to: &Shelf) -> Result<()> {
-        let location = &to.record().location;
-        if self.places.nbd.iter().any(|place| place.serves(location)) {
-            let message = format!(
-                "datastore {} is an export of this daemon itself: {location}",
-                to.name()
-            );
-            return Err(Error::invalid(message).hint("choose another datastore"));
-        }
-        let below: Vec<FileIdentity> = location
-            .files_below()
-            .iter()
-            .filter_map(|file| FileIdentity::at(file).ok())
-            .collect();
-        if below.is_empty() {
-            return Ok(());
-        }
-        for disk in self.store.disks()? {
-            // By what is open: no datastore is asked, of which one may hang.
-            let Some(image) = self.engine.held(disk.id).ok().flatten() else { continue };
-            if below.iter().any(|file| file.is(image.identity())) {
-                let message = format!(
-                    "datastore {} is the image of disk {}: {location} has its bytes there",
-                    to.name(),
-                    disk.name,
-                );
-                return Err(Error::invalid(message).hint("choose another datastore"));
-            }
-        }
-        Ok(())
     }
 
     fn check_room(
