@@ -21,4 +21,4 @@ pub mod transfer;
 pub mod units;
 
 pub use range::ByteRange;
-pub use units::{Bytes, Nanos};
+pub use units::{Bytes, Nanos, Percent};

@@ -11,7 +11,7 @@ use sterna_core::advise::{
     self, About, Datastore, Disk, Facts, Finding, Requests, Way, advise,
 };
 use sterna_core::measure::{LqFit, Side, Summary};
-use sterna_core::{Bytes, Nanos};
+use sterna_core::{Bytes, Nanos, Percent};
 
 use crate::daemon::Daemon;
 use crate::policies::Book;
@@ -257,7 +257,7 @@ impl Scene {
         match finding {
             Finding::Full { taken } => (
                 AdviceKind::Full,
-                format!("{} of its space is used", percent(taken)),
+                format!("{} of its space is used", Percent(taken)),
                 "`sterna storage-drs recommend` lists the disks that could move away"
                     .into(),
             ),
@@ -266,7 +266,7 @@ impl Scene {
                 format!(
                     "it does {} of the {peak:.0} IO/s that its device can do, and \
                      limits every move from it or to it",
-                    percent(part)
+                    Percent(part)
                 ),
                 "`sterna storage-drs recommend` lists the disks that should move away; \
                  move with --keep or --idle-only"
@@ -291,7 +291,7 @@ impl Scene {
         Some(match finding {
             Finding::Queued { part } => (
                 AdviceKind::Queued,
-                format!("{} of its response time is waiting for a turn", percent(part)),
+                format!("{} of its response time is waiting for a turn", Percent(part)),
                 match &self.classes[at] {
                     Some(class) => {
                         format!("`sterna policy explain {class}` shows what limits it")
@@ -323,7 +323,7 @@ impl Scene {
                 format!(
                     "it transfers {} of the bytes on {there}, beside {}, and no policy \
                      limits it",
-                    percent(part),
+                    Percent(part),
                     self.disks[beside].name
                 ),
                 "give it a class and a limit, for some hours if need be: `sterna class \
@@ -344,8 +344,8 @@ impl Scene {
                 format!(
                     "{} of its requests are random, and it is busy {} of the time: the \
                      disk and a copy would slow each other down",
-                    percent(random),
-                    percent(there)
+                    Percent(random),
+                    Percent(there)
                 ),
                 match flash {
                     Some(flash) => format!(
@@ -372,14 +372,10 @@ impl Scene {
             ),
             Finding::MoveAnyTime { in_order } => (
                 AdviceKind::MoveAnyTime,
-                format!("{} of its requests are sequential", percent(in_order)),
+                format!("{} of its requests are sequential", Percent(in_order)),
                 format!("you can move it at any time: `sterna migrate {name} --to …`"),
             ),
             _ => unreachable!("{finding:?} is not about a move"),
         }
     }
-}
-
-fn percent(part: f64) -> String {
-    format!("{:.0}%", part * 100.0)
 }

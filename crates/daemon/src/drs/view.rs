@@ -4,11 +4,11 @@ use sterna_api::{
     DrsAdvice, DrsExplanation, DrsGoal, DrsMove, DrsStatus, Error, HostVerdict, JudgedVm,
     MoveWorth, Result, StayingVm,
 };
-use sterna_core::Nanos;
 use sterna_core::place::hosts::{
     self, Amounts, Because, Goal, Inventory, Recommended, Refused, Resource, Worth,
     entitled, explain, imbalance, score, waits,
 };
+use sterna_core::{Nanos, Percent};
 use sterna_os::lock;
 
 use super::State;
@@ -130,7 +130,6 @@ impl Scene {
     /// Why a machine does not go to a host, in words.
     fn reason(&self, vm: usize, because: Because, to: Option<&str>) -> String {
         let to = to.unwrap_or("another host");
-        let percent = |part: f64| format!("{:.0}%", part * 100.0);
         match because {
             Because::Pinned(_) => {
                 let stays = self.stays[vm].clone();
@@ -146,7 +145,7 @@ impl Scene {
             Because::Full(resource, part) => format!(
                 "{to} would have too little {}: {} of what it has",
                 word(resource),
-                percent(part)
+                Percent(part)
             ),
             Because::Idle => "its load is too small to matter".into(),
             Because::NoGain => {

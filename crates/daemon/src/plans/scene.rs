@@ -7,15 +7,14 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use sterna_api::{Error, ErrorCode, PlanEvacuation, Provision, Result};
-use sterna_core::Bytes;
 use sterna_core::measure::LqFit;
 use sterna_core::place::share_room;
 use sterna_core::place::waves::{Datastore, Disk, Inventory, Pinned, Takes};
 use sterna_core::predict::Work;
+use sterna_core::{Bytes, Percent};
 use sterna_engine::DiskId;
 
 use super::tiles::Grouped;
-use super::words::percent;
 use crate::daemon::Daemon;
 use crate::figures::RECENT;
 use crate::shelf::{Found, Shelf};
@@ -191,7 +190,7 @@ impl Daemon {
             let left = room.saturating_sub(taken);
             if come > left {
                 let (come, left) = (Bytes(come), Bytes(left));
-                let part = percent(record.design.space);
+                let part = Percent(record.design.space);
                 let message = format!(
                     "datastore {name} no longer has the room that the plan was made for: \
                      {come} come, and {left} are left until {part} of it are taken"

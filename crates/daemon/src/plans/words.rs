@@ -1,5 +1,6 @@
 //! What a plan decides, in words.
 
+use sterna_core::Percent;
 use sterna_core::place::waves::{Because, Fault, Running, Why};
 
 use super::scene::Scene;
@@ -12,7 +13,7 @@ pub(super) fn why(why: Why) -> String {
             format!("fastest afterwards: {latency} a request")
         }
         Why::Emptiest(taken) => {
-            format!("emptiest: {} used afterwards", percent(taken))
+            format!("emptiest: {} used afterwards", Percent(taken))
         }
         Why::Only => "the only datastore with room".into(),
         Why::Alone => "it is to hold one disk".into(),
@@ -26,7 +27,7 @@ pub(super) fn because(scene: &Scene, disk: usize, because: Because) -> String {
         Because::NoDestination => "no datastore is left for the disk".into(),
         Because::Full { to, taken } => {
             let to = &scene.names[to];
-            format!("{to} would be too full: {} used", percent(taken))
+            format!("{to} would be too full: {} used", Percent(taken))
         }
         Because::TooLarge => {
             "the disk is larger than every datastore for a single disk".into()
@@ -88,8 +89,4 @@ fn fault(fault: Fault) -> &'static str {
         Fault::Away => "it was away for too long",
         Fault::Source | Fault::Passing | Fault::Lasting => "there is a problem",
     }
-}
-
-pub(super) fn percent(part: f64) -> String {
-    format!("{:.0}%", part * 100.0)
 }

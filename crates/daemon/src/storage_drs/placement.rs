@@ -1,10 +1,10 @@
 //! Where a new disk goes for which no datastore was named, and why.
 
 use sterna_api::{Automation, ChosenDatastore, Error, PassedOver, Result};
+use sterna_core::Percent;
 use sterna_core::place::storage::{Because, Chance, NewDisk, Over, choose};
 
 use super::asked;
-use super::reasons::percent;
 use super::run::seconds;
 use super::scene::AWAY;
 use super::settings::bounds_of;
@@ -51,7 +51,7 @@ impl Daemon {
 
 /// What a datastore would be like with the new disk.
 fn would_be(chance: &Chance) -> String {
-    let room = percent(chance.side.taken);
+    let room = Percent(chance.side.taken);
     let time = match chance.side.latency {
         Some(latency) => format!("p95 {latency}"),
         None => "no load".into(),
@@ -60,9 +60,9 @@ fn would_be(chance: &Chance) -> String {
         Over::Space if chance.used > 1.0 => {
             "thin disks could grow beyond its space".to_owned()
         }
-        Over::Space => format!("{} of the bound for space used up", percent(chance.used)),
+        Over::Space => format!("{} of the bound for space used up", Percent(chance.used)),
         Over::Latency => {
-            format!("{} of the bound for response times used up", percent(chance.used))
+            format!("{} of the bound for response times used up", Percent(chance.used))
         }
     };
     format!("{room} used with the whole disk, {time}; {nearest}")
@@ -72,7 +72,7 @@ fn would_be(chance: &Chance) -> String {
 fn refuses(because: Because) -> String {
     match because {
         Because::Full(part) => {
-            format!("too full: {} used with the whole disk", percent(part))
+            format!("too full: {} used with the whole disk", Percent(part))
         }
         Because::Slow(latency) => {
             format!("over its bound for response times: p95 {latency}")

@@ -1,7 +1,7 @@
 //! Why a disk stays, in words.
 
-use sterna_core::Nanos;
 use sterna_core::place::storage::{Because, Pinned, Rest};
+use sterna_core::{Nanos, Percent};
 
 /// A response time that is said to be longer is endless: a device that does not keep up.
 const ENDLESS: Nanos = Nanos::from_secs(3600);
@@ -14,10 +14,10 @@ pub(super) fn reason(because: Because, to: Option<&str>, rules: &[String]) -> St
         Because::Idle => "its load is too small to matter".into(),
         Because::Closed => "no other datastore can take disks now".into(),
         Because::Full(part) => {
-            format!("{to} would be too full: {} used", percent(part))
+            format!("{to} would be too full: {} used", Percent(part))
         }
         Because::AsFull(part) => {
-            format!("{to} is hardly emptier: {} used", percent(part))
+            format!("{to} is hardly emptier: {} used", Percent(part))
         }
         Because::Settling => {
             format!(
@@ -46,11 +46,6 @@ pub(super) fn reason(because: Because, to: Option<&str>, rules: &[String]) -> St
             format!("the disk at {to} would violate rule {}", rules[rule])
         }
     }
-}
-
-/// A part of something.
-pub(super) fn percent(part: f64) -> String {
-    format!("{:.0}%", part * 100.0)
 }
 
 fn stays(pinned: Pinned) -> String {
