@@ -251,8 +251,8 @@ fn uri(name: &str, link: &Link, output: Output) -> anyhow::Result<()> {
 }
 
 /// A path that is there from here is made whole for the daemon; anything else
-/// is left to it as a name in the datastore's directory. Of a whole path nobody has to ask
-/// the file system, which may hang.
+/// is left to it as a name in the datastore's directory. The command does not ask the file
+/// system, which may hang, about an absolute path.
 fn found(file: String) -> String {
     let path = Path::new(&file);
     if !is_path(&file) || path.is_absolute() || !path.exists() {

@@ -34,6 +34,7 @@ mod log;
 mod migrate;
 mod migration;
 mod names;
+mod number;
 mod output;
 mod plan;
 mod policy;

@@ -9,7 +9,7 @@ use sterna_core::schedule::Schedule;
 use crate::connect::Link;
 use crate::explain;
 use crate::format::{moment_ago, moment_ahead};
-use crate::migration;
+use crate::number::number_of;
 use crate::output::Output;
 use crate::table::{Cell, Column, Pairs, Style, Table};
 use crate::terms::{NOTHING, fallback, kind, rate, wish};
@@ -79,12 +79,8 @@ pub(crate) struct ClassArg {
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct PolicyArg {
     /// The policy's number (see `sterna policy list`)
-    #[arg(value_parser = parse_id)]
+    #[arg(value_parser = number_of("policy"))]
     id: u64,
-}
-
-fn parse_id(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| "give the policy's number (see `sterna policy list`)".into())
 }
 
 /// When a policy holds.
@@ -95,7 +91,7 @@ pub(crate) struct WhenArgs {
     #[arg(long)]
     schedule: Option<Schedule>,
     /// Remove the policy when this migration ends
-    #[arg(long, value_name = "JOB", value_parser = migration::parse_id)]
+    #[arg(long, value_name = "JOB", value_parser = number_of("migration"))]
     until_job: Option<u64>,
 }
 

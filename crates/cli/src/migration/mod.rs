@@ -59,12 +59,6 @@ pub(crate) enum MigrationCommand {
     },
 }
 
-/// A migration's number, where only a number is taken.
-pub(crate) fn parse_id(text: &str) -> Result<u64, String> {
-    text.parse()
-        .map_err(|_| "give the migration's number (see `sterna migration list`)".into())
-}
-
 /// A rate, or none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limit(Option<Bytes>);

@@ -45,9 +45,9 @@ impl FromStr for Which {
 /// What a command does to the migration that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// It looks, also at one that has ended.
+    /// The command shows a migration, running or ended.
     Look,
-    /// It changes one that has not ended.
+    /// The command changes a running migration.
     Change,
 }
 
@@ -69,7 +69,7 @@ impl WhichArg {
 
 /// The number of the migration of what has this name.
 fn choose(all: &[Migration], name: &str, purpose: Purpose) -> Result<u64, Failure> {
-    // A disk of that name goes before a VM of that name, of which another disk moves.
+    // If a disk and a VM have this name, the name means the disk.
     let is_disk = all.iter().any(|one| one.disk == name);
     let named = |one: &&Migration| {
         let vm = one.disk.split_once('/').map(|(vm, _)| vm);

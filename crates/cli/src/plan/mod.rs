@@ -16,6 +16,7 @@ use crate::connect::Link;
 use crate::format::count;
 use crate::guard::{PromiseArgs, parse_part, parse_schedule};
 use crate::migrate::parse_rate;
+use crate::number::number_of;
 use crate::output::{Output, WIDTH, prose};
 use crate::verification::VerifyArgs;
 
@@ -47,12 +48,8 @@ pub(crate) enum PlanCommand {
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct PlanArg {
     /// The plan's number (see `sterna plan list`)
-    #[arg(value_parser = parse_id)]
+    #[arg(value_parser = number_of("plan"))]
     id: u64,
-}
-
-fn parse_id(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| "give the plan's number (see `sterna plan list`)".into())
 }
 
 /// What is to be empty, and how.

@@ -5,7 +5,7 @@
 //! know less than the command line, or allow more, but for one thing: its paths are
 //! absolute, because nobody sees where a service runs.
 //!
-//! All that is wrong is said at once, each with its line.
+//! If the file has several mistakes, Sterna reports all of them, each with its line.
 
 use std::any::TypeId;
 use std::fs;

@@ -22,8 +22,8 @@ use crate::connect::{Said, caller, explain};
 use crate::output::{Output, takes_colour};
 use crate::{experiment, log};
 
-/// Tells whoever waits for it that it is ready, if that is asked for. Who reads that may
-/// stand still, or be gone; nobody else waits for them.
+/// With `--json`, prints the daemon's status once clients can connect. A thread of its own
+/// does so: if the reader hangs, the daemon does not wait for it.
 fn tell(status: &Status, output: Output) {
     if !output.is_json() {
         return;
@@ -49,7 +49,8 @@ pub(crate) fn run(
     let log = begin_log()?;
     let ended = run_with(args, socket, output, &log);
     if let Err(error) = ended {
-        // By the log's way, which does not hang: whoever starts it anew waits for its end.
+        // The log's thread prints the error: if stderr hangs, the daemon still ends, and
+        // its supervisor can start it again.
         log.say(output.failure_text(&explain(&error)).as_bytes());
         log.settle(LAST_LINES);
         return Err(Said.into());
