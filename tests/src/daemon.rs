@@ -19,6 +19,9 @@ use crate::wait::{seconds, until};
 
 /// How long a daemon may take until it serves.
 const START: Duration = seconds(20);
+/// How long a command may take before it is killed: in seconds, and longer than any test
+/// waits for one.
+const LONGEST: &str = "600";
 
 /// A daemon on a state directory of its own.
 pub struct Daemon {
@@ -197,7 +200,10 @@ impl Daemon {
     /// Runs `sterna` with these arguments (in one string, or several).
     pub fn sterna(&self, line: &str) -> Answer {
         let args: Vec<&str> = line.split_whitespace().collect();
-        let output = Command::new(programs::sterna())
+        // A command that is never answered fails its own test, and not all those after it.
+        let output = Command::new("timeout")
+            .args(["--signal=KILL", LONGEST])
+            .arg(programs::sterna())
             .args(&args)
             .env("STERNA_SOCKET", &self.socket)
             .stdin(Stdio::null())

@@ -52,6 +52,7 @@ mod status;
 mod storage_drs;
 mod table;
 mod terms;
+mod text_file;
 mod top;
 mod verification;
 mod vm;

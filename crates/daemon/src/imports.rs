@@ -6,7 +6,8 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use sterna_api::{Disk, Error, ErrorCode, ImportDisk, Provision, Result};
 use sterna_engine::ImageSpec;
@@ -16,8 +17,12 @@ use sterna_engine::sidecar::{Identity, Role, SidecarError};
 use crate::daemon::Daemon;
 use crate::datastores::check_name;
 use crate::disks::{SECTOR, identity, new_record};
+use crate::patience::Patience;
 use crate::shelf::Shelf;
 use crate::store::DiskRecord;
+
+/// How long the links on the way to an image may take to follow: somebody waits.
+const RESOLVING: Duration = Duration::from_secs(2);
 
 impl Daemon {
     /// Makes a raw image that exists a disk, in place, and serves it.
@@ -27,10 +32,10 @@ impl Daemon {
         let _claims = self.claim_new(name, datastore)?;
         self.check_open_files(name)?;
         let shelf = self.shelf(datastore)?;
+        shelf.must_answer()?;
         let (file, size) = find_image(&shelf, asked)?;
         self.check_unused(datastore, &file, asked)?;
         check_unlocked(&shelf, &file)?;
-        shelf.must_answer()?;
         let store = shelf.open()?;
         let image = shelf.image(&file)?;
         let mut record = new_record(name, size, datastore, Provision::Thin)?;
@@ -146,7 +151,16 @@ fn find_image(shelf: &Shelf, file: &str) -> Result<(String, u64)> {
             false => Err(no_size(file, size)),
         };
     };
-    let name = name_in(directory, Path::new(file));
+    let name = match name_in(directory, Path::new(file)) {
+        Some(name) => Some(name),
+        // Links may lead to what hangs, on no datastore at all.
+        None => {
+            let (directory, path) = (directory.to_owned(), PathBuf::from(file));
+            let asked =
+                Patience::default().ask(RESOLVING, move || resolve(&directory, &path));
+            asked.answer().ok_or_else(|| hangs(file))?
+        }
+    };
     let Some(name) = name.filter(|name| !name.contains('/')) else {
         let message = format!("{file} is not in datastore {} ({location})", shelf.name());
         return Err(Error::invalid(message).hint(
@@ -244,19 +258,26 @@ fn not_raw(path: &Path, format: &str) -> Error {
         .hint(hint)
 }
 
-/// The path inside the directory, also if either was reached by a link.
+/// The path inside the directory, as far as their names tell.
 fn name_in(directory: &Path, path: &Path) -> Option<String> {
-    let resolved = || {
-        let parent = fs::canonicalize(path.parent()?).ok()?;
-        let same = fs::canonicalize(directory).ok()? == parent;
-        same.then(|| path.file_name().map(Path::new)).flatten()
-    };
     let inside = match path.strip_prefix(directory) {
-        Ok(inside) => Some(inside),
-        Err(_) if path.is_absolute() => resolved(),
-        Err(_) => Some(path),
+        Ok(inside) => inside,
+        Err(_) if path.is_absolute() => return None,
+        Err(_) => path,
     };
-    Some(inside?.to_str()?.to_owned())
+    Some(inside.to_str()?.to_owned())
+}
+
+/// The path inside the directory, where either was reached by a link.
+fn resolve(directory: &Path, path: &Path) -> Option<String> {
+    let parent = fs::canonicalize(path.parent()?).ok()?;
+    let is_same = fs::canonicalize(directory).ok()? == parent;
+    is_same.then(|| path.file_name()?.to_str().map(str::to_owned)).flatten()
+}
+
+fn hangs(file: &str) -> Error {
+    let message = format!("cannot find {file}: its file system does not answer");
+    Error::unavailable(message).hint("repair this, or give the path in the datastore")
 }
 
 /// Refuses a file of a length that no disk has.

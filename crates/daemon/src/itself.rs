@@ -29,14 +29,14 @@ impl Daemon {
             );
             return Err(Error::invalid(message).hint("choose another datastore"));
         }
-        let below: Vec<FileIdentity> = location
-            .files_below()
-            .iter()
-            .filter_map(|file| FileIdentity::at(file).ok())
-            .collect();
-        if below.is_empty() {
+        let files = location.files_below();
+        if files.is_empty() {
             return Ok(());
         }
+        // They may be on what hangs, whatever the device itself does.
+        let below: Vec<FileIdentity> = to.answer_to(move || {
+            files.iter().filter_map(|file| FileIdentity::at(file).ok()).collect()
+        })?;
         for disk in self.store.disks()? {
             // By what is open: no datastore is asked, of which one may hang.
             let Some(image) = self.engine.held(disk.id).ok().flatten() else { continue };

@@ -206,7 +206,7 @@ impl Shelf {
 
     /// The answer to a question, which comes soon; if it does not, what waits for the
     /// datastore is seen to when it answers again.
-    fn answer_to<T: Send + 'static>(
+    pub(crate) fn answer_to<T: Send + 'static>(
         &self,
         question: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {

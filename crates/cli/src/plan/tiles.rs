@@ -1,11 +1,11 @@
 //! Tiles from a file: sets of disks, and which go first.
 
-use std::fs;
 use std::path::Path;
 
 use sterna_api::{ErrorCode, Tile, TileFile};
 
 use crate::connect::Failure;
+use crate::text_file;
 
 /// Reads a file of tiles (TOML).
 pub(super) fn read(path: &Path) -> anyhow::Result<Vec<Tile>> {
@@ -14,7 +14,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Vec<Tile>> {
         message: format!("{}: {what}", path.display()),
         hint: hint.into(),
     };
-    let text = fs::read_to_string(path)
+    let text = text_file::read(path)
         .map_err(|error| wrong(error.to_string(), "give a readable file"))?;
     let file: TileFile = text.parse().map_err(|error: sterna_api::BadTiles| {
         wrong(

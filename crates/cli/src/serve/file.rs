@@ -8,7 +8,6 @@
 //! If the file has several mistakes, Sterna reports all of them, each with its line.
 
 use std::any::TypeId;
-use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -21,10 +20,11 @@ use toml::de::{DeTable, DeValue};
 
 use super::options::Said;
 use crate::connect::Failure;
+use crate::text_file;
 
 /// Reads a file, which may be missing if it is not needed.
 pub(super) fn read(path: &Path, needed: bool) -> anyhow::Result<Option<Said>> {
-    let text = match fs::read_to_string(path) {
+    let text = match text_file::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound && !needed => return Ok(None),
         text => text.with_context(|| {
             format!("cannot read the configuration file {}", path.display())

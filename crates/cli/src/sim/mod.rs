@@ -8,8 +8,6 @@
 mod hall;
 pub(crate) mod told;
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -21,9 +19,7 @@ use crate::connect::Failure;
 use crate::lab::files::Files;
 use crate::lab::report::Report;
 use crate::output::Output;
-
-/// A scenario's file is no longer: what people write is not.
-const FILE_MAX: u64 = 4 << 20;
+use crate::text_file;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SimCommand {
@@ -74,17 +70,10 @@ fn read(path: &Path) -> anyhow::Result<Scenario> {
         message,
         hint: hint.into(),
     };
-    let mut text = String::new();
-    let file = File::open(path);
-    let read = file.and_then(|it| it.take(FILE_MAX + 1).read_to_string(&mut text));
-    read.map_err(|error| {
+    let text = text_file::read(path).map_err(|error| {
         let message = format!("{}: {error}", path.display());
         refused(message, "give a readable file; scenarios/ has examples")
     })?;
-    if text.len() as u64 > FILE_MAX {
-        let message = format!("{} has more than 4 MiB", path.display());
-        return Err(refused(message, "use `count` for identical entries").into());
-    }
     text.parse().map_err(|error| {
         let message = format!("{}: {error}", path.display());
         let hint = "docs/manual/sim.md has all keys, and scenarios/ has examples";

@@ -134,18 +134,20 @@ impl Daemon {
         let mut asked = Vec::new();
         for shelf in self.all_shelves() {
             let on_it = disks.extract_if(.., |disk| disk.datastore == shelf.name());
+            // Weak, as a move that ends must be the last who has its old image open.
             let open = |disk: DiskRecord| {
                 let file = self.engine.held(disk.id).ok()??;
-                Some((disk, file))
+                Some((disk, Arc::downgrade(&file)))
             };
-            let open: Vec<(DiskRecord, Arc<HeldFile>)> = on_it.filter_map(open).collect();
+            let open: Vec<(DiskRecord, Weak<HeldFile>)> =
+                on_it.filter_map(open).collect();
             if !open.is_empty() {
                 asked.push(shelf.ask_files(move || {
-                    let look = |(disk, file): (DiskRecord, Arc<HeldFile>)| {
-                        let astray = file.check(disk.size).err();
-                        (disk, astray)
+                    let look = |(disk, file): (DiskRecord, Weak<HeldFile>)| {
+                        let astray = file.upgrade()?.check(disk.size).err();
+                        Some((disk, astray))
                     };
-                    open.into_iter().map(look).collect::<Vec<_>>()
+                    open.into_iter().filter_map(look).collect::<Vec<_>>()
                 }));
             }
         }

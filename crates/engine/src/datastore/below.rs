@@ -66,14 +66,22 @@ impl Location {
         }
         let mut named = (host.as_str(), *port).to_socket_addrs().into_iter().flatten();
         named.any(|named| {
-            let listens = address.ip() == named.ip() || address.ip().is_unspecified();
-            listens && is_of_this_machine(named.ip())
+            // `::ffff:127.0.0.1` is 127.0.0.1.
+            let [named, listening] = [named, address].map(|it| it.ip().to_canonical());
+            let listens = named == listening
+                || named.is_unspecified()
+                || listening.is_unspecified();
+            listens && is_of_this_machine(named)
         })
     }
 }
 
 /// Whether an address is this machine's: the system reaches it from itself. Nothing is sent.
 fn is_of_this_machine(ip: IpAddr) -> bool {
+    // Who connects to no address in particular reaches the machine it is on.
+    if ip.is_unspecified() {
+        return true;
+    }
     let any: IpAddr = match ip {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -119,6 +127,8 @@ mod tests {
         assert!(at("nbd://127.0.0.1:10809/db", "127.0.0.1:10809"));
         assert!(at("nbd://localhost/db", "127.0.0.1:10809"));
         assert!(at("nbd://127.0.0.1/db", "0.0.0.0:10809"));
+        assert!(at("nbd://0.0.0.0/db", "127.0.0.1:10809"));
+        assert!(at("nbd://[::ffff:127.0.0.1]/db", "127.0.0.1:10809"));
         assert!(!at("nbd://127.0.0.1:10810/db", "127.0.0.1:10809"));
         assert!(!at("nbd://192.0.2.1/db", "0.0.0.0:10809"));
         assert!(!at("/vm/disks", "127.0.0.1:10809"));
