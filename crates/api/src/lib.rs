@@ -33,6 +33,7 @@ mod rule;
 mod stats;
 mod status;
 mod storage_drs;
+mod task;
 mod tile_file;
 mod top;
 mod transfer;
@@ -93,6 +94,7 @@ pub use storage_drs::{
     OverBound, Recommendations, RecommendedMove, RuleStrength, RuleWish, StayingDisk,
     StorageDrs, StorageDrsBounds, StorageDrsRun, StorageDrsSettings, StorageRule,
 };
+pub use task::{Task, TaskState};
 pub use tile_file::{BadTiles, TileFile};
 pub use top::{Device, Load, NO_CLASS, SideLoad, Top, TopBy, TopRow};
 pub use transfer::{

@@ -24,6 +24,7 @@ use crate::predict::PredictArgs;
 use crate::rule::RuleCommand;
 use crate::serve::ServeArgs;
 use crate::sim::SimCommand;
+use crate::status::StatusArgs;
 use crate::storage_drs::StorageDrsCommand;
 use crate::top::TopArgs;
 use crate::vm::VmCommand;
@@ -149,7 +150,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Drs(DrsCommand),
     /// Show the state of the daemon
-    Status,
+    Status(StatusArgs),
     /// Show the load of disks, classes or datastores live
     Top(TopArgs),
     /// Run experiments with a separate daemon

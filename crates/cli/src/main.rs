@@ -135,7 +135,7 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::Pool(command) => pool::run(command, &link, output),
         Command::Rule(command) => rule::run(command, &link, output),
         Command::Drs(command) => drs::run(command, &link, output),
-        Command::Status => status::run(&link, output),
+        Command::Status(args) => status::run(args, &link, output),
         Command::Top(args) => top::run(&args, &link, output),
         Command::Lab(command) => lab::run(command, output),
         Command::Sim(command) => sim::run(command, output),

@@ -1,16 +1,28 @@
-//! `sterna status`: the daemon in one page.
+//! `sterna status`: the daemon in one page, and its tasks.
 
-use sterna_api::{Connections, Status};
+use clap::Args;
+use sterna_api::{Connections, Status, Task};
 
 use crate::connect::Link;
-use crate::format::moment_ago;
+use crate::format::{moment_ago, span};
 use crate::output::Output;
 use crate::predict;
-use crate::table::{Cell, Pairs, Style};
+use crate::table::{Cell, Column, Pairs, Style, Table};
 use crate::terms::policies;
 
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// List what the daemon does again and again, and how long each task takes
+    #[arg(long)]
+    tasks: bool,
+}
+
 /// Carries out the command.
-pub(crate) fn run(link: &Link, output: Output) -> anyhow::Result<()> {
+pub(crate) fn run(args: StatusArgs, link: &Link, output: Output) -> anyhow::Result<()> {
+    if args.tasks {
+        let tasks = link.ask(async |client| Ok(client.tasks().await?))?;
+        return output.answer(&tasks, |tasks| show_tasks(tasks, output));
+    }
     let status = link.ask(async |client| Ok(client.status().await?))?;
     output.answer(&status, |status| show(status, output))
 }
@@ -67,4 +79,40 @@ fn show(status: &Status, output: Output) -> String {
         pairs.add("warning", Cell::styled(text, Style::Warn));
     }
     output.pairs(&pairs)
+}
+
+/// How long a task may be at work before it counts as hanging, in milliseconds: storage that
+/// is only slow answers sooner.
+const HANGS_MS: u64 = 30_000;
+
+fn show_tasks(tasks: &[Task], output: Output) -> String {
+    let mut table = Table::new(&[
+        ("TASK", Column::Left),
+        ("NOW", Column::Left),
+        ("RUNS", Column::Right),
+        ("TOOK", Column::Right),
+        ("WHAT IT DOES", Column::Wrapped),
+    ]);
+    for task in tasks {
+        let millis = |millis: u64| span(millis as f64 / 1000.0);
+        let now = match (task.running_ms, task.next_ms) {
+            (Some(since), _) if since >= HANGS_MS => {
+                let text = format!("hangs for {}", millis(since));
+                Cell::styled(text, Style::Bad)
+            }
+            (Some(_), _) => "at work".into(),
+            (None, Some(next)) => format!("in {}", millis(next)).into(),
+            (None, None) => "-".into(),
+        };
+        let does = match &task.failed {
+            Some(why) => {
+                Cell::styled(format!("cannot {}: {why}", task.does), Style::Warn)
+            }
+            None => task.does.as_str().into(),
+        };
+        let took = task.took_ms.map_or("-".into(), millis);
+        let runs = task.runs.to_string();
+        table.row(vec![task.name.as_str().into(), now, runs.into(), took.into(), does]);
+    }
+    output.table(&table)
 }

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 
 use sterna_api::{Connections, Io, OpenFiles, Result, Status};
 use sterna_engine::boot::BootId;
@@ -32,6 +32,7 @@ use crate::samples::Samples;
 use crate::shelf::Shelf;
 use crate::storage_drs::Balancer;
 use crate::store::Store;
+use crate::tasks::Tasks;
 use crate::vms::Vms;
 
 /// Where the daemon's things are.
@@ -126,7 +127,14 @@ pub(crate) struct Daemon {
     pub(crate) vms: Vms,
     pub(crate) balancer: Balancer,
     pub(crate) drs: Drs,
+    pub(crate) tasks: Tasks,
+    /// Dropped last, with the daemon.
+    _held: mpsc::Sender<Held>,
 }
+
+/// What is never sent: that its channel is closed says that the daemon has gone.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Held {}
 
 impl Daemon {
     /// A daemon that has opened nothing yet.
@@ -136,6 +144,7 @@ impl Daemon {
         boot: BootId,
         places: Places,
         means: Means,
+        held: mpsc::Sender<Held>,
     ) -> Self {
         Daemon {
             drs: Drs::new(store.clone()),
@@ -157,6 +166,8 @@ impl Daemon {
             plans: Plans::new(),
             vms: Vms::new(),
             balancer: Balancer::default(),
+            tasks: Tasks::default(),
+            _held: held,
         }
     }
 

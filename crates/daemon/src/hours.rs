@@ -3,8 +3,7 @@
 //! At the end of each hour that the daemon has seen half of, what each disk did is written
 //! to the state. Nothing waits for it; an hour that could not be written is not known.
 
-use std::sync::{Arc, Weak};
-use std::thread;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sterna_core::Nanos;
@@ -12,6 +11,7 @@ use sterna_core::predict::Work;
 use sterna_os::clock;
 
 use crate::daemon::Daemon;
+use crate::tasks::Task;
 
 /// Seconds of an hour.
 const HOUR: u64 = 3600;
@@ -22,27 +22,19 @@ const LOOK: Duration = Duration::from_secs(20);
 /// An hour of which less was seen says little.
 const SEEN_LEAST: Nanos = Nanos::from_secs(HOUR / 2);
 
-/// Starts the recorder of hours. It ends with the daemon.
-pub(crate) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
-    let daemon = Arc::downgrade(daemon);
-    let thread = thread::Builder::new().name("sterna-hours".into());
-    thread.spawn(move || record_for_ever(&daemon)).map(drop)
-}
-
-fn record_for_ever(daemon: &Weak<Daemon>) {
+/// Records hours.
+pub(crate) fn recording(daemon: &Arc<Daemon>) -> Task {
     let mut hour = clock::now() / HOUR;
-    loop {
-        thread::sleep(LOOK);
-        let Some(daemon) = daemon.upgrade() else { return };
-        let now = clock::now() / HOUR;
-        // A clock that was set makes an hour that nobody has seen.
-        if now == hour + 1
-            && let Err(error) = daemon.record_hour(hour * HOUR)
-        {
-            tracing::warn!(error = error.with_cause(), "cannot record what disks did");
-        }
+    let record = move |daemon: &Arc<Daemon>| {
+        let (now, before) = (clock::now() / HOUR, hour);
         hour = now;
-    }
+        // A clock that was set makes an hour that nobody has seen.
+        match now == before + 1 {
+            true => Ok(daemon.record_hour(before * HOUR)?),
+            false => Ok(()),
+        }
+    };
+    Task::every("hours", "record what disks did in the last hour", LOOK, daemon, record)
 }
 
 impl Daemon {

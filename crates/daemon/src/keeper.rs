@@ -1,7 +1,6 @@
 //! What is done again and again: recording figures, and trying again.
 
-use std::sync::{Arc, Weak};
-use std::thread;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sterna_api::Connections;
@@ -9,6 +8,7 @@ use sterna_api::Connections;
 use crate::daemon::Daemon;
 use crate::jobs::Job;
 use crate::store::Figured;
+use crate::tasks::Task;
 
 /// How often what is offline is tried again.
 const RETRY: Duration = Duration::from_secs(5);
@@ -17,40 +17,28 @@ const RETRY: Duration = Duration::from_secs(5);
 /// be lost; a write to the state costs next to nothing.
 const RECORD: Duration = Duration::from_secs(3);
 
-/// Starts the keeper. It ends with the daemon.
-pub(crate) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
-    let recorded = Arc::downgrade(daemon);
-    let recorder = thread::Builder::new().name("sterna-record".into());
-    recorder.spawn(move || record_for_ever(&recorded))?;
-    let retried = Arc::downgrade(daemon);
-    let retrier = thread::Builder::new().name("sterna-retry".into());
-    retrier.spawn(move || retry_for_ever(&retried))?;
-    Ok(())
-}
-
-fn record_for_ever(daemon: &Weak<Daemon>) {
-    loop {
-        thread::sleep(RECORD);
-        let Some(daemon) = daemon.upgrade() else { return };
+/// Records the figures of moves.
+pub(crate) fn recording(daemon: &Arc<Daemon>) -> Task {
+    let record = |daemon: &Arc<Daemon>| {
         daemon.record_all();
-    }
+        Ok(())
+    };
+    Task::every("record", "record the figures of moves", RECORD, daemon, record)
 }
 
-fn retry_for_ever(daemon: &Weak<Daemon>) {
+/// Tries again what could not be done: datastores that are offline, moves that could not be
+/// ended, and those of machines that nobody carries out.
+pub(crate) fn retrying(daemon: &Arc<Daemon>) -> Task {
     let mut told = Connections::default();
-    loop {
-        thread::sleep(RETRY);
-        let Some(daemon) = daemon.upgrade() else { return };
+    let retry = move |daemon: &Arc<Daemon>| {
         told = daemon.tell_refused(&told);
-        if let Err(error) = daemon.retry() {
-            tracing::warn!(%error, "cannot look for what is offline");
-        }
+        let retried = daemon.retry();
         daemon.end_all_again();
-        let resumed = daemon.resume_stranded_moves();
-        if let Err(error) = resumed.and_then(|()| daemon.resume_stranded_transfers()) {
-            tracing::warn!(%error, "cannot look for moves that nobody carries out");
-        }
-    }
+        let resumed =
+            daemon.resume_stranded_moves().and(daemon.resume_stranded_transfers());
+        retried.and(resumed)
+    };
+    Task::every("retry", "try again what is offline or unfinished", RETRY, daemon, retry)
 }
 
 impl Daemon {

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use sterna_api::{Error, Result, Status};
@@ -14,11 +15,12 @@ use sterna_os::{Descriptors, Local, StateLock, descriptors};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::daemon::{Daemon, Means, NbdPlace, Places};
+use crate::daemon::{Daemon, Held, Means, NbdPlace, Places};
 use crate::datastores::make_directory;
 use crate::http::Visitors;
 use crate::settings::Settings;
 use crate::store::Store;
+use crate::tasks::Task;
 use crate::{
     boot, drs, hours, http, jobs, keeper, lookout, plans, policies, samples, storage_drs,
     systemd, vms,
@@ -33,6 +35,8 @@ const LAST_REQUESTS: Duration = Duration::from_secs(5);
 /// A daemon that runs.
 pub struct Running {
     pub(crate) daemon: Arc<Daemon>,
+    /// Closed when nobody has a share of the daemon any more.
+    gone: mpsc::Receiver<Held>,
     api: UnixListener,
     // In the order in which they are to go: sockets, then the lock.
     _bound: Vec<Bound>,
@@ -100,7 +104,8 @@ impl Running {
         };
         let visitors = Arc::new(Visitors::at_most(descriptors.of_api()));
         let means = Means { descriptors, log: settings.log, visitors };
-        let daemon = Arc::new(Daemon::new(store, engine, boot, places, means));
+        let (held, gone) = mpsc::channel();
+        let daemon = Arc::new(Daemon::new(store, engine, boot, places, means, held));
         // Whoever comes in finds it in force.
         daemon.reload()?;
         daemon.switch_policies();
@@ -120,20 +125,12 @@ impl Running {
         daemon.resume_vm_moves()?;
         daemon.resume_transfers()?;
         daemon.resume_plans()?;
-        samples::start(&daemon)
-            .and_then(|()| keeper::start(&daemon))
-            .and_then(|()| lookout::start(&daemon))
-            .and_then(|()| hours::start(&daemon))
-            .and_then(|()| vms::start_looking(&daemon))
-            .and_then(|()| policies::start(&daemon))
-            .and_then(|()| jobs::start_guards(&daemon))
-            .and_then(|()| storage_drs::start(&daemon))
-            .and_then(|()| drs::start(&daemon))
-            .and_then(|()| plans::start(&daemon))
-            .map_err(|error| {
+        for task in tasks_of(&daemon) {
+            daemon.tasks.start(task).map_err(|error| {
                 Error::internal(format!("cannot start a thread: {error}"))
             })?;
-        let running = Running { daemon, api, _bound: bound, _lock: lock };
+        }
+        let running = Running { daemon, gone, api, _bound: bound, _lock: lock };
         running.announce();
         Ok(running)
     }
@@ -203,37 +200,50 @@ impl Running {
     /// Stops the engine (connections are closed, maps are written) and the
     /// store, and gives up sockets and lock. Blocks.
     fn stop(self) {
-        let Running { daemon, api, _bound, _lock: lock } = self;
+        let Running { daemon, gone, api, _bound, _lock: lock } = self;
         drop(api);
         daemon.leave_vm_moves();
         daemon.leave_transfers();
+        let deadline = Instant::now() + LAST_THREADS;
+        let hanging = daemon.tasks.stop(LAST_THREADS);
+        if !hanging.is_empty() {
+            tracing::warn!(tasks = hanging.join(", "), "tasks hang, and are left behind");
+        }
         daemon.record_all();
-        // Threads that hold the daemon end on their own within moments, unless they wait
-        // for storage that hangs; the engine stops either way, and before the lock is
+        // Other threads that hold the daemon end on their own within moments, unless they
+        // wait for storage that hangs; the engine stops either way, and before the lock is
         // given up.
         let engine = daemon.engine.clone();
-        let deadline = Instant::now() + LAST_THREADS;
-        let mut daemon = daemon;
-        let ended = loop {
-            match Arc::try_unwrap(daemon) {
-                Ok(last) => {
-                    drop(last);
-                    break true;
-                }
-                Err(_) if Instant::now() >= deadline => break false,
-                Err(shared) => daemon = shared,
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        };
+        drop(daemon);
+        let left = deadline.saturating_duration_since(Instant::now());
+        let has_gone = gone.recv_timeout(left) == Err(RecvTimeoutError::Disconnected);
         if engine.stop() {
             lock.release();
         }
-        if ended {
+        if has_gone {
             tracing::info!("stopped");
         } else {
             tracing::warn!("some storage hangs: stopped without waiting for it");
         }
     }
+}
+
+/// All that the daemon does again and again.
+fn tasks_of(daemon: &Arc<Daemon>) -> [Task; 12] {
+    [
+        samples::sampling(daemon),
+        keeper::recording(daemon),
+        keeper::retrying(daemon),
+        lookout::looking(daemon),
+        hours::recording(daemon),
+        vms::looking(daemon),
+        policies::switching(daemon),
+        policies::cruising(daemon),
+        jobs::guarding(daemon),
+        storage_drs::balancing(daemon),
+        drs::looking(daemon),
+        plans::driving(daemon),
+    ]
 }
 
 /// The sockets of the API and of NBD: handed over by systemd, or made here.

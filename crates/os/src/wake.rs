@@ -16,7 +16,8 @@ pub struct Sleeper {
 }
 
 impl Sleeper {
-    fn wake(&self) {
+    /// Wakes whoever sleeps here, or will.
+    pub fn wake(&self) {
         *lock(&self.woken) = true;
         self.wakes.notify_all();
     }

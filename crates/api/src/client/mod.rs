@@ -14,7 +14,7 @@ use crate::{
     ImageFate, ImportDisk, Migration, MoveVmDisk, Plan, PlanEvacuation, Policy, Predict,
     Prediction, ProbeFound, Recommendations, RecoverDisks, Recovery, ReleaseVmDisk,
     RemovedDisk, ResumeMigration, SetMaintenance, SetRate, StartMigration, Status,
-    StorageDrs, StorageDrsSettings, StorageRule, Top, TopBy, Vm,
+    StorageDrs, StorageDrsSettings, StorageRule, Task, Top, TopBy, Vm,
 };
 
 pub use call::{ClientError, Waits};
@@ -55,6 +55,11 @@ impl Client {
     /// The daemon in one page.
     pub async fn status(&self) -> Result<Status, ClientError> {
         self.get("/v1/status").await
+    }
+
+    /// What the daemon does again and again.
+    pub async fn tasks(&self) -> Result<Vec<Task>, ClientError> {
+        self.get("/v1/tasks").await
     }
 
     /// All datastores.

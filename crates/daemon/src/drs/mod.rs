@@ -28,16 +28,15 @@ mod transfers;
 mod view;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
-use std::thread;
+use std::sync::Mutex;
 
 use sterna_core::Nanos;
 use sterna_core::place::hosts::{Calm, Hold};
 
 use self::demand::Seen;
 use self::ledger::{Ledger, Local};
+pub(crate) use self::round::looking;
 use self::transfers::Ways;
-use crate::daemon::Daemon;
 use crate::store::Store;
 
 /// What this process has of DRS.
@@ -69,14 +68,6 @@ impl Drs {
         let (state, ways) = Default::default();
         Drs { ledger: Box::new(Local::new(store)), state, ways }
     }
-}
-
-/// Starts the thread that looks. It ends with the daemon.
-pub(crate) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
-    let daemon = Arc::downgrade(daemon);
-    let thread = thread::Builder::new().name("sterna-drs".into());
-    thread.spawn(move || round::look_for_ever(&daemon))?;
-    Ok(())
 }
 
 /// How long what is waited, by the settings.

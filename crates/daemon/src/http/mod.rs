@@ -71,6 +71,7 @@ struct Document;
 fn routes() -> OpenApiRouter<Arc<Daemon>> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(status::show))
+        .routes(routes!(status::tasks))
         .routes(routes!(top::show))
         .routes(routes!(datastores::list, datastores::add))
         .routes(routes!(datastores::show, datastores::remove))

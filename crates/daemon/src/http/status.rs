@@ -1,9 +1,9 @@
-//! `/v1/status`.
+//! `/v1/status` and `/v1/tasks`.
 
 use std::sync::Arc;
 
 use axum::extract::State;
-use sterna_api::{Error, Status};
+use sterna_api::{Error, Status, Task};
 
 use super::{Answer, blocking};
 use crate::daemon::Daemon;
@@ -15,4 +15,13 @@ use crate::daemon::Daemon;
 )]
 pub(super) async fn show(State(daemon): State<Arc<Daemon>>) -> Answer<Status> {
     blocking(daemon, |daemon| daemon.status()).await
+}
+
+/// What the daemon does again and again, and how far each of these tasks is.
+#[utoipa::path(
+    get, path = "/v1/tasks", tag = "status", operation_id = "list_tasks",
+    responses((status = 200, body = Vec<Task>), (status = "default", body = Error)),
+)]
+pub(super) async fn tasks(State(daemon): State<Arc<Daemon>>) -> Answer<Vec<Task>> {
+    blocking(daemon, |daemon| Ok(daemon.tasks.list())).await
 }

@@ -13,61 +13,90 @@
 //! daemon that starts learns anew.
 
 use std::collections::HashMap;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Weak};
-use std::thread;
+use std::time::Duration;
 
 use sterna_api::Guard as Asked;
 use sterna_core::guard::{Experience, Observation};
 use sterna_core::measure::Window;
 use sterna_core::mirror::{Allowance, Control, Phase, Progress};
 use sterna_engine::DiskId;
+use sterna_os::wake::Waker;
 use sterna_os::{Processors, lock};
 
 use super::Job;
 use super::post::Post;
 use crate::daemon::Daemon;
 use crate::samples::Tick;
+use crate::tasks::Task;
 
 /// Samples that may wait for the thread. It falls behind only if the engine does; then
 /// the newest says no more than those that wait.
 const WAITING: usize = 8;
 
+/// How long the task sleeps if no sample comes.
+const UNTIL_A_SAMPLE: Duration = Duration::from_secs(60);
+
 /// What disks that are guarded did in a sample.
 type Seen = HashMap<DiskId, Window>;
 
-/// Starts the thread. It ends with the daemon.
-pub(crate) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
+/// Guards moves.
+pub(crate) fn guarding(daemon: &Arc<Daemon>) -> Task {
     let (sender, samples) = sync_channel(WAITING);
-    let listening = Arc::downgrade(daemon);
-    daemon.samples.listen(move |tick| pass_on(&listening, tick, &sender));
-    let daemon = Arc::downgrade(daemon);
-    let thread = thread::Builder::new().name("sterna-guard".into());
-    thread.spawn(move || guard_for_ever(&daemon, &samples))?;
-    Ok(())
+    let (listening, waker) = (Arc::downgrade(daemon), Waker::default());
+    let sleeper = waker.sleeper();
+    daemon.samples.listen(move |tick| {
+        if pass_on(&listening, tick, &sender) {
+            waker.wake();
+        }
+    });
+    let mut watches = Watches::default();
+    let guard = move |daemon: &Arc<Daemon>| {
+        for seen in samples.try_iter() {
+            watches.look(daemon, &seen);
+        }
+        Ok(UNTIL_A_SAMPLE)
+    };
+    Task::when_due("guards", "guard moves", UNTIL_A_SAMPLE, sleeper, daemon, guard)
 }
 
-fn pass_on(daemon: &Weak<Daemon>, tick: &Tick, samples: &SyncSender<Seen>) {
-    let Some(daemon) = daemon.upgrade() else { return };
+/// Whether there is something to guard.
+fn pass_on(daemon: &Weak<Daemon>, tick: &Tick, samples: &SyncSender<Seen>) -> bool {
+    let Some(daemon) = daemon.upgrade() else { return false };
     let guarded = daemon.all_jobs().into_iter().filter(|job| job.is_guarded());
     let seen: Seen = guarded.map(|job| (job.disk(), tick.window(job.disk()))).collect();
-    if !seen.is_empty() {
+    let is_seen = !seen.is_empty();
+    if is_seen {
         // A sample that finds no room is one of many.
         let _ = samples.try_send(seen);
     }
+    is_seen
 }
 
-fn guard_for_ever(daemon: &Weak<Daemon>, samples: &Receiver<Seen>) {
-    let mut posts: HashMap<u64, Watched> = HashMap::new();
-    let mut processors = Processors::watched();
-    while let Ok(seen) = samples.recv() {
-        let Some(daemon) = daemon.upgrade() else { return };
-        let (jobs, idle) = (daemon.all_jobs(), processors.idle());
-        posts.retain(|id, _| jobs.iter().any(|job| job.id() == *id && job.is_guarded()));
+/// The guards of all moves that have one.
+struct Watches {
+    posts: HashMap<u64, Watched>,
+    processors: Processors,
+}
+
+impl Default for Watches {
+    fn default() -> Self {
+        Watches { posts: HashMap::new(), processors: Processors::watched() }
+    }
+}
+
+impl Watches {
+    fn look(&mut self, daemon: &Daemon, seen: &Seen) {
+        let (jobs, idle) = (daemon.all_jobs(), self.processors.idle());
+        let is_guarded =
+            |id: u64| jobs.iter().any(|job| job.id() == id && job.is_guarded());
+        self.posts.retain(|id, _| is_guarded(*id));
         for job in jobs.iter().filter(|job| job.is_guarded()) {
             let Some(window) = seen.get(&job.disk()) else { continue };
             let asked = lock(&job.state).asked.clone();
-            let watched = posts
+            let watched = self
+                .posts
                 .entry(job.id())
                 .or_insert_with(|| Watched::new(&asked, &lock(&job.state).begins_with));
             if *watched.post.asked() != asked {

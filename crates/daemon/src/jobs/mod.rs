@@ -62,7 +62,7 @@ use sterna_engine::sidecar::DiskId;
 
 pub(crate) use self::control::check_rate;
 pub(crate) use self::guard::{moment, wanted};
-pub(crate) use self::guarding::start as start_guards;
+pub(crate) use self::guarding::guarding;
 pub(crate) use self::post::{Post, aim, first_allowance};
 pub(crate) use self::room::{no_room, old_copy};
 pub(crate) use self::start::check_elsewhere;

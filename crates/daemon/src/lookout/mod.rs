@@ -12,7 +12,6 @@
 mod writes;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
-use std::thread;
 use std::time::Duration;
 
 use sterna_api::Warning;
@@ -23,6 +22,7 @@ use crate::daemon::Daemon;
 use crate::disks::place_of;
 use crate::shelf::Shelf;
 use crate::store::DiskRecord;
+use crate::tasks::Task;
 use sterna_os::lock;
 
 /// How often files are looked at: so much of what a guest writes may be lost before
@@ -108,22 +108,13 @@ impl Lookout {
     }
 }
 
-/// Starts the lookout. It ends with the daemon.
-pub(crate) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
-    let daemon = Arc::downgrade(daemon);
-    let looking = thread::Builder::new().name("sterna-lookout".into());
-    looking.spawn(move || look_for_ever(&daemon)).map(drop)
-}
-
-fn look_for_ever(daemon: &Weak<Daemon>) {
-    loop {
-        thread::sleep(EVERY);
-        let Some(daemon) = daemon.upgrade() else { return };
+/// Looks at the images of disks, and at copies that stand still.
+pub(crate) fn looking(daemon: &Arc<Daemon>) -> Task {
+    let look = |daemon: &Arc<Daemon>| {
         daemon.look_at_copies();
-        if let Err(error) = daemon.look_at_images() {
-            tracing::debug!(%error, "cannot look at the images");
-        }
-    }
+        daemon.look_at_images()
+    };
+    Task::every("images", "look at the images of disks", EVERY, daemon, look)
 }
 
 impl Daemon {

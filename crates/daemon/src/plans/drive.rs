@@ -2,13 +2,11 @@
 //! something is asked of a plan, and then has each machine hear of it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Weak};
-use std::thread;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sterna_api::{PlanState, Result};
 use sterna_core::place::waves::{Action, Event, Fault, Running, Stage, Wish, Workload};
-use sterna_os::wake::Sleeper;
 use sterna_os::{clock, lock};
 
 use super::ends::was_cut_short;
@@ -18,6 +16,7 @@ use super::machine::run_of;
 use super::{Heard, Live, State, words};
 use crate::daemon::Daemon;
 use crate::store::{Closed, PlanChanges, PlanRecord};
+use crate::tasks::Task;
 
 /// How often plans that are under way are looked at, though nobody has rung: hours open
 /// and close, and what could not be recorded or cancelled is tried again.
@@ -26,23 +25,14 @@ pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(2);
 /// The same where no plan is under way.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// Starts the thread. It ends with the daemon.
-pub(crate) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
+/// Carries out plans.
+pub(crate) fn driving(daemon: &Arc<Daemon>) -> Task {
+    let drive = |daemon: &Arc<Daemon>| {
+        let waits = daemon.live_plans().iter().map(|plan| daemon.drive(plan)).min();
+        Ok(waits.unwrap_or(IDLE))
+    };
     let sleeper = daemon.plans.waker.sleeper();
-    let daemon = Arc::downgrade(daemon);
-    let thread = thread::Builder::new().name("sterna-plans".into());
-    thread.spawn(move || drive_for_ever(&daemon, &sleeper))?;
-    Ok(())
-}
-
-fn drive_for_ever(daemon: &Weak<Daemon>, sleeper: &Sleeper) {
-    loop {
-        let Some(daemon) = daemon.upgrade() else { return };
-        let live = daemon.live_plans();
-        let waits = live.iter().map(|plan| daemon.drive(plan)).min();
-        drop((live, daemon));
-        sleeper.sleep(waits.unwrap_or(IDLE));
-    }
+    Task::when_due("plans", "carry out plans", LOOK_AGAIN, sleeper, daemon, drive)
 }
 
 impl Daemon {

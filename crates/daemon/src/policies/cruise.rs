@@ -13,9 +13,9 @@
 //! before ended with it, and are found again within seconds.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Weak};
-use std::thread;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
 
 use sterna_api::{CruisePhase, CruiseState};
 use sterna_core::guard::cruise::{CruiseControl, Hold, Outcome, PERIOD};
@@ -23,6 +23,7 @@ use sterna_core::qos::policy::{Cruise, PolicyId, resolve};
 use sterna_core::qos::{ClassId, Limit, Terms};
 use sterna_core::schedule::Moment;
 use sterna_engine::DiskId;
+use sterna_os::wake::Waker;
 use sterna_os::{Local, clock, lock};
 
 use super::book::{Book, Entry};
@@ -30,10 +31,14 @@ use super::period::Period;
 use super::places::Places;
 use crate::daemon::Daemon;
 use crate::samples::Tick;
+use crate::tasks::Task;
 
 /// Periods that may wait for the thread. It only falls behind if the engine does, and
 /// then the newest is not worth more than the one before.
 const WAITING: usize = 2;
+
+/// How long it sleeps if no period comes.
+const UNTIL_A_PERIOD: Duration = Duration::from_secs(60);
 
 /// What classes are held to for the sake of targets, others' or their own.
 pub(super) type Held = BTreeMap<ClassId, HeldTo>;
@@ -45,34 +50,38 @@ pub(super) struct HeldTo {
     pub(super) policy: PolicyId,
 }
 
-/// Starts the thread. It ends with the daemon.
-pub(super) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
+/// Holds classes to what targets need.
+pub(crate) fn cruising(daemon: &Arc<Daemon>) -> Task {
     let (sender, periods) = sync_channel(WAITING);
-    let mut period = Period::default();
-    daemon.samples.listen(move |tick| gather(&mut period, tick, &sender));
-    let daemon = Arc::downgrade(daemon);
-    let thread = thread::Builder::new().name("sterna-cruise".into());
-    thread.spawn(move || cruise_for_ever(&daemon, &periods))?;
-    Ok(())
+    let (mut period, waker) = (Period::default(), Waker::default());
+    let sleeper = waker.sleeper();
+    daemon.samples.listen(move |tick| {
+        if gather(&mut period, tick, &sender) {
+            waker.wake();
+        }
+    });
+    let mut loops = Loops::default();
+    let cruise = move |daemon: &Arc<Daemon>| {
+        for period in periods.try_iter() {
+            loops.step(daemon, &period);
+        }
+        Ok(UNTIL_A_PERIOD)
+    };
+    let does = "hold classes to what targets need";
+    Task::when_due("cruise", does, UNTIL_A_PERIOD, sleeper, daemon, cruise)
 }
 
-fn gather(period: &mut Period, tick: &Tick, periods: &SyncSender<Period>) {
+/// Whether a period is complete.
+fn gather(period: &mut Period, tick: &Tick, periods: &SyncSender<Period>) -> bool {
     period.add(tick);
     if period.span < PERIOD {
-        return;
+        return false;
     }
     // Nobody to send it to is the end of the daemon.
     if let Err(TrySendError::Full(_)) = periods.try_send(std::mem::take(period)) {
         tracing::warn!("cruise control falls behind: a second is left out");
     }
-}
-
-fn cruise_for_ever(daemon: &Weak<Daemon>, periods: &Receiver<Period>) {
-    let mut loops = Loops::default();
-    while let Ok(period) = periods.recv() {
-        let Some(daemon) = daemon.upgrade() else { return };
-        loops.step(&daemon, &period);
-    }
+    true
 }
 
 /// A loop for each target, and what they come to.

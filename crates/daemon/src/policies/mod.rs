@@ -30,7 +30,9 @@ use sterna_core::schedule::Schedule;
 
 use self::attained::AllSeen;
 pub(crate) use self::book::{Book, Entry};
+pub(crate) use self::cruise::cruising;
 use self::force::Force;
+pub(crate) use self::switch::switching;
 use crate::daemon::Daemon;
 use crate::store::PolicyRecord;
 use sterna_os::wake::Waker;
@@ -52,12 +54,6 @@ pub(crate) struct Service {
     attained: Mutex<AllSeen>,
     /// Wakes who switches.
     pub(crate) waker: Waker,
-}
-
-/// Starts the threads that switch policies and hold targets. They end with the daemon.
-pub(crate) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
-    switch::start(daemon)?;
-    cruise::start(daemon)
 }
 
 impl Service {

@@ -1,38 +1,29 @@
-//! Who switches: a thread that sleeps until a schedule opens or closes, a policy is
+//! Who switches: a task that sleeps until a schedule opens or closes, a policy is
 //! changed, or a migration ends, and then puts in force what holds from there on.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Weak};
-use std::thread;
 use std::time::Duration;
 
 use sterna_api::Result;
 use sterna_core::qos::policy::PolicyId;
 use sterna_os::lock;
-use sterna_os::wake::Sleeper;
 
 use crate::daemon::Daemon;
+use crate::tasks::Task;
 
 /// How long it sleeps at most. The clock may be set meanwhile, by hand or after the
 /// machine itself has slept, and nobody would say so.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
-/// Starts the thread. It ends with the daemon.
-pub(super) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
+/// Puts in force what schedules and policies say.
+pub(crate) fn switching(daemon: &Arc<Daemon>) -> Task {
+    let switch = |daemon: &Arc<Daemon>| {
+        Ok(daemon.switch_policies().unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN))
+    };
     let sleeper = daemon.service.waker.sleeper();
-    let daemon = Arc::downgrade(daemon);
-    let thread = thread::Builder::new().name("sterna-policies".into());
-    thread.spawn(move || switch_for_ever(&daemon, &sleeper))?;
-    Ok(())
-}
-
-fn switch_for_ever(daemon: &Weak<Daemon>, sleeper: &Sleeper) {
-    loop {
-        let Some(daemon) = daemon.upgrade() else { return };
-        let change = daemon.switch_policies();
-        drop(daemon);
-        sleeper.sleep(change.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN));
-    }
+    let does = "put policies in force";
+    Task::when_due("policies", does, LOOK_AGAIN, sleeper, daemon, switch)
 }
 
 impl Daemon {

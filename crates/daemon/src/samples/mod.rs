@@ -26,7 +26,7 @@ use sterna_core::qos::ClassId;
 use sterna_engine::DiskId;
 
 use self::device::DeviceLine;
-pub(crate) use self::sampler::start;
+pub(crate) use self::sampler::sampling;
 pub(crate) use self::top::load;
 use sterna_os::lock;
 

@@ -4,38 +4,31 @@
 //! a state directory that hangs does not blind those who hold service levels. A sample
 //! that comes late is longer, and says so; it is not made up for.
 
-use std::sync::{Arc, Weak};
-use std::thread;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sterna_api::Error;
 use sterna_core::Nanos;
 use sterna_core::measure::Window;
 use sterna_core::qos::Pool;
 use sterna_engine::{Budget, EngineError};
 use sterna_os::lock;
+use sterna_os::wake::Sleeper;
 
 use super::{EVERY, Sample, Tick};
 use crate::daemon::Daemon;
+use crate::tasks::Task;
 
 /// How often what is too old is dropped.
 const TIDY: Duration = Duration::from_secs(60);
 
-/// Starts the thread. It ends with the daemon.
-pub(crate) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
-    let daemon = Arc::downgrade(daemon);
-    let thread = thread::Builder::new().name("sterna-samples".into());
-    thread.spawn(move || sample_for_ever(&daemon))?;
-    Ok(())
-}
-
-fn sample_for_ever(daemon: &Weak<Daemon>) {
+/// Takes samples.
+pub(crate) fn sampling(daemon: &Arc<Daemon>) -> Task {
     let mut last = Instant::now();
     let (mut due, mut tidy_due) = (last + EVERY, last + TIDY);
-    loop {
-        thread::sleep(due.saturating_duration_since(Instant::now()));
-        let Some(daemon) = daemon.upgrade() else { return };
+    let sample = move |daemon: &Arc<Daemon>| {
         let now = Instant::now();
-        let Ok(tick) = daemon.tick(Nanos::from(now - last)) else { return };
+        let tick = daemon.tick(Nanos::from(now - last)).map_err(Error::internal)?;
         daemon.samples.enter(&tick);
         if now >= tidy_due {
             tidy_due = now + TIDY;
@@ -43,7 +36,11 @@ fn sample_for_ever(daemon: &Weak<Daemon>) {
         }
         last = now;
         due = (due + EVERY).max(now);
-    }
+        Ok(due.saturating_duration_since(Instant::now()))
+    };
+    let sleeper = Arc::new(Sleeper::default());
+    let does = "measure disks and datastores";
+    Task::when_due("samples", does, EVERY, sleeper, daemon, sample).after(EVERY)
 }
 
 impl Daemon {

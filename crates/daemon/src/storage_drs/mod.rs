@@ -32,7 +32,7 @@ use sterna_core::Nanos;
 use sterna_core::place::storage::{Cycle, advise};
 
 use self::begin::Kept;
-pub(crate) use self::run::start;
+pub(crate) use self::run::balancing;
 use self::settings::{bounds_of, check_bounds};
 use crate::daemon::Daemon;
 use sterna_os::{clock, lock};

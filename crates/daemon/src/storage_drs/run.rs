@@ -9,8 +9,7 @@
 //! alone just as long.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Weak};
-use std::thread;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sterna_api::{Automation, Result, StorageDrsRun, StorageDrsSettings};
@@ -22,6 +21,7 @@ use super::asked;
 use super::scene::Scene;
 use super::settings::bounds_of;
 use crate::daemon::Daemon;
+use crate::tasks::Task;
 
 /// How often it is asked what is due.
 const TICK: Duration = Duration::from_secs(1);
@@ -30,24 +30,15 @@ const TICK: Duration = Duration::from_secs(1);
 /// what one move has brought should be seen before many others begin.
 const AT_ONCE: usize = 2;
 
-/// Starts the thread. It ends with the daemon.
-pub(crate) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
-    let daemon = Arc::downgrade(daemon);
-    let thread = thread::Builder::new().name("sterna-balance".into());
-    thread.spawn(move || balance_for_ever(&daemon)).map(drop)
-}
-
-fn balance_for_ever(daemon: &Weak<Daemon>) {
-    loop {
-        thread::sleep(TICK);
-        let Some(daemon) = daemon.upgrade() else { return };
+/// Balances datastores.
+pub(crate) fn balancing(daemon: &Arc<Daemon>) -> Task {
+    let balance = |daemon: &Arc<Daemon>| {
         daemon.record_kept();
         daemon.call_off();
         daemon.measure_moves();
-        if let Err(error) = daemon.balance() {
-            tracing::warn!(%error, "Storage DRS cannot look");
-        }
-    }
+        daemon.balance()
+    };
+    Task::every("storage-drs", "balance the datastores", TICK, daemon, balance)
 }
 
 impl Daemon {

@@ -51,7 +51,7 @@ use self::link::Links;
 use self::moves::Move;
 pub(crate) use self::reach::Reach;
 use self::sights::Sight;
-pub(crate) use self::sights::start as start_looking;
+pub(crate) use self::sights::looking;
 pub(crate) use self::usage::Standing;
 use sterna_os::lock;
 

@@ -12,9 +12,7 @@
 //! nothing. What was seen is not kept: a daemon that starts looks first.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
-use std::thread;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sterna_api::{Error, Result, Warning};
@@ -26,6 +24,7 @@ use super::mover::both;
 use super::view::decide;
 use crate::daemon::Daemon;
 use crate::store::{VmMoveRecord, VmRecord};
+use crate::tasks::Task;
 
 /// How often machines are looked at: somebody who has started one with the wrong image is
 /// told before much is written to it.
@@ -84,26 +83,10 @@ impl Sight {
     }
 }
 
-/// Starts looking at machines. It ends with the daemon.
-pub(crate) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
-    let daemon = Arc::downgrade(daemon);
-    let thread = thread::Builder::new().name("sterna-sights".into());
-    thread.spawn(move || look_for_ever(&daemon)).map(drop)
-}
-
-fn look_for_ever(daemon: &Weak<Daemon>) {
-    loop {
-        {
-            let Some(daemon) = daemon.upgrade() else { return };
-            if daemon.vms.stopping.load(Ordering::SeqCst) {
-                return;
-            }
-            if let Err(error) = daemon.look_at_vms() {
-                tracing::warn!(%error, "cannot look at the virtual machines");
-            }
-        }
-        thread::sleep(EVERY);
-    }
+/// Looks at machines.
+pub(crate) fn looking(daemon: &Arc<Daemon>) -> Task {
+    let look = |daemon: &Arc<Daemon>| daemon.look_at_vms();
+    Task::every("vms", "look at the VMs", EVERY, daemon, look).after(Duration::ZERO)
 }
 
 impl Daemon {

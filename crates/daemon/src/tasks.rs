@@ -1,0 +1,78 @@
+//! The daemon's tasks: what it does again and again, each on a thread of its own.
+//!
+//! One driver runs them all, so that they are listed (`sterna status --tasks`), woken and
+//! ended in one way. A task says how long it sleeps after a run; it can be woken earlier.
+//! A task never runs twice at once, and never has a share of the daemon while it sleeps.
+//!
+//! If a run fails, the driver logs why and runs the task again. If a run hangs (with the
+//! storage that it asks, say), the others go on, the list shows since when it runs, and the
+//! daemon stops without it.
+
+mod task;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use sterna_os::lock;
+
+use self::task::Progress;
+pub(crate) use self::task::Task;
+
+/// Tasks that run.
+#[derive(Debug, Default)]
+pub(crate) struct Tasks {
+    running: Mutex<Vec<Running>>,
+    stopping: Arc<AtomicBool>,
+}
+
+#[derive(Debug)]
+struct Running {
+    progress: Arc<Progress>,
+    thread: JoinHandle<()>,
+    /// Nothing is sent: it is closed when the thread ends.
+    ended: mpsc::Receiver<()>,
+}
+
+impl Tasks {
+    /// Starts a task. Refused if the system has no thread for it.
+    pub(crate) fn start(&self, mut task: Task) -> std::io::Result<()> {
+        let (ends, ended) = mpsc::channel::<()>();
+        let progress = task.progress();
+        let stopping = self.stopping.clone();
+        let named = thread::Builder::new().name(format!("sterna-{}", progress.name()));
+        let thread = named.spawn(move || {
+            task.run(|| stopping.load(SeqCst));
+            drop(ends);
+        })?;
+        lock(&self.running).push(Running { progress, thread, ended });
+        Ok(())
+    }
+
+    /// All tasks, in the order in which they were started.
+    pub(crate) fn list(&self) -> Vec<sterna_api::Task> {
+        lock(&self.running).iter().map(|one| one.progress.view()).collect()
+    }
+
+    /// Ends all tasks: each ends its run, and begins no other. Gives the names of those that
+    /// are still at it after `limit`; their threads are left behind.
+    pub(crate) fn stop(&self, limit: Duration) -> Vec<&'static str> {
+        self.stopping.store(true, SeqCst);
+        let running = std::mem::take(&mut *lock(&self.running));
+        running.iter().for_each(|one| one.progress.wake());
+        let until = std::time::Instant::now() + limit;
+        let mut hanging = Vec::new();
+        for Running { progress, thread, ended } in running {
+            let left = until.saturating_duration_since(std::time::Instant::now());
+            match ended.recv_timeout(left) {
+                Err(mpsc::RecvTimeoutError::Timeout) => hanging.push(progress.name()),
+                // A panic has been told by its thread.
+                _ => drop(thread.join()),
+            }
+        }
+        hanging
+    }
+}
