@@ -1,38 +1,36 @@
 //! A round: all machines are looked at, and what should move.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Weak};
-use std::thread;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sterna_api::Result;
 use sterna_core::Nanos;
 use sterna_core::place::hosts::{Advice, Known, advise, waits};
 use sterna_os::{clock, lock};
+use sterna_qemu::Usage;
 
 use super::State;
 use super::scene::{Scene, bounds};
 use crate::daemon::Daemon;
 use crate::store::{Roll, Trail};
+use crate::tasks::Task;
 
 /// How often it is looked whether a round is due: another span between rounds holds soon.
 const TICK: Duration = Duration::from_millis(250);
 
-/// Looks at machines until the daemon goes.
-pub(super) fn look_for_ever(daemon: &Weak<Daemon>) {
+/// Looks at machines, round for round.
+pub(crate) fn looking(daemon: &Arc<Daemon>) -> Task {
     let mut began: Option<Instant> = None;
-    loop {
-        thread::sleep(TICK);
-        let Some(daemon) = daemon.upgrade() else { return };
+    let look = move |daemon: &Arc<Daemon>| {
         let every = Duration::from_secs(lock(&daemon.drs.state).round_s);
         if began.is_some_and(|began| began.elapsed() < every) {
-            continue;
+            return Ok(());
         }
         began = Some(Instant::now());
-        if let Err(error) = daemon.look_round() {
-            tracing::warn!(%error, "cannot look which machines should move");
-        }
-    }
+        daemon.look_round()
+    };
+    Task::every("drs", "look which VMs should be on other hosts", TICK, daemon, look)
 }
 
 /// The time, as moves are kept with it.
@@ -58,12 +56,46 @@ impl State {
         self.seen.retain(|vm, _| placed.contains(vm.as_str()));
     }
 
+    /// A machine was looked at: what it uses, and why it cannot be sent anywhere, if it
+    /// cannot; or why it could not be asked.
+    fn look(&mut self, vm: String, at: Instant, looked: Looked) {
+        let seen = self.seen.entry(vm).or_default();
+        match looked {
+            Ok((usage, unsendable)) => {
+                seen.look(at, usage);
+                seen.keep(unsendable);
+            }
+            Err(problem) => seen.fail(problem),
+        }
+    }
+
+    /// Ends a round: what should be done by all that was seen.
+    fn judge(&mut self, roll: &Roll, now: Nanos) -> Judged {
+        self.settle(roll);
+        let (scene, advice) = self.advice(roll, now);
+        self.calm.round(advice.moves.iter().any(|one| waits(one.goal)));
+        let held = self.calm.is_held(&super::hold(&roll.settings));
+        self.round_s = roll.settings.round_s;
+        Judged { scene, advice, held }
+    }
+
     /// What there is, and what should be done.
-    pub(super) fn advice(&self, roll: &Roll) -> (Scene, Advice) {
-        let scene = Scene::of(roll, self, now());
+    pub(super) fn advice(&self, roll: &Roll, now: Nanos) -> (Scene, Advice) {
+        let scene = Scene::of(roll, self, now);
         let advice = advise(&scene.inventory, &bounds(&roll.settings));
         (scene, advice)
     }
+}
+
+/// What was seen of a machine in a round.
+type Looked = std::result::Result<(Usage, Option<String>), String>;
+
+/// What a round came to.
+struct Judged {
+    scene: Scene,
+    advice: Advice,
+    /// Whether moves that can wait have been recommended for long enough.
+    held: bool,
 }
 
 /// How long what somebody was told to move counts as recommended: as long as a machine is
@@ -111,24 +143,11 @@ impl Daemon {
         let judged: Vec<_> = judged.collect();
         let mut state = lock(&self.drs.state);
         state.settle(&roll);
-        for (vm, looked) in judged {
-            let seen = state.seen.entry(vm).or_default();
-            match looked {
-                Ok((usage, unsendable)) => {
-                    seen.look(at, usage);
-                    seen.keep(unsendable);
-                }
-                Err(problem) => seen.fail(problem),
-            }
-        }
+        judged.into_iter().for_each(|(vm, looked)| state.look(vm, at, looked));
         // Machines may have moved while they were asked.
         let roll = self.drs.ledger.read()?;
-        state.settle(&roll);
-        let (scene, advice) = state.advice(&roll);
-        state.calm.round(advice.moves.iter().any(|one| waits(one.goal)));
-        let held = state.calm.is_held(&super::hold(&roll.settings));
         state.looked = Some(clock::now());
-        state.round_s = roll.settings.round_s;
+        let Judged { scene, advice, held } = state.judge(&roll, now());
         drop(state);
         self.act_on(&roll, &scene, &advice, held)
     }
@@ -156,3 +175,6 @@ pub(super) fn trail(known: &Known) -> Trail {
         failed: known.failed.map(seconds),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -89,7 +89,7 @@ impl Daemon {
         self.vm_record(vm)?;
         self.check_no_transfer(vm)?;
         let found = self.with_drs(|roll, state| {
-            let (scene, advice) = state.advice(roll);
+            let (scene, advice) = state.advice(roll, super::round::now());
             let named = |at: usize| scene.vms[at] == *vm;
             let of_it = |one: &&Recommended| named(one.vm) || one.back.is_some_and(named);
             let one = advice.moves.iter().find(of_it)?;

@@ -212,7 +212,7 @@ impl Daemon {
     /// What should move, and why the rest should not.
     pub(crate) fn drs_advice(&self) -> Result<DrsAdvice> {
         self.with_drs(|roll, state| {
-            let (scene, advice) = state.advice(roll);
+            let (scene, advice) = state.advice(roll, super::round::now());
             state.tell(&scene, &advice);
             let held = state.calm.is_held(&super::hold(&roll.settings));
             DrsAdvice {
@@ -229,7 +229,7 @@ impl Daemon {
     pub(crate) fn explain_vm(&self, vm: &str) -> Result<DrsExplanation> {
         self.vm_record(vm)?;
         let explained = self.with_drs(|roll, state| {
-            let (scene, advice) = state.advice(roll);
+            let (scene, advice) = state.advice(roll, super::round::now());
             let at = at(&scene.vms, vm)?;
             let bounds = bounds(&roll.settings);
             let (aim, verdicts) = explain(&scene.inventory, &bounds, at);

@@ -20,10 +20,12 @@ use super::scene::Scene;
 use super::tiles::Grouped;
 use super::words;
 use crate::daemon::Daemon;
+use crate::figures::RECENT;
 use crate::jobs::{check_rate, moment, wanted};
 use crate::predictions::{Seen, one_move, terms, told};
 use crate::store::{
-    Course, MoveDesign, PlanDesign, PlanEnd, PlanMove, PlanRecord, WorkloadCourse,
+    Course, DiskRecord, MoveDesign, PlanDesign, PlanEnd, PlanMove, PlanRecord,
+    WorkloadCourse,
 };
 
 /// What a copy is taken to do of which nobody knows: only the order of the moves follows
@@ -64,7 +66,8 @@ impl Daemon {
                 .any(|disk| disk.name == name && disk.datastore == asked.datastore)
         };
         let grouped = Grouped::of(&asked.tiles, is_there)?;
-        let scene = self.scene_of_plan(asked, &grouped)?;
+        let leaves = |disk: &DiskRecord| disk.datastore == asked.datastore;
+        let scene = Scene::of(&self.site(RECENT, leaves)?, asked, &grouped)?;
         check_scene(asked, &scene)?;
         let Assignment { assigned, refused } = assign(&scene.inventory, asked.space);
         let speeds = self.speeds(asked, &scene)?;

@@ -44,11 +44,13 @@ use sterna_core::place::waves::{Event, Run, Stage, Wish};
 use sterna_engine::DiskId;
 use tokio::sync::watch;
 
-pub(crate) use self::drive::start;
+pub(crate) use self::drive::driving;
 use self::hooks::check_hooks_still;
 use self::machine::run_of;
+use self::scene::check_still_fits;
 use crate::daemon::Daemon;
-use crate::shelf::{Found, Shelf};
+use crate::figures::RECENT;
+use crate::site::Site;
 use crate::store::{PlanChanges, PlanRecord};
 use sterna_os::wake::Waker;
 use sterna_os::{clock, lock};
@@ -117,6 +119,7 @@ struct Heard {
 }
 
 /// A move that a plan under way has still to make, or is making.
+#[derive(Clone, Debug)]
 pub(crate) struct StillPlanned {
     /// The plan.
     pub(crate) plan: u64,
@@ -210,12 +213,13 @@ impl Daemon {
 
     /// Begins a plan.
     pub(crate) fn apply_plan(self: &Arc<Self>, id: u64) -> Result<Plan> {
-        let shelves = self.look_at_shelves();
+        let mut site = self.site(RECENT, |_| false)?;
         // Programs may be where nobody answers: nobody else waits for that.
         check_hooks_still(&self.plan_record(id)?)?;
         let _turn = lock(&self.plans.turn);
         let mut record = self.plan_record(id)?;
-        self.check_may_begin(&record, &shelves)?;
+        self.see_what_is_under_way(&mut site)?;
+        self.check_may_begin(&record, &site)?;
         record.state = PlanState::Running;
         record.started = Some(clock::now());
         self.store.set_plan(&record, PlanChanges::default())?;
@@ -227,11 +231,7 @@ impl Daemon {
         self.show_plan(id)
     }
 
-    fn check_may_begin(
-        &self,
-        record: &PlanRecord,
-        shelves: &[(Arc<Shelf>, Found)],
-    ) -> Result<()> {
+    fn check_may_begin(&self, record: &PlanRecord, site: &Site) -> Result<()> {
         let id = record.id;
         match record.state {
             PlanState::Planned => {}
@@ -254,9 +254,8 @@ impl Daemon {
         for end in used {
             self.shelf(&record.design.ends[end].name)?;
         }
-        let planned = self.still_planned();
         let planned: HashMap<DiskId, u64> =
-            planned.iter().map(|one| (one.disk, one.plan)).collect();
+            site.planned.iter().map(|one| (one.disk, one.plan)).collect();
         for one in &record.moves {
             if let Some(other) = planned.get(&one.disk) {
                 let name = &one.design.name;
@@ -266,7 +265,7 @@ impl Daemon {
             }
         }
         self.check_still_together(record)?;
-        self.check_still_fits(record, shelves)
+        check_still_fits(record, site)
     }
 
     /// The moves that plans under way have still to make, or are making, and those after

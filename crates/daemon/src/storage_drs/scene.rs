@@ -7,7 +7,6 @@ use sterna_api::{
     StayingDisk,
 };
 use sterna_core::Nanos;
-use sterna_core::measure::LqFit;
 use sterna_core::place::share_room;
 use sterna_core::place::storage::{
     Bounds, Datastore, Disk, Fared, Inventory, Over, Past, Pinned, Recommended, Refused,
@@ -15,12 +14,13 @@ use sterna_core::place::storage::{
 };
 use sterna_core::predict::{Terms, Work};
 use sterna_engine::DiskId;
-use sterna_os::clock;
 
 use super::reasons::reason;
 use super::rules::rules_of;
 use crate::daemon::Daemon;
-use crate::store::DiskRecord;
+use crate::plans::StillPlanned;
+use crate::site::{Site, SiteDatastore, SiteDisk};
+use crate::store::{DiskRecord, StorageRuleRecord};
 
 /// Why a datastore takes no disk of which nothing else is known.
 pub(super) const AWAY: &str = "it does not answer";
@@ -48,157 +48,152 @@ impl Scene {
     }
 }
 
-/// All datastores.
-#[derive(Default)]
-struct Seen {
-    names: Vec<String>,
+/// The datastores in their order, as the machine sees them.
+struct Ends {
     datastores: Vec<Datastore>,
-    closed: Vec<Option<&'static str>>,
-    maintenance: Vec<bool>,
+    /// Where each is, by its name.
+    at: HashMap<String, usize>,
+}
+
+impl Ends {
+    fn of(site: &Site) -> Ends {
+        let end = |one: &SiteDatastore| Datastore {
+            capacity: one.space.map_or(0, |space| space.capacity),
+            free: one.space.map_or(0, |space| space.free.min(space.capacity)),
+            shared_room: one.space.and_then(|space| space.room),
+            latency: one.did.p95,
+            mean: Fared::of(&one.did).mean,
+            device: one.device,
+            settling: false,
+            takes_disks: one.is_shared && !one.is_in_maintenance,
+        };
+        let names = site.datastores.iter().map(|one| one.name.clone());
+        Ends {
+            datastores: site.datastores.iter().map(end).collect(),
+            at: names.enumerate().map(|(at, name)| (name, at)).collect(),
+        }
+    }
+
+    fn at(&self, name: &str) -> Option<usize> {
+        self.at.get(name).copied()
+    }
+}
+
+impl Scene {
+    /// What moves are chosen from, and what holds of disks by these rules. A datastore counts
+    /// as settling if a move of the last `window` has to do with it.
+    pub(super) fn of(site: Site, window: Nanos, rules: &[StorageRuleRecord]) -> Scene {
+        let mut ends = Ends::of(&site);
+        let Site { now, datastores, disks: mut seen, moves, planned } = site;
+        seen.retain(|disk| ends.at(&disk.record.datastore).is_some());
+        let mut disks: Vec<Disk> = seen
+            .iter()
+            .filter_map(|disk| Some(placed(disk, ends.at(&disk.record.datastore)?)))
+            .collect();
+        let at: HashMap<DiskId, usize> =
+            seen.iter().enumerate().map(|(at, disk)| (disk.record.id, at)).collect();
+        let mut past: HashMap<usize, Vec<Past>> = HashMap::new();
+        let mut left = Vec::new();
+        for one in &moves {
+            let Some([from, to]) = &one.ends else { continue };
+            let both = [ends.at(from), ends.at(to)];
+            let ago = one.ended.map(|ended| Nanos::from_secs(now.saturating_sub(ended)));
+            if ago.is_none_or(|ago| ago < window) {
+                both.iter().flatten().for_each(|at| ends.datastores[*at].settling = true);
+            }
+            match (at.get(&one.disk), ago) {
+                (Some(disk), Some(ago)) if one.has_report => {
+                    past.entry(*disk)
+                        .or_default()
+                        .push(Past { ago, ours: one.is_balancing });
+                }
+                (Some(disk), None) => {
+                    left.extend(both[0]);
+                    moves_away(&mut disks[*disk], both, &mut ends.datastores);
+                }
+                _ => {}
+            }
+        }
+        leave_to_plans(&planned, &at, &mut disks, &mut ends);
+        for (disk, past) in past {
+            let rests = Rest::of(&past).map(Pinned::Moved);
+            disks[disk].pinned = disks[disk].pinned.or(rests);
+        }
+        let closed =
+            datastores.iter().zip(&ends.datastores).map(|(one, end)| closed(one, end));
+        let records: Vec<DiskRecord> = seen.into_iter().map(|disk| disk.record).collect();
+        Scene {
+            closed: closed.collect(),
+            inventory: Inventory {
+                datastores: ends.datastores,
+                disks,
+                rules: rules_of(rules, &records),
+            },
+            maintenance: datastores.iter().map(|one| one.is_in_maintenance).collect(),
+            names: datastores.into_iter().map(|one| one.name).collect(),
+            disks: records,
+            rules: rules.iter().map(|rule| rule.name.clone()).collect(),
+            left,
+        }
+    }
+}
+
+/// Why a datastore takes no disks, if it does not though it may answer.
+fn closed(one: &SiteDatastore, end: &Datastore) -> Option<&'static str> {
+    match (one.is_in_maintenance, one.is_shared) {
+        (true, _) => Some("it is in maintenance"),
+        (false, false) => Some("it is all one disk's"),
+        // Of those that would take some, only a plan keeps them.
+        (false, true) => (!end.takes_disks).then_some("a plan empties it"),
+    }
+}
+
+/// What plans under way have still to move stays, and counts where it will be; to what they
+/// empty nothing goes.
+fn leave_to_plans(
+    planned: &[StillPlanned],
+    at: &HashMap<DiskId, usize>,
+    disks: &mut [Disk],
+    ends: &mut Ends,
+) {
+    for one in planned {
+        if let Some(from) = ends.at(&one.empties) {
+            ends.datastores[from].takes_disks = false;
+        }
+        let Some(disk) = at.get(&one.disk).map(|at| &mut disks[*at]) else { continue };
+        // What moves already counts at its destination.
+        if disk.pinned != Some(Pinned::Moves) {
+            disk.pinned = Some(Pinned::Moves);
+            if let Some(to) = ends.at(&one.to) {
+                with_mates(&mut ends.datastores, to, |there| {
+                    there.free = there.free.saturating_sub(one.needs);
+                });
+            }
+        }
+    }
+}
+
+/// A disk on the datastore at this place.
+fn placed(disk: &SiteDisk, datastore: usize) -> Disk {
+    let SiteDisk { record, taken, work, problem } = disk;
+    let response = work.response.as_secs_f64();
+    let thin = record.provision == Provision::Thin;
+    Disk {
+        datastore,
+        taken: *taken,
+        needs: if thin { *taken } else { record.size },
+        promised: if thin { record.size.saturating_sub(*taken) } else { 0 },
+        outstanding: work.outstanding,
+        iops: if response > 0.0 { work.outstanding / response } else { 0.0 },
+        pinned: problem.as_ref().map(|_| Pinned::NotServed),
+    }
 }
 
 impl Daemon {
     /// Everything that moves are chosen from.
     pub(super) fn scene(&self, window: Nanos) -> Result<Scene> {
-        let Seen { names, mut datastores, mut closed, maintenance } =
-            self.seen_datastores(window);
-        let known: HashMap<&str, usize> =
-            names.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
-        let mut records = self.store.disks()?;
-        records.retain(|disk| known.contains_key(disk.datastore.as_str()));
-        let mut disks: Vec<Disk> = records
-            .iter()
-            .map(|disk| {
-                let at = known[disk.datastore.as_str()];
-                // Where nobody answers it is not asked what an image takes.
-                let answers = datastores[at].capacity > 0;
-                let taken = if answers { self.to_copy(disk) } else { disk.size };
-                self.placed_disk(disk, at, taken, window)
-            })
-            .collect();
-        let at: HashMap<DiskId, usize> =
-            records.iter().enumerate().map(|(at, disk)| (disk.id, at)).collect();
-        let mut past: HashMap<usize, Vec<Past>> = HashMap::new();
-        let (mut left, now) = (Vec::new(), clock::now());
-        for migration in self.migration_records()? {
-            let ends = [&migration.from, &migration.to];
-            let ends = ends.map(|place| known.get(place.datastore.as_str()).copied());
-            let ago = migration.ended.map(|ended| now.saturating_sub(ended));
-            let ago = ago.map(Nanos::from_secs);
-            if ago.is_none_or(|ago| ago < window) {
-                ends.into_iter().flatten().for_each(|at| datastores[at].settling = true);
-            }
-            let disk = at.get(&migration.disk).copied();
-            match (disk, ago) {
-                (Some(disk), Some(ago)) if migration.report.is_some() => {
-                    let ours = self.balancer.balanced(migration.id).is_some();
-                    past.entry(disk).or_default().push(Past { ago, ours });
-                }
-                (Some(disk), None) => {
-                    left.extend(ends[0]);
-                    moves(&mut disks[disk], ends, &mut datastores);
-                }
-                _ => {}
-            }
-        }
-        self.leave_to_plans(&known, &at, &mut disks, &mut datastores);
-        for (why, one) in closed.iter_mut().zip(&datastores) {
-            // Of those that would take some, only a plan keeps them.
-            let is_left = why.is_none() && !one.takes_disks;
-            *why = if is_left { Some("a plan empties it") } else { *why };
-        }
-        for (disk, past) in past {
-            let rests = Rest::of(&past).map(Pinned::Moved);
-            disks[disk].pinned = disks[disk].pinned.or(rests);
-        }
         let rules = self.store.storage_rules()?;
-        Ok(Scene {
-            inventory: Inventory { datastores, disks, rules: rules_of(&rules, &records) },
-            names,
-            disks: records,
-            closed,
-            maintenance,
-            rules: rules.into_iter().map(|rule| rule.name).collect(),
-            left,
-        })
-    }
-
-    /// The datastores, as they are and as they fared.
-    fn seen_datastores(&self, window: Nanos) -> Seen {
-        let mut seen = Seen::default();
-        for (shelf, found) in self.look_at_shelves() {
-            let name = shelf.name();
-            let space = found.ok();
-            let did = self.samples.of_datastore(name, window);
-            let is_kept = shelf.is_in_maintenance();
-            seen.maintenance.push(is_kept);
-            seen.closed.push(match (is_kept, shelf.is_shared()) {
-                (true, _) => Some("it is in maintenance"),
-                (false, false) => Some("it is all one disk's"),
-                (false, true) => None,
-            });
-            seen.datastores.push(Datastore {
-                capacity: space.map_or(0, |space| space.capacity),
-                free: space.map_or(0, |space| space.free.min(space.capacity)),
-                shared_room: space.and_then(|space| space.room),
-                latency: did.p95,
-                mean: Fared::of(&did).mean,
-                device: self.samples.device(name).unwrap_or(LqFit::TooFew { points: 0 }),
-                settling: false,
-                takes_disks: shelf.is_shared() && !is_kept,
-            });
-            seen.names.push(name.to_owned());
-        }
-        seen
-    }
-
-    /// What plans under way have still to move stays, and counts where it will be; to what
-    /// they empty nothing goes.
-    fn leave_to_plans(
-        &self,
-        known: &HashMap<&str, usize>,
-        at: &HashMap<DiskId, usize>,
-        disks: &mut [Disk],
-        datastores: &mut [Datastore],
-    ) {
-        for one in self.still_planned() {
-            if let Some(from) = known.get(one.empties.as_str()) {
-                datastores[*from].takes_disks = false;
-            }
-            let Some(disk) = at.get(&one.disk).map(|at| &mut disks[*at]) else {
-                continue;
-            };
-            // What moves already counts at its destination.
-            if disk.pinned != Some(Pinned::Moves) {
-                disk.pinned = Some(Pinned::Moves);
-                if let Some(to) = known.get(one.to.as_str()) {
-                    with_mates(datastores, *to, |there| {
-                        there.free = there.free.saturating_sub(one.needs);
-                    });
-                }
-            }
-        }
-    }
-
-    fn placed_disk(
-        &self,
-        record: &DiskRecord,
-        datastore: usize,
-        taken: u64,
-        window: Nanos,
-    ) -> Disk {
-        let work = Work::of(&self.samples.of_disk(record.id, window));
-        let response = work.response.as_secs_f64();
-        let thin = record.provision == Provision::Thin;
-        Disk {
-            datastore,
-            taken,
-            needs: if thin { taken } else { record.size },
-            promised: if thin { record.size.saturating_sub(taken) } else { 0 },
-            outstanding: work.outstanding,
-            iops: if response > 0.0 { work.outstanding / response } else { 0.0 },
-            pinned: self.problem_of(record.id).map(|_| Pinned::NotServed),
-        }
+        Ok(Scene::of(self.site(window, |_| true)?, window, &rules))
     }
 
     /// A move in the API's form, with what it will take.
@@ -229,7 +224,7 @@ impl Daemon {
 }
 
 /// A disk that moves counts for its destination.
-fn moves(disk: &mut Disk, ends: [Option<usize>; 2], datastores: &mut [Datastore]) {
+fn moves_away(disk: &mut Disk, ends: [Option<usize>; 2], datastores: &mut [Datastore]) {
     disk.pinned = Some(Pinned::Moves);
     let [Some(from), Some(to)] = ends else { return };
     disk.datastore = to;
@@ -342,3 +337,6 @@ pub(super) fn load(side: Side) -> DatastoreLoad {
     let p95_us = side.latency.map(|latency| latency.0 as f64 / 1e3);
     DatastoreLoad { taken: Some(side.taken), p95_us }
 }
+
+#[cfg(test)]
+mod tests;
