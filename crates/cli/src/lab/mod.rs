@@ -2,21 +2,20 @@
 //!
 //! An experiment runs for real: a daemon of its own in a directory that goes away
 //! again (`site`), applications that load its disks, and a client's clock. What it
-//! measures is a `record`; pure arithmetic (`judge`) makes verdicts of it, and the
-//! `report` shows them. Nobody else's daemon or disk is touched.
+//! measures is a `record`; pure arithmetic (`judge`) makes verdicts of it, and a
+//! report (`sterna_report`) shows them. Nobody else's daemon or disk is touched.
 //!
 //! An experiment whose requirements are not met fails, like any command.
 
-pub(crate) mod files;
 mod judge;
 mod machine;
 mod nas250;
 mod qos;
 mod record;
-pub(crate) mod report;
 pub(crate) mod screen;
 mod site;
 mod svmotion;
+mod verdicts;
 
 use clap::Subcommand;
 use sterna_api::ErrorCode;

@@ -6,10 +6,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use sterna_core::Nanos;
 use sterna_core::place::hosts::{Amounts, Goal, Resource, Wish};
 use sterna_core::schedule::WEEK;
+use sterna_report::{Chart, Event, Facts, Line, Report, Sheet, Verdict};
 use sterna_sim::hall::{Made, Outcome, Period, Sample, Scenario, Side, Total};
 
 use crate::format::{bytes, count, moment, span};
-use crate::lab::report::{Chart, Event, Facts, Line, Report, Sheet, Verdict};
 use crate::output::{Output, WIDTH};
 use crate::table::{Cell, Column, Style, Table, wrap};
 

@@ -12,12 +12,11 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use sterna_api::ErrorCode;
+use sterna_report::{Files, Report};
 use sterna_sim::Scenario;
 use sterna_sim::fluid::Run;
 
 use crate::connect::Failure;
-use crate::lab::files::Files;
-use crate::lab::report::Report;
 use crate::output::Output;
 use crate::text_file;
 

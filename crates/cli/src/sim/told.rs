@@ -2,10 +2,10 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use sterna_report::{Chart, Event, Facts, Line, Report, Sheet, Verdict};
 use sterna_sim::fluid::{Outcome, Phase, Sample, Scenario};
 
 use crate::format::{bytes, count, iops, moment, rate, response, span};
-use crate::lab::report::{Chart, Event, Facts, Line, Report, Sheet, Verdict};
 use crate::output::Output;
 use crate::table::{Cell, Column, Style, Table, wrap};
 

@@ -18,10 +18,10 @@ mod stage;
 
 use std::path::PathBuf;
 
-use clap::Args;
-use clap::value_parser;
+use clap::{Args, value_parser};
+use sterna_report::Files;
 
-use super::files::Files;
+use super::verdicts;
 use crate::output::Output;
 use crate::sim::told;
 
@@ -58,5 +58,5 @@ pub(crate) fn run(args: &Nas250Args, output: Output) -> anyhow::Result<()> {
     let report = real::report(args, &cast, &outcome);
     files.write(&report)?;
     let told = told::words(&cast.scenario, &outcome, output);
-    files.tell(&report, &told, false, output)
+    verdicts::tell(&files, &report, &told, false, output)
 }

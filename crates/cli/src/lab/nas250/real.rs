@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::Context;
 use rustix::fs::statvfs;
 use sterna_api::ErrorCode;
+use sterna_report::{Facts, Report};
 use sterna_sim::fluid::Outcome;
 
 use super::Nas250Args;
@@ -14,7 +15,6 @@ use super::stage::Stage;
 use crate::connect::{Failure, block_on};
 use crate::format::{bytes, moment};
 use crate::interruption::Interruption;
-use crate::lab::report::{Facts, Report};
 use crate::lab::site::Site;
 use crate::lab::{interrupted, machine};
 use crate::output::{Output, note};

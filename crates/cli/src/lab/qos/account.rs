@@ -3,6 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use sterna_api::Status;
+use sterna_report::{Chart, Event, Facts, Line, Report, Sheet, Strip};
 
 use super::run::{Outcome, Stretch, words};
 use super::stage::{APPLICATIONS, Ground};
@@ -10,7 +11,6 @@ use super::verdicts::verdicts;
 use crate::format::moment;
 use crate::lab::machine;
 use crate::lab::record::{Band, Metric, Record, Track, figure};
-use crate::lab::report::{Chart, Event, Facts, Line, Report, Sheet, Strip};
 
 const ABOUT: &str = "A database, a backup and a load generator share an array. What the \
                      database gets alone, beside the others, and with service levels put \

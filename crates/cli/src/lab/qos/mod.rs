@@ -23,13 +23,12 @@ mod wish;
 use std::path::PathBuf;
 
 use clap::Args;
+use sterna_report::{Files, Report};
 
 use self::account::Facing;
 use self::plan::{Length, MINUTES, Phase, plan};
 use self::run::Run;
 use self::stage::{Ground, Stage};
-use super::files::Files;
-use super::report::Report;
 use super::screen::Screen;
 use super::site::Site;
 use crate::connect::block_on;
@@ -98,7 +97,7 @@ pub(crate) fn run(args: &QosArgs, output: Output) -> anyhow::Result<()> {
         false => real(args, &phases, output)?,
     };
     files.write(&report)?;
-    files.tell(&report, "", args.modelled, output)
+    super::verdicts::tell(&files, &report, "", args.modelled, output)
 }
 
 /// The experiment with a daemon, on a real clock.

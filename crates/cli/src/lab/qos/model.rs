@@ -18,6 +18,7 @@ use sterna_core::qos::policy::{
 };
 use sterna_core::qos::{SHARES, Terms};
 use sterna_core::schedule::{Moment, Weekday};
+use sterna_report::Report;
 use sterna_sim::{Access, Client, Controller, Cruising, Load, Orders, Plan, Seen, World};
 
 use super::account::{Facing, report};
@@ -25,7 +26,6 @@ use super::plan::{BEFORE_OPENING, Phase, Step};
 use super::run::{Named, Outcome, Stretch, band, hours, said, words};
 use super::wish::Wish;
 use crate::lab::record::{Mark, Sample, Track};
-use crate::lab::report::Report;
 
 /// The paper's spindles.
 const ARRAY: &str = "e4-fc";

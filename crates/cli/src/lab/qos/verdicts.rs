@@ -4,6 +4,8 @@
 //! an experiment on a real clock and for one in virtual time. A phase that was never
 //! reached has no verdict; what never came to be in its phase has failed.
 
+use sterna_report::Verdict;
+
 use super::plan::Step;
 use super::run::{Outcome, Stretch};
 use super::stage::OLTP;
@@ -11,7 +13,6 @@ use super::wish::Wish;
 use crate::format::span;
 use crate::lab::judge::{first_there, held, there_after};
 use crate::lab::record::{Metric, Sample, figure};
-use crate::lab::report::Verdict;
 
 /// What the database must lose at least when the others come: else there is nothing
 /// that a service level could show.

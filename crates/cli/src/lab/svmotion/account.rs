@@ -4,6 +4,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use sterna_api::Status;
+use sterna_report::{Chart, Event, Facts, Line, Report, Sheet, UNKNOWN};
 
 use super::case::Case;
 use super::outcome::{Outcome, Trial};
@@ -15,7 +16,6 @@ use super::verdicts::verdicts;
 use super::watch::{Flow, Tick, together};
 use crate::format::{bytes, count, moment, span};
 use crate::lab::machine;
-use crate::lab::report::{Chart, Event, Facts, Line, Report, Sheet, UNKNOWN};
 use crate::output::WIDTH;
 use crate::table::wrap;
 

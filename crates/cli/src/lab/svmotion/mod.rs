@@ -35,13 +35,13 @@ use std::pin::pin;
 
 use clap::Args;
 use sterna_api::ErrorCode;
+use sterna_report::Files;
 
 use self::ending::Ending;
 use self::machine::Image;
 use self::plan::{Disk, Plan, State, Way};
 use self::run::Run;
 use self::stage::{Ground, Stage};
-use super::files::Files;
 use super::screen::Screen;
 use super::site::Site;
 use crate::connect::{Failure, block_on};
@@ -151,5 +151,11 @@ pub(crate) fn run(args: &SvmotionArgs, output: Output) -> anyhow::Result<()> {
     })?;
     drop(screen);
     files.write(&report)?;
-    files.tell(&report, &account::what_is_wrong(&report), false, output)
+    super::verdicts::tell(
+        &files,
+        &report,
+        &account::what_is_wrong(&report),
+        false,
+        output,
+    )
 }

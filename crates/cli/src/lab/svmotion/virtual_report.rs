@@ -6,13 +6,13 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use sterna_core::Bytes;
+use sterna_report::{Chart, Event, Facts, Line, Report, Sheet, Verdict};
 use sterna_sim::svmotion::{
     ASSUMED, Extent, FITTED, Figure, Scene, Stretch, Study, TOLERANCE,
 };
 
 use super::virtual_run::{basis, difference, predictions, told, with_unit};
 use crate::format::moment;
-use crate::lab::report::{Chart, Event, Facts, Line, Report, Sheet, Verdict};
 
 const ABOUT: &str = "A database's disks move from an old storage array to a new one, one \
                      after the other, while users order, or while the virtual machine is \

@@ -3,11 +3,11 @@
 mod report;
 
 use sterna_api::ErrorCode;
+use sterna_report::{Files, Verdict};
 use sterna_sim::fluid::nas250::{ASSUMED, Basis, FITTED, Figure, Study, scenario};
 
 use crate::connect::Failure;
-use crate::lab::files::Files;
-use crate::lab::report::{Verdict, verdicts_table};
+use crate::lab::verdicts;
 use crate::output::Output;
 use crate::sim::told;
 use crate::table::{Cell, Column, Style, Table, wrap};
@@ -36,7 +36,7 @@ fn words(study: &Study, verdicts: &[Verdict], output: Output) -> String {
     let others: Vec<Verdict> =
         verdicts.iter().filter(|it| !is_time(it)).cloned().collect();
     text += "\n";
-    text += &output.table(&verdicts_table(&others));
+    text += &output.table(&verdicts::table(&others));
     text += &title("If machines whose wave has not come stood still; not judged");
     text += &output.table(&published(&study.if_idle(), false));
     text += "\n";

@@ -7,7 +7,7 @@
 
 use serde::Serialize;
 
-use super::{Chart, Event, Facts, Report, Sheet, UNKNOWN, Verdict};
+use crate::{Chart, Event, Facts, Report, Sheet, UNKNOWN, Verdict};
 
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -159,7 +159,7 @@ fn facts(facts: &Facts) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::report::{Line, Strip};
+    use crate::{Line, Strip};
 
     fn sample(name: &str) -> Report {
         Report {

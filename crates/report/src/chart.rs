@@ -7,39 +7,39 @@ const POINTS: usize = 2400;
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Line {
+pub struct Line {
     /// What it shows.
-    pub(crate) name: String,
+    pub name: String,
     /// A value for each moment of the chart, or none.
-    pub(crate) values: Vec<Option<f64>>,
+    pub values: Vec<Option<f64>>,
 }
 
 /// A target with its tolerance, for a time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Strip {
+pub struct Strip {
     /// From when on, in seconds from the start.
-    pub(crate) from_s: f64,
+    pub from_s: f64,
     /// Until when.
-    pub(crate) until_s: f64,
+    pub until_s: f64,
     /// Its lower edge, in the chart's unit.
-    pub(crate) low: f64,
+    pub low: f64,
     /// Its upper edge.
-    pub(crate) high: f64,
+    pub high: f64,
 }
 
 /// Lines over time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Chart {
+pub struct Chart {
     /// What is shown.
-    pub(crate) title: String,
+    pub title: String,
     /// In which unit.
-    pub(crate) unit: String,
+    pub unit: String,
     /// The moments, in seconds from the start.
-    pub(crate) at_s: Vec<f64>,
+    pub at_s: Vec<f64>,
     /// The lines.
-    pub(crate) lines: Vec<Line>,
+    pub lines: Vec<Line>,
     /// The targets.
-    pub(crate) strips: Vec<Strip>,
+    pub strips: Vec<Strip>,
 }
 
 impl Chart {
