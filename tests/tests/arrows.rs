@@ -5,7 +5,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// `room → rooms that it uses`, as docs/ARCHITECTURE.md draws them. Rooms that
 /// are not built yet are listed already.
-const ARROWS: [(&str, &[&str]); 12] = [
+const ARROWS: [(&str, &[&str]); 13] = [
     ("core", &[]),
     ("nbd", &[]),
     ("layout", &[]),
@@ -15,9 +15,16 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ("sim", &["core", "workload"]),
     ("api", &["core"]),
     ("os", &["core", "api"]),
+    ("console", &["api", "core"]),
     ("report", &[]),
     ("daemon", &["engine", "qemu", "os", "api", "layout", "core"]),
-    ("cli", &["daemon", "report", "qemu", "api", "sim", "workload", "layout", "core"]),
+    (
+        "cli",
+        &[
+            "daemon", "console", "report", "qemu", "api", "sim", "workload", "layout",
+            "core",
+        ],
+    ),
 ];
 
 /// The black-box tests drive the programs. The protocol they speak themselves, as a

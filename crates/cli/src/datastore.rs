@@ -4,15 +4,15 @@ use std::path::{Component, Path};
 
 use clap::Subcommand;
 use sterna_api::{AddDatastore, Datastore, DatastoreKind};
+use sterna_console::connect::Link;
+use sterna_console::format::{bytes, count};
+use sterna_console::output::Output;
+use sterna_console::table::{Cell, Column, Pairs, Style, Table};
 use sterna_core::Shape;
 
 use crate::args::NameArg;
-use crate::connect::Link;
-use crate::format::{bytes, count};
-use crate::output::Output;
 use crate::probe::{self, ProbeArgs};
 use crate::recovery;
-use crate::table::{Cell, Column, Pairs, Style, Table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DatastoreCommand {

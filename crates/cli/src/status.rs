@@ -1,13 +1,13 @@
 //! `sterna status`: the daemon in one page.
 
 use sterna_api::{Connections, Status};
+use sterna_console::connect::Link;
+use sterna_console::format::moment_ago;
+use sterna_console::output::Output;
+use sterna_console::table::{Cell, Pairs, Style};
+use sterna_console::terms::policies;
 
-use crate::connect::Link;
-use crate::format::moment_ago;
-use crate::output::Output;
 use crate::predict;
-use crate::table::{Cell, Pairs, Style};
-use crate::terms::policies;
 
 /// Carries out the command.
 pub(crate) fn run(link: &Link, output: Output) -> anyhow::Result<()> {

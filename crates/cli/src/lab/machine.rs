@@ -14,7 +14,7 @@ pub(crate) fn facts() -> Vec<(String, String)> {
     let model = model.map_or(format!("{cpus} CPUs"), |model| format!("{cpus} × {model}"));
     add("processor", Some(model));
     let memory = line_of("/proc/meminfo", "MemTotal", ':').as_deref().and_then(kilobytes);
-    add("memory", memory.map(crate::format::bytes));
+    add("memory", memory.map(sterna_console::format::bytes));
     add("kernel", read("/proc/sys/kernel/osrelease"));
     let system = line_of("/etc/os-release", "PRETTY_NAME", '=');
     add("system", system.map(|name| name.trim_matches('"').to_owned()));

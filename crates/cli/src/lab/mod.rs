@@ -12,7 +12,6 @@ mod machine;
 mod nas250;
 mod qos;
 mod record;
-pub(crate) mod screen;
 mod site;
 mod svmotion;
 mod verdicts;
@@ -20,8 +19,8 @@ mod verdicts;
 use clap::Subcommand;
 use sterna_api::ErrorCode;
 
-use crate::connect::Failure;
-use crate::output::Output;
+use sterna_console::connect::Failure;
+use sterna_console::output::Output;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {

@@ -4,9 +4,9 @@
 use sterna_api::ErrorCode;
 use sterna_report::{Files, Report, Verdict};
 
-use crate::connect::Failure;
-use crate::output::Output;
-use crate::table::{Cell, Column, Style, Table};
+use sterna_console::connect::Failure;
+use sterna_console::output::Output;
+use sterna_console::table::{Cell, Column, Style, Table};
 
 /// The verdicts as a table for the terminal.
 pub(super) fn table(verdicts: &[Verdict]) -> Table {
@@ -66,7 +66,7 @@ pub(super) fn tell(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::WIDTH;
+    use sterna_console::output::WIDTH;
 
     #[test]
     fn verdicts_fit_a_terminal() {

@@ -9,9 +9,9 @@ use sterna_core::schedule::WEEK;
 use sterna_report::{Chart, Event, Facts, Line, Report, Sheet, Verdict};
 use sterna_sim::hall::{Made, Outcome, Period, Sample, Scenario, Side, Total};
 
-use crate::format::{bytes, count, moment, span};
-use crate::output::{Output, WIDTH};
-use crate::table::{Cell, Column, Style, Table, wrap};
+use sterna_console::format::{bytes, count, moment, span};
+use sterna_console::output::{Output, WIDTH};
+use sterna_console::table::{Cell, Column, Style, Table, wrap};
 
 /// Events that are shown on the terminal at most; the report has all.
 const EVENTS: usize = 20;

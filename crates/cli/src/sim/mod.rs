@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use sterna_api::ErrorCode;
+use sterna_console::connect::Failure;
+use sterna_console::output::Output;
 use sterna_report::{Files, Report};
 use sterna_sim::Scenario;
 use sterna_sim::fluid::Run;
 
-use crate::connect::Failure;
-use crate::output::Output;
 use crate::text_file;
 
 #[derive(Debug, Subcommand)]
@@ -83,7 +83,7 @@ fn read(path: &Path) -> anyhow::Result<Scenario> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::WIDTH;
+    use sterna_console::output::WIDTH;
 
     /// The scenarios that come with the sources.
     fn ours() -> Vec<PathBuf> {

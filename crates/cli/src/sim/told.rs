@@ -5,9 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use sterna_report::{Chart, Event, Facts, Line, Report, Sheet, Verdict};
 use sterna_sim::fluid::{Outcome, Phase, Sample, Scenario};
 
-use crate::format::{bytes, count, iops, moment, rate, response, span};
-use crate::output::Output;
-use crate::table::{Cell, Column, Style, Table, wrap};
+use sterna_console::format::{bytes, count, iops, moment, rate, response, span};
+use sterna_console::output::Output;
+use sterna_console::table::{Cell, Column, Style, Table, wrap};
 
 /// Events that are shown on the terminal at most; the report has all.
 const EVENTS: usize = 20;

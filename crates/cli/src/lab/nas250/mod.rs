@@ -19,10 +19,10 @@ mod stage;
 use std::path::PathBuf;
 
 use clap::{Args, value_parser};
+use sterna_console::output::Output;
 use sterna_report::Files;
 
 use super::verdicts;
-use crate::output::Output;
 use crate::sim::told;
 
 /// What the experiment can be told.

@@ -5,6 +5,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::Context;
 use rustix::fs::statvfs;
 use sterna_api::ErrorCode;
+use sterna_console::connect::{Failure, block_on};
+use sterna_console::format::{bytes, moment};
+use sterna_console::interruption::Interruption;
+use sterna_console::output::{Output, note};
 use sterna_report::{Facts, Report};
 use sterna_sim::fluid::Outcome;
 
@@ -12,12 +16,8 @@ use super::Nas250Args;
 use super::cast::Cast;
 use super::run::Run;
 use super::stage::Stage;
-use crate::connect::{Failure, block_on};
-use crate::format::{bytes, moment};
-use crate::interruption::Interruption;
 use crate::lab::site::Site;
 use crate::lab::{interrupted, machine};
-use crate::output::{Output, note};
 use crate::sim::told;
 
 /// What each datastore is: the published array, emulated.

@@ -10,13 +10,13 @@ use anyhow::Context;
 use sterna_api::{
     Client, Plan, PlanEvacuation, PlannedMove, PlannedMoveState, StartMigration,
 };
+use sterna_console::output::Output;
+use sterna_console::screen::Screen;
 use sterna_sim::fluid::{Foretold, Outcome, Phase};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::cast::{Cast, NAS};
 use super::stage::{Stage, scout};
-use crate::lab::screen::Screen;
-use crate::output::Output;
 
 /// How often it is looked at.
 const WINDOW: Duration = Duration::from_millis(500);

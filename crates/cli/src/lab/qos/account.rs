@@ -3,12 +3,12 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use sterna_api::Status;
+use sterna_console::format::moment;
 use sterna_report::{Chart, Event, Facts, Line, Report, Sheet, Strip};
 
 use super::run::{Outcome, Stretch, words};
 use super::stage::{APPLICATIONS, Ground};
 use super::verdicts::verdicts;
-use crate::format::moment;
 use crate::lab::machine;
 use crate::lab::record::{Band, Metric, Record, Track, figure};
 

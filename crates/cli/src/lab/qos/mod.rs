@@ -23,17 +23,17 @@ mod wish;
 use std::path::PathBuf;
 
 use clap::Args;
+use sterna_console::connect::block_on;
+use sterna_console::interruption::Interruption;
+use sterna_console::output::Output;
+use sterna_console::screen::Screen;
 use sterna_report::{Files, Report};
 
 use self::account::Facing;
 use self::plan::{Length, MINUTES, Phase, plan};
 use self::run::Run;
 use self::stage::{Ground, Stage};
-use super::screen::Screen;
 use super::site::Site;
-use crate::connect::block_on;
-use crate::interruption::Interruption;
-use crate::output::Output;
 
 /// The array unless told otherwise: the paper's, emulated. Its caches are as small
 /// against the three disks of 1 GiB as the paper's were against its volumes: in larger

@@ -8,12 +8,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use sterna_api::{CreatePolicy, CruisePhase, Policy};
+use sterna_console::screen::Screen;
 
 use super::plan::{BEFORE_OPENING, Phase, Step};
 use super::stage::{APPLICATIONS, OLTP, Stage};
 use super::wish::Wish;
 use crate::lab::record::{Band, Mark, Record};
-use crate::lab::screen::Screen;
 use crate::lab::site::Site;
 
 /// What the daemon said of a target that it cannot reach.

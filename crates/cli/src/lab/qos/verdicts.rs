@@ -4,13 +4,13 @@
 //! an experiment on a real clock and for one in virtual time. A phase that was never
 //! reached has no verdict; what never came to be in its phase has failed.
 
+use sterna_console::format::span;
 use sterna_report::Verdict;
 
 use super::plan::Step;
 use super::run::{Outcome, Stretch};
 use super::stage::OLTP;
 use super::wish::Wish;
-use crate::format::span;
 use crate::lab::judge::{first_there, held, there_after};
 use crate::lab::record::{Metric, Sample, figure};
 

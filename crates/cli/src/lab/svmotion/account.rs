@@ -4,6 +4,9 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use sterna_api::Status;
+use sterna_console::format::{bytes, count, moment, span};
+use sterna_console::output::WIDTH;
+use sterna_console::table::wrap;
 use sterna_report::{Chart, Event, Facts, Line, Report, Sheet, UNKNOWN};
 
 use super::case::Case;
@@ -14,10 +17,7 @@ use super::run::KEEP;
 use super::stage::Ground;
 use super::verdicts::verdicts;
 use super::watch::{Flow, Tick, together};
-use crate::format::{bytes, count, moment, span};
 use crate::lab::machine;
-use crate::output::WIDTH;
-use crate::table::wrap;
 
 const ABOUT: &str = "The disks of a guest with a database move between emulated arrays, \
                      under a guard, while customers shop in its store or nobody does; \

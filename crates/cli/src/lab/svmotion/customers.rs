@@ -11,7 +11,7 @@ use anyhow::{Context, anyhow};
 use sterna_workload::dvdstore::{self, Pace, Report, RunOptions, Server, Store};
 use tokio::sync::oneshot;
 
-use crate::connect::block_on;
+use sterna_console::connect::block_on;
 
 /// Customers at a time: enough to keep two processors busy, however long a disk takes.
 const USERS: usize = 6;

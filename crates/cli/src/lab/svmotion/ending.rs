@@ -69,7 +69,7 @@ impl Ending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::WIDTH;
+    use sterna_console::output::WIDTH;
 
     #[test]
     fn where_nothing_was_measured_it_ends_at_once() {

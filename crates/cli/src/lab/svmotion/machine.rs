@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use sterna_api::ErrorCode;
+use sterna_console::connect::Failure;
 use sterna_qemu::arguments as qemu;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
@@ -18,7 +19,6 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use super::plan::Link;
-use crate::connect::Failure;
 use crate::lab::site::NBD_SOCKET;
 
 /// How long QEMU may take until it has its sockets. It is first found out what guests

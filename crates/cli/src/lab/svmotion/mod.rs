@@ -35,6 +35,10 @@ use std::pin::pin;
 
 use clap::Args;
 use sterna_api::ErrorCode;
+use sterna_console::connect::{Failure, block_on};
+use sterna_console::interruption::{Heard, Interruption};
+use sterna_console::output::Output;
+use sterna_console::screen::Screen;
 use sterna_report::Files;
 
 use self::ending::Ending;
@@ -42,11 +46,7 @@ use self::machine::Image;
 use self::plan::{Disk, Plan, State, Way};
 use self::run::Run;
 use self::stage::{Ground, Stage};
-use super::screen::Screen;
 use super::site::Site;
-use crate::connect::{Failure, block_on};
-use crate::interruption::{Heard, Interruption};
-use crate::output::Output;
 
 /// What the experiment can be told.
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use sterna_api::{AskGuard, MigrationState, StartMigration};
+use sterna_console::screen::Screen;
 use tokio::time::{Instant, interval, timeout_at};
 
 use super::customers::Customers;
@@ -14,7 +15,6 @@ use super::plan::{CHECK, Disk, Link, Plan, State, Way};
 use super::stage::Stage;
 use super::watch::{Watch, clock};
 use crate::lab::record::Mark;
-use crate::lab::screen::Screen;
 
 /// What the guest keeps of what its disks give it, while they move.
 pub(super) const KEEP: f64 = 0.97;

@@ -1,11 +1,11 @@
 //! What the experiment must show, and whether it did. Pure.
 
+use sterna_console::format::count;
 use sterna_report::Verdict;
 
 use super::case::Case;
 use super::outcome::{Outcome, Trial};
 use super::run::KEEP;
-use crate::format::count;
 
 /// How long the guest may be held at a switch-over, in milliseconds: what the daemon
 /// promises.

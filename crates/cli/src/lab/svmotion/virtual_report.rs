@@ -5,6 +5,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use sterna_console::format::moment;
 use sterna_core::Bytes;
 use sterna_report::{Chart, Event, Facts, Line, Report, Sheet, Verdict};
 use sterna_sim::svmotion::{
@@ -12,7 +13,6 @@ use sterna_sim::svmotion::{
 };
 
 use super::virtual_run::{basis, difference, predictions, told, with_unit};
-use crate::format::moment;
 
 const ABOUT: &str = "A database's disks move from an old storage array to a new one, one \
                      after the other, while users order, or while the virtual machine is \

@@ -6,6 +6,9 @@
 //! the model was fitted to, and which check it, is said at each.
 
 use sterna_api::ErrorCode;
+use sterna_console::connect::Failure;
+use sterna_console::output::{Output, note};
+use sterna_console::table::{Cell, Column, Style, Table};
 use sterna_sim::svmotion::{
     ASSUMED, Basis, Disk, Extent, FITTED, Figure, Load, Parameters, Published, Scene,
     Side, Study,
@@ -13,9 +16,6 @@ use sterna_sim::svmotion::{
 
 use super::virtual_report::report;
 use super::{Files, SvmotionArgs};
-use crate::connect::Failure;
-use crate::output::{Output, note};
-use crate::table::{Cell, Column, Style, Table};
 
 /// Runs it, and tells it.
 pub(super) fn run(

@@ -3,14 +3,14 @@
 mod report;
 
 use sterna_api::ErrorCode;
+use sterna_console::connect::Failure;
+use sterna_console::output::Output;
+use sterna_console::table::{Cell, Column, Style, Table, wrap};
 use sterna_report::{Files, Verdict};
 use sterna_sim::fluid::nas250::{ASSUMED, Basis, FITTED, Figure, Study, scenario};
 
-use crate::connect::Failure;
 use crate::lab::verdicts;
-use crate::output::Output;
 use crate::sim::told;
-use crate::table::{Cell, Column, Style, Table, wrap};
 
 /// Runs it, and shows it.
 pub(super) fn run(files: &Files, output: Output) -> anyhow::Result<()> {

@@ -2,11 +2,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use sterna_console::format::moment;
 use sterna_report::{Facts, Report, Sheet, Verdict};
 use sterna_sim::fluid::nas250::{ASSUMED, FITTED, Figure, Study, TOLERANCE, scenario};
 
 use super::{basis, difference, minutes};
-use crate::format::moment;
 use crate::sim::told;
 
 const ABOUT: &str = "250 virtual machines work on an array for twelve hours and then move \

@@ -7,17 +7,17 @@ use jiff::tz::TimeZone;
 use sterna_core::{Bytes, Nanos};
 
 /// A number of bytes: `1.46 GiB`.
-pub(crate) fn bytes(count: u64) -> String {
+pub fn bytes(count: u64) -> String {
     Bytes(count).to_string()
 }
 
 /// Bytes per second: `210 MiB/s`.
-pub(crate) fn rate(bytes_per_second: f64) -> String {
+pub fn rate(bytes_per_second: f64) -> String {
     format!("{}/s", Bytes(bytes_per_second.max(0.0) as u64))
 }
 
 /// A span: `850 ms`, `47 s`, `3 min 20 s`, `2 h 05 min`, `3 d 04 h`.
-pub(crate) fn span(seconds: f64) -> String {
+pub fn span(seconds: f64) -> String {
     let seconds = seconds.max(0.0);
     if seconds < 0.9995 {
         return format!("{:.0} ms", seconds * 1e3);
@@ -35,7 +35,7 @@ pub(crate) fn span(seconds: f64) -> String {
 }
 
 /// A response time: `1.2 ms`.
-pub(crate) fn response(micros: Option<f64>) -> String {
+pub fn response(micros: Option<f64>) -> String {
     match micros {
         // In the unit of what stands beside it.
         Some(micros) if micros < 1e3 => format!("{:.2} ms", micros.max(0.0) / 1e3),
@@ -45,7 +45,7 @@ pub(crate) fn response(micros: Option<f64>) -> String {
 }
 
 /// A number of requests per second: `1250`, `12.3k`.
-pub(crate) fn iops(iops: f64) -> String {
+pub fn iops(iops: f64) -> String {
     if iops > 0.0 && iops < 9.95 {
         format!("{iops:.1}")
     } else if iops < 9999.5 {
@@ -58,17 +58,17 @@ pub(crate) fn iops(iops: f64) -> String {
 }
 
 /// A moment in local time, by which schedules go: `2026-11-20 21:12:38 CET`.
-pub(crate) fn moment(unix: u64) -> String {
+pub fn moment(unix: u64) -> String {
     moment_in(zone(), unix)
 }
 
 /// The zone of whoever reads this; UTC where there is none.
-pub(crate) fn zone() -> TimeZone {
+pub fn zone() -> TimeZone {
     TimeZone::try_system().unwrap_or(TimeZone::UTC)
 }
 
 /// A moment in a zone.
-pub(crate) fn moment_in(zone: TimeZone, unix: u64) -> String {
+pub fn moment_in(zone: TimeZone, unix: u64) -> String {
     // What no calendar reaches is no moment of ours; the number says as much.
     i64::try_from(unix)
         .ok()
@@ -80,7 +80,7 @@ pub(crate) fn moment_in(zone: TimeZone, unix: u64) -> String {
 }
 
 /// A moment to come and how long that is ahead.
-pub(crate) fn moment_ahead(unix: u64) -> String {
+pub fn moment_ahead(unix: u64) -> String {
     match unix.saturating_sub(now()) {
         0 => format!("{} (now)", moment(unix)),
         seconds @ 1..60 => format!("{} (in {seconds} s)", moment(unix)),
@@ -89,12 +89,12 @@ pub(crate) fn moment_ahead(unix: u64) -> String {
 }
 
 /// Seconds since 1970.
-pub(crate) fn now() -> u64 {
+pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// A moment and how long ago that is.
-pub(crate) fn moment_ago(unix: u64) -> String {
+pub fn moment_ago(unix: u64) -> String {
     let ago = match now().saturating_sub(unix) {
         0 => return format!("{} (just now)", moment(unix)),
         seconds @ 1..60 => format!("{seconds} s"),
@@ -104,7 +104,7 @@ pub(crate) fn moment_ago(unix: u64) -> String {
 }
 
 /// `1 disk`, `2 disks`.
-pub(crate) fn count(number: u64, noun: &str) -> String {
+pub fn count(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 

@@ -9,7 +9,7 @@ use sterna_api::{printable, printable_line};
 
 /// How a text is to look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Style {
+pub enum Style {
     /// As it is.
     #[default]
     Plain,
@@ -39,14 +39,14 @@ impl Style {
 
 /// One cell.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Cell {
+pub struct Cell {
     text: String,
     style: Style,
 }
 
 impl Cell {
     /// A cell in a style.
-    pub(crate) fn styled(text: impl Into<String>, style: Style) -> Self {
+    pub fn styled(text: impl Into<String>, style: Style) -> Self {
         Cell { text: text.into(), style }
     }
 
@@ -63,7 +63,7 @@ impl<T: Into<String>> From<T> for Cell {
 
 /// Which side a column's text keeps to, and whether it gives way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Column {
+pub enum Column {
     /// Words.
     Left,
     /// Numbers.
@@ -92,14 +92,14 @@ impl Column {
 
 /// Rows under a heading.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub struct Table {
     columns: Vec<Column>,
     rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
     /// A table with these columns.
-    pub(crate) fn new(columns: &[(&str, Column)]) -> Self {
+    pub fn new(columns: &[(&str, Column)]) -> Self {
         let head = columns.iter().map(|(head, _)| Cell::styled(*head, Style::Head));
         Table {
             columns: columns.iter().map(|(_, column)| *column).collect(),
@@ -108,7 +108,7 @@ impl Table {
     }
 
     /// Adds a row: one cell for each column.
-    pub(crate) fn row(&mut self, cells: Vec<Cell>) {
+    pub fn row(&mut self, cells: Vec<Cell>) {
         debug_assert_eq!(cells.len(), self.columns.len());
         let shown = cells.into_iter().zip(&self.columns).map(|(cell, column)| {
             let text = match column {
@@ -142,7 +142,7 @@ impl Table {
     }
 
     /// The table as text, no wider than `limit` as far as that can be had.
-    pub(crate) fn render(&self, limit: usize, colour: bool) -> String {
+    pub fn render(&self, limit: usize, colour: bool) -> String {
         let widths = self.widths(limit);
         let mut text = String::new();
         for row in &self.rows {
@@ -179,25 +179,25 @@ const ALONE: usize = 2;
 
 /// Names and values, one pair a line.
 #[derive(Debug, Default)]
-pub(crate) struct Pairs {
+pub struct Pairs {
     pairs: Vec<(String, Cell)>,
 }
 
 impl Pairs {
     /// Nothing yet.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self::default()
     }
 
     /// Adds a pair.
-    pub(crate) fn add(&mut self, name: &str, value: impl Into<Cell>) {
+    pub fn add(&mut self, name: &str, value: impl Into<Cell>) {
         let value: Cell = value.into();
         let text = printable(&value.text).into_owned();
         self.pairs.push((printable_line(name).into(), Cell { text, ..value }));
     }
 
     /// Adds a pair if there is a value.
-    pub(crate) fn maybe<T: Into<Cell>>(&mut self, name: &str, value: Option<T>) {
+    pub fn maybe<T: Into<Cell>>(&mut self, name: &str, value: Option<T>) {
         if let Some(value) = value {
             self.add(name, value);
         }
@@ -205,7 +205,7 @@ impl Pairs {
 
     /// The pairs as text; long values go on in the next line. What is too long beside its
     /// name and cannot be broken has a line of its own.
-    pub(crate) fn render(&self, limit: usize, colour: bool) -> String {
+    pub fn render(&self, limit: usize, colour: bool) -> String {
         let width = self.pairs.iter().map(|(name, _)| name.chars().count()).max();
         let width = width.unwrap_or(0) + 2;
         let mut text = String::new();
@@ -230,7 +230,7 @@ impl Pairs {
 
 /// The text, or its end behind `…` if it is longer than `width`: of a path, the
 /// end says more.
-pub(crate) fn shorten(text: &str, width: usize) -> String {
+pub fn shorten(text: &str, width: usize) -> String {
     let len = text.chars().count();
     if len <= width {
         return text.into();
@@ -250,7 +250,7 @@ fn begin(text: &str, width: usize) -> String {
 /// The text in lines no longer than `width`, broken at spaces; what is indented
 /// stays so. A path or an address that is longer stays whole: somebody will copy it. Any
 /// other word is broken.
-pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.lines() {
         let words = paragraph.trim_start_matches(' ');

@@ -10,7 +10,7 @@ use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The signals that say so.
-pub(crate) struct Interruption {
+pub struct Interruption {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Option<Signal>,
@@ -18,7 +18,7 @@ pub(crate) struct Interruption {
 
 /// Which it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub enum Heard {
     /// Somebody wants it to end.
     Asked,
     /// Nobody is left to see how it ends.
@@ -27,7 +27,7 @@ pub(crate) enum Heard {
 
 impl Interruption {
     /// Heard from now on.
-    pub(crate) fn listen() -> anyhow::Result<Interruption> {
+    pub fn listen() -> anyhow::Result<Interruption> {
         let listen = |kind| signal(kind).context("cannot listen for signals");
         let hang_up = match ignores_hang_ups() {
             true => None,
@@ -39,7 +39,7 @@ impl Interruption {
     }
 
     /// Waits for the next one.
-    pub(crate) async fn heard(&mut self) -> Heard {
+    pub async fn heard(&mut self) -> Heard {
         let hang_up = self.hang_up.as_mut();
         let hung_up = async {
             match hang_up {

@@ -19,49 +19,50 @@ use sterna_api::{Error, printable};
 use crate::table::{Pairs, Style, Table, wrap};
 
 /// Lines are no longer than this, whatever the terminal.
-pub(crate) const WIDTH: usize = 80;
+pub const WIDTH: usize = 80;
 
 /// Sentences in lines that fit; what is indented stays so.
-pub(crate) fn prose(text: &str) -> String {
+pub fn prose(text: &str) -> String {
     wrap(text, WIDTH).join("\n")
 }
 
 /// Whether it is a screen on which a cursor can be moved.
-pub(crate) fn is_screen(stream: &impl IsTerminal) -> bool {
+pub fn is_screen(stream: &impl IsTerminal) -> bool {
     let knows = |term: OsString| !term.is_empty() && term != "dumb";
     stream.is_terminal() && env::var_os("TERM").is_some_and(knows)
 }
 
 /// Whether colours, and bars that move, are wanted there.
-pub(crate) fn takes_colour(stream: &impl IsTerminal) -> bool {
+pub fn takes_colour(stream: &impl IsTerminal) -> bool {
     let wanted = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     wanted && is_screen(stream)
 }
 
 /// Says something on stderr, if anybody listens.
-pub(crate) fn note(text: &str) {
+pub fn note(text: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(text));
 }
 
 /// How to show things.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Output {
+pub struct Output {
     json: bool,
     colour: bool,
 }
 
 impl Output {
-    pub(crate) fn new(json: bool) -> Self {
+    /// As JSON, or in words.
+    pub fn new(json: bool) -> Self {
         Output { json, colour: takes_colour(&io::stdout()) }
     }
 
     /// Whether JSON was asked for.
-    pub(crate) fn is_json(self) -> bool {
+    pub fn is_json(self) -> bool {
         self.json
     }
 
     /// Shows an answer: as JSON, or in the words that `words` makes of it.
-    pub(crate) fn answer<T: Serialize>(
+    pub fn answer<T: Serialize>(
         self,
         answer: &T,
         words: impl FnOnce(&T) -> String,
@@ -74,33 +75,33 @@ impl Output {
     }
 
     /// Shows an answer that is one of many: JSON on one line.
-    pub(crate) fn line<T: Serialize>(self, answer: &T) -> anyhow::Result<()> {
+    pub fn line<T: Serialize>(self, answer: &T) -> anyhow::Result<()> {
         self.print(&serde_json::to_string(answer)?)
     }
 
     /// A table, in colour if wanted.
-    pub(crate) fn table(self, table: &Table) -> String {
+    pub fn table(self, table: &Table) -> String {
         table.render(WIDTH, self.colour)
     }
 
     /// A heading, in colour if wanted.
-    pub(crate) fn head(self, text: &str) -> String {
+    pub fn head(self, text: &str) -> String {
         Style::Head.paint(text, self.colour)
     }
 
     /// Names and values, in colour if wanted.
-    pub(crate) fn pairs(self, pairs: &Pairs) -> String {
+    pub fn pairs(self, pairs: &Pairs) -> String {
         pairs.render(WIDTH, self.colour)
     }
 
     /// The same under a sentence, which they belong to.
-    pub(crate) fn pairs_below(self, pairs: &Pairs) -> String {
+    pub fn pairs_below(self, pairs: &Pairs) -> String {
         let text = pairs.render(WIDTH - 2, self.colour);
         text.lines().map(|line| format!("  {line}\n")).collect()
     }
 
     /// Prints a text and a line's end.
-    pub(crate) fn print(self, text: &str) -> anyhow::Result<()> {
+    pub fn print(self, text: &str) -> anyhow::Result<()> {
         let mut stdout = io::stdout().lock();
         match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
             // Whoever read has seen enough (`| head`).
@@ -110,13 +111,13 @@ impl Output {
     }
 
     /// Says on stderr what happened, to what, and what to do next.
-    pub(crate) fn failure(self, error: &Error) {
+    pub fn failure(self, error: &Error) {
         // Nobody is left to tell if stderr is gone.
         let _ = io::stderr().write_all(self.failure_text(error).as_bytes());
     }
 
     /// What happened, to what, and what to do next, in whole lines.
-    pub(crate) fn failure_text(self, error: &Error) -> String {
+    pub fn failure_text(self, error: &Error) -> String {
         if self.json {
             let text = serde_json::to_string_pretty(error).unwrap_or_default();
             return format!("{text}\n");

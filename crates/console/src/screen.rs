@@ -17,7 +17,7 @@ use crate::table::wrap;
 const PARTS: u64 = 100;
 
 /// The experiment on the terminal. Dropping it removes the bar.
-pub(crate) struct Screen {
+pub struct Screen {
     bar: Option<ProgressBar>,
     words: bool,
     /// How long all of it takes, in seconds.
@@ -26,7 +26,7 @@ pub(crate) struct Screen {
 
 impl Screen {
     /// A screen for an experiment of so many seconds.
-    pub(crate) fn new(output: Output, total: f64) -> Screen {
+    pub fn new(output: Output, total: f64) -> Screen {
         let words = !output.is_json();
         let bar = (words && takes_colour(&io::stderr())).then(|| {
             let template = "[{bar:28}] {percent:>3}%  {prefix:>15}  {msg}";
@@ -38,7 +38,7 @@ impl Screen {
     }
 
     /// Another phase begins.
-    pub(crate) fn phase(&self, at: f64, what: &str) {
+    pub fn phase(&self, at: f64, what: &str) {
         if let Some(bar) = &self.bar {
             bar.set_message(what.to_owned());
         }
@@ -49,12 +49,12 @@ impl Screen {
     }
 
     /// It is known better how long it will take: so many seconds from now.
-    pub(crate) fn expect(&self, at: f64, left: f64) {
+    pub fn expect(&self, at: f64, left: f64) {
         self.total.set(at + left);
     }
 
     /// Says something about the whole.
-    pub(crate) fn say(&self, what: &str) {
+    pub fn say(&self, what: &str) {
         match &self.bar {
             Some(bar) => bar.println(what),
             None if self.words => note(what),
@@ -63,7 +63,7 @@ impl Screen {
     }
 
     /// Prints something to stdout, which may be the same terminal.
-    pub(crate) fn beside(&self, print: impl FnOnce()) {
+    pub fn beside(&self, print: impl FnOnce()) {
         match &self.bar {
             Some(bar) => bar.suspend(print),
             None => print(),
@@ -71,7 +71,7 @@ impl Screen {
     }
 
     /// So many seconds have gone.
-    pub(crate) fn tick(&self, at: f64) {
+    pub fn tick(&self, at: f64) {
         if let Some(bar) = &self.bar {
             bar.set_prefix(left(self.total.get() - at));
             bar.set_position(parts(at, self.total.get()));

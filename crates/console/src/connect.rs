@@ -17,30 +17,30 @@ const WAITING: &str =
 
 /// The way to the daemon.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub struct Link {
     client: Client,
 }
 
 /// A failure that says itself what to do next.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
-pub(crate) struct Failure {
+pub struct Failure {
     /// What kind of trouble it is.
-    pub(crate) code: ErrorCode,
+    pub code: ErrorCode,
     /// What happened, and to what.
-    pub(crate) message: String,
+    pub message: String,
     /// What to do next.
-    pub(crate) hint: String,
+    pub hint: String,
 }
 
 /// A failure that has been told already.
 #[derive(Debug, thiserror::Error)]
 #[error("it has been told")]
-pub(crate) struct Said;
+pub struct Said;
 
 impl Link {
     /// The daemon on this socket, or on the one that this user's daemon has.
-    pub(crate) fn new(socket: Option<PathBuf>, output: Output) -> Self {
+    pub fn new(socket: Option<PathBuf>, output: Output) -> Self {
         let socket = socket.unwrap_or_else(|| caller().socket());
         let mut client = Client::new(socket);
         if !output.is_json() {
@@ -53,17 +53,17 @@ impl Link {
     }
 
     /// The same, which says nothing by itself: for who draws all of the screen.
-    pub(crate) fn silent(&self) -> Self {
+    pub fn silent(&self) -> Self {
         Link { client: Client::new(self.client.socket()).for_people() }
     }
 
     /// The client.
-    pub(crate) fn client(&self) -> &Client {
+    pub fn client(&self) -> &Client {
         &self.client
     }
 
     /// Carries out what asks the daemon.
-    pub(crate) fn ask<T>(
+    pub fn ask<T>(
         &self,
         work: impl AsyncFnOnce(&Client) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
@@ -81,16 +81,14 @@ fn say_waiting(waits: Waits) {
 }
 
 /// Who runs this.
-pub(crate) fn caller() -> Caller {
+pub fn caller() -> Caller {
     // A process's entry in /proc belongs to its effective user.
     let user = std::fs::metadata("/proc/self").map_or(u32::MAX, |entry| entry.uid());
     Caller::from_environment(user)
 }
 
 /// Runs what waits for something.
-pub(crate) fn block_on<T>(
-    work: impl Future<Output = anyhow::Result<T>>,
-) -> anyhow::Result<T> {
+pub fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime =
         builder.enable_all().build().context("cannot start the async runtime")?;
@@ -98,7 +96,7 @@ pub(crate) fn block_on<T>(
 }
 
 /// What went wrong, in the API's form: message and hint.
-pub(crate) fn explain(error: &anyhow::Error) -> Error {
+pub fn explain(error: &anyhow::Error) -> Error {
     if let Some(error) = error.downcast_ref::<ClientError>() {
         return explain_client(error);
     }

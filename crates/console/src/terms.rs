@@ -9,10 +9,10 @@ use crate::format::{moment_ago, rate as bytes_rate};
 use crate::table::Pairs;
 
 /// What is not there.
-pub(crate) const NOTHING: &str = "-";
+pub const NOTHING: &str = "-";
 
 /// `1 policy`, `2 policies`.
-pub(crate) fn policies(number: u64) -> String {
+pub fn policies(number: u64) -> String {
     match number {
         1 => "1 policy".into(),
         many => format!("{many} policies"),
@@ -20,7 +20,7 @@ pub(crate) fn policies(number: u64) -> String {
 }
 
 /// A rate: `20.0 MiB/s`, `500 IO/s`.
-pub(crate) fn rate(rate: Rate) -> String {
+pub fn rate(rate: Rate) -> String {
     match rate {
         Rate::BytesPerSecond(rate) => bytes_rate(rate as f64),
         Rate::Iops(rate) => format!("{rate} IO/s"),
@@ -28,7 +28,7 @@ pub(crate) fn rate(rate: Rate) -> String {
 }
 
 /// A goal: `20.0 MiB/s`, `500 IO/s`, `5.0 ms`.
-pub(crate) fn goal(goal: Goal) -> String {
+pub fn goal(goal: Goal) -> String {
     match goal {
         Goal::BytesPerSecond(bytes) => rate(Rate::BytesPerSecond(bytes)),
         Goal::Iops(iops) => rate(Rate::Iops(iops)),
@@ -45,12 +45,12 @@ fn limited(wanted: Goal) -> String {
 }
 
 /// What a class is held to: `2.00 MiB/s, 100 IO/s, at least 20.0 ms`.
-pub(crate) fn limit(terms: &Terms) -> String {
+pub fn limit(terms: &Terms) -> String {
     goals(terms.bytes_per_second, terms.iops, terms.response_ms)
 }
 
 /// What a class is held to besides: `to 2.00 MiB/s, for policy 4 of class oltp`.
-pub(crate) fn held(held: &HeldFor) -> String {
+pub fn held(held: &HeldFor) -> String {
     let to = goals(held.bytes_per_second, held.iops, held.response_ms);
     format!("to {to}, for policy {} of class {}", held.policy, held.class)
 }
@@ -69,22 +69,22 @@ fn goals(bytes: Option<u64>, iops: Option<u64>, response_ms: Option<f64>) -> Str
 }
 
 /// A queue depth, if there is one.
-pub(crate) fn depth(terms: &Terms) -> String {
+pub fn depth(terms: &Terms) -> String {
     terms.queue_depth.map_or(NOTHING.into(), |depth| depth.to_string())
 }
 
 /// A reservation, if there is one.
-pub(crate) fn reservation(reservation: Option<Rate>) -> String {
+pub fn reservation(reservation: Option<Rate>) -> String {
     reservation.map_or(NOTHING.into(), rate)
 }
 
 /// How far a class's reservation is attained, in a word.
-pub(crate) fn attainment(class: &Class) -> String {
+pub fn attainment(class: &Class) -> String {
     class.attained.as_ref().map_or(NOTHING.into(), |it| it.state.to_string())
 }
 
 /// What a class has of its reservation, and what that means, if there is something to say.
-pub(crate) fn attained(class: &Class, pairs: &mut Pairs) {
+pub fn attained(class: &Class, pairs: &mut Pairs) {
     let Some(ReservationState { state, since, has, percent }) = &class.attained else {
         return;
     };
@@ -105,7 +105,7 @@ pub(crate) fn attained(class: &Class, pairs: &mut Pairs) {
 }
 
 /// A kind of policy.
-pub(crate) fn kind(aim: &Aim) -> &'static str {
+pub fn kind(aim: &Aim) -> &'static str {
     match aim {
         Aim::Limit { .. } => "limit",
         Aim::Cruise { .. } => "cruise",
@@ -114,7 +114,7 @@ pub(crate) fn kind(aim: &Aim) -> &'static str {
 }
 
 /// What a policy wants, without its kind.
-pub(crate) fn wish(aim: &Aim) -> String {
+pub fn wish(aim: &Aim) -> String {
     match aim {
         Aim::Limit { goal: wanted } => limited(*wanted),
         Aim::Cruise { goal: wanted, tolerance_percent, .. } => {
@@ -125,7 +125,7 @@ pub(crate) fn wish(aim: &Aim) -> String {
 }
 
 /// A fallback in words.
-pub(crate) fn fallback(fallback: Fallback) -> String {
+pub fn fallback(fallback: Fallback) -> String {
     match fallback {
         Fallback::None => "other classes stay slow".into(),
         Fallback::Limit(wanted) => {
@@ -136,7 +136,7 @@ pub(crate) fn fallback(fallback: Fallback) -> String {
 }
 
 /// What is other then than now: `limit - -> 2.00 MiB/s`.
-pub(crate) fn changes(now: &Terms, then: &Terms) -> Vec<String> {
+pub fn changes(now: &Terms, then: &Terms) -> Vec<String> {
     let both = [
         ("reservation", reservation(now.reservation), reservation(then.reservation)),
         ("limit", limit(now), limit(then)),
