@@ -5,7 +5,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// `room → rooms that it uses`, as docs/ARCHITECTURE.md draws them. Rooms that
 /// are not built yet are listed already.
-const ARROWS: [(&str, &[&str]); 13] = [
+const ARROWS: [(&str, &[&str]); 14] = [
     ("core", &[]),
     ("nbd", &[]),
     ("layout", &[]),
@@ -18,11 +18,12 @@ const ARROWS: [(&str, &[&str]); 13] = [
     ("console", &["api", "core"]),
     ("report", &[]),
     ("daemon", &["engine", "qemu", "os", "api", "layout", "core"]),
+    ("lab", &["console", "report", "sim", "workload", "qemu", "api", "core"]),
     (
         "cli",
         &[
-            "daemon", "console", "report", "qemu", "api", "sim", "workload", "layout",
-            "core",
+            "daemon", "lab", "console", "report", "sim", "workload", "qemu", "api",
+            "layout", "core",
         ],
     ),
 ];

@@ -1,7 +1,6 @@
 //! What binds a class now, since when, and what would change that, in words.
 
 use sterna_api::{Aim, CruiseState, Explanation, Fallback, Policy, Standing};
-
 use sterna_console::format::{moment_ago, moment_ahead};
 use sterna_console::output::Output;
 use sterna_console::table::Pairs;

@@ -26,7 +26,6 @@ mod experiment;
 mod explain;
 mod guard;
 mod host;
-mod lab;
 mod log;
 mod migrate;
 mod migration;
@@ -131,7 +130,7 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::Drs(command) => drs::run(command, &link, output),
         Command::Status => status::run(&link, output),
         Command::Top(args) => top::run(&args, &link, output),
-        Command::Lab(command) => lab::run(command, output),
+        Command::Lab(command) => sterna_lab::run(command, output),
         Command::Sim(command) => sim::run(command, output),
         Command::Bench(command) => bench::run(command, output),
         Command::Completion(args) => completion::completion(&args, &link, output),

@@ -1,7 +1,6 @@
 //! Recovered disks, in words.
 
 use sterna_api::{FoundImage, RecoverDisks, Recovery};
-
 use sterna_console::connect::Link;
 use sterna_console::format::{bytes, count};
 use sterna_console::output::{Output, WIDTH};

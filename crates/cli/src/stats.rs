@@ -4,7 +4,6 @@
 //! follow, each with its count, its part and a bar.
 
 use sterna_api::{Bucket, DiskStats, Load, Pattern, RequestStats, SideLoad, Times};
-
 use sterna_console::format::{bytes, count, iops, rate, response};
 use sterna_console::output::Output;
 use sterna_console::table::{Cell, Column, Style, Table};

@@ -14,7 +14,6 @@ use std::str::FromStr;
 
 use clap::Args;
 use sterna_api::{Client, ErrorCode, Migration};
-
 use sterna_console::connect::Failure;
 
 /// One migration, as the command line names it.

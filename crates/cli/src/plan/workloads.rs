@@ -1,7 +1,6 @@
 //! What a plan stops and starts, in words.
 
 use sterna_api::{Plan, PlannedWorkload, WorkloadState};
-
 use sterna_console::format::{count, now, span};
 use sterna_console::output::{Output, WIDTH, prose};
 use sterna_console::table::{Cell, Column, Style, Table};

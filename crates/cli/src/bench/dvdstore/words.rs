@@ -4,13 +4,12 @@ use std::path::Path;
 
 use serde::Serialize;
 use sterna_api::ErrorCode;
-use sterna_core::Bytes;
-use sterna_workload::dvdstore::{Acknowledged, Report, Store, Times, Verdict, Window};
-
 use sterna_console::connect::Failure;
 use sterna_console::format::{count, moment, response, span};
 use sterna_console::output::Output;
 use sterna_console::table::{Cell, Column, Pairs, Style, Table};
+use sterna_core::Bytes;
+use sterna_workload::dvdstore::{Acknowledged, Report, Store, Times, Verdict, Window};
 
 /// Lines of figures, under a heading.
 pub(crate) struct Lines {
