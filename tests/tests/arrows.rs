@@ -5,7 +5,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// `room → rooms that it uses`, as docs/ARCHITECTURE.md draws them. Rooms that
 /// are not built yet are listed already.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 14] = [
     ("core", &[]),
     ("nbd", &[]),
     ("layout", &[]),
@@ -15,8 +15,17 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("sim", &["core", "workload"]),
     ("api", &["core"]),
     ("os", &["core", "api"]),
+    ("console", &["api", "core"]),
+    ("report", &[]),
     ("daemon", &["engine", "qemu", "os", "api", "layout", "core"]),
-    ("cli", &["daemon", "qemu", "api", "sim", "workload", "layout", "core"]),
+    ("lab", &["console", "report", "sim", "workload", "qemu", "api", "core"]),
+    (
+        "cli",
+        &[
+            "daemon", "lab", "console", "report", "sim", "workload", "qemu", "api",
+            "layout", "core",
+        ],
+    ),
 ];
 
 /// The black-box tests drive the programs. The protocol they speak themselves, as a

@@ -2,13 +2,13 @@
 
 use clap::Args;
 use sterna_api::{Advice, Advised, Nature, SeenDisk};
+use sterna_console::connect::Link;
+use sterna_console::format::{bytes, iops, span};
+use sterna_console::output::{Output, WIDTH};
+use sterna_console::table::{Column, Table, wrap};
 use sterna_core::Nanos;
 
-use crate::connect::Link;
-use crate::format::{bytes, iops, span};
 use crate::guard::parse_long;
-use crate::output::{Output, WIDTH};
-use crate::table::{Column, Table, wrap};
 
 /// What advice is asked about.
 #[derive(Debug, Args)]

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use sterna_api::paths::SOCKET_VARIABLE;
+use sterna_console::output::WIDTH;
+use sterna_lab::LabCommand;
 
 use crate::advise::AdviseArgs;
 use crate::bench::{BenchCommand, PASSWORD_VARIABLE};
@@ -13,10 +15,8 @@ use crate::datastore::DatastoreCommand;
 use crate::disk::DiskCommand;
 use crate::drs::DrsCommand;
 use crate::host::HostCommand;
-use crate::lab::LabCommand;
 use crate::migrate::MigrateArgs;
 use crate::migration::MigrationCommand;
-use crate::output::WIDTH;
 use crate::plan::PlanCommand;
 use crate::policy::PolicyCommand;
 use crate::pool::PoolCommand;

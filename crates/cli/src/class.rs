@@ -2,16 +2,16 @@
 
 use clap::{ArgGroup, Subcommand};
 use sterna_api::{ChangeClass, Class, CreateClass, Rate};
+use sterna_console::connect::Link;
+use sterna_console::format::{count, moment_ago};
+use sterna_console::output::Output;
+use sterna_console::table::{Column, Pairs, Table};
+use sterna_console::terms::{
+    attained, attainment, depth, held, limit, policies, rate, reservation,
+};
 use sterna_core::qos;
 
 use crate::args::NameArg;
-use crate::connect::Link;
-use crate::format::{count, moment_ago};
-use crate::output::Output;
-use crate::table::{Column, Pairs, Table};
-use crate::terms::{
-    attained, attainment, depth, held, limit, policies, rate, reservation,
-};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClassCommand {

@@ -14,11 +14,11 @@ use clap::{Arg, ArgAction, Args, Command, CommandFactory};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
+use sterna_console::connect::Link;
+use sterna_console::output::Output;
 
 use crate::args::{Cli, EXIT_CODES, VARIABLES};
-use crate::connect::Link;
 use crate::names;
-use crate::output::Output;
 
 /// For which shell, or for which words.
 #[derive(Debug, Args)]

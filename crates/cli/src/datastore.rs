@@ -4,14 +4,15 @@ use std::path::{Component, Path};
 
 use clap::Subcommand;
 use sterna_api::{AddDatastore, Datastore, DatastoreKind};
+use sterna_console::connect::Link;
+use sterna_console::format::{bytes, count};
+use sterna_console::output::Output;
+use sterna_console::table::{Cell, Column, Pairs, Style, Table};
+use sterna_core::Shape;
 
 use crate::args::NameArg;
-use crate::connect::Link;
-use crate::format::{bytes, count};
-use crate::output::Output;
 use crate::probe::{self, ProbeArgs};
 use crate::recovery;
-use crate::table::{Cell, Column, Pairs, Style, Table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DatastoreCommand {
@@ -49,7 +50,7 @@ pub(crate) enum DatastoreCommand {
 
 /// Checks the text here, so that a wrong one is a usage error.
 pub(crate) fn parse_shape(text: &str) -> Result<String, String> {
-    sterna_daemon::check_shape(text).map(|()| text.into())
+    text.parse::<Shape>().map(|_| text.into()).map_err(|error| error.to_string())
 }
 
 /// Carries out a command.

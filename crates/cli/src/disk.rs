@@ -7,18 +7,16 @@ use sterna_api::{
     AttachDisk, CreateDisk, CreatedDisk, Disk, DiskActivity, ErrorCode, ImageFate,
     ImportDisk, Provision, RecoverDisks, RemovedDisk,
 };
+use sterna_console::connect::{Failure, Link};
+use sterna_console::format::{bytes, count, iops, rate, response};
+use sterna_console::output::{Output, WIDTH};
+use sterna_console::table::{Cell, Column, Pairs, Style, Table, wrap};
+use sterna_console::terms::held;
 use sterna_core::Bytes;
 
 use crate::args::NameArg;
-use crate::connect::{Failure, Link};
 use crate::datastore::is_path;
-use crate::format::{bytes, count, iops, rate, response};
-use crate::output::{Output, WIDTH};
-use crate::qemu;
-use crate::recovery;
-use crate::stats;
-use crate::table::{Cell, Column, Pairs, Style, Table, wrap};
-use crate::terms::held;
+use crate::{qemu, recovery, stats};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DiskCommand {

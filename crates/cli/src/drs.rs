@@ -8,17 +8,17 @@ use sterna_api::{
     Automation, ChangeDrs, DrsAdvice, DrsExplanation, DrsGoal, DrsMove, DrsSettings,
     DrsStatus, Imbalance, JudgedVm,
 };
+use sterna_console::connect::Link;
+use sterna_console::format::{bytes, count, moment_ago, span};
+use sterna_console::output::{Output, WIDTH};
+use sterna_console::table::{Cell, Column, Pairs, Style, Table, wrap};
+use sterna_console::terms::NOTHING;
 use sterna_core::{Bytes, Nanos};
 
 use self::transfers::How;
-use crate::connect::Link;
-use crate::format::{bytes, count, moment_ago, span};
 use crate::guard::parse_long;
 use crate::host::{self, load, processors};
 use crate::migrate::parse_rate;
-use crate::output::{Output, WIDTH};
-use crate::table::{Cell, Column, Pairs, Style, Table, wrap};
-use crate::terms::NOTHING;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DrsCommand {

@@ -18,9 +18,6 @@ use tokio::sync::oneshot;
 /// What such a directory's name begins with.
 const PREFIX: &str = "sterna-";
 
-/// What the name of a lab's begins with.
-pub(crate) const LAB: &str = "sterna-lab-";
-
 /// Whether stdin has ended.
 static OVER: AtomicBool = AtomicBool::new(false);
 

@@ -1,11 +1,10 @@
 //! What binds a class now, since when, and what would change that, in words.
 
 use sterna_api::{Aim, CruiseState, Explanation, Fallback, Policy, Standing};
-
-use crate::format::{moment_ago, moment_ahead};
-use crate::output::Output;
-use crate::table::Pairs;
-use crate::terms::{attained, changes, fallback, held, kind, rate, wish};
+use sterna_console::format::{moment_ago, moment_ahead};
+use sterna_console::output::Output;
+use sterna_console::table::Pairs;
+use sterna_console::terms::{attained, changes, fallback, held, kind, rate, wish};
 
 /// The whole explanation.
 pub(crate) fn words(said: &Explanation, output: Output) -> String {

@@ -3,10 +3,9 @@
 
 use clap::Args;
 use sterna_api::{AskGuard, Guard, GuardState, Guarding};
+use sterna_console::format::{iops, moment, rate, response, span};
 use sterna_core::Nanos;
 use sterna_core::schedule::Schedule;
-
-use crate::format::{iops, moment, rate, response, span};
 
 /// What is promised to the application.
 #[derive(Clone, Debug, Default, Args)]

@@ -2,14 +2,14 @@
 
 use clap::{ArgGroup, Subcommand};
 use sterna_api::{AddHost, Amounts, Host, HostProgram, PlaceVm, Placement};
+use sterna_console::connect::Link;
+use sterna_console::format::{bytes, count, moment_ago};
+use sterna_console::output::Output;
+use sterna_console::table::{Column, Pairs, Table};
 use sterna_core::Bytes;
 
 use crate::args::NameArg;
-use crate::connect::Link;
-use crate::format::{bytes, count, moment_ago};
 use crate::guard::percent;
-use crate::output::Output;
-use crate::table::{Column, Pairs, Table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HostCommand {
@@ -171,7 +171,7 @@ fn show(one: &Host, output: Output) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::WIDTH;
+    use sterna_console::output::WIDTH;
 
     #[test]
     fn a_list_fits_and_tells_loads() {

@@ -9,9 +9,9 @@
 //! Exit codes: 0 done, 1 it failed (stderr says what, to what, and what to do
 //! next), 2 the command line was wrong.
 //!
-//! Whether anybody reads what is said changes none of them (`output`).
+//! Whether anybody reads what is said changes none of them (`sterna_console::output`).
 #![forbid(unsafe_code)]
-// They panic where nobody reads; `output` does not.
+// They panic where nobody reads; `sterna_console::output` does not.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod advise;
@@ -19,23 +19,18 @@ mod args;
 mod bench;
 mod class;
 mod completion;
-mod connect;
 mod datastore;
 mod disk;
 mod drs;
 mod experiment;
 mod explain;
-mod format;
 mod guard;
 mod host;
-mod interruption;
-mod lab;
 mod log;
 mod migrate;
 mod migration;
 mod names;
 mod number;
-mod output;
 mod plan;
 mod policy;
 mod pool;
@@ -50,8 +45,6 @@ mod sim;
 mod stats;
 mod status;
 mod storage_drs;
-mod table;
-mod terms;
 mod text_file;
 mod top;
 mod verification;
@@ -62,11 +55,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use sterna_api::{Error, ErrorCode};
+use sterna_console::connect::{Link, Said, explain};
+use sterna_console::output::{Output, WIDTH, note};
+use sterna_console::table::wrap;
 
 use crate::args::{Cli, Command};
-use crate::connect::{Said, explain};
-use crate::output::{Output, WIDTH, note};
-use crate::table::wrap;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -117,7 +110,7 @@ fn usage_body(text: &str) -> Error {
 }
 
 fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
-    let link = connect::Link::new(cli.socket.socket.clone(), output);
+    let link = Link::new(cli.socket.socket.clone(), output);
     match cli.command {
         Command::Serve(args) => serve::run(args, cli.socket, output),
         Command::Datastore(command) => datastore::run(command, &link, output),
@@ -137,7 +130,7 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::Drs(command) => drs::run(command, &link, output),
         Command::Status(args) => status::run(args, &link, output),
         Command::Top(args) => top::run(&args, &link, output),
-        Command::Lab(command) => lab::run(command, output),
+        Command::Lab(command) => sterna_lab::run(command, output),
         Command::Sim(command) => sim::run(command, output),
         Command::Bench(command) => bench::run(command, output),
         Command::Completion(args) => completion::completion(&args, &link, output),

@@ -2,12 +2,12 @@
 
 use clap::Args;
 use sterna_api::{Migration, StartMigration};
+use sterna_console::connect::Link;
+use sterna_console::output::Output;
 use sterna_core::Bytes;
 
-use crate::connect::Link;
 use crate::disk::ProvisionArg;
 use crate::guard::GuardArgs;
-use crate::output::Output;
 use crate::verification::VerifyArgs;
 use crate::watch;
 

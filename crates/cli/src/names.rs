@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, Command, CommandFactory};
 use sterna_api::{Client, ClientError, PlanState};
+use sterna_console::connect::{Link, block_on};
+use sterna_console::output::Output;
 
 use crate::args::Cli;
-use crate::connect::{Link, block_on};
-use crate::output::Output;
 
 /// How long the daemon has: longer than any list takes, and short enough that a key
 /// does not seem to have been lost.

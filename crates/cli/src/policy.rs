@@ -2,17 +2,17 @@
 
 use clap::{Args, Subcommand};
 use sterna_api::{Aim, CreatePolicy, CruisePhase, Policy, Standing};
+use sterna_console::connect::Link;
+use sterna_console::format::{moment_ago, moment_ahead};
+use sterna_console::output::Output;
+use sterna_console::table::{Cell, Column, Pairs, Style, Table};
+use sterna_console::terms::{NOTHING, fallback, kind, rate, wish};
 use sterna_core::qos::policy::{self, Cruise, DEPTH_MAX, Fallback, Tolerance};
 use sterna_core::qos::{Goal, Rate};
 use sterna_core::schedule::Schedule;
 
-use crate::connect::Link;
 use crate::explain;
-use crate::format::{moment_ago, moment_ahead};
 use crate::number::number_of;
-use crate::output::Output;
-use crate::table::{Cell, Column, Pairs, Style, Table};
-use crate::terms::{NOTHING, fallback, kind, rate, wish};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {

@@ -2,15 +2,15 @@
 
 use clap::{ArgGroup, Args, Subcommand};
 use sterna_api::{AskTerms, ChangePool, CreatePool, Pool, PoolTerms};
+use sterna_console::connect::Link;
+use sterna_console::format::{bytes, moment_ago};
+use sterna_console::output::Output;
+use sterna_console::table::{Column, Pairs, Table};
+use sterna_console::terms::NOTHING;
 use sterna_core::Bytes;
 
 use crate::args::NameArg;
-use crate::connect::Link;
-use crate::format::{bytes, moment_ago};
 use crate::host::{parse_processors, processors};
-use crate::output::Output;
-use crate::table::{Column, Pairs, Table};
-use crate::terms::NOTHING;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PoolCommand {
@@ -248,7 +248,7 @@ fn show(one: &Pool, output: Output) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::WIDTH;
+    use sterna_console::output::WIDTH;
 
     #[test]
     fn a_list_fits_and_terms_are_told_in_words() {

@@ -5,14 +5,14 @@ use sterna_api::{
     AskGuard, Guard, LearnedFrom, Predict, Predicted, Prediction, PredictionScores,
     Weakest,
 };
+use sterna_console::connect::Link;
+use sterna_console::format::{bytes, iops, moment, moment_ahead, rate, response, span};
+use sterna_console::output::{Output, prose};
+use sterna_console::table::Pairs;
 use sterna_core::Bytes;
 
-use crate::connect::Link;
-use crate::format::{bytes, iops, moment, moment_ahead, rate, response, span};
 use crate::guard::{self, PromiseArgs, percent};
 use crate::migrate::parse_rate;
-use crate::output::{Output, prose};
-use crate::table::Pairs;
 use crate::verification::VerifyArgs;
 
 /// What would be moved, where to, and how.

@@ -19,17 +19,16 @@ use sterna_api::{
     Client, CreateDisk, Datastore, DatastoreKind, Device, ErrorCode, ImageFate,
     ProbeFound, ProbeStep, Provision, TopBy,
 };
+use sterna_console::connect::{Failure, Link};
+use sterna_console::format::{iops, response};
+use sterna_console::interruption::Interruption;
+use sterna_console::output::{Output, WIDTH};
+use sterna_console::screen::Screen;
+use sterna_console::table::{Column, Table, wrap};
 use sterna_core::measure::probe::{End, Next, Probe, STEP, Step};
 use sterna_core::{Bytes, Nanos};
 use sterna_workload::load::{Application, Lengths, Order, Pace, Profile};
 use tokio::time::sleep;
-
-use crate::connect::{Failure, Link};
-use crate::format::{iops, response};
-use crate::interruption::Interruption;
-use crate::lab::screen::Screen;
-use crate::output::{Output, WIDTH};
-use crate::table::{Column, Table, wrap};
 
 /// What is read, if nothing else is said: more than a disk's own cache.
 const SIZE: &str = "256M";

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use sterna_api::Disk;
-use sterna_qemu::RECONNECT;
+use sterna_qemu::arguments::{blockdev, chardev, unix_server};
 
 /// Characters of a node's name in QEMU, at most.
 const ID_MAX: usize = 31;
@@ -45,24 +45,6 @@ pub(crate) fn ways(disk: &Disk, device: Option<&str>) -> Vec<Way> {
     nbd.chain(vhost).collect()
 }
 
-/// The block device of this name that an export is, of a server in QEMU's words.
-pub(crate) fn blockdev(node: &str, server: &str, export: &str) -> String {
-    format!(
-        "driver=nbd,node-name={node},{server},export={export},\
-         reconnect-delay={RECONNECT},open-timeout=60,discard=unmap,cache.direct=on"
-    )
-}
-
-/// A server on this machine, in QEMU's words.
-pub(crate) fn unix_server(path: &str) -> String {
-    format!("server.type=unix,server.path={}", escaped(path))
-}
-
-/// The way to a vhost-user socket, by this name.
-pub(crate) fn chardev(id: &str, path: &str) -> String {
-    format!("socket,id={id},path={},reconnect=1", escaped(path))
-}
-
 /// What QEMU takes as an id: it begins with a letter and is not long.
 fn id(name: &str) -> String {
     let letter = name.starts_with(|first: char| first.is_ascii_alphabetic());
@@ -103,11 +85,6 @@ fn unescaped(text: &str) -> String {
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// A path as QEMU's options have it: commas twice.
-fn escaped(path: &str) -> String {
-    path.replace(',', ",,")
 }
 
 /// The ways in, for people: arguments as a shell takes them.

@@ -1,11 +1,10 @@
 //! Recovered disks, in words.
 
 use sterna_api::{FoundImage, RecoverDisks, Recovery};
-
-use crate::connect::Link;
-use crate::format::{bytes, count};
-use crate::output::{Output, WIDTH};
-use crate::table::{Column, Table, wrap};
+use sterna_console::connect::Link;
+use sterna_console::format::{bytes, count};
+use sterna_console::output::{Output, WIDTH};
+use sterna_console::table::{Column, Table, wrap};
 
 /// What was taken in, and what was not, and why.
 pub(crate) fn show(recovery: &Recovery, output: Output) -> String {

@@ -3,14 +3,15 @@
 use sterna_api::{
     Application, Figures, Guarding, Migration, MigrationState, Progress, Report,
 };
+use sterna_console::format::{
+    bytes, count, iops, moment, moment_ago, rate, response, span,
+};
+use sterna_console::output::{Output, prose};
+use sterna_console::table::{Cell, Pairs, Style};
 
 use crate::disk::provision;
-use crate::format::{bytes, count, iops, moment, moment_ago, rate, response, span};
-use crate::guard;
-use crate::output::{Output, prose};
-use crate::predict;
 use crate::storage_drs::add_balanced;
-use crate::table::{Cell, Pairs, Style};
+use crate::{guard, predict};
 
 /// Places of a disk that are shown one by one: about half a screen.
 const PLACES_SHOWN: usize = 12;

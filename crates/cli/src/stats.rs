@@ -4,10 +4,9 @@
 //! follow, each with its count, its part and a bar.
 
 use sterna_api::{Bucket, DiskStats, Load, Pattern, RequestStats, SideLoad, Times};
-
-use crate::format::{bytes, count, iops, rate, response};
-use crate::output::Output;
-use crate::table::{Cell, Column, Style, Table};
+use sterna_console::format::{bytes, count, iops, rate, response};
+use sterna_console::output::Output;
+use sterna_console::table::{Cell, Column, Style, Table};
 
 /// How long a bar is that stands for all.
 const BAR: usize = 19;
@@ -224,7 +223,7 @@ fn short(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::WIDTH;
+    use sterna_console::output::WIDTH;
 
     fn buckets(ends: &[i64], counts: &[u64]) -> Vec<Bucket> {
         let ends = ends.iter().copied().map(Some).chain([None]);

@@ -2,13 +2,13 @@
 
 use clap::Args;
 use sterna_api::{Connections, Status, Task};
+use sterna_console::connect::Link;
+use sterna_console::format::{moment_ago, span};
+use sterna_console::output::Output;
+use sterna_console::table::{Cell, Column, Pairs, Style, Table};
+use sterna_console::terms::policies;
 
-use crate::connect::Link;
-use crate::format::{moment_ago, span};
-use crate::output::Output;
 use crate::predict;
-use crate::table::{Cell, Column, Pairs, Style, Table};
-use crate::terms::policies;
 
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct StatusArgs {

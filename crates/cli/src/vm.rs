@@ -7,15 +7,15 @@ use sterna_api::{
     AddVm, AdoptVmDisk, Client, Migration, MoveVmDisk, ReleaseVmDisk, Vm, VmDisk,
     VmFigures, VmState,
 };
+use sterna_console::connect::Link;
+use sterna_console::format::{bytes, iops, rate, response};
+use sterna_console::output::Output;
+use sterna_console::table::{Cell, Column, Pairs, Style, Table};
 use sterna_core::Bytes;
 
 use crate::args::NameArg;
-use crate::connect::Link;
-use crate::format::{bytes, iops, rate, response};
 use crate::guard::GuardArgs;
 use crate::migrate::{detached, parse_rate};
-use crate::output::Output;
-use crate::table::{Cell, Column, Pairs, Style, Table};
 use crate::watch;
 
 #[derive(Debug, Subcommand)]
@@ -295,7 +295,7 @@ fn is_said(state: VmState, detail: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::WIDTH;
+    use sterna_console::output::WIDTH;
 
     fn vm(name: &str) -> Vm {
         let disk = VmDisk {

@@ -13,12 +13,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 use sterna_api::{
     Client, ClientError, ErrorCode, GuardState, Migration, MigrationState, Progress,
 };
+use sterna_console::connect::{Failure, explain};
+use sterna_console::format::{bytes, iops, now, rate, response, span};
+use sterna_console::output::{Output, WIDTH, note, takes_colour};
+use sterna_console::table::wrap;
 
-use crate::connect::{Failure, explain};
-use crate::format::{bytes, iops, now, rate, response, span};
-use crate::output::{Output, WIDTH, note, takes_colour};
 use crate::report::summary;
-use crate::table::wrap;
 
 /// How often the daemon is asked: quick enough for the eye, slow enough to be
 /// free.

@@ -17,8 +17,10 @@ pub mod predict;
 pub mod qos;
 pub mod range;
 pub mod schedule;
+pub mod shape;
 pub mod transfer;
 pub mod units;
 
 pub use range::ByteRange;
+pub use shape::Shape;
 pub use units::{Bytes, Nanos, Percent};

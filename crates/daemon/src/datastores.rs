@@ -6,18 +6,13 @@ use std::sync::Arc;
 use sterna_api::{
     AddDatastore, Datastore, DatastoreKind, Error, NAME_RULE, Result, is_name,
 };
-use sterna_engine::Shape;
+use sterna_core::Shape;
 use sterna_engine::datastore::Location;
 use sterna_os::{clock, descriptors, lock};
 
 use crate::daemon::Daemon;
 use crate::shelf::{Found, Shelf};
 use crate::store::DatastoreRecord;
-
-/// Whether `text` is a shape; says what is wrong with it if not.
-pub fn check_shape(text: &str) -> Result<(), String> {
-    text.parse::<Shape>().map(drop).map_err(|error| error.to_string())
-}
 
 /// Refuses what is no name.
 pub(crate) fn check_name(what: &str, name: &str) -> Result<()> {

@@ -59,7 +59,6 @@ mod threads;
 mod troubles;
 mod vms;
 
-pub use datastores::check_shape;
 pub use http::openapi_document;
 pub use log::{LAST_LINES, Log, State as LogState};
 pub use serve::{Running, serve};

@@ -36,8 +36,7 @@ pub use export::vhost::fuzzing;
 pub use engine::{Config, DiskSpec, Engine, EngineError};
 pub use figures::DiskWindow;
 pub use image::{
-    Astray, Beside, Budget, FileIdentity, HeldFile, ImageSpec, OpenError,
-    ParseShapeError, Shape, is_used,
+    Astray, Beside, Budget, FileIdentity, HeldFile, ImageSpec, OpenError, is_used,
 };
 pub use io::{Errno, IoChoice, IoKind};
 pub use listener::Listener;

@@ -13,6 +13,7 @@
 //! changed; what is true is asked for.
 #![forbid(unsafe_code)]
 
+pub mod arguments;
 mod copy;
 mod direct;
 mod drive;

@@ -10,6 +10,7 @@
 
 pub mod checker;
 mod connection;
+#[cfg(feature = "dvdstore")]
 pub mod dvdstore;
 pub mod load;
 pub mod random;

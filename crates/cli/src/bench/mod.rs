@@ -8,7 +8,7 @@ mod dvdstore;
 use clap::Subcommand;
 
 pub(crate) use self::dvdstore::PASSWORD_VARIABLE;
-use crate::output::Output;
+use sterna_console::output::Output;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {

@@ -7,13 +7,13 @@ use indicatif::ProgressBar;
 use sterna_api::{
     Client, ClientError, DrsAdvice, ErrorCode, StartTransfer, Transfer, TransferState,
 };
+use sterna_console::connect::Failure;
+use sterna_console::format::{bytes, rate, span};
+use sterna_console::output::{Output, WIDTH, note, takes_colour};
+use sterna_console::table::{Cell, Column, Pairs, Style, Table, wrap};
+use sterna_console::terms::NOTHING;
 use sterna_core::Bytes;
 
-use crate::connect::Failure;
-use crate::format::{bytes, rate, span};
-use crate::output::{Output, WIDTH, note, takes_colour};
-use crate::table::{Cell, Column, Pairs, Style, Table, wrap};
-use crate::terms::NOTHING;
 use crate::watch::new_bar;
 
 /// How often the daemon is asked: quick enough for the eye, slow enough to be free.

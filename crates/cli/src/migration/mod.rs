@@ -4,15 +4,15 @@ mod which;
 
 use clap::{ArgGroup, Subcommand};
 use sterna_api::{GuardState, Migration, MigrationState, ResumeMigration};
+use sterna_console::connect::Link;
+use sterna_console::format::{bytes, rate, span};
+use sterna_console::output::Output;
+use sterna_console::table::{Column, Table};
 use sterna_core::Bytes;
 
-use crate::connect::Link;
-use crate::format::{bytes, rate, span};
 use crate::guard::{self, GuardArgs};
 use crate::migrate::parse_rate;
-use crate::output::Output;
 use crate::report::{show, state};
-use crate::table::{Column, Table};
 use crate::watch;
 use which::{Purpose, WhichArg};
 

@@ -14,8 +14,7 @@ use std::str::FromStr;
 
 use clap::Args;
 use sterna_api::{Client, ErrorCode, Migration};
-
-use crate::connect::Failure;
+use sterna_console::connect::Failure;
 
 /// One migration, as the command line names it.
 #[derive(Clone, Debug, Args)]

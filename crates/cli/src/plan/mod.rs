@@ -10,14 +10,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use sterna_api::{Plan, PlanEvacuation, PlanState};
+use sterna_console::connect::Link;
+use sterna_console::format::count;
+use sterna_console::output::{Output, WIDTH, prose};
 use sterna_core::Bytes;
 
-use crate::connect::Link;
-use crate::format::count;
 use crate::guard::{PromiseArgs, parse_part, parse_schedule};
 use crate::migrate::parse_rate;
 use crate::number::number_of;
-use crate::output::{Output, WIDTH, prose};
 use crate::verification::VerifyArgs;
 
 #[derive(Debug, Subcommand)]

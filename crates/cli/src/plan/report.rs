@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use sterna_api::{Plan, PlanState, PlannedMove, PlannedMoveState};
+use sterna_console::format::{count, span};
+use sterna_console::output::{Output, WIDTH};
+use sterna_console::table::{Column, Pairs, Table, wrap};
 
 use super::show::{deadline, move_state, numbered, refused, state, takes};
 use super::workloads;
-use crate::format::{count, span};
-use crate::output::{Output, WIDTH};
-use crate::table::{Column, Pairs, Table, wrap};
 
 /// Of what takes less, in seconds, whole ones do not say by how much it was off.
 const LEAST_S: f64 = 2.0;

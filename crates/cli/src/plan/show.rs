@@ -4,12 +4,14 @@ use sterna_api::{
     Deadline, DeadlineState, Plan, PlanEstimate, PlanState, PlannedDatastore,
     PlannedMove, PlannedMoveState,
 };
+use sterna_console::format::{
+    bytes, count, moment, moment_ago, moment_ahead, rate, span,
+};
+use sterna_console::output::Output;
+use sterna_console::table::{Cell, Column, Pairs, Style, Table};
 
 use super::workloads;
-use crate::format::{bytes, count, moment, moment_ago, moment_ahead, rate, span};
 use crate::guard;
-use crate::output::Output;
-use crate::table::{Cell, Column, Pairs, Style, Table};
 
 /// Many plans, one a line.
 pub(super) fn list(all: &[Plan], output: Output) -> String {

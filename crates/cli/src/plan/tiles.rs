@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use sterna_api::{ErrorCode, Tile, TileFile};
+use sterna_console::connect::Failure;
 
-use crate::connect::Failure;
 use crate::text_file;
 
 /// Reads a file of tiles (TOML).

@@ -4,15 +4,15 @@
 use std::collections::HashMap;
 
 use sterna_api::{Plan, PlannedMove};
+use sterna_console::format::{moment, moment_ahead, rate, span};
+use sterna_console::output::{Output, prose};
+use sterna_console::table::{Column, Table};
 use sterna_core::Nanos;
 use sterna_core::place::waves::{
     End, Group, Move, Rehearsal, Rehearsed, Run, Setup, rehearse,
 };
 
 use super::show;
-use crate::format::{moment, moment_ahead, rate, span};
-use crate::output::{Output, prose};
-use crate::table::{Column, Table};
 
 /// What a copy is taken to do of which nobody knows, in bytes per second.
 const NOMINAL: f64 = (100 << 20) as f64;

@@ -1,10 +1,9 @@
 //! What a plan stops and starts, in words.
 
 use sterna_api::{Plan, PlannedWorkload, WorkloadState};
-
-use crate::format::{count, now, span};
-use crate::output::{Output, WIDTH, prose};
-use crate::table::{Cell, Column, Style, Table};
+use sterna_console::format::{count, now, span};
+use sterna_console::output::{Output, WIDTH, prose};
+use sterna_console::table::{Cell, Column, Style, Table};
 
 /// A tile's name and its hooks have so much room beside the longest state.
 const BESIDE: usize = WIDTH - "not started".len() - 3 * 2;

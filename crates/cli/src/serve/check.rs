@@ -13,11 +13,11 @@ use std::path::Path;
 use rustix::fs::{Access, access};
 use sterna_api::ErrorCode;
 use sterna_api::paths::too_long;
+use sterna_console::connect::Failure;
+use sterna_console::output::Output;
+use sterna_console::table::Pairs;
 
 use super::options::Resolved;
-use crate::connect::Failure;
-use crate::output::Output;
-use crate::table::Pairs;
 
 /// Says that all is well, or fails with everything that is not.
 pub(super) fn run(resolved: &Resolved, output: Output) -> anyhow::Result<()> {

@@ -15,11 +15,11 @@ use anyhow::Context;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, CommandFactory, Parser};
 use sterna_api::ErrorCode;
+use sterna_console::connect::Failure;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::options::Said;
-use crate::connect::Failure;
 use crate::text_file;
 
 /// Reads a file, which may be missing if it is not needed.

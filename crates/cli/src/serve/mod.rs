@@ -18,9 +18,9 @@ use tracing_subscriber::EnvFilter;
 pub(crate) use options::ServeArgs;
 
 use crate::args::SocketArg;
-use crate::connect::{Said, caller, explain};
-use crate::output::{Output, takes_colour};
 use crate::{experiment, log};
+use sterna_console::connect::{Said, caller, explain};
+use sterna_console::output::{Output, takes_colour};
 
 /// With `--json`, prints the daemon's status once clients can connect. A thread of its own
 /// does so: if the reader hangs, the daemon does not wait for it.

@@ -10,11 +10,11 @@ use sterna_api::{
     AskGuard, AskStorageDrs, Automation, ChangeStorageDrs, Client, Error, Migration,
     RecommendedMove, StartMigration,
 };
+use sterna_console::connect::{Failure, Link, explain};
+use sterna_console::output::Output;
 use sterna_core::Nanos;
 
-use crate::connect::{Failure, Link, explain};
 use crate::guard::{PromiseArgs, parse_long, parse_part, parse_span};
-use crate::output::Output;
 
 pub(crate) use self::page::add_balanced;
 use self::rule::RuleCommand;

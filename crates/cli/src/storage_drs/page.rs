@@ -4,13 +4,13 @@ use sterna_api::{
     Automation, Balanced, BalancedOutcome, BalancedScores, Migration, StorageDrs,
     StorageDrsRun, StorageDrsSettings,
 };
+use sterna_console::format::{count, moment_ago, moment_ahead, response, span};
+use sterna_console::output::Output;
+use sterna_console::table::{Cell, Column, Pairs, Style, Table};
 
 use super::recommend::{aim, datastores};
-use crate::format::{count, moment_ago, moment_ahead, response, span};
 use crate::guard::percent;
-use crate::output::Output;
 use crate::report::state;
-use crate::table::{Cell, Column, Pairs, Style, Table};
 
 /// All of it.
 pub(super) fn show(told: &StorageDrs, output: Output) -> String {

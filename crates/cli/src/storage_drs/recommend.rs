@@ -4,11 +4,11 @@ use sterna_api::{
     DatastoreLoad, JudgedDatastore, OverBound, Recommendations, RecommendedMove,
     StayingDisk, StorageDrsBounds,
 };
+use sterna_console::format::{bytes, response, span};
+use sterna_console::output::{Output, WIDTH};
+use sterna_console::table::{Cell, Column, Style, Table, wrap};
 
-use crate::format::{bytes, response, span};
 use crate::guard::percent;
-use crate::output::{Output, WIDTH};
-use crate::table::{Cell, Column, Style, Table, wrap};
 
 /// Everything that was recommended, and why the rest stays.
 pub(super) fn show(told: &Recommendations, output: Output) -> String {

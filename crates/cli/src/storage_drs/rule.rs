@@ -2,11 +2,11 @@
 
 use clap::{Args, Subcommand};
 use sterna_api::{CreateStorageRule, RuleStrength, RuleWish, StorageRule};
+use sterna_console::connect::Link;
+use sterna_console::output::{Output, prose};
+use sterna_console::table::{Cell, Column, Style, Table};
 
 use crate::args::NameArg;
-use crate::connect::Link;
-use crate::output::{Output, prose};
-use crate::table::{Cell, Column, Style, Table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RuleCommand {

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use sterna_api::{Top, TopBy};
+use sterna_console::connect::Link;
+use sterna_console::format::{moment_in, zone};
+use sterna_console::output::{Output, WIDTH};
 use tokio::time::MissedTickBehavior;
 
 use super::column::{Column, GAP, NAME_MIN, that_fit};
 use super::view::View;
-use crate::connect::Link;
-use crate::format::{moment_in, zone};
-use crate::output::{Output, WIDTH};
 
 /// Prints rows `count` times, or for ever.
 pub(super) fn run(

@@ -15,10 +15,9 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use sterna_api::TopBy;
+use sterna_console::connect::Link;
+use sterna_console::output::{Output, is_screen};
 use sterna_core::Nanos;
-
-use crate::connect::Link;
-use crate::output::{Output, is_screen};
 
 /// The shortest interval: a sample of the daemon.
 const SHORTEST: Nanos = Nanos::from_millis(100);

@@ -12,12 +12,12 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Cell, Row, Table};
 use sterna_api::{Top, TopBy};
+use sterna_console::connect::{Link, explain};
+use sterna_console::format::{count, iops, moment, rate, response};
 
 use super::column::{Column, GAP, NAME_MIN, that_fit};
 use super::source::{News, Source};
 use super::view::{View, Wish};
-use crate::connect::{Link, explain};
-use crate::format::{count, iops, moment, rate, response};
 
 /// How often keys and news are looked for: at once, for the eye.
 const LOOK: Duration = Duration::from_millis(50);
@@ -178,7 +178,8 @@ impl Screen {
         let above = self.view.above.min(rows.len().saturating_sub(shown));
         let body = rows.iter().skip(above).take(shown).map(|row| {
             let number = |column: &Column| right(&column.text(row), column.width);
-            let name = Cell::from(crate::table::shorten(&row.name, name_width(width)));
+            let name =
+                Cell::from(sterna_console::table::shorten(&row.name, name_width(width)));
             Row::new([name].into_iter().chain(columns.iter().map(number)))
         });
         let body: Vec<Row<'static>> = body.collect();

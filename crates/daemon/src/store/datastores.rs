@@ -1,7 +1,7 @@
 //! The record of a datastore.
 
 use rusqlite::{Connection, Row, params};
-use sterna_engine::Shape;
+use sterna_core::Shape;
 use sterna_engine::datastore::{Location, Mark};
 
 use super::{Store, StoreError, cannot, from_sql, parsed, to_sql};

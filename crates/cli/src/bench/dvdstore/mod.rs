@@ -18,6 +18,10 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use sterna_api::ErrorCode;
+use sterna_console::connect::Failure;
+use sterna_console::interruption::Interruption;
+use sterna_console::output::Output;
+use sterna_console::screen::Screen;
 use sterna_workload::dvdstore::{
     self, LoadOptions, Pace, RunOptions, Server, Size, Store, StoreError, Tablespaces,
     Window,
@@ -25,10 +29,6 @@ use sterna_workload::dvdstore::{
 use tokio::time::{Instant, interval};
 
 use self::screen::Loader;
-use crate::connect::Failure;
-use crate::interruption::Interruption;
-use crate::lab::screen::Screen;
-use crate::output::Output;
 
 /// Where the password is looked for if the URI has none, as PostgreSQL's own clients
 /// do: command lines can be read by everybody on the machine.
@@ -147,7 +147,7 @@ impl DvdstoreArgs {
 /// Loads, runs, or checks.
 pub(crate) fn run(args: &DvdstoreArgs, output: Output) -> anyhow::Result<()> {
     let password = std::env::var(PASSWORD_VARIABLE).ok();
-    let server = Server::new(&args.uri, password).map_err(Failure::from)?;
+    let server = Server::new(&args.uri, password).map_err(|error| failure(&error))?;
     // Users answer each other's waiting on as many threads as there are processors.
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime =
@@ -155,8 +155,9 @@ pub(crate) fn run(args: &DvdstoreArgs, output: Output) -> anyhow::Result<()> {
     runtime.block_on(async {
         match &args.check {
             Some(path) => {
-                let verdict =
-                    dvdstore::check(&server, path).await.map_err(Failure::from)?;
+                let verdict = dvdstore::check(&server, path)
+                    .await
+                    .map_err(|error| failure(&error))?;
                 words::tell_verdict(&verdict, path, output)
             }
             None => shop(args, &server, output).await,
@@ -194,7 +195,7 @@ async fn shop(
         never = show(&screen, &options, output) => match never {},
     };
     drop(screen.take());
-    words::tell_report(&report.map_err(Failure::from)?, output)
+    words::tell_report(&report.map_err(|error| failure(&error))?, output)
 }
 
 /// Shows for how long a run still warms up, and then, for how long it is measured.
@@ -232,8 +233,10 @@ async fn store(
 ) -> anyhow::Result<Store> {
     let spaces = args.spaces();
     if !args.reload
-        && let Some(store) =
-            server.store_like(args.size, &spaces).await.map_err(Failure::from)?
+        && let Some(store) = server
+            .store_like(args.size, &spaces)
+            .await
+            .map_err(|error| failure(&error))?
     {
         return Ok(store);
     }
@@ -241,7 +244,9 @@ async fn store(
         LoadOptions { size: args.size, seed: args.seed, spaces, reload: args.reload };
     let mut screen = Loader::new(output);
     let mut told = |news| screen.tell(news);
-    Ok(dvdstore::load(server, &options, &mut told).await.map_err(Failure::from)?)
+    Ok(dvdstore::load(server, &options, &mut told)
+        .await
+        .map_err(|error| failure(&error))?)
 }
 
 fn interrupted() -> Failure {
@@ -252,27 +257,25 @@ fn interrupted() -> Failure {
     }
 }
 
-impl From<StoreError> for Failure {
-    /// What went wrong with the store, as the command line tells it.
-    fn from(error: StoreError) -> Failure {
-        let code = match &error {
-            StoreError::Uri(_) | StoreError::NoOrder { .. } => ErrorCode::Invalid,
-            StoreError::NoServer { .. }
-            | StoreError::Crowded(_)
-            | StoreError::Refused { .. }
-            | StoreError::Forbidden(_)
-            | StoreError::Lost(_)
-            | StoreError::Unfinished => ErrorCode::Unavailable,
-            StoreError::NoDatabase { .. }
-            | StoreError::NoStore
-            | StoreError::NoTablespace { .. } => ErrorCode::NotFound,
-            StoreError::Exists(_)
-            | StoreError::Foreign
-            | StoreError::OtherSize { .. }
-            | StoreError::OtherTablespace { .. } => ErrorCode::Exists,
-            StoreError::Full(_) => ErrorCode::NoSpace,
-            StoreError::Server(_) | StoreError::File { .. } => ErrorCode::Internal,
-        };
-        Failure { code, message: error.to_string(), hint: error.hint().into() }
-    }
+/// What went wrong with the store, as the command line tells it.
+fn failure(error: &StoreError) -> Failure {
+    let code = match error {
+        StoreError::Uri(_) | StoreError::NoOrder { .. } => ErrorCode::Invalid,
+        StoreError::NoServer { .. }
+        | StoreError::Crowded(_)
+        | StoreError::Refused { .. }
+        | StoreError::Forbidden(_)
+        | StoreError::Lost(_)
+        | StoreError::Unfinished => ErrorCode::Unavailable,
+        StoreError::NoDatabase { .. }
+        | StoreError::NoStore
+        | StoreError::NoTablespace { .. } => ErrorCode::NotFound,
+        StoreError::Exists(_)
+        | StoreError::Foreign
+        | StoreError::OtherSize { .. }
+        | StoreError::OtherTablespace { .. } => ErrorCode::Exists,
+        StoreError::Full(_) => ErrorCode::NoSpace,
+        StoreError::Server(_) | StoreError::File { .. } => ErrorCode::Internal,
+    };
+    Failure { code, message: error.to_string(), hint: error.hint().into() }
 }

@@ -8,9 +8,8 @@ use std::fmt::Write;
 use std::io;
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use sterna_console::output::{Output, note, takes_colour};
 use sterna_workload::dvdstore::Loading;
-
-use crate::output::{Output, note, takes_colour};
 
 /// The load on the terminal. Dropping it removes the bar.
 pub(crate) struct Loader {

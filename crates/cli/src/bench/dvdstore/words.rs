@@ -4,13 +4,12 @@ use std::path::Path;
 
 use serde::Serialize;
 use sterna_api::ErrorCode;
+use sterna_console::connect::Failure;
+use sterna_console::format::{count, moment, response, span};
+use sterna_console::output::Output;
+use sterna_console::table::{Cell, Column, Pairs, Style, Table};
 use sterna_core::Bytes;
 use sterna_workload::dvdstore::{Acknowledged, Report, Store, Times, Verdict, Window};
-
-use crate::connect::Failure;
-use crate::format::{count, moment, response, span};
-use crate::output::Output;
-use crate::table::{Cell, Column, Pairs, Style, Table};
 
 /// Lines of figures, under a heading.
 pub(crate) struct Lines {
@@ -294,7 +293,7 @@ fn missing_table(verdict: &Verdict) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::WIDTH;
+    use sterna_console::output::WIDTH;
 
     #[test]
     fn a_line_of_figures_fits_a_terminal() {

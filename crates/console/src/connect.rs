@@ -1,0 +1,177 @@
+//! Reaching the daemon, and explaining what went wrong.
+
+use std::future::Future;
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use sterna_api::paths::{Caller, too_long};
+use sterna_api::{Client, ClientError, Error, ErrorCode, Waits};
+
+use crate::output::{Output, takes_colour};
+
+/// What a person sees of a call that takes long.
+const WAITING: &str =
+    "waiting for the daemon, which may be waiting for a VM or for storage ...";
+
+/// The way to the daemon.
+#[derive(Debug)]
+pub struct Link {
+    client: Client,
+}
+
+/// A failure that says itself what to do next.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    /// What kind of trouble it is.
+    pub code: ErrorCode,
+    /// What happened, and to what.
+    pub message: String,
+    /// What to do next.
+    pub hint: String,
+}
+
+/// A failure that has been told already.
+#[derive(Debug, thiserror::Error)]
+#[error("it has been told")]
+pub struct Said;
+
+impl Link {
+    /// The daemon on this socket, or on the one that this user's daemon has.
+    pub fn new(socket: Option<PathBuf>, output: Output) -> Self {
+        let socket = socket.unwrap_or_else(|| caller().socket());
+        let mut client = Client::new(socket);
+        if !output.is_json() {
+            client = client.for_people();
+        }
+        if takes_colour(&io::stderr()) {
+            client = client.that_tells(say_waiting);
+        }
+        Link { client }
+    }
+
+    /// The same, which says nothing by itself: for who draws all of the screen.
+    pub fn silent(&self) -> Self {
+        Link { client: Client::new(self.client.socket()).for_people() }
+    }
+
+    /// The client.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Carries out what asks the daemon.
+    pub fn ask<T>(
+        &self,
+        work: impl AsyncFnOnce(&Client) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        block_on(work(&self.client))
+    }
+}
+
+/// Says to a person that the daemon has not answered yet, and takes that back.
+fn say_waiting(waits: Waits) {
+    // Nobody is worse off without it.
+    let _ = match waits {
+        Waits::Begun => write!(io::stderr(), "{WAITING}"),
+        Waits::Over => write!(io::stderr(), "\r\x1b[K"),
+    };
+}
+
+/// Who runs this.
+pub fn caller() -> Caller {
+    // A process's entry in /proc belongs to its effective user.
+    let user = std::fs::metadata("/proc/self").map_or(u32::MAX, |entry| entry.uid());
+    Caller::from_environment(user)
+}
+
+/// Runs what waits for something.
+pub fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime =
+        builder.enable_all().build().context("cannot start the async runtime")?;
+    runtime.block_on(work)
+}
+
+/// What went wrong, in the API's form: message and hint.
+pub fn explain(error: &anyhow::Error) -> Error {
+    if let Some(error) = error.downcast_ref::<ClientError>() {
+        return explain_client(error);
+    }
+    if let Some(error) = error.downcast_ref::<Error>() {
+        return error.clone();
+    }
+    match error.downcast_ref::<Failure>() {
+        Some(Failure { code, message, hint }) => {
+            Error { code: *code, message: message.clone(), hint: hint.clone() }
+        }
+        None => Error {
+            code: ErrorCode::Internal,
+            message: format!("{error:#}"),
+            hint: String::new(),
+        },
+    }
+}
+
+fn explain_client(error: &ClientError) -> Error {
+    let body = |code, hint: String| Error { code, message: chain(error), hint };
+    if let ClientError::NoDaemon { socket, .. } = error
+        && let Some(message) = too_long(socket)
+    {
+        let hint = "give a shorter path with --socket or STERNA_SOCKET".into();
+        return Error { code: ErrorCode::Invalid, message, hint };
+    }
+    match error {
+        ClientError::Refused(body) => body.clone(),
+        ClientError::NoDaemon { .. } => body(
+            ErrorCode::Unavailable,
+            "start the daemon: `sterna serve`; if it uses another socket, give the path \
+             with --socket or STERNA_SOCKET"
+                .into(),
+        ),
+        ClientError::Forbidden { .. } => body(
+            ErrorCode::Unavailable,
+            "use the user that runs the daemon (often root: sudo)".into(),
+        ),
+        ClientError::Broken(_) => body(
+            ErrorCode::Unavailable,
+            "check that the daemon runs (`sterna status`), and read its log; the daemon \
+             may have carried out the request"
+                .into(),
+        ),
+        ClientError::NotUnderstood { .. } => body(
+            ErrorCode::Internal,
+            "check that client and daemon have the same version: `sterna --version`, \
+             `sterna status`"
+                .into(),
+        ),
+    }
+}
+
+/// An error and its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_with_too_long_a_path_is_not_a_missing_daemon() {
+        let path = format!("/{}", "long/".repeat(30));
+        let link = Link::new(Some(path.into()), Output::new(false));
+        let error = link.ask(async |client| Ok(client.status().await?)).unwrap_err();
+        let body = explain(&error);
+        assert!(body.message.contains("107"), "{body:?}");
+        assert!(!body.hint.contains("sterna serve"), "{body:?}");
+    }
+}
