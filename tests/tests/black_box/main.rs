@@ -25,6 +25,7 @@ mod meddling;
 mod mounts;
 mod moving;
 mod names_taken;
+mod older_states;
 mod plans;
 mod predicting;
 mod recovering;
