@@ -2,9 +2,11 @@
 
 use clap::{Parser, Subcommand};
 use sterna_console::output::WIDTH;
+#[cfg(feature = "lab")]
 use sterna_lab::LabCommand;
 
 use crate::commands::advise::AdviseArgs;
+#[cfg(feature = "bench")]
 use crate::commands::bench::BenchCommand;
 use crate::commands::class::ClassCommand;
 use crate::commands::datastore::DatastoreCommand;
@@ -19,6 +21,7 @@ use crate::commands::pool::PoolCommand;
 use crate::commands::predict::PredictArgs;
 use crate::commands::rule::RuleCommand;
 use crate::commands::serve::ServeArgs;
+#[cfg(feature = "sim")]
 use crate::commands::sim::SimCommand;
 use crate::commands::storage_drs::StorageDrsCommand;
 use crate::commands::top::TopArgs;
@@ -111,12 +114,15 @@ pub(crate) enum Command {
     /// Show the load of disks, classes or datastores live
     Top(TopArgs),
     /// Run experiments with a separate daemon
+    #[cfg(feature = "lab")]
     #[command(subcommand)]
     Lab(LabCommand),
     /// Simulate scenarios in virtual time, without a daemon
+    #[cfg(feature = "sim")]
     #[command(subcommand)]
     Sim(SimCommand),
     /// Measure an application on its disks
+    #[cfg(feature = "bench")]
     #[command(subcommand)]
     Bench(BenchCommand),
     /// Print a completion script for a shell
@@ -282,6 +288,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "lab")]
     fn experiments_are_understood() {
         for line in [
             "sterna lab qos",
@@ -289,7 +296,6 @@ mod tests {
             "sterna lab qos --minutes 60 --datastore /mnt/array --shape mbps=80",
             "sterna lab nas250 --virtual --out /tmp/lab",
             "sterna lab nas250 --tiles 10 --scale 500 --seconds 60 --seed 7",
-            "sterna sim run scenarios/nas250.toml --out /tmp/sim --json",
             "sterna lab svmotion --guest /tmp/guest",
             "sterna lab svmotion --guest g --scale 1200 --memory 512M --out o --seed 7",
         ] {
@@ -300,6 +306,27 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "sim")]
+    fn scenarios_are_understood() {
+        let line = "sterna sim run scenarios/nas250.toml --out /tmp/sim --json";
+        if let Err(error) = parse(line) {
+            panic!("{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_is_not_compiled_in_is_not_there() {
+        for (line, compiled_in) in [
+            ("sterna lab qos", cfg!(feature = "lab")),
+            ("sterna sim run nas250.toml", cfg!(feature = "sim")),
+            ("sterna bench dvdstore --uri u", cfg!(feature = "bench")),
+        ] {
+            assert_eq!(parse(line).is_ok(), compiled_in, "{line}");
+        }
+    }
+
+    #[test]
+    #[cfg(feature = "bench")]
     fn what_a_bench_can_be_told_is_understood() {
         for line in [
             "sterna bench dvdstore --uri postgres://me@localhost/shop",

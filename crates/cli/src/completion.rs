@@ -18,6 +18,7 @@ use sterna_api::paths::SOCKET_VARIABLE;
 use sterna_console::connect::Link;
 use sterna_console::output::Output;
 
+#[cfg(feature = "bench")]
 use crate::commands::bench::PASSWORD_VARIABLE;
 use crate::names;
 
@@ -29,7 +30,7 @@ const EXIT_CODES: [(&str, &str); 3] = [
 ];
 
 /// The environment variables that are looked at.
-const VARIABLES: [(&str, &str); 6] = [
+const VARIABLES: &[(&str, &str)] = &[
     (SOCKET_VARIABLE, "The daemon's API socket, if --socket is not given."),
     (
         "STERNA_LOG",
@@ -37,6 +38,7 @@ const VARIABLES: [(&str, &str); 6] = [
     ),
     ("XDG_RUNTIME_DIR", "The directory of the sockets, unless the user is root."),
     ("XDG_STATE_HOME", "The directory of the state, unless the user is root."),
+    #[cfg(feature = "bench")]
     (
         PASSWORD_VARIABLE,
         "The password of a bench's database, unless the URI has a password.",
@@ -185,7 +187,7 @@ fn page(man: &Man) -> io::Result<Vec<u8>> {
     man.render(&mut page)?;
     let mut common = Roff::new();
     section(&mut common, "EXIT STATUS", &EXIT_CODES);
-    section(&mut common, "ENVIRONMENT", &VARIABLES);
+    section(&mut common, "ENVIRONMENT", VARIABLES);
     common.to_writer(&mut page)?;
     Ok(page)
 }

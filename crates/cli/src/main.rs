@@ -29,8 +29,8 @@ use sterna_console::table::wrap;
 
 use crate::args::{Cli, Command};
 use crate::commands::{
-    advise, bench, class, datastore, disk, drs, host, migrate, migration, plan, policy,
-    pool, predict, rule, serve, sim, status, storage_drs, top, vm,
+    advise, class, datastore, disk, drs, host, migrate, migration, plan, policy, pool,
+    predict, rule, serve, status, storage_drs, top, vm,
 };
 
 fn main() -> ExitCode {
@@ -102,9 +102,12 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::Drs(command) => drs::run(command, &link, output),
         Command::Status => status::run(&link, output),
         Command::Top(args) => top::run(&args, &link, output),
+        #[cfg(feature = "lab")]
         Command::Lab(command) => sterna_lab::run(command, output),
-        Command::Sim(command) => sim::run(command, output),
-        Command::Bench(command) => bench::run(command, output),
+        #[cfg(feature = "sim")]
+        Command::Sim(command) => commands::sim::run(command, output),
+        #[cfg(feature = "bench")]
+        Command::Bench(command) => commands::bench::run(command, output),
         Command::Completion(args) => {
             completion::completion(&args, Cli::command(), &link, output)
         }

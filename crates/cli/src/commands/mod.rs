@@ -4,6 +4,7 @@
 //! is shown. What several of them are told alike is in [`crate::common`].
 
 pub(crate) mod advise;
+#[cfg(feature = "bench")]
 pub(crate) mod bench;
 pub(crate) mod class;
 pub(crate) mod datastore;
@@ -18,6 +19,7 @@ pub(crate) mod pool;
 pub(crate) mod predict;
 pub(crate) mod rule;
 pub(crate) mod serve;
+#[cfg(feature = "sim")]
 pub(crate) mod sim;
 pub(crate) mod status;
 pub(crate) mod storage_drs;
