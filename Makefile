@@ -48,6 +48,7 @@ check:
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy -p sterna-cli --no-default-features --all-targets --locked -- -D warnings
 
 test:
 	@scripts/deps test

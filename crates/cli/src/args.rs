@@ -1,36 +1,34 @@
 //! The command line as a whole. Manual pages and completions come from here.
 
-use std::path::PathBuf;
-
-use clap::{Args, Parser, Subcommand};
-use sterna_api::paths::SOCKET_VARIABLE;
+use clap::{Parser, Subcommand};
 use sterna_console::output::WIDTH;
+#[cfg(feature = "lab")]
 use sterna_lab::LabCommand;
 
-use crate::advise::AdviseArgs;
-use crate::bench::{BenchCommand, PASSWORD_VARIABLE};
-use crate::class::ClassCommand;
+use crate::commands::advise::AdviseArgs;
+#[cfg(feature = "bench")]
+use crate::commands::bench::BenchCommand;
+use crate::commands::class::ClassCommand;
+use crate::commands::datastore::DatastoreCommand;
+use crate::commands::disk::DiskCommand;
+use crate::commands::drs::DrsCommand;
+use crate::commands::host::HostCommand;
+use crate::commands::migrate::MigrateArgs;
+use crate::commands::migration::MigrationCommand;
+use crate::commands::plan::PlanCommand;
+use crate::commands::policy::PolicyCommand;
+use crate::commands::pool::PoolCommand;
+use crate::commands::predict::PredictArgs;
+use crate::commands::rule::RuleCommand;
+use crate::commands::serve::ServeArgs;
+#[cfg(feature = "sim")]
+use crate::commands::sim::SimCommand;
+use crate::commands::status::StatusArgs;
+use crate::commands::storage_drs::StorageDrsCommand;
+use crate::commands::top::TopArgs;
+use crate::commands::vm::VmCommand;
+use crate::common::{GLOBAL, SocketArg};
 use crate::completion::{CompletionArgs, ManArgs};
-use crate::datastore::DatastoreCommand;
-use crate::disk::DiskCommand;
-use crate::drs::DrsCommand;
-use crate::host::HostCommand;
-use crate::migrate::MigrateArgs;
-use crate::migration::MigrationCommand;
-use crate::plan::PlanCommand;
-use crate::policy::PolicyCommand;
-use crate::pool::PoolCommand;
-use crate::predict::PredictArgs;
-use crate::rule::RuleCommand;
-use crate::serve::ServeArgs;
-use crate::sim::SimCommand;
-use crate::status::StatusArgs;
-use crate::storage_drs::StorageDrsCommand;
-use crate::top::TopArgs;
-use crate::vm::VmCommand;
-
-/// The heading of what every command takes.
-const GLOBAL: &str = "Global options";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -51,29 +49,6 @@ Examples:
   sterna drs recommend
   sterna top --by class";
 
-/// What the exit codes say.
-pub(crate) const EXIT_CODES: [(&str, &str); 3] = [
-    ("0", "Done."),
-    ("1", "The command failed; stderr has the reason and the remedy."),
-    ("2", "The command line is wrong; Sterna sent nothing to the daemon."),
-];
-
-/// The environment variables that are looked at.
-pub(crate) const VARIABLES: [(&str, &str); 6] = [
-    (SOCKET_VARIABLE, "The daemon's API socket, if --socket is not given."),
-    (
-        "STERNA_LOG",
-        "The log level of the daemon: error, warn, info (default), debug, trace.",
-    ),
-    ("XDG_RUNTIME_DIR", "The directory of the sockets, unless the user is root."),
-    ("XDG_STATE_HOME", "The directory of the state, unless the user is root."),
-    (
-        PASSWORD_VARIABLE,
-        "The password of a bench's database, unless the URI has a password.",
-    ),
-    ("NO_COLOR", "Any value: no colour on terminals."),
-];
-
 /// Moves disks of running VMs between storage systems.
 #[derive(Debug, Parser)]
 #[command(name = "sterna", version, term_width = WIDTH, after_help = EXAMPLES)]
@@ -87,20 +62,6 @@ pub(crate) struct Cli {
 
     #[command(subcommand)]
     pub(crate) command: Command,
-}
-
-/// The address of the daemon's API.
-#[derive(Debug, Default, Args)]
-pub(crate) struct SocketArg {
-    /// The daemon's API socket [default: STERNA_SOCKET, else /run/sterna/sterna.sock
-    /// for root, $XDG_RUNTIME_DIR/sterna/sterna.sock for other users]
-    #[arg(
-        long,
-        global = true,
-        value_name = "PATH",
-        help_heading = GLOBAL
-    )]
-    pub(crate) socket: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -154,25 +115,21 @@ pub(crate) enum Command {
     /// Show the load of disks, classes or datastores live
     Top(TopArgs),
     /// Run experiments with a separate daemon
+    #[cfg(feature = "lab")]
     #[command(subcommand)]
     Lab(LabCommand),
     /// Simulate scenarios in virtual time, without a daemon
+    #[cfg(feature = "sim")]
     #[command(subcommand)]
     Sim(SimCommand),
     /// Measure an application on its disks
+    #[cfg(feature = "bench")]
     #[command(subcommand)]
     Bench(BenchCommand),
     /// Print a completion script for a shell
     Completion(CompletionArgs),
     /// Write the manual pages to a directory
     Man(ManArgs),
-}
-
-/// The name of one thing that exists.
-#[derive(Debug, Args)]
-pub(crate) struct NameArg {
-    /// Its name
-    pub(crate) name: String,
 }
 
 #[cfg(test)]
@@ -332,6 +289,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "lab")]
     fn experiments_are_understood() {
         for line in [
             "sterna lab qos",
@@ -339,7 +297,6 @@ mod tests {
             "sterna lab qos --minutes 60 --datastore /mnt/array --shape mbps=80",
             "sterna lab nas250 --virtual --out /tmp/lab",
             "sterna lab nas250 --tiles 10 --scale 500 --seconds 60 --seed 7",
-            "sterna sim run scenarios/nas250.toml --out /tmp/sim --json",
             "sterna lab svmotion --guest /tmp/guest",
             "sterna lab svmotion --guest g --scale 1200 --memory 512M --out o --seed 7",
         ] {
@@ -350,6 +307,27 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "sim")]
+    fn scenarios_are_understood() {
+        let line = "sterna sim run scenarios/nas250.toml --out /tmp/sim --json";
+        if let Err(error) = parse(line) {
+            panic!("{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_is_not_compiled_in_is_not_there() {
+        for (line, compiled_in) in [
+            ("sterna lab qos", cfg!(feature = "lab")),
+            ("sterna sim run nas250.toml", cfg!(feature = "sim")),
+            ("sterna bench dvdstore --uri u", cfg!(feature = "bench")),
+        ] {
+            assert_eq!(parse(line).is_ok(), compiled_in, "{line}");
+        }
+    }
+
+    #[test]
+    #[cfg(feature = "bench")]
     fn what_a_bench_can_be_told_is_understood() {
         for line in [
             "sterna bench dvdstore --uri postgres://me@localhost/shop",

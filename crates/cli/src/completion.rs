@@ -10,15 +10,41 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use clap::{Arg, ArgAction, Args, Command, CommandFactory};
+use clap::{Arg, ArgAction, Args, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
+use sterna_api::paths::SOCKET_VARIABLE;
 use sterna_console::connect::Link;
 use sterna_console::output::Output;
 
-use crate::args::{Cli, EXIT_CODES, VARIABLES};
+#[cfg(feature = "bench")]
+use crate::commands::bench::PASSWORD_VARIABLE;
 use crate::names;
+
+/// What the exit codes say.
+const EXIT_CODES: [(&str, &str); 3] = [
+    ("0", "Done."),
+    ("1", "The command failed; stderr has the reason and the remedy."),
+    ("2", "The command line is wrong; Sterna sent nothing to the daemon."),
+];
+
+/// The environment variables that are looked at.
+const VARIABLES: &[(&str, &str)] = &[
+    (SOCKET_VARIABLE, "The daemon's API socket, if --socket is not given."),
+    (
+        "STERNA_LOG",
+        "The log level of the daemon: error, warn, info (default), debug, trace.",
+    ),
+    ("XDG_RUNTIME_DIR", "The directory of the sockets, unless the user is root."),
+    ("XDG_STATE_HOME", "The directory of the state, unless the user is root."),
+    #[cfg(feature = "bench")]
+    (
+        PASSWORD_VARIABLE,
+        "The password of a bench's database, unless the URI has a password.",
+    ),
+    ("NO_COLOR", "Any value: no colour on terminals."),
+];
 
 /// For which shell, or for which words.
 #[derive(Debug, Args)]
@@ -79,13 +105,14 @@ pub(crate) struct ManArgs {
 /// Prints a completion script, or names.
 pub(crate) fn completion(
     args: &CompletionArgs,
+    mut sterna: Command,
     link: &Link,
     output: Output,
 ) -> anyhow::Result<()> {
     if args.words.is_empty() {
-        return output.answer(&script(args.shell)?, Clone::clone);
+        return output.answer(&script(args.shell, &mut sterna)?, Clone::clone);
     }
-    let names = names::names(&args.words, link);
+    let names = names::names(&args.words, sterna, link);
     match names.is_empty() && !output.is_json() {
         // An empty line would be a name.
         true => Ok(()),
@@ -94,9 +121,9 @@ pub(crate) fn completion(
 }
 
 /// clap's script, with ours in it.
-fn script(shell: Shell) -> anyhow::Result<String> {
+fn script(shell: Shell, sterna: &mut Command) -> anyhow::Result<String> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "sterna", &mut script);
+    clap_complete::generate(shell, sterna, "sterna", &mut script);
     let script = String::from_utf8(script).context("the script is not text")?;
     // The function that the shell calls is ours, and clap's has another name.
     let before = |ours: &str| {
@@ -110,7 +137,7 @@ fn script(shell: Shell) -> anyhow::Result<String> {
             let names = "-a '$__fish_sterna_found'";
             let mut script = format!("{script}{FISH}{rule} -f {names}\n");
             // The value of an option comes from rules of the option alone.
-            for option in names::options() {
+            for option in names::options(sterna) {
                 script.push_str(&format!("{rule} -l {option} -x {names}\n"));
             }
             script
@@ -120,11 +147,11 @@ fn script(shell: Shell) -> anyhow::Result<String> {
 }
 
 /// Writes one manual page for each command.
-pub(crate) fn man(args: &ManArgs, output: Output) -> anyhow::Result<()> {
+pub(crate) fn man(args: &ManArgs, sterna: Command, output: Output) -> anyhow::Result<()> {
     let dir = args.dir.display();
     fs::create_dir_all(&args.dir)
         .with_context(|| format!("cannot make the directory {dir}"))?;
-    let mut command = Cli::command().disable_help_subcommand(true);
+    let mut command = sterna.disable_help_subcommand(true);
     command.build();
     let mut pages = Vec::new();
     write_pages(&command, &args.dir, &mut pages)
@@ -160,7 +187,7 @@ fn page(man: &Man) -> io::Result<Vec<u8>> {
     man.render(&mut page)?;
     let mut common = Roff::new();
     section(&mut common, "EXIT STATUS", &EXIT_CODES);
-    section(&mut common, "ENVIRONMENT", &VARIABLES);
+    section(&mut common, "ENVIRONMENT", VARIABLES);
     common.to_writer(&mut page)?;
     Ok(page)
 }
@@ -201,7 +228,10 @@ fn synopsis(command: &Command) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
+    use crate::args::Cli;
 
     fn page_of(name: &str) -> String {
         let mut command = Cli::command();
@@ -240,14 +270,14 @@ mod tests {
     #[test]
     fn scripts_ask_for_names_before_they_fall_back_to_what_clap_knows() {
         for shell in [Shell::Bash, Shell::Zsh] {
-            let script = script(shell).unwrap();
+            let script = script(shell, &mut Cli::command()).unwrap();
             let ours =
                 script.find("\n_sterna() {").or(script.find("_sterna() {")).unwrap();
             let claps = script.find("\n_sterna_words() {\n").unwrap();
             assert!(ours < claps, "{script}");
             assert_eq!(script.matches("_sterna() {").count(), 1, "{script}");
         }
-        let script = script(Shell::Fish).unwrap();
+        let script = script(Shell::Fish, &mut Cli::command()).unwrap();
         assert!(script.contains("-n __fish_sterna_names -l on -x -a"), "{script}");
     }
 

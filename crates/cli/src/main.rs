@@ -1,10 +1,9 @@
 //! The one binary, `sterna`.
 //!
 //! `sterna serve` is the daemon; nearly every other command asks a daemon over its
-//! unix socket. Each command group has a file of its own: what it can be told
-//! (clap), what it asks for, and how the answer is shown. With `--json` the
-//! answer is printed as the API gave it; without, people get tables that fit 80
-//! columns.
+//! unix socket (`commands`). `args` is the command line as a whole; `completion` and `names`
+//! say of it what shells and `man` want to know. With `--json` the answer is printed as the
+//! API gave it; without, people get tables that fit 80 columns.
 //!
 //! Exit codes: 0 done, 1 it failed (stderr says what, to what, and what to do
 //! next), 2 the command line was wrong.
@@ -14,52 +13,25 @@
 // They panic where nobody reads; `sterna_console::output` does not.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
-mod advise;
 mod args;
-mod bench;
-mod class;
+mod commands;
+mod common;
 mod completion;
-mod datastore;
-mod disk;
-mod drs;
-mod experiment;
-mod explain;
-mod guard;
-mod host;
-mod log;
-mod migrate;
-mod migration;
 mod names;
-mod number;
-mod plan;
-mod policy;
-mod pool;
-mod predict;
-mod probe;
-mod qemu;
-mod recovery;
-mod report;
-mod rule;
-mod serve;
-mod sim;
-mod stats;
-mod status;
-mod storage_drs;
-mod text_file;
-mod top;
-mod verification;
-mod vm;
-mod watch;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use sterna_api::{Error, ErrorCode};
 use sterna_console::connect::{Link, Said, explain};
 use sterna_console::output::{Output, WIDTH, note};
 use sterna_console::table::wrap;
 
 use crate::args::{Cli, Command};
+use crate::commands::{
+    advise, class, datastore, disk, drs, host, migrate, migration, plan, policy, pool,
+    predict, rule, serve, status, storage_drs, top, vm,
+};
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -130,11 +102,16 @@ fn run(cli: Cli, output: Output) -> anyhow::Result<()> {
         Command::Drs(command) => drs::run(command, &link, output),
         Command::Status(args) => status::run(args, &link, output),
         Command::Top(args) => top::run(&args, &link, output),
+        #[cfg(feature = "lab")]
         Command::Lab(command) => sterna_lab::run(command, output),
-        Command::Sim(command) => sim::run(command, output),
-        Command::Bench(command) => bench::run(command, output),
-        Command::Completion(args) => completion::completion(&args, &link, output),
-        Command::Man(args) => completion::man(&args, output),
+        #[cfg(feature = "sim")]
+        Command::Sim(command) => commands::sim::run(command, output),
+        #[cfg(feature = "bench")]
+        Command::Bench(command) => commands::bench::run(command, output),
+        Command::Completion(args) => {
+            completion::completion(&args, Cli::command(), &link, output)
+        }
+        Command::Man(args) => completion::man(&args, Cli::command(), output),
     }
 }
 

@@ -9,12 +9,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Arg, ArgAction, Command, CommandFactory};
+use clap::{Arg, ArgAction, Command};
 use sterna_api::{Client, ClientError, PlanState};
 use sterna_console::connect::{Link, block_on};
 use sterna_console::output::Output;
-
-use crate::args::Cli;
 
 /// How long the daemon has: longer than any list takes, and short enough that a key
 /// does not seem to have been lost.
@@ -67,8 +65,8 @@ struct Wanted {
 
 /// The names that the last of these words could be; none if it is to name nothing, or
 /// if the daemon does not say.
-pub(crate) fn names(words: &[String], link: &Link) -> Vec<String> {
-    let Some(wanted) = wanted(words) else {
+pub(crate) fn names(words: &[String], sterna: Command, link: &Link) -> Vec<String> {
+    let Some(wanted) = wanted(words, sterna) else {
         return Vec::new();
     };
     let named = wanted.socket.map(|socket| Link::new(Some(socket), Output::new(false)));
@@ -83,7 +81,7 @@ pub(crate) fn names(words: &[String], link: &Link) -> Vec<String> {
 }
 
 /// The long options of all commands that name something.
-pub(crate) fn options() -> Vec<String> {
+pub(crate) fn options(sterna: &Command) -> Vec<String> {
     fn collect(command: &Command, path: &mut Vec<String>, found: &mut Vec<String>) {
         let named = command.get_arguments().filter(|arg| kind(path, arg).is_some());
         found.extend(named.filter_map(Arg::get_long).map(ToOwned::to_owned));
@@ -94,7 +92,7 @@ pub(crate) fn options() -> Vec<String> {
         }
     }
     let mut found = Vec::new();
-    collect(&Cli::command(), &mut Vec::new(), &mut found);
+    collect(sterna, &mut Vec::new(), &mut found);
     found.sort();
     found.dedup();
     found
@@ -203,12 +201,11 @@ fn kind(path: &[String], arg: &Arg) -> Option<Kind> {
 }
 
 /// What the last of these words is to be, if it is to name something.
-fn wanted(words: &[String]) -> Option<Wanted> {
+fn wanted(words: &[String], mut sterna: Command) -> Option<Wanted> {
     let (last, before) = words.split_last()?;
-    let mut command = Cli::command();
-    command.build();
+    sterna.build();
     let mut walk = Walk {
-        command: &command,
+        command: &sterna,
         path: Vec::new(),
         values: Vec::new(),
         open: None,
@@ -296,12 +293,15 @@ impl<'a> Walk<'a> {
 mod tests {
     use std::os::unix::net::UnixListener;
 
+    use clap::CommandFactory;
+
     use super::*;
+    use crate::args::Cli;
 
     /// Words as a shell hands them over: the last one is behind the last space.
     fn of(line: &str) -> Option<Wanted> {
         let words: Vec<String> = line.split(' ').map(Into::into).collect();
-        wanted(&words)
+        wanted(&words, Cli::command())
     }
 
     #[test]
@@ -412,11 +412,15 @@ mod tests {
         let socket = dir.path().join("deaf.sock");
         let _deaf = UnixListener::bind(&socket).unwrap();
         let words = ["disk", "show", ""].map(Into::into);
-        assert!(names(&words, &Link::new(Some(socket), Output::new(false))).is_empty());
+        let link = Link::new(Some(socket), Output::new(false));
+        assert!(names(&words, Cli::command(), &link).is_empty());
     }
 
     #[test]
     fn the_options_that_name_something_are_known() {
-        assert_eq!(options(), ["not-on", "on", "parent", "to", "until-job"]);
+        assert_eq!(
+            options(&Cli::command()),
+            ["not-on", "on", "parent", "to", "until-job"]
+        );
     }
 }

@@ -1,0 +1,34 @@
+//! What several commands are told alike, and how they read it.
+
+pub(crate) mod guard;
+pub(crate) mod number;
+pub(crate) mod text_file;
+pub(crate) mod verification;
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// The heading of what every command takes.
+pub(crate) const GLOBAL: &str = "Global options";
+
+/// The address of the daemon's API.
+#[derive(Debug, Default, Args)]
+pub(crate) struct SocketArg {
+    /// The daemon's API socket [default: STERNA_SOCKET, else /run/sterna/sterna.sock
+    /// for root, $XDG_RUNTIME_DIR/sterna/sterna.sock for other users]
+    #[arg(
+        long,
+        global = true,
+        value_name = "PATH",
+        help_heading = GLOBAL
+    )]
+    pub(crate) socket: Option<PathBuf>,
+}
+
+/// The name of one thing that exists.
+#[derive(Debug, Args)]
+pub(crate) struct NameArg {
+    /// Its name
+    pub(crate) name: String,
+}
