@@ -7,9 +7,9 @@
 use std::collections::BTreeSet;
 
 use sterna_api::{ChangeClass, Class, CreateClass, Error, Result, Terms};
+use sterna_core::DiskId;
 use sterna_core::qos::policy::resolve;
 use sterna_core::qos::{ClassId, Rate, SHARES};
-use sterna_engine::DiskId;
 use sterna_os::{Local, clock};
 
 use crate::claims::Claim;

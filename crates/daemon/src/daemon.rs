@@ -12,9 +12,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use sterna_api::{Connections, Io, OpenFiles, Result, Status};
+use sterna_core::DiskId;
+use sterna_engine::Engine;
 use sterna_engine::boot::BootId;
 use sterna_engine::datastore::Location;
-use sterna_engine::{DiskId, Engine};
 use sterna_os::sockets::Bound;
 use sterna_os::{Descriptors, clock};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sterna_api::{
     AddDatastore, Datastore, DatastoreKind, Error, NAME_RULE, Result, is_name,
 };
-use sterna_engine::Shape;
+use sterna_core::Shape;
 use sterna_engine::datastore::Location;
 use sterna_os::{clock, descriptors, lock};
 

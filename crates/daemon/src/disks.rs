@@ -6,9 +6,10 @@
 //! (`removals`), for the same reason.
 
 use sterna_api::{CreateDisk, CreatedDisk, Disk, DiskActivity, Error, Provision, Result};
+use sterna_core::DiskId;
 use sterna_engine::datastore::{self, Datastore, Location};
 use sterna_engine::sidecar::{Identity, Role};
-use sterna_engine::{DiskId, DiskSpec, ImageSpec};
+use sterna_engine::{DiskSpec, ImageSpec};
 use sterna_os::{clock, descriptors, lock, random};
 
 use crate::claims::Claim;

@@ -13,9 +13,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sterna_api::{Error, Result};
-use sterna_engine::datastore::{
-    Datastore, DatastoreError, FoundImage, Location, Mark, Space,
-};
+use sterna_core::Mark;
+use sterna_engine::datastore::{Datastore, DatastoreError, FoundImage, Location, Space};
 use sterna_engine::sidecar::slots::Origin;
 use sterna_engine::sidecar::{Identity, SidecarError};
 use sterna_engine::{Beside, Budget, FileIdentity, ImageSpec};

@@ -84,7 +84,7 @@ fn since(age: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use sterna_api::Provision;
-    use sterna_engine::DiskId;
+    use sterna_core::DiskId;
 
     use super::*;
 

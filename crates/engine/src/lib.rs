@@ -36,14 +36,12 @@ pub use export::vhost::fuzzing;
 pub use engine::{Config, DiskSpec, Engine, EngineError};
 pub use figures::DiskWindow;
 pub use image::{
-    Astray, Beside, Budget, FileIdentity, HeldFile, ImageSpec, OpenError,
-    ParseShapeError, Shape, is_used,
+    Astray, Beside, Budget, FileIdentity, HeldFile, ImageSpec, OpenError, is_used,
 };
 pub use io::{Errno, IoChoice, IoKind};
 pub use listener::Listener;
 pub use migrate::MigrateError;
 pub use plain::keep_descriptors;
-pub use sidecar::DiskId;
 pub use stats::{DiskProfile, DiskStats, Requests};
 pub use times::Times;
 pub use troubles::{Trouble, TroubleKind};

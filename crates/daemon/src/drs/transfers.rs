@@ -28,8 +28,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use sterna_api::{Error, Result, StartTransfer, Transfer};
+use sterna_core::DiskId;
 use sterna_core::place::hosts::{Recommended, waits};
-use sterna_engine::DiskId;
 
 use self::fit::socket_of;
 use self::stream::Stream;

@@ -53,7 +53,7 @@ pub(super) fn is_old_source(found: &Identity, record: &MigrationRecord) -> bool 
 #[cfg(test)]
 mod tests {
     use sterna_api::{AskGuard, Guard, StartMigration};
-    use sterna_engine::sidecar::DiskId;
+    use sterna_core::DiskId;
 
     use super::*;
     use crate::recovery::MARGIN;

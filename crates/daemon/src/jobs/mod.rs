@@ -54,11 +54,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sterna_api::{Application, Error, Guard, Guarding, Result};
+use sterna_core::DiskId;
 use sterna_core::guard::Experience;
 use sterna_core::measure::Window;
 use sterna_core::mirror::Allowance;
 use sterna_engine::mirror::MigrationId;
-use sterna_engine::sidecar::DiskId;
 
 pub(crate) use self::control::check_rate;
 pub(crate) use self::guard::{moment, wanted};

@@ -16,7 +16,8 @@ use std::thread;
 use std::time::Duration;
 
 use sterna_api::Warning;
-use sterna_engine::{Astray, DiskId, HeldFile};
+use sterna_core::DiskId;
+use sterna_engine::{Astray, HeldFile};
 
 pub(crate) use self::writes::Watched;
 use crate::daemon::Daemon;

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::thread;
 
 use sterna_api::{AskGuard, Error, ErrorCode, Result, StartMigration};
-use sterna_core::Bytes;
 use sterna_core::place::waves::{Event, Fault};
-use sterna_engine::DiskId;
+use sterna_core::{Bytes, DiskId};
 use sterna_engine::datastore::Space;
 use sterna_os::lock;
 

@@ -39,9 +39,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use sterna_api::{Error, Plan, PlanState, Result};
-use sterna_core::Nanos;
 use sterna_core::place::waves::{Event, Run, Stage, Wish};
-use sterna_engine::DiskId;
+use sterna_core::{DiskId, Nanos};
 use tokio::sync::watch;
 
 pub(crate) use self::drive::start;

@@ -11,8 +11,7 @@ use sterna_core::measure::LqFit;
 use sterna_core::place::share_room;
 use sterna_core::place::waves::{Datastore, Disk, Inventory, Pinned, Takes};
 use sterna_core::predict::Work;
-use sterna_core::{Bytes, Percent};
-use sterna_engine::DiskId;
+use sterna_core::{Bytes, DiskId, Percent};
 
 use super::tiles::Grouped;
 use crate::daemon::Daemon;

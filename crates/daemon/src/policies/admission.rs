@@ -12,13 +12,12 @@
 
 use std::collections::BTreeSet;
 
-use sterna_core::Bytes;
 use sterna_core::measure::LqFit;
 use sterna_core::qos::policy::{
     Aim, BYTES_MIN, Basis, Capacity, Oversold, Plan, Unproven, admit,
 };
 use sterna_core::qos::{ClassId, Rate};
-use sterna_engine::Shape;
+use sterna_core::{Bytes, Shape};
 
 use super::book::{Book, Entry};
 use crate::daemon::Daemon;

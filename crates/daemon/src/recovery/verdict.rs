@@ -194,7 +194,7 @@ fn check_name(says: &Identity, disks: &[DiskRecord]) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use sterna_api::Provision;
-    use sterna_engine::DiskId;
+    use sterna_core::DiskId;
 
     use super::*;
 

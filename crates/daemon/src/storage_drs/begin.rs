@@ -208,7 +208,7 @@ fn check_seen(now: &DiskRecord, seen: &DiskRecord, from: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use sterna_api::{BalancedScene, DatastoreLoad, Provision};
-    use sterna_engine::DiskId;
+    use sterna_core::DiskId;
 
     use super::*;
 

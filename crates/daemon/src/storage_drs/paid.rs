@@ -8,9 +8,8 @@
 use sterna_api::{
     Balanced, BalancedOutcome, BalancedScene, Fared as FaredOnTheWire, OverBound, Result,
 };
-use sterna_core::Nanos;
 use sterna_core::place::storage::{Bounds, Fared, Over, Scene, Verdict, Why, verdict};
-use sterna_engine::DiskId;
+use sterna_core::{DiskId, Nanos};
 use sterna_os::{clock, lock};
 
 use super::run::seconds;

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use sterna_api::{
     CreateStorageRule, Error, ErrorCode, Result, RuleStrength, RuleWish, StorageRule,
 };
+use sterna_core::DiskId;
 use sterna_core::place::storage::{Rule, Strength, Wish, conflict};
-use sterna_engine::DiskId;
 use sterna_os::{clock, lock};
 
 use crate::daemon::Daemon;

@@ -6,7 +6,6 @@ use sterna_api::{
     DatastoreLoad, JudgedDatastore, OverBound, Provision, RecommendedMove, Result,
     StayingDisk,
 };
-use sterna_core::Nanos;
 use sterna_core::measure::LqFit;
 use sterna_core::place::share_room;
 use sterna_core::place::storage::{
@@ -14,7 +13,7 @@ use sterna_core::place::storage::{
     Rest, Side, Strength, Why,
 };
 use sterna_core::predict::{Terms, Work};
-use sterna_engine::DiskId;
+use sterna_core::{DiskId, Nanos};
 use sterna_os::clock;
 
 use super::reasons::reason;

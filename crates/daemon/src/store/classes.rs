@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, Row, params};
 use sterna_api::Rate as RateOnTheWire;
+use sterna_core::DiskId;
 use sterna_core::qos::{ClassId, Rate};
-use sterna_engine::DiskId;
 
 use super::{
     Store, StoreError, cannot, from_json, from_sql, parsed, to_json, to_sql, unfit,

@@ -1,8 +1,8 @@
 //! The record of a datastore.
 
 use rusqlite::{Connection, Row, params};
-use sterna_engine::Shape;
-use sterna_engine::datastore::{Location, Mark};
+use sterna_core::{Mark, Shape};
+use sterna_engine::datastore::Location;
 
 use super::{Store, StoreError, cannot, from_sql, parsed, to_sql};
 

@@ -2,7 +2,7 @@
 
 use rusqlite::{OptionalExtension, Row, params};
 use sterna_api::Provision;
-use sterna_engine::DiskId;
+use sterna_core::DiskId;
 
 use super::{Store, StoreError, cannot, from_sql, parsed, to_sql};
 

@@ -1,9 +1,8 @@
 //! What a disk's application did in the hours of the last week.
 
 use rusqlite::{Connection, Row, params};
-use sterna_core::Nanos;
 use sterna_core::predict::{Hour, Work};
-use sterna_engine::DiskId;
+use sterna_core::{DiskId, Nanos};
 
 use super::{Store, StoreError, cannot, from_sql, to_sql};
 

@@ -8,7 +8,7 @@ use rusqlite::{
 };
 use serde::{Deserialize, Serialize};
 use sterna_api::{Application, Guard, Places, Provision, Report};
-use sterna_engine::DiskId;
+use sterna_core::DiskId;
 
 use super::disks::{provision, provision_text};
 use super::tallies::{self, Tallied};

@@ -7,8 +7,8 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 use sterna_api::{Guard, PlanEstimate, PlanState, Predicted, RefusedDisk, Tile};
+use sterna_core::DiskId;
 use sterna_core::place::waves::{Fault, Stage};
-use sterna_engine::DiskId;
 
 use super::workloads::{WorkloadCourse, update_workloads, workloads_of};
 use super::{Store, StoreError, cannot, from_json, from_sql, parsed, to_json, to_sql};

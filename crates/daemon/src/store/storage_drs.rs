@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use sterna_api::{Balanced, RuleStrength, RuleWish, StorageDrsSettings};
-use sterna_engine::DiskId;
+use sterna_core::DiskId;
 
 use super::{Store, StoreError, cannot, from_json, from_sql, parsed, to_json, to_sql};
 

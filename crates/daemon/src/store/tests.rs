@@ -9,11 +9,10 @@ mod vms;
 use std::time::Duration;
 
 use sterna_api::{Application, Figures, Provision, Report};
-use sterna_core::Nanos;
 use sterna_core::guard::{Experience, Turned, Within};
 use sterna_core::mirror::Manner;
-use sterna_engine::DiskId;
-use sterna_engine::datastore::Mark;
+use sterna_core::{DiskId, Mark, Nanos};
+
 use tempfile::TempDir;
 
 pub(crate) use self::plans::plan as plan_of_two;

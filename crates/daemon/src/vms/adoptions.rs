@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sterna_api::{AdoptVmDisk, Error, Migration, ReleaseVmDisk, Result};
-use sterna_engine::DiskId;
+use sterna_core::DiskId;
 use sterna_os::random;
 use sterna_qemu::Drive;
 

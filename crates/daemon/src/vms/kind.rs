@@ -1,7 +1,7 @@
 //! What a move of a machine's disk makes of it, as the state keeps it.
 
 use serde::{Deserialize, Serialize};
-use sterna_engine::DiskId;
+use sterna_core::DiskId;
 
 /// What a move makes of a machine's disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

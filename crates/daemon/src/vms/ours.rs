@@ -18,7 +18,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use sterna_api::{Error, ImageFate, Provision, Result};
-use sterna_engine::DiskId;
+use sterna_core::DiskId;
 use sterna_engine::sidecar::{Identity, Role};
 use sterna_os::lock;
 use sterna_qemu::Export;

@@ -10,12 +10,11 @@
 
 use std::sync::Arc;
 
-use sterna_core::Nanos;
 use sterna_core::array::Model;
 use sterna_core::qos::{Bucket, Pool};
+use sterna_core::{Nanos, Shape};
 
 use super::emulator::Emulator;
-use super::shape::Shape;
 use crate::io::Crew;
 
 /// The budget of a datastore: shared by all its images.

@@ -27,7 +27,6 @@ pub(crate) mod nbd;
 mod open;
 #[cfg(test)]
 mod rig;
-mod shape;
 mod shaped;
 mod writers;
 
@@ -45,7 +44,6 @@ use crate::timer::Timers;
 pub use budget::Budget;
 pub use identity::{Astray, Beside, FileIdentity, HeldFile};
 pub use lock::is_used;
-pub use shape::{ParseShapeError, Shape};
 pub(crate) use writers::written_by_others;
 
 /// How to open an image.

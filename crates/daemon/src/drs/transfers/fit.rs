@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use sterna_engine::DiskId;
+use sterna_core::DiskId;
 use sterna_qemu::{Drive, Machine, QemuError};
 
 use super::qemu::direct;

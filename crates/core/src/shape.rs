@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use sterna_core::Nanos;
+use crate::Nanos;
 
 /// Bytes in an MB.
 const MB: u64 = 1_000_000;
@@ -24,16 +24,13 @@ pub struct Shape {
 }
 
 /// The text is not a shape.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParseShapeError {
     /// An unknown part.
-    #[error("`{0}` is not a part of a shape; write mbps=300,iops=5000,latency=1ms")]
     Unknown(String),
     /// A part twice.
-    #[error("`{0}` is given twice")]
     Twice(&'static str),
     /// Not a number, or none that makes sense.
-    #[error("`{value}` is not {expected}")]
     Value {
         /// What was given.
         value: String,
@@ -41,6 +38,23 @@ pub enum ParseShapeError {
         expected: &'static str,
     },
 }
+
+impl fmt::Display for ParseShapeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ParseShapeError::Unknown(part) => write!(
+                f,
+                "`{part}` is not a part of a shape; write mbps=300,iops=5000,latency=1ms"
+            ),
+            ParseShapeError::Twice(part) => write!(f, "`{part}` is given twice"),
+            ParseShapeError::Value { value, expected } => {
+                write!(f, "`{value}` is not {expected}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ParseShapeError {}
 
 impl Shape {
     /// Whether nothing is slowed down.
