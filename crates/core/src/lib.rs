@@ -8,6 +8,7 @@ pub mod advise;
 pub mod array;
 pub mod commit;
 pub mod durability;
+pub mod file_system;
 pub mod guard;
 mod ids;
 pub mod measure;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
-use sterna_engine::place;
+use sterna_os::is_copied_on_write;
 
 use super::{StoreError, cannot};
 
@@ -87,7 +87,7 @@ pub(super) fn connect(path: &Path, busy: Duration) -> Result<Connection, StoreEr
 /// There, the index is kept in plain memory, at the price that nobody else can look into
 /// the database meanwhile. Before anything is read.
 fn keep_to_itself(connection: &Connection, path: &Path) -> Result<(), StoreError> {
-    let copied = File::open(path).and_then(|file| place::is_copied_on_write(&file));
+    let copied = File::open(path).and_then(|file| is_copied_on_write(&file));
     if copied.unwrap_or(false) {
         let kept = connection.pragma_update(None, "locking_mode", "EXCLUSIVE");
         kept.map_err(cannot("set up the connection"))?;
