@@ -24,7 +24,6 @@ mod daemon;
 mod datastores;
 mod disks;
 mod drs;
-mod experience;
 mod figures;
 mod gate;
 mod hours;

@@ -13,10 +13,9 @@ use sterna_core::DiskId;
 use super::disks::{provision, provision_text};
 use super::tallies::{self, Tallied};
 use super::{
-    Step, Store, StoreError, cannot, from_json, from_sql, parsed, to_json, to_sql,
+    Forecast, Learned, Step, Store, StoreError, cannot, from_json, from_sql, parsed,
+    to_json, to_sql,
 };
-use crate::experience::Learned;
-use crate::predictions::Forecast;
 
 /// Whose fault it is that a migration stands still.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

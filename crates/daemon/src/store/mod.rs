@@ -15,10 +15,13 @@ mod datastores;
 mod disks;
 mod durable;
 mod error;
+mod experience;
+mod forecast;
 mod hours;
 mod migrations;
 mod plans;
 mod policies;
+mod reach;
 mod roll;
 mod schema;
 mod steps;
@@ -27,6 +30,7 @@ mod tallies;
 #[cfg(test)]
 mod tests;
 mod transfers;
+mod vm_move_kind;
 mod vm_moves;
 mod vms;
 mod waiting;
@@ -48,11 +52,14 @@ pub(crate) use classes::{ClassChange, ClassRecord};
 pub(crate) use datastores::DatastoreRecord;
 pub(crate) use disks::DiskRecord;
 pub(crate) use error::StoreError;
+pub(crate) use experience::Learned;
+pub(crate) use forecast::Forecast;
 pub(crate) use migrations::{Blame, Found, MigrationRecord, Pause, Place};
 pub(crate) use plans::{
     Closed, Course, MoveDesign, PlanChanges, PlanDesign, PlanEnd, PlanMove, PlanRecord,
 };
 pub(crate) use policies::PolicyRecord;
+pub(crate) use reach::Reach;
 pub(crate) use roll::{
     Entry, HostRecord, PoolRecord, Roll, RuleRecord, SeatRecord, Trail,
 };
@@ -61,7 +68,10 @@ pub(crate) use storage_drs::StorageRuleRecord;
 pub(crate) use tallies::{Figured, Tallied};
 #[cfg(test)]
 pub(crate) use tests::{disk as a_disk, migration as a_migration, plan_of_two};
-pub(crate) use transfers::{TransferDesign, TransferEnd, TransferRecord, TransferStep};
+pub(crate) use transfers::{
+    ReceiverProcess, TransferDesign, TransferEnd, TransferRecord, TransferStep,
+};
+pub(crate) use vm_move_kind::{OurDisk, VmMoveKind};
 pub(crate) use vm_moves::{Leaves, VmMoveRecord};
 pub(crate) use vms::VmRecord;
 pub(crate) use waiting::Waiting;

@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 use sterna_api::{DrsSettings, PoolTerms, RuleKind};
 
 use super::transfers::{self, TransferRecord};
-use super::{Store, StoreError, cannot, from_json, from_sql, to_json, to_sql};
-use crate::vms::Reach;
+use super::{Reach, Store, StoreError, cannot, from_json, from_sql, to_json, to_sql};
 
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -22,7 +22,6 @@ use std::path::PathBuf;
 use rusqlite::{Connection, Row, params};
 use serde::{Deserialize, Serialize};
 use sterna_api::TransferReport;
-use sterna_qemu::Process;
 
 use super::{Store, StoreError, cannot, from_json, from_sql, to_json, to_sql};
 
@@ -87,7 +86,15 @@ pub(crate) struct TransferDesign {
     /// The process of the QEMU that waits, once it was told of the guest, and if it could
     /// be seen.
     #[serde(default)]
-    pub(crate) receiver: Option<Process>,
+    pub(crate) receiver: Option<ReceiverProcess>,
+}
+
+/// The process of a QEMU that waits for a guest, and none that gets its number after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ReceiverProcess {
+    pub(crate) pid: i32,
+    /// When it was started, in ticks since the machine was.
+    pub(crate) started: u64,
 }
 
 /// How a transfer has ended.

@@ -7,9 +7,8 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use sterna_api::{Application, Guard, Report};
 
-use super::{Ending, Step};
+use super::{Ending, Step, VmMoveKind};
 use super::{Store, StoreError, cannot, from_json, from_sql, parsed, to_json, to_sql};
-use crate::vms::Kind;
 
 /// A move, as the state knows it.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +16,7 @@ pub(crate) struct VmMoveRecord {
     /// Its number; given by the store.
     pub(crate) id: u64,
     /// What it makes of the disk.
-    pub(crate) kind: Kind,
+    pub(crate) kind: VmMoveKind,
     /// The machine's name.
     pub(crate) vm: String,
     /// The disk.

@@ -2,8 +2,7 @@
 
 use rusqlite::{Row, params};
 
-use super::{Store, StoreError, cannot, from_json, from_sql, to_json, to_sql};
-use crate::vms::Reach;
+use super::{Reach, Store, StoreError, cannot, from_json, from_sql, to_json, to_sql};
 
 /// A machine, as the state knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]

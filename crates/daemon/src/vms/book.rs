@@ -6,11 +6,10 @@ use sterna_api::{AddVm, Error, Result, Vm};
 use sterna_os::{clock, lock};
 use sterna_qemu::Identity;
 
-use super::Reach;
 use super::look::{Look, look};
 use crate::daemon::Daemon;
 use crate::datastores::check_name;
-use crate::store::{Step, VmRecord};
+use crate::store::{Reach, Step, VmRecord};
 
 impl Daemon {
     /// All machines, by name.

@@ -6,9 +6,9 @@ use sterna_api::{Error, Guard, Result};
 use sterna_engine::datastore::Location;
 use sterna_qemu::Drive;
 
-use super::Reach;
 use crate::jobs::no_room;
 use crate::shelf::Shelf;
+use crate::store::Reach;
 
 /// The directory of a datastore that QEMU can open.
 pub(super) fn directory_of(shelf: &Shelf) -> Result<PathBuf> {

@@ -10,8 +10,9 @@ use sterna_os::{clock, lock};
 use super::mover::Driver;
 use crate::drs::hold;
 use crate::drs::round::{now, trail};
-use crate::store::{Entry, Roll, SeatRecord, TransferEnd, TransferRecord, TransferStep};
-use crate::vms::Reach;
+use crate::store::{
+    Entry, Reach, Roll, SeatRecord, TransferEnd, TransferRecord, TransferStep,
+};
 
 impl Driver {
     /// The record as it is to be at a step. What is asked for meanwhile stays so.

@@ -13,7 +13,8 @@ use sterna_qemu::{Drive, Machine, QemuError};
 use super::qemu::direct;
 
 use crate::daemon::Daemon;
-use crate::vms::{Reach, Standing};
+use crate::store::Reach;
+use crate::vms::Standing;
 use sterna_api::{Error, Result};
 
 /// A socket that somebody names.

@@ -3,7 +3,6 @@
 use sterna_api::{DrsSettings, PoolTerms, RuleKind};
 
 use super::*;
-use crate::vms::Reach;
 
 fn vm(store: &Store, name: &str) {
     let reach = Reach::Qmp(format!("/run/{name}.qmp").into());

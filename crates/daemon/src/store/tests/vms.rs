@@ -5,7 +5,6 @@ use sterna_core::qos::policy::PolicyId;
 
 use super::service::{class, cruise};
 use super::*;
-use crate::vms::{Kind, Reach};
 
 fn vm(name: &str) -> VmRecord {
     VmRecord {
@@ -18,7 +17,7 @@ fn vm(name: &str) -> VmRecord {
 fn a_move(device: &str) -> VmMoveRecord {
     VmMoveRecord {
         id: 0,
-        kind: Kind::Move,
+        kind: VmMoveKind::Move,
         vm: "web".into(),
         device: device.into(),
         size: 10 << 30,

@@ -156,15 +156,14 @@ mod tests {
     use sterna_api::Application;
 
     use super::*;
-    use crate::store::Step;
-    use crate::vms::Kind;
+    use crate::store::{Step, VmMoveKind};
 
     /// A move from one file of a directory to another.
     fn record(directory: &std::path::Path) -> VmMoveRecord {
         let place = |name: &str| directory.join(name).display().to_string();
         VmMoveRecord {
             id: 7,
-            kind: Kind::Move,
+            kind: VmMoveKind::Move,
             vm: "web".into(),
             device: "vda".into(),
             size: 1 << 20,

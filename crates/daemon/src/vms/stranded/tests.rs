@@ -6,9 +6,8 @@ use std::sync::Arc;
 use sterna_api::{Application, Guard};
 
 use crate::daemon::Daemon;
-use crate::store::{Step, VmMoveRecord, VmRecord};
+use crate::store::{Reach, Step, VmMoveKind, VmMoveRecord, VmRecord};
 use crate::threads::tests::{allow, deny, start, state, until};
-use crate::vms::{Kind, Reach};
 
 fn web() -> VmRecord {
     let reach = Reach::Qmp("/nosuch/web.qmp".into());
@@ -18,7 +17,7 @@ fn web() -> VmRecord {
 fn a_move(device: &str) -> VmMoveRecord {
     VmMoveRecord {
         id: 0,
-        kind: Kind::Move,
+        kind: VmMoveKind::Move,
         vm: "web".into(),
         device: device.into(),
         size: 1 << 20,

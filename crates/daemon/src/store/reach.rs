@@ -20,15 +20,6 @@ pub(crate) enum Reach {
     },
 }
 
-impl From<&Reach> for sterna_qemu::Reach {
-    fn from(reach: &Reach) -> Self {
-        match reach.clone() {
-            Reach::Qmp(socket) => sterna_qemu::Reach::Qmp(socket),
-            Reach::Libvirt { uri, domain } => sterna_qemu::Reach::Libvirt { uri, domain },
-        }
-    }
-}
-
 impl fmt::Display for Reach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

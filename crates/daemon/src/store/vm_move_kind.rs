@@ -6,7 +6,7 @@ use sterna_core::DiskId;
 /// What a move makes of a machine's disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
+pub(crate) enum VmMoveKind {
     /// QEMU serves it before and after: from file to file.
     Move,
     /// It becomes a disk of ours, which is made for it.
@@ -25,22 +25,22 @@ pub(crate) struct OurDisk {
     pub(crate) id: DiskId,
 }
 
-impl Kind {
+impl VmMoveKind {
     /// Whether a disk of ours is made for it.
     pub(crate) fn adopts(&self) -> bool {
-        matches!(self, Kind::Adopt(_))
+        matches!(self, VmMoveKind::Adopt(_))
     }
 
     /// Whether it makes a machine's disk this one of ours.
     pub(crate) fn adopts_disk(&self, disk: DiskId) -> bool {
-        matches!(self, Kind::Adopt(it) if it.id == disk)
+        matches!(self, VmMoveKind::Adopt(it) if it.id == disk)
     }
 
     /// The disk of ours that it has to do with.
     pub(crate) fn disk(&self) -> Option<&OurDisk> {
         match self {
-            Kind::Move => None,
-            Kind::Adopt(disk) | Kind::Release(disk) => Some(disk),
+            VmMoveKind::Move => None,
+            VmMoveKind::Adopt(disk) | VmMoveKind::Release(disk) => Some(disk),
         }
     }
 }
