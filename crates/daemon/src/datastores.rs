@@ -11,8 +11,8 @@ use sterna_engine::datastore::Location;
 use sterna_os::{clock, descriptors, lock};
 
 use crate::daemon::Daemon;
+use crate::marks::DatastoreRecord;
 use crate::shelf::{Found, Shelf};
-use crate::store::DatastoreRecord;
 
 /// Whether `text` is a shape; says what is wrong with it if not.
 pub fn check_shape(text: &str) -> Result<(), String> {
@@ -187,7 +187,8 @@ impl Daemon {
                         shows those there are";
             return Err(Error::invalid(message).hint(hint));
         }
-        for known in self.store.datastores()? {
+        let all: Vec<DatastoreRecord> = self.store.datastores()?;
+        for known in all {
             if known.name == name {
                 return Err(Error::exists("datastore", name));
             }

@@ -16,11 +16,14 @@ use std::sync::Arc;
 
 use sterna_core::{DiskId, Mark};
 use sterna_engine::datastore::mark::{self, MarkError};
-use sterna_engine::datastore::{Datastore, DatastoreError, check_mark, says};
+use sterna_engine::datastore::{Datastore, DatastoreError, Location, check_mark, says};
 use sterna_engine::sidecar::Role;
 use sterna_os::random;
 
-use crate::store::{DatastoreRecord, Store, StoreError};
+use crate::store::{self, Store, StoreError};
+
+/// A datastore's record, with a location that the engine can open.
+pub(crate) type DatastoreRecord = store::DatastoreRecord<Location>;
 
 /// A datastore that was opened.
 pub(crate) struct Opened {

@@ -1,18 +1,22 @@
 //! The record of a datastore.
 
+use std::error::Error;
+use std::fmt::Display;
+use std::str::FromStr;
+
 use rusqlite::{Connection, Row, params};
 use sterna_core::{Mark, Shape};
-use sterna_engine::datastore::Location;
 
 use super::{Store, StoreError, cannot, from_sql, parsed, to_sql};
 
-/// A datastore, as the state knows it.
+/// A datastore, as the state knows it. `L` is what its location means to whoever opens it:
+/// the state keeps the text.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct DatastoreRecord {
+pub(crate) struct DatastoreRecord<L> {
     /// Its name.
     pub(crate) name: String,
     /// Where it is.
-    pub(crate) location: Location,
+    pub(crate) location: L,
     /// Artificial limits.
     pub(crate) shape: Option<Shape>,
     /// When it was added (seconds since 1970).
@@ -23,7 +27,10 @@ pub(crate) struct DatastoreRecord {
     pub(crate) mark: Option<Mark>,
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<DatastoreRecord> {
+fn read<L>(row: &Row<'_>) -> rusqlite::Result<DatastoreRecord<L>>
+where
+    L: FromStr<Err: Error + Send + Sync + 'static>,
+{
     let shape: Option<String> = row.get("shape")?;
     let mark: Option<String> = row.get("mark")?;
     Ok(DatastoreRecord {
@@ -36,7 +43,10 @@ fn read(row: &Row<'_>) -> rusqlite::Result<DatastoreRecord> {
     })
 }
 
-fn insert(connection: &Connection, one: &DatastoreRecord) -> rusqlite::Result<usize> {
+fn insert<L: Display>(
+    connection: &Connection,
+    one: &DatastoreRecord<L>,
+) -> rusqlite::Result<usize> {
     connection.execute(
         "INSERT INTO datastores (name, location, shape, added, maintenance, mark)
          VALUES (?, ?, ?, ?, ?, ?)",
@@ -53,7 +63,10 @@ fn insert(connection: &Connection, one: &DatastoreRecord) -> rusqlite::Result<us
 
 impl Store {
     /// All datastores, by name.
-    pub(crate) fn datastores(&self) -> Result<Vec<DatastoreRecord>, StoreError> {
+    pub(crate) fn datastores<L>(&self) -> Result<Vec<DatastoreRecord<L>>, StoreError>
+    where
+        L: FromStr<Err: Error + Send + Sync + 'static> + Send + 'static,
+    {
         self.run(|connection| {
             let mut statement =
                 connection.prepare_cached("SELECT * FROM datastores ORDER BY name")?;
@@ -63,7 +76,13 @@ impl Store {
     }
 
     /// Adds a datastore.
-    pub(crate) fn add_datastore(&self, one: DatastoreRecord) -> Result<(), StoreError> {
+    pub(crate) fn add_datastore<L>(
+        &self,
+        one: DatastoreRecord<L>,
+    ) -> Result<(), StoreError>
+    where
+        L: Display + Send + 'static,
+    {
         self.run(move |connection| insert(connection, &one))?
             .map_err(cannot("add a datastore"))?;
         Ok(())

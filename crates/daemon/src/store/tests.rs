@@ -28,10 +28,10 @@ fn fresh() -> (TempDir, Store) {
     (dir, store)
 }
 
-fn datastore(name: &str) -> DatastoreRecord {
+fn datastore(name: &str) -> DatastoreRecord<String> {
     DatastoreRecord {
         name: name.into(),
-        location: format!("/mnt/{name}").parse().unwrap(),
+        location: format!("/mnt/{name}"),
         shape: Some("mbps=300,iops=5000,latency=1ms".parse().unwrap()),
         added: 7,
         maintenance: Some(9),
@@ -103,11 +103,19 @@ fn records_come_back_as_they_were_kept_and_outlive_the_process() {
     drop(store);
     let store = open(&dir);
     assert_eq!(store.datastores().unwrap()[0], datastore("fast"));
-    assert_eq!(store.datastores().unwrap().len(), 2);
+    assert_eq!(store.datastores::<String>().unwrap().len(), 2);
     assert_eq!(store.disk("db").unwrap().unwrap(), disk("db", "fast"));
     let expected = MigrationRecord { id, ..migration(&disk("db", "fast"), "slow") };
     assert_eq!(store.migration(id).unwrap().unwrap(), expected);
     assert_eq!(store.migrations().unwrap(), [expected]);
+}
+
+#[test]
+fn a_location_that_means_nothing_is_an_error_of_the_database() {
+    let (_dir, store, _id) = moving();
+    let error = store.datastores::<u64>().unwrap_err().with_cause();
+    assert!(error.contains("cannot list the datastores"), "{error}");
+    assert!(error.contains("invalid digit"), "{error}");
 }
 
 #[test]

@@ -17,7 +17,8 @@ use super::Vms;
 use super::link::Link;
 use super::sights::Sight;
 use crate::daemon::Daemon;
-use crate::store::{DatastoreRecord, Reach, VmRecord};
+use crate::marks::DatastoreRecord;
+use crate::store::{Reach, VmRecord};
 
 /// How long what disks do is watched: long enough to count a few requests of a disk
 /// that is little used, and short enough for somebody who waits.

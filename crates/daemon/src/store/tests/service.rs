@@ -120,6 +120,6 @@ fn a_state_from_before_classes_is_brought_up_to_date() {
     .unwrap();
     drop(old);
     let store = open(&dir);
-    assert_eq!(store.datastores().unwrap().len(), 1);
+    assert_eq!(store.datastores::<String>().unwrap().len(), 1);
     assert_eq!(store.classes().unwrap().len(), 1);
 }
