@@ -5,7 +5,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// `room → rooms that it uses`, as docs/ARCHITECTURE.md draws them. Rooms that
 /// are not built yet are listed already.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("core", &[]),
     ("nbd", &[]),
     ("layout", &[]),
@@ -15,7 +15,8 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("sim", &["core", "workload"]),
     ("api", &["core"]),
     ("os", &["core", "api"]),
-    ("daemon", &["engine", "qemu", "os", "api", "layout", "core"]),
+    ("state", &["os", "api", "core"]),
+    ("daemon", &["engine", "state", "qemu", "os", "api", "layout", "core"]),
     ("cli", &["daemon", "qemu", "api", "sim", "workload", "layout", "core"]),
 ];
 

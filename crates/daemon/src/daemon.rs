@@ -18,6 +18,7 @@ use sterna_engine::boot::BootId;
 use sterna_engine::datastore::Location;
 use sterna_os::sockets::Bound;
 use sterna_os::{Descriptors, clock};
+use sterna_state::Store;
 
 use crate::claims::Claims;
 use crate::disks::Served;
@@ -32,7 +33,6 @@ use crate::policies::Service;
 use crate::samples::Samples;
 use crate::shelf::Shelf;
 use crate::storage_drs::Balancer;
-use crate::store::Store;
 use crate::vms::Vms;
 
 /// Where the daemon's things are.

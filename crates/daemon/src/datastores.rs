@@ -110,7 +110,7 @@ impl Daemon {
     pub(crate) fn remove_datastore(&self, name: &str) -> Result<Datastore> {
         let shelf = self.shelf(name)?;
         let _claim = self.claims.alone(claim_of(name))?;
-        let on_it = |one: &crate::store::DiskRecord| one.datastore == name;
+        let on_it = |one: &sterna_state::DiskRecord| one.datastore == name;
         if let Some(disk) = self.store.disks()?.into_iter().find(on_it) {
             let message = format!("datastore {name} holds disk {}", disk.name);
             let hint = "move its disks away (`sterna migrate`) or remove them first";

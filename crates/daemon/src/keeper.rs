@@ -5,10 +5,10 @@ use std::thread;
 use std::time::Duration;
 
 use sterna_api::Connections;
+use sterna_state::Figured;
 
 use crate::daemon::Daemon;
 use crate::jobs::Job;
-use crate::store::Figured;
 
 /// How often what is offline is tried again.
 const RETRY: Duration = Duration::from_secs(5);

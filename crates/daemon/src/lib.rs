@@ -49,7 +49,6 @@ mod serve;
 mod settings;
 mod shelf;
 mod storage_drs;
-mod store;
 mod survey;
 mod systemd;
 mod threads;

@@ -19,11 +19,10 @@ use sterna_engine::datastore::mark::{self, MarkError};
 use sterna_engine::datastore::{Datastore, DatastoreError, Location, check_mark, says};
 use sterna_engine::sidecar::Role;
 use sterna_os::random;
-
-use crate::store::{self, Store, StoreError};
+use sterna_state::{Store, StoreError};
 
 /// A datastore's record, with a location that the engine can open.
-pub(crate) type DatastoreRecord = store::DatastoreRecord<Location>;
+pub(crate) type DatastoreRecord = sterna_state::DatastoreRecord<Location>;
 
 /// A datastore that was opened.
 pub(crate) struct Opened {

@@ -17,11 +17,11 @@ use sterna_core::predict::{
 };
 use sterna_core::{Bytes, Nanos};
 use sterna_os::clock;
+use sterna_state::{DiskRecord, Forecast, MigrationRecord};
 
 use crate::daemon::Daemon;
 use crate::figures::{RECENT, summarized};
 use crate::jobs::{aim, check_elsewhere, check_rate, moment, wanted};
-use crate::store::{DiskRecord, Forecast, MigrationRecord};
 
 /// The most lessons that are looked at: an old one counts next to nothing.
 const LESSONS: u32 = 64;

@@ -11,6 +11,7 @@ use sterna_api::{Error, Result, Status};
 use sterna_engine::{Config, Engine, Listener, place};
 use sterna_os::sockets::{self, Bound, Inherited, NbdSocket};
 use sterna_os::{Descriptors, Local, StateLock, descriptors};
+use sterna_state::Store;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -18,7 +19,6 @@ use crate::daemon::{Daemon, Means, NbdPlace, Places};
 use crate::datastores::make_directory;
 use crate::http::Visitors;
 use crate::settings::Settings;
-use crate::store::Store;
 use crate::{
     boot, drs, hours, http, jobs, keeper, lookout, plans, policies, samples, storage_drs,
     systemd, vms,

@@ -33,12 +33,12 @@ use std::thread;
 
 use sterna_core::Nanos;
 use sterna_core::place::hosts::{Calm, Hold};
+use sterna_state::Store;
 
 use self::demand::Seen;
 use self::ledger::{Ledger, Local};
 use self::transfers::Ways;
 use crate::daemon::Daemon;
-use crate::store::Store;
 
 /// What this process has of DRS.
 pub(crate) struct Drs {

@@ -18,12 +18,12 @@ use std::time::Duration;
 use sterna_api::Warning;
 use sterna_core::DiskId;
 use sterna_engine::{Astray, HeldFile};
+use sterna_state::DiskRecord;
 
 pub(crate) use self::writes::Watched;
 use crate::daemon::Daemon;
 use crate::disks::place_of;
 use crate::shelf::Shelf;
-use crate::store::DiskRecord;
 use sterna_os::lock;
 
 /// How often files are looked at: so much of what a guest writes may be lost before

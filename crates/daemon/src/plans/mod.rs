@@ -41,6 +41,7 @@ use std::time::Instant;
 use sterna_api::{Error, Plan, PlanState, Result};
 use sterna_core::place::waves::{Event, Run, Stage, Wish};
 use sterna_core::{DiskId, Nanos};
+use sterna_state::{PlanChanges, PlanRecord};
 use tokio::sync::watch;
 
 pub(crate) use self::drive::start;
@@ -48,7 +49,6 @@ use self::hooks::check_hooks_still;
 use self::machine::run_of;
 use crate::daemon::Daemon;
 use crate::shelf::{Found, Shelf};
-use crate::store::{PlanChanges, PlanRecord};
 use sterna_os::wake::Waker;
 use sterna_os::{clock, lock};
 

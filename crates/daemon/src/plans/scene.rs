@@ -12,12 +12,12 @@ use sterna_core::place::share_room;
 use sterna_core::place::waves::{Datastore, Disk, Inventory, Pinned, Takes};
 use sterna_core::predict::Work;
 use sterna_core::{Bytes, DiskId, Percent};
+use sterna_state::{DiskRecord, MigrationRecord, PlanRecord};
 
 use super::tiles::Grouped;
 use crate::daemon::Daemon;
 use crate::figures::RECENT;
 use crate::shelf::{Found, Shelf};
-use crate::store::{DiskRecord, MigrationRecord, PlanRecord};
 
 /// What `core` is told, and what its numbers stand for.
 pub(super) struct Scene {

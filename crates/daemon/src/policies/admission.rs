@@ -18,11 +18,11 @@ use sterna_core::qos::policy::{
 };
 use sterna_core::qos::{ClassId, Rate};
 use sterna_core::{Bytes, Shape};
+use sterna_state::DiskRecord;
 
 use super::book::{Book, Entry};
 use crate::daemon::Daemon;
 use crate::shelf::Shelf;
-use crate::store::DiskRecord;
 use sterna_api::{Error, Result};
 
 /// So many standard errors hold what is measured in 19 of 20 cases.

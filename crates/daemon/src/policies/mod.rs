@@ -27,12 +27,12 @@ use sterna_api::{CreatePolicy, Error, Policy, Result};
 use sterna_core::qos::policy::{Aim, Contradiction, POLICIES_MAX, PolicyId, check};
 use sterna_core::qos::{ClassId, SHARES};
 use sterna_core::schedule::Schedule;
+use sterna_state::PolicyRecord;
 
 use self::attained::AllSeen;
 pub(crate) use self::book::{Book, Entry};
 use self::force::Force;
 use crate::daemon::Daemon;
-use crate::store::PolicyRecord;
 use sterna_os::wake::Waker;
 use sterna_os::{clock, lock};
 

@@ -163,9 +163,9 @@ mod tests {
     use sterna_core::qos::policy::{Aim, Cruise, Fallback, PolicyId, Tolerance};
     use sterna_core::qos::{Goal, SHARES};
     use sterna_core::schedule::Weekday;
+    use sterna_state::{ClassRecord, PolicyRecord};
 
     use super::*;
-    use crate::store::{ClassRecord, PolicyRecord};
 
     const OLTP: ClassId = ClassId(1);
     const BACKUP: ClassId = ClassId(2);

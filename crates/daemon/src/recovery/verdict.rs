@@ -15,8 +15,7 @@ use std::path::Path;
 
 use sterna_api::is_name;
 use sterna_engine::sidecar::{Identity, Role, SidecarError};
-
-use crate::store::DiskRecord;
+use sterna_state::DiskRecord;
 
 /// An image with a sidecar that no disk has.
 pub(super) struct Found {

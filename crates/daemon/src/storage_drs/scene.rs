@@ -15,11 +15,11 @@ use sterna_core::place::storage::{
 use sterna_core::predict::{Terms, Work};
 use sterna_core::{DiskId, Nanos};
 use sterna_os::clock;
+use sterna_state::DiskRecord;
 
 use super::reasons::reason;
 use super::rules::rules_of;
 use crate::daemon::Daemon;
-use crate::store::DiskRecord;
 
 /// Why a datastore takes no disk of which nothing else is known.
 pub(super) const AWAY: &str = "it does not answer";

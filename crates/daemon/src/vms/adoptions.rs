@@ -10,6 +10,7 @@ use sterna_api::{AdoptVmDisk, Error, Migration, ReleaseVmDisk, Result};
 use sterna_core::DiskId;
 use sterna_os::random;
 use sterna_qemu::Drive;
+use sterna_state::{DiskRecord, OurDisk, VmMoveKind, VmMoveRecord, VmRecord};
 
 use super::book::claim_of;
 use super::checks::{check_guard, check_room, place_of, plain};
@@ -19,7 +20,6 @@ use crate::daemon::Daemon;
 use crate::datastores::check_name;
 use crate::disks::{check_size, claim_of as disk_claim, place_of as image_place};
 use crate::jobs::{check_rate, wanted};
-use crate::store::{DiskRecord, OurDisk, VmMoveKind, VmMoveRecord, VmRecord};
 
 /// How a file is to be kept, by the end of its name.
 const FORMATS: [(&str, &str); 3] = [("raw", "raw"), ("img", "raw"), ("qcow2", "qcow2")];

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use sterna_api::{AddVm, Error, Result, Vm};
 use sterna_os::{clock, lock};
 use sterna_qemu::Identity;
+use sterna_state::{Reach, Step, VmRecord};
 
 use super::look::{Look, look};
 use crate::daemon::Daemon;
 use crate::datastores::check_name;
-use crate::store::{Reach, Step, VmRecord};
 
 impl Daemon {
     /// All machines, by name.

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use sterna_api::{Error, Guard, Result};
 use sterna_engine::datastore::Location;
 use sterna_qemu::Drive;
+use sterna_state::Reach;
 
 use crate::jobs::no_room;
 use crate::shelf::Shelf;
-use crate::store::Reach;
 
 /// The directory of a datastore that QEMU can open.
 pub(super) fn directory_of(shelf: &Shelf) -> Result<PathBuf> {

@@ -14,11 +14,11 @@ use std::sync::{Arc, Weak};
 
 use sterna_os::lock;
 use sterna_qemu::{Machine, Process, QemuError};
+use sterna_state::{Reach, VmRecord};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
 use super::Vms;
-use crate::store::{Reach, VmRecord};
 
 /// So many links of which nobody knows whether they are held take no room worth the look.
 const FEW: usize = 16;

@@ -11,6 +11,7 @@ use sterna_core::Nanos;
 use sterna_engine::datastore::Location;
 use sterna_os::{clock, lock};
 use sterna_qemu::{Drive, Machine, QemuError, Run, Stats};
+use sterna_state::{Reach, VmRecord};
 use tokio::time::{Instant, sleep};
 
 use super::Vms;
@@ -18,7 +19,6 @@ use super::link::Link;
 use super::sights::Sight;
 use crate::daemon::Daemon;
 use crate::marks::DatastoreRecord;
-use crate::store::{Reach, VmRecord};
 
 /// How long what disks do is watched: long enough to count a few requests of a disk
 /// that is little used, and short enough for somebody who waits.

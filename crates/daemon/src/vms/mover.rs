@@ -20,6 +20,7 @@ use sterna_core::mover::{
 };
 use sterna_engine::FileIdentity;
 use sterna_qemu::{Copy, Export, Machine, Place as To, Stats};
+use sterna_state::{Reach, Step, VmMoveKind, VmMoveRecord};
 use tokio::time::{Instant, timeout};
 
 pub(super) use self::destination::both;
@@ -31,7 +32,6 @@ use crate::daemon::Daemon;
 use crate::figures::Watch;
 use crate::jobs::Post;
 use crate::patience::Patience;
-use crate::store::{Reach, Step, VmMoveKind, VmMoveRecord};
 use crate::threads;
 use sterna_api::Error;
 use sterna_os::lock;

@@ -11,6 +11,7 @@ use sterna_api::{
 };
 use sterna_os::{clock, lock};
 use sterna_qemu::Drive;
+use sterna_state::{Reach, Step, VmMoveKind, VmMoveRecord, VmRecord};
 use tokio::sync::Notify;
 
 use super::book::claim_of;
@@ -19,7 +20,6 @@ use super::look::datastore_of;
 use super::mover;
 use crate::daemon::Daemon;
 use crate::jobs::{check_rate, wanted};
-use crate::store::{Reach, Step, VmMoveKind, VmMoveRecord, VmRecord};
 
 /// What is wished of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,12 +22,12 @@ use sterna_core::DiskId;
 use sterna_engine::sidecar::{Identity, Role};
 use sterna_os::lock;
 use sterna_qemu::Export;
+use sterna_state::{DiskRecord, OurDisk, VmMoveKind, VmMoveRecord};
 use tokio::time::{Instant, sleep};
 
 use crate::daemon::{Daemon, NbdPlace};
 use crate::disks::{claim_of, identity, new_record};
 use crate::shelf::Shelf;
-use crate::store::{DiskRecord, OurDisk, VmMoveKind, VmMoveRecord};
 
 /// How long QEMU's connection may take to end after QEMU has dropped its node: both are
 /// on this machine.

@@ -20,11 +20,11 @@ use std::time::Duration;
 use sterna_api::{Error, Result, Warning};
 use sterna_os::{clock, lock};
 use sterna_qemu::{Drive, QemuError};
+use sterna_state::{Reach, VmMoveRecord, VmRecord};
 
 use super::mover::both;
 use super::view::decide;
 use crate::daemon::Daemon;
-use crate::store::{Reach, VmMoveRecord, VmRecord};
 
 /// How often machines are looked at: somebody who has started one with the wrong image is
 /// told before much is written to it.

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use sterna_core::DiskId;
 use sterna_qemu::{Drive, Machine, QemuError};
+use sterna_state::Reach;
 
 use super::qemu::direct;
 
 use crate::daemon::Daemon;
-use crate::store::Reach;
 use crate::vms::Standing;
 use sterna_api::{Error, Result};
 

@@ -20,6 +20,7 @@ use sterna_core::transfer::{AGAIN, Action, End, Event, Setup, Step, Transfer, Tr
 use sterna_os::clock;
 use sterna_qemu::SentBytes;
 use sterna_qemu::qmp::Event as Said;
+use sterna_state::{Reach, Trail, TransferRecord, TransferStep};
 use tokio::sync::broadcast::Receiver;
 use tokio::time::{Instant, sleep};
 
@@ -27,7 +28,6 @@ use super::qemu::{Qemu, process};
 use super::stream::Stream;
 use super::way::Way;
 use crate::daemon::Daemon;
-use crate::store::{Reach, Trail, TransferRecord, TransferStep};
 use crate::threads;
 
 /// Who carries out the transfer of one machine.

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use sterna_qemu::qmp::QmpError;
 use sterna_qemu::{Direct, Machine, Process, QemuError, Run};
+use sterna_state::ReceiverProcess;
 use tokio::time::{Instant, sleep};
 
-use crate::store::ReceiverProcess;
 use crate::vms::Link;
 
 /// How long it may take to end if it was told to.

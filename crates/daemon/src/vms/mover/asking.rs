@@ -5,9 +5,9 @@ use std::sync::Arc;
 use sterna_core::mover::{At, Ended, Failure, GivenUp, Job};
 use sterna_qemu::qmp::QmpError;
 use sterna_qemu::{CopyState, GivenUp as Found, Machine, QemuError, Stats};
+use sterna_state::VmMoveKind;
 
 use super::Driver;
-use crate::store::VmMoveKind;
 
 /// What QEMU says of a job that was given up (ECANCELED, in the C locale's words).
 const CANCELLED: &str = "canceled";

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use sterna_core::mover::{Removed, Words};
 use sterna_engine::FileIdentity;
+use sterna_state::{OurDisk, VmMoveKind, VmMoveRecord};
 
 use super::Driver;
 use super::files::{self, Made};
 use crate::daemon::Daemon;
 use crate::figures::Watch;
 use crate::jobs::first_allowance;
-use crate::store::{OurDisk, VmMoveKind, VmMoveRecord};
 use sterna_api::Error;
 
 /// How long the destination's answer is waited for: as long as a machine's.

@@ -4,9 +4,9 @@
 use sterna_api::Report;
 use sterna_core::mover::{Doubt, Rest, Step as At, Verdict, Wishes, Words};
 use sterna_os::{clock, lock};
+use sterna_state::{Ending, Leaves, Step, StoreError, VmMoveKind};
 
 use super::{Driver, wishes_of};
-use crate::store::{Ending, Leaves, Step, StoreError, VmMoveKind};
 
 /// How a move has ended, to be recorded.
 #[derive(Clone, Debug)]

@@ -1,9 +1,9 @@
 //! The end of a move, in words for people.
 
 use sterna_core::mover::{CATCH_UP, Doubt, Failure, Rest, Verdict, Why};
+use sterna_state::{Reach, VmMoveKind, VmMoveRecord};
 
 use super::{Driver, both};
-use crate::store::{Reach, VmMoveKind, VmMoveRecord};
 
 /// What QEMU says of a place where there is no room, and of one where a quota lets it
 /// have none (ENOSPC and EDQUOT, in the C locale's words).

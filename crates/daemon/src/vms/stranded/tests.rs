@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sterna_api::{Application, Guard};
+use sterna_state::{Reach, Step, VmMoveKind, VmMoveRecord, VmRecord};
 
 use crate::daemon::Daemon;
-use crate::store::{Reach, Step, VmMoveKind, VmMoveRecord, VmRecord};
 use crate::threads::tests::{allow, deny, start, state, until};
 
 fn web() -> VmRecord {

@@ -1,73 +1,15 @@
 //! Plans, and how far they are.
 
-use sterna_api::{PlanEstimate, PlanState, Tile};
+use sterna_api::{PlanState, Tile};
 use sterna_core::place::waves::{Fault, Running, Stage};
 
 use super::*;
-
-/// A plan of which one move waits, and one is being given up.
-pub(crate) fn plan() -> PlanRecord {
-    let end = |name: &str, speed| PlanEnd {
-        name: name.into(),
-        takes: true,
-        room: 1 << 40,
-        shared_room: Some(7),
-        single: false,
-        speed,
-    };
-    let planned = |disk: &DiskRecord, stage| PlanMove {
-        disk: disk.id,
-        design: MoveDesign {
-            name: disk.name.clone(),
-            from: 0,
-            to: 1,
-            why: "it has room".into(),
-            group: None,
-            wave: 1,
-            size: disk.size,
-            needs: disk.size,
-            bytes: 77,
-            predicted: None,
-            time_s: 3.5,
-            rate: 22.0,
-            begins_s: 0.0,
-            ends_s: 3.5,
-        },
-        course: Course { to: 1, stage, ..Course::default() },
-    };
-    PlanRecord {
-        id: 0,
-        state: PlanState::Planned,
-        design: PlanDesign {
-            datastore: "here".into(),
-            space: 0.8,
-            guard: sterna_api::Guard { keep: Some(0.97), ..Default::default() },
-            by: Some(99),
-            rate: None,
-            verify: true,
-            at_once: Some(4),
-            tiles: Vec::new(),
-            groups: vec![(vec![], true), (vec![0], false)],
-            ends: vec![end("here", Some(1e8)), end("there", None)],
-            refused: Vec::new(),
-            estimate: PlanEstimate { bytes: 154, ..PlanEstimate::default() },
-        },
-        closed: vec![None, None],
-        created: 8,
-        started: None,
-        ended: None,
-        moves: vec![
-            planned(&disk("a", "here"), Stage::Waiting),
-            planned(&disk("b", "here"), Stage::Leaving(Fault::Full)),
-        ],
-        workloads: Vec::new(),
-    }
-}
+use crate::examples::plan_of_two;
 
 #[test]
 fn a_plan_is_kept_with_all_of_its_moves() {
     let (dir, store) = fresh();
-    let made = plan();
+    let made = plan_of_two();
     let id = store.add_plan(made.clone()).unwrap();
     drop(store);
     let kept = open(&dir).plans().unwrap();
@@ -77,18 +19,18 @@ fn a_plan_is_kept_with_all_of_its_moves() {
 #[test]
 fn a_plan_is_removed_with_all_of_its_parts_and_its_number_is_not_given_again() {
     let (_dir, store) = fresh();
-    let [first, last] = [(); 2].map(|()| store.add_plan(plan()).unwrap());
+    let [first, last] = [(); 2].map(|()| store.add_plan(plan_of_two()).unwrap());
     store.remove_plan(last).unwrap();
     assert_eq!(store.plan(last).unwrap(), None);
-    assert_eq!(store.plans().unwrap(), [PlanRecord { id: first, ..plan() }]);
-    assert!(store.add_plan(plan()).unwrap() > last);
+    assert_eq!(store.plans().unwrap(), [PlanRecord { id: first, ..plan_of_two() }]);
+    assert!(store.add_plan(plan_of_two()).unwrap() > last);
 }
 
 #[test]
 fn what_a_step_changes_is_recorded_and_the_rest_stays() {
     let (_dir, store) = fresh();
-    let id = store.add_plan(plan()).unwrap();
-    let mut now = PlanRecord { id, ..plan() };
+    let id = store.add_plan(plan_of_two()).unwrap();
+    let mut now = PlanRecord { id, ..plan_of_two() };
     now.state = PlanState::Running;
     now.started = Some(9);
     let (fault, why) = (Fault::Destination, "it is gone".to_owned());
@@ -117,7 +59,7 @@ fn how_far_a_workload_is_is_recorded_and_the_others_were_left_alone() {
         stop: Some(vec!["/bin/stop".into(), name.into()]),
         start: None,
     };
-    let mut now = plan();
+    let mut now = plan_of_two();
     now.design.tiles = vec![tile("a"), tile("b")];
     now.workloads = vec![WorkloadCourse::default(); 2];
     now.id = store.add_plan(now.clone()).unwrap();
@@ -140,8 +82,8 @@ fn how_far_a_workload_is_is_recorded_and_the_others_were_left_alone() {
 #[test]
 fn a_plan_that_has_left_something_down_is_found_for_a_while() {
     let (_dir, store) = fresh();
-    let id = store.add_plan(plan()).unwrap();
-    let over = PlanRecord { id, ended: Some(1_000), ..plan() };
+    let id = store.add_plan(plan_of_two()).unwrap();
+    let over = PlanRecord { id, ended: Some(1_000), ..plan_of_two() };
     let down = |running| {
         let course = WorkloadCourse { running, ..WorkloadCourse::default() };
         PlanChanges { workloads: vec![(0, course)], ..PlanChanges::default() }

@@ -11,18 +11,18 @@ use super::{
 
 /// How far a workload is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct WorkloadCourse {
+pub struct WorkloadCourse {
     /// Where it is.
     #[serde(with = "RunningText")]
-    pub(crate) running: Running,
+    pub running: Running,
     /// How often it did not start.
-    pub(crate) tries: u32,
+    pub tries: u32,
     /// When it was told to stop (seconds since 1970).
-    pub(crate) stopped: Option<u64>,
+    pub stopped: Option<u64>,
     /// When it had started again.
-    pub(crate) started: Option<u64>,
+    pub started: Option<u64>,
     /// What its hooks failed with last.
-    pub(crate) problem: Option<String>,
+    pub problem: Option<String>,
 }
 
 /// Where a workload is, as it is kept.
@@ -79,10 +79,7 @@ pub(super) fn update_workloads(
 impl Store {
     /// The plans that have ended since then (seconds since 1970) and could not start what
     /// they had stopped.
-    pub(crate) fn plans_left_down(
-        &self,
-        since: u64,
-    ) -> Result<Vec<PlanRecord>, StoreError> {
+    pub fn plans_left_down(&self, since: u64) -> Result<Vec<PlanRecord>, StoreError> {
         self.run(move |connection| {
             let sql = "SELECT * FROM plans WHERE ended >= ? AND id IN
                        (SELECT plan FROM plan_workloads

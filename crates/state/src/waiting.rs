@@ -10,11 +10,11 @@ thread_local! {
 
 /// Whether somebody's thread waits for the state database now.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Waiting(Arc<AtomicBool>);
+pub struct Waiting(Arc<AtomicBool>);
 
 impl Waiting {
     /// Does work on this thread, and knows whenever that waits for the state database.
-    pub(crate) fn watch<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub fn watch<T>(&self, work: impl FnOnce() -> T) -> T {
         WATCHED.set(Some(Arc::clone(&self.0)));
         let done = work();
         WATCHED.set(None);
@@ -22,7 +22,7 @@ impl Waiting {
     }
 
     /// Whether it waits.
-    pub(crate) fn is_so(&self) -> bool {
+    pub fn is_so(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }

@@ -23,7 +23,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Hour> {
 
 impl Store {
     /// Records what disks did in the hour that began then, and forgets what is too old.
-    pub(crate) fn add_hours(
+    pub fn add_hours(
         &self,
         at: u64,
         these: Vec<(DiskId, Work)>,
@@ -41,7 +41,7 @@ impl Store {
     }
 
     /// The hours of a disk that were seen.
-    pub(crate) fn hours(&self, disk: DiskId) -> Result<Vec<Hour>, StoreError> {
+    pub fn hours(&self, disk: DiskId) -> Result<Vec<Hour>, StoreError> {
         self.run(move |connection| {
             let sql = "SELECT * FROM hours WHERE disk = ?1 ORDER BY hour";
             let rows = connection.prepare_cached(sql).and_then(|mut statement| {

@@ -13,19 +13,19 @@ use super::{
 
 /// A policy, as the state knows it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PolicyRecord {
+pub struct PolicyRecord {
     /// Its number; given by the store.
-    pub(crate) id: PolicyId,
+    pub id: PolicyId,
     /// The class that it speaks of.
-    pub(crate) class: ClassId,
+    pub class: ClassId,
     /// What it wants.
-    pub(crate) aim: Aim,
+    pub aim: Aim,
     /// When it holds.
-    pub(crate) schedule: Option<Schedule>,
+    pub schedule: Option<Schedule>,
     /// The migration with which it ends, of a disk of ours or of a machine's.
-    pub(crate) until_job: Option<u64>,
+    pub until_job: Option<u64>,
     /// When it was made (seconds since 1970).
-    pub(crate) created: u64,
+    pub created: u64,
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<PolicyRecord> {
@@ -51,7 +51,7 @@ const INSERT: &str = "
 
 impl Store {
     /// All policies, oldest first.
-    pub(crate) fn policies(&self) -> Result<Vec<PolicyRecord>, StoreError> {
+    pub fn policies(&self) -> Result<Vec<PolicyRecord>, StoreError> {
         self.run(|connection| {
             let sql = "SELECT * FROM policies ORDER BY id";
             let mut statement = connection.prepare_cached(sql)?;
@@ -61,7 +61,7 @@ impl Store {
     }
 
     /// Adds a policy; gives its number.
-    pub(crate) fn add_policy(&self, one: PolicyRecord) -> Result<PolicyId, StoreError> {
+    pub fn add_policy(&self, one: PolicyRecord) -> Result<PolicyId, StoreError> {
         self.run(move |connection| {
             let values = params![
                 i64::from(one.class.0),
@@ -77,7 +77,7 @@ impl Store {
     }
 
     /// Forgets a policy.
-    pub(crate) fn remove_policy(&self, policy: PolicyId) -> Result<(), StoreError> {
+    pub fn remove_policy(&self, policy: PolicyId) -> Result<(), StoreError> {
         self.run(move |connection| {
             connection.execute("DELETE FROM policies WHERE id = ?", [to_sql(policy.0)])
         })?

@@ -28,19 +28,26 @@ use super::{Store, StoreError, cannot, from_json, from_sql, to_json, to_sql};
 /// Where a transfer is, as far as a crash must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum TransferStep {
+pub enum TransferStep {
+    /// The other QEMU is being started, or told what comes.
     Created,
+    /// The guest may be on its way.
     Copying,
+    /// It is taken back.
     Returning,
+    /// The other QEMU has all of it.
     Committed,
+    /// It runs where it was to go.
     Completed,
+    /// It runs where it was.
     Cancelled,
+    /// Nobody knows where it is, or it is nowhere.
     Lost,
 }
 
 impl TransferStep {
     /// Whether nothing will happen any more.
-    pub(crate) fn ended(self) -> bool {
+    pub fn ended(self) -> bool {
         matches!(
             self,
             TransferStep::Completed | TransferStep::Cancelled | TransferStep::Lost
@@ -50,62 +57,70 @@ impl TransferStep {
 
 /// A transfer.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct TransferRecord {
+pub struct TransferRecord {
     /// 0 while it has none.
-    pub(crate) id: u64,
-    pub(crate) vm: String,
-    pub(crate) step: TransferStep,
-    pub(crate) design: TransferDesign,
+    pub id: u64,
+    /// The machine.
+    pub vm: String,
+    /// Where it is.
+    pub step: TransferStep,
+    /// What is to be done.
+    pub design: TransferDesign,
     /// Somebody wants it to be given up.
-    pub(crate) cancel: bool,
+    pub cancel: bool,
     /// When it began (seconds since 1970).
-    pub(crate) started: u64,
-    pub(crate) end: Option<TransferEnd>,
+    pub started: u64,
+    /// How it has ended, if it has.
+    pub end: Option<TransferEnd>,
 }
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct TransferDesign {
-    /// The hosts.
-    pub(crate) from: String,
-    pub(crate) to: String,
-    /// The QMP sockets of both.
-    pub(crate) source: PathBuf,
-    pub(crate) destination: PathBuf,
+pub struct TransferDesign {
+    /// The host that the machine leaves.
+    pub from: String,
+    /// The host that it goes to.
+    pub to: String,
+    /// The QMP socket of the QEMU that it is in.
+    pub source: PathBuf,
+    /// And of the other QEMU.
+    pub destination: PathBuf,
     /// The program that starts the other QEMU, if one is to.
-    pub(crate) program: Option<PathBuf>,
+    pub program: Option<PathBuf>,
     /// The disks of ours that the machine has, by id.
-    pub(crate) disks: Vec<String>,
+    pub disks: Vec<String>,
     /// Bytes per second at most.
-    pub(crate) rate: Option<u64>,
-    /// What it is for, in words, and how much that matters.
-    pub(crate) reason: String,
-    pub(crate) priority: u8,
+    pub rate: Option<u64>,
+    /// What it is for, in words.
+    pub reason: String,
+    /// How much that matters.
+    pub priority: u8,
     /// Whether nobody has asked for it.
-    pub(crate) automatic: bool,
+    pub automatic: bool,
     /// The process of the QEMU that waits, once it was told of the guest, and if it could
     /// be seen.
     #[serde(default)]
-    pub(crate) receiver: Option<ReceiverProcess>,
+    pub receiver: Option<ReceiverProcess>,
 }
 
 /// The process of a QEMU that waits for a guest, and none that gets its number after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ReceiverProcess {
-    pub(crate) pid: i32,
+pub struct ReceiverProcess {
+    /// Its number.
+    pub pid: i32,
     /// When it was started, in ticks since the machine was.
-    pub(crate) started: u64,
+    pub started: u64,
 }
 
 /// How a transfer has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct TransferEnd {
+pub struct TransferEnd {
     /// When (seconds since 1970).
-    pub(crate) at: u64,
+    pub at: u64,
     /// What there is to be said of it.
-    pub(crate) note: Option<String>,
+    pub note: Option<String>,
     /// How it went, if it has moved the machine.
-    pub(crate) report: Option<TransferReport>,
+    pub report: Option<TransferReport>,
 }
 
 /// Those that have not ended.
@@ -147,7 +162,7 @@ pub(super) fn write(
 
 impl Store {
     /// All transfers, oldest first.
-    pub(crate) fn transfers(&self) -> Result<Vec<TransferRecord>, StoreError> {
+    pub fn transfers(&self) -> Result<Vec<TransferRecord>, StoreError> {
         self.run(|connection| {
             let sql = "SELECT * FROM transfers ORDER BY id";
             let mut statement = connection.prepare_cached(sql)?;

@@ -20,7 +20,7 @@ use super::{
 /// Whose fault it is that a migration stands still.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Blame {
+pub enum Blame {
     /// Something else's, or nobody's.
     #[default]
     Other,
@@ -38,107 +38,107 @@ pub(crate) enum Blame {
 
 /// Why a migration stands still.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Pause {
+pub struct Pause {
     /// Why.
-    pub(crate) reason: String,
+    pub reason: String,
     /// What to do about it; absent if the operator asked for the pause.
-    pub(crate) hint: Option<String>,
+    pub hint: Option<String>,
     /// The region map cannot be used: going on means comparing both sides.
-    pub(crate) compare: bool,
+    pub compare: bool,
     /// The destination's datastore is offline: it goes on when that is back.
     #[serde(default)]
-    pub(crate) unreachable: bool,
+    pub unreachable: bool,
     /// Whose fault it is.
     #[serde(default)]
-    pub(crate) blame: Blame,
+    pub blame: Blame,
 }
 
 /// An image on a datastore.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub struct Place {
     /// The datastore.
-    pub(crate) datastore: String,
+    pub datastore: String,
     /// What the datastore calls the image.
-    pub(crate) image: String,
+    pub image: String,
 }
 
 /// What was found out about the images of a migration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Found {
+pub struct Found {
     /// Sectors of the source that cannot be read.
-    pub(crate) bad: Option<Places>,
+    pub bad: Option<Places>,
     /// What goes on to read differently on the destination.
-    pub(crate) differing: Option<Places>,
+    pub differing: Option<Places>,
 }
 
 /// A migration, as the state knows it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct MigrationRecord {
+pub struct MigrationRecord {
     /// Its number; given by the store.
-    pub(crate) id: u64,
+    pub id: u64,
     /// The disk.
-    pub(crate) disk: DiskId,
+    pub disk: DiskId,
     /// The disk's name.
-    pub(crate) name: String,
+    pub name: String,
     /// The disk's size in bytes.
-    pub(crate) size: u64,
+    pub size: u64,
     /// The source image.
-    pub(crate) from: Place,
+    pub from: Place,
     /// The destination image.
-    pub(crate) to: Place,
+    pub to: Place,
     /// How the destination image is provisioned.
-    pub(crate) provision: Provision,
+    pub provision: Provision,
     /// A destination image reads as zeroes when it is new.
-    pub(crate) reads_zero: bool,
+    pub reads_zero: bool,
     /// The copier's limit in bytes per second.
-    pub(crate) rate: Option<u64>,
+    pub rate: Option<u64>,
     /// What must hold for the application meanwhile.
-    pub(crate) guard: Guard,
+    pub guard: Guard,
     /// Compare both sides before the switch-over.
-    pub(crate) verify: bool,
+    pub verify: bool,
     /// Keep the source image.
-    pub(crate) keep_source: bool,
+    pub keep_source: bool,
     /// Leave sectors of the source behind that cannot be read.
-    pub(crate) skip_bad: bool,
+    pub skip_bad: bool,
     /// What was found out about its images.
-    pub(crate) found: Found,
+    pub found: Found,
     /// Where it is.
-    pub(crate) step: Step,
+    pub step: Step,
     /// The source image's generation.
-    pub(crate) source_generation: u64,
+    pub source_generation: u64,
     /// The destination image's generation.
-    pub(crate) destination_generation: u64,
+    pub destination_generation: u64,
     /// Whether it is to be cancelled.
-    pub(crate) cancel: bool,
+    pub cancel: bool,
     /// Why it stands still.
-    pub(crate) pause: Option<Pause>,
+    pub pause: Option<Pause>,
     /// When it was asked for (seconds since 1970).
-    pub(crate) started: u64,
+    pub started: u64,
     /// When it ended.
-    pub(crate) ended: Option<u64>,
+    pub ended: Option<u64>,
     /// How it ended, if not as asked.
-    pub(crate) note: Option<String>,
+    pub note: Option<String>,
     /// What the application noticed.
-    pub(crate) application: Application,
+    pub application: Application,
     /// What the copier has done.
-    pub(crate) tallied: Tallied,
+    pub tallied: Tallied,
     /// What was known of it when it began.
-    pub(crate) forecast: Option<Forecast>,
+    pub forecast: Option<Forecast>,
     /// What its guard has found out, if it had one and that is enough.
-    pub(crate) experience: Option<Learned>,
+    pub experience: Option<Learned>,
     /// What it came to.
-    pub(crate) report: Option<Report>,
+    pub report: Option<Report>,
 }
 
 impl MigrationRecord {
     /// Whether an image is its source or its destination.
-    pub(crate) fn has(&self, datastore: &str, image: &str) -> bool {
+    pub fn has(&self, datastore: &str, image: &str) -> bool {
         let here = |it: &Place| it.datastore == datastore && it.image == image;
         here(&self.from) || here(&self.to)
     }
 
     /// Whether its source or its destination is on a datastore.
-    pub(crate) fn is_on(&self, datastore: &str) -> bool {
+    pub fn is_on(&self, datastore: &str) -> bool {
         self.from.datastore == datastore || self.to.datastore == datastore
     }
 }
@@ -222,13 +222,13 @@ fn insert(connection: &Connection, one: &MigrationRecord) -> rusqlite::Result<u6
 
 impl Store {
     /// All migrations, oldest first.
-    pub(crate) fn migrations(&self) -> Result<Vec<MigrationRecord>, StoreError> {
+    pub fn migrations(&self) -> Result<Vec<MigrationRecord>, StoreError> {
         self.list_migrations("SELECT * FROM migrations ORDER BY id", [])
     }
 
     /// The latest that were completed as they were asked for, and that have one of these
     /// ends; the latest first.
-    pub(crate) fn lessons(
+    pub fn lessons(
         &self,
         from: &str,
         to: &str,
@@ -242,7 +242,7 @@ impl Store {
 
     /// The latest that were completed as they were asked for, and had been predicted; the
     /// latest first.
-    pub(crate) fn predicted_migrations(
+    pub fn predicted_migrations(
         &self,
         most: u32,
     ) -> Result<Vec<MigrationRecord>, StoreError> {
@@ -267,7 +267,7 @@ impl Store {
     }
 
     /// The latest number of a migration; 0 if there are none.
-    pub(crate) fn last_migration(&self) -> Result<u64, StoreError> {
+    pub fn last_migration(&self) -> Result<u64, StoreError> {
         self.run(|connection| {
             let sql = "SELECT coalesce(max(id), 0) FROM migrations";
             connection.prepare_cached(sql)?.query_row([], |row| row.get(0)).map(from_sql)
@@ -276,7 +276,7 @@ impl Store {
     }
 
     /// The first migration of a disk after this number.
-    pub(crate) fn migration_after(
+    pub fn migration_after(
         &self,
         disk: DiskId,
         number: u64,
@@ -291,10 +291,7 @@ impl Store {
     }
 
     /// The migration of that number.
-    pub(crate) fn migration(
-        &self,
-        id: u64,
-    ) -> Result<Option<MigrationRecord>, StoreError> {
+    pub fn migration(&self, id: u64) -> Result<Option<MigrationRecord>, StoreError> {
         self.run(move |connection| {
             let sql = "SELECT * FROM migrations WHERE id = ?";
             connection.prepare_cached(sql)?.query_row([to_sql(id)], read).optional()
@@ -303,17 +300,13 @@ impl Store {
     }
 
     /// Adds a migration and gives it its number.
-    pub(crate) fn add_migration(&self, one: MigrationRecord) -> Result<u64, StoreError> {
+    pub fn add_migration(&self, one: MigrationRecord) -> Result<u64, StoreError> {
         self.run(move |connection| insert(connection, &one))?
             .map_err(cannot("add a migration"))
     }
 
     /// The migration stands still for a reason, or goes on.
-    pub(crate) fn set_pause(
-        &self,
-        id: u64,
-        pause: Option<&Pause>,
-    ) -> Result<(), StoreError> {
+    pub fn set_pause(&self, id: u64, pause: Option<&Pause>) -> Result<(), StoreError> {
         let pause = pause.map(to_json);
         let sql = "UPDATE migrations SET pause = ?2, changed = changed OR ?2 IS NOT NULL
                    WHERE id = ?1";
@@ -321,37 +314,37 @@ impl Store {
     }
 
     /// The migration is to be cancelled.
-    pub(crate) fn set_cancel(&self, id: u64) -> Result<(), StoreError> {
+    pub fn set_cancel(&self, id: u64) -> Result<(), StoreError> {
         self.update(id, "UPDATE migrations SET cancel = ?2 WHERE id = ?1", true)
     }
 
     /// Sectors that cannot be read are left behind.
-    pub(crate) fn set_skip_bad(&self, id: u64) -> Result<(), StoreError> {
+    pub fn set_skip_bad(&self, id: u64) -> Result<(), StoreError> {
         self.update(id, "UPDATE migrations SET skip_bad = ?2 WHERE id = ?1", true)
     }
 
     /// What was found out about the images.
-    pub(crate) fn set_found(&self, id: u64, found: &Found) -> Result<(), StoreError> {
+    pub fn set_found(&self, id: u64, found: &Found) -> Result<(), StoreError> {
         let text = (*found != Found::default()).then(|| to_json(found));
         self.update(id, "UPDATE migrations SET found = ?2 WHERE id = ?1", text)
     }
 
     /// The copier has a new limit.
-    pub(crate) fn set_rate(&self, id: u64, rate: Option<u64>) -> Result<(), StoreError> {
+    pub fn set_rate(&self, id: u64, rate: Option<u64>) -> Result<(), StoreError> {
         let rate = rate.map(to_sql);
         let sql = "UPDATE migrations SET rate = ?2, changed = TRUE WHERE id = ?1";
         self.update(id, sql, rate)
     }
 
     /// Something else must hold meanwhile.
-    pub(crate) fn set_guard(&self, id: u64, guard: &Guard) -> Result<(), StoreError> {
+    pub fn set_guard(&self, id: u64, guard: &Guard) -> Result<(), StoreError> {
         let text = to_json(guard);
         let sql = "UPDATE migrations SET guard = ?2, changed = TRUE WHERE id = ?1";
         self.update(id, sql, text)
     }
 
     /// What the application has noticed so far.
-    pub(crate) fn set_application(
+    pub fn set_application(
         &self,
         id: u64,
         application: &Application,
@@ -361,11 +354,7 @@ impl Store {
     }
 
     /// What its guard has found out.
-    pub(crate) fn set_experience(
-        &self,
-        id: u64,
-        learned: &Learned,
-    ) -> Result<(), StoreError> {
+    pub fn set_experience(&self, id: u64, learned: &Learned) -> Result<(), StoreError> {
         let text = to_json(learned);
         self.update(id, "UPDATE migrations SET experience = ?2 WHERE id = ?1", text)
     }

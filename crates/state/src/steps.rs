@@ -25,7 +25,7 @@ use super::{Store, StoreError, cannot, from_sql, parsed, to_json, to_sql};
 
 /// Where a migration is, as far as a crash must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
     /// The destination image is being made.
     Created,
     /// Regions are being copied.
@@ -43,7 +43,7 @@ pub(crate) enum Step {
 impl Step {
     /// All of them.
     #[cfg(test)]
-    pub(crate) const ALL: [Step; 6] = [
+    pub const ALL: [Step; 6] = [
         Step::Created,
         Step::Copying,
         Step::Switching,
@@ -53,7 +53,7 @@ impl Step {
     ];
 
     /// Whether a migration may go from this step to `next`.
-    pub(crate) fn leads_to(self, next: Step) -> bool {
+    pub fn leads_to(self, next: Step) -> bool {
         match self {
             Step::Created => matches!(next, Step::Copying | Step::Cancelled),
             // Each attempt at a switch-over is recorded, so it leads to itself.
@@ -67,7 +67,7 @@ impl Step {
     }
 
     /// Whether nothing will happen any more.
-    pub(crate) fn ended(self) -> bool {
+    pub fn ended(self) -> bool {
         matches!(self, Step::Completed | Step::Cancelled)
     }
 
@@ -92,7 +92,7 @@ impl fmt::Display for Step {
 /// The text is no step.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is no step of a migration")]
-pub(crate) struct ParseStepError(String);
+pub struct ParseStepError(String);
 
 impl FromStr for Step {
     type Err = ParseStepError;
@@ -133,20 +133,20 @@ pub(super) fn advance(
 
 /// What a migration's end leaves in its record.
 #[derive(Clone, Debug)]
-pub(crate) struct Ending {
+pub struct Ending {
     /// When (seconds since 1970).
-    pub(crate) at: u64,
+    pub at: u64,
     /// How, if not as asked.
-    pub(crate) note: Option<String>,
+    pub note: Option<String>,
     /// What the application noticed.
-    pub(crate) application: Application,
+    pub application: Application,
     /// What it came to.
-    pub(crate) report: Option<Report>,
+    pub report: Option<Report>,
 }
 
 impl Store {
     /// The destination image is there, under this name.
-    pub(crate) fn migration_begins(
+    pub fn migration_begins(
         &self,
         id: u64,
         image: &str,
@@ -163,7 +163,7 @@ impl Store {
 
     /// A switch-over is being tried; gives the number of the attempt, by which its
     /// commit is known.
-    pub(crate) fn migration_switches(&self, id: u64) -> Result<u64, StoreError> {
+    pub fn migration_switches(&self, id: u64) -> Result<u64, StoreError> {
         self.transact(move |transaction| {
             advance(transaction, id, Step::Switching)?;
             let sql = "UPDATE migrations SET attempts = attempts + 1 WHERE id = ?
@@ -174,7 +174,7 @@ impl Store {
     }
 
     /// The source is the only truth again, under a new generation.
-    pub(crate) fn migration_unsealed(
+    pub fn migration_unsealed(
         &self,
         id: u64,
         source_generation: u64,
@@ -200,7 +200,7 @@ impl Store {
     }
 
     /// The migration has ended.
-    pub(crate) fn migration_ends(
+    pub fn migration_ends(
         &self,
         id: u64,
         step: Step,

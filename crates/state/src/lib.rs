@@ -1,13 +1,31 @@
-//! The state: an SQLite database on a thread of its own.
+//! The state: what Sterna remembers, in an SQLite database on a thread of its own.
+//!
+//! It keeps records: disks and datastores, moves with their steps, plans, machines and
+//! hosts, classes, policies, rules and settings. It says what is so, and what may follow
+//! on what: a step that a record cannot take is refused. It decides nothing else. It knows
+//! no engine, no network and no QEMU, and what a record means for a disk is up to the
+//! daemon, which asks from its own threads.
 //!
 //! SQLite is the truth about which image is a disk's truth, but for the moment in
-//! which a switch-over is committed and it has not been told yet (`commits`). So
-//! every transaction is durable before its call returns (WAL with
-//! `synchronous=FULL`), and so is what a start finds here (`durable`).
+//! which a switch-over is committed and it has not been told yet (`commits` in the
+//! daemon).
+//!
+//! **Invariants.**
+//!
+//! - Every transaction is durable before its call returns (WAL with `synchronous=FULL`),
+//!   and so is what a start finds here (`durable`).
+//! - The commit of a migration changes the disk and the migration's step in one
+//!   transaction (`commit`).
+//! - A released step of the schema never changes, and a database of a newer Sterna, or of
+//!   somebody else, is refused before anything is written (`schema`).
 //!
 //! One thread owns the connection. A call sends it a closure and waits, so
 //! callers block: they are on threads that may, and no guest is held for them.
 //! Each record has a file with its type and its calls.
+//!
+//! Where to begin: [`Store`], then `steps`, which has the life of a migration, and
+//! `disks`, whose record everything else is about.
+#![forbid(unsafe_code)]
 
 mod classes;
 mod commit;
@@ -15,6 +33,8 @@ mod datastores;
 mod disks;
 mod durable;
 mod error;
+#[cfg(any(test, feature = "test-util"))]
+pub mod examples;
 mod experience;
 mod forecast;
 mod hours;
@@ -48,41 +68,37 @@ use serde::de::DeserializeOwned;
 use error::cannot;
 use sterna_os::lock;
 
-pub(crate) use classes::{ClassChange, ClassRecord};
-pub(crate) use datastores::DatastoreRecord;
-pub(crate) use disks::DiskRecord;
-pub(crate) use error::StoreError;
-pub(crate) use experience::Learned;
-pub(crate) use forecast::Forecast;
-pub(crate) use migrations::{Blame, Found, MigrationRecord, Pause, Place};
-pub(crate) use plans::{
+pub use classes::{ClassChange, ClassRecord};
+pub use datastores::DatastoreRecord;
+pub use disks::DiskRecord;
+pub use error::StoreError;
+pub use experience::Learned;
+pub use forecast::Forecast;
+pub use migrations::{Blame, Found, MigrationRecord, Pause, Place};
+pub use plans::{
     Closed, Course, MoveDesign, PlanChanges, PlanDesign, PlanEnd, PlanMove, PlanRecord,
 };
-pub(crate) use policies::PolicyRecord;
-pub(crate) use reach::Reach;
-pub(crate) use roll::{
-    Entry, HostRecord, PoolRecord, Roll, RuleRecord, SeatRecord, Trail,
-};
-pub(crate) use steps::{Ending, Step};
-pub(crate) use storage_drs::StorageRuleRecord;
-pub(crate) use tallies::{Figured, Tallied};
-#[cfg(test)]
-pub(crate) use tests::{disk as a_disk, migration as a_migration, plan_of_two};
-pub(crate) use transfers::{
+pub use policies::PolicyRecord;
+pub use reach::Reach;
+pub use roll::{Entry, HostRecord, PoolRecord, Roll, RuleRecord, SeatRecord, Trail};
+pub use steps::{Ending, Step};
+pub use storage_drs::StorageRuleRecord;
+pub use tallies::{Figured, Tallied};
+pub use transfers::{
     ReceiverProcess, TransferDesign, TransferEnd, TransferRecord, TransferStep,
 };
-pub(crate) use vm_move_kind::{OurDisk, VmMoveKind};
-pub(crate) use vm_moves::{Leaves, VmMoveRecord};
-pub(crate) use vms::VmRecord;
-pub(crate) use waiting::Waiting;
-pub(crate) use workloads::WorkloadCourse;
+pub use vm_move_kind::{OurDisk, VmMoveKind};
+pub use vm_moves::{Leaves, VmMoveRecord};
+pub use vms::VmRecord;
+pub use waiting::Waiting;
+pub use workloads::WorkloadCourse;
 
 /// What the store's thread is asked to do.
 type Work = Box<dyn FnOnce(&mut Connection) + Send>;
 
 /// The state. Cheap to clone; the last one closes the database.
 #[derive(Clone)]
-pub(crate) struct Store {
+pub struct Store {
     inner: Arc<Inner>,
 }
 
@@ -115,7 +131,7 @@ impl Drop for Inner {
 impl Store {
     /// Opens the database at `path`; makes it, or brings it up to date, if need
     /// be. What it says is durable then.
-    pub(crate) fn open(path: &Path) -> Result<Store, StoreError> {
+    pub fn open(path: &Path) -> Result<Store, StoreError> {
         let synced = durable::sync(path);
         let mut connection = schema::open(path)?;
         durable::settle(&connection, synced)?;
@@ -137,7 +153,7 @@ impl Store {
 
     /// For how long the database has not answered by now: its storage may hang, or be
     /// frozen. Nought if it has nothing to do.
-    pub(crate) fn silent_for(&self) -> Duration {
+    pub fn silent_for(&self) -> Duration {
         lock(&self.inner.under_way.0).map_or(Duration::ZERO, |since| since.elapsed())
     }
 

@@ -15,102 +15,124 @@ use super::{Reach, Store, StoreError, cannot, from_json, from_sql, to_json, to_s
 
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Roll {
+pub struct Roll {
     /// By name.
-    pub(crate) hosts: Vec<HostRecord>,
+    pub hosts: Vec<HostRecord>,
     /// As they were made: each comes after the one that it is in.
-    pub(crate) pools: Vec<PoolRecord>,
+    pub pools: Vec<PoolRecord>,
     /// By the name of the machine.
-    pub(crate) seats: Vec<SeatRecord>,
+    pub seats: Vec<SeatRecord>,
     /// By name.
-    pub(crate) rules: Vec<RuleRecord>,
+    pub rules: Vec<RuleRecord>,
     /// Those that have not ended, oldest first.
-    pub(crate) transfers: Vec<TransferRecord>,
-    pub(crate) settings: DrsSettings,
+    pub transfers: Vec<TransferRecord>,
+    /// How DRS is set.
+    pub settings: DrsSettings,
 }
 
 /// A host.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct HostRecord {
-    pub(crate) name: String,
+pub struct HostRecord {
+    /// Its name.
+    pub name: String,
     /// Processors.
-    pub(crate) cpu: f64,
+    pub cpu: f64,
     /// Bytes.
-    pub(crate) memory: u64,
+    pub memory: u64,
     /// The program that starts machines there.
-    pub(crate) program: Option<PathBuf>,
+    pub program: Option<PathBuf>,
     /// When it was added (seconds since 1970).
-    pub(crate) added: u64,
+    pub added: u64,
 }
 
 /// A pool.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PoolRecord {
-    pub(crate) name: String,
-    pub(crate) parent: Option<String>,
-    pub(crate) cpu: PoolTerms,
-    pub(crate) memory: PoolTerms,
+pub struct PoolRecord {
+    /// Its name.
+    pub name: String,
+    /// The pool that it is in, if it is in one.
+    pub parent: Option<String>,
+    /// Its terms for processors.
+    pub cpu: PoolTerms,
+    /// Its terms for memory.
+    pub memory: PoolTerms,
     /// When it was created (seconds since 1970).
-    pub(crate) created: u64,
+    pub created: u64,
 }
 
 /// Where a machine is, and which pool it is in.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct SeatRecord {
-    pub(crate) vm: String,
-    pub(crate) host: Option<String>,
-    pub(crate) pool: Option<String>,
-    pub(crate) trail: Option<Trail>,
+pub struct SeatRecord {
+    /// The machine.
+    pub vm: String,
+    /// The host, if that is known.
+    pub host: Option<String>,
+    /// The pool, if it is in one.
+    pub pool: Option<String>,
+    /// Its moves, once it was seen on a host.
+    pub trail: Option<Trail>,
 }
 
 /// What is known of a machine's moves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Trail {
+pub struct Trail {
     /// The host where it was last.
-    pub(crate) host: String,
+    pub host: String,
     /// When it was moved as recommended (seconds since 1970).
-    pub(crate) moved: Option<u64>,
+    pub moved: Option<u64>,
     /// How many times in a row.
-    pub(crate) times: u32,
+    pub times: u32,
     /// When somebody else moved it.
-    pub(crate) foreign: Option<u64>,
+    pub foreign: Option<u64>,
     /// When a move of it failed.
     #[serde(default)]
-    pub(crate) failed: Option<u64>,
+    pub failed: Option<u64>,
 }
 
 /// A rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RuleRecord {
-    pub(crate) name: String,
-    pub(crate) kind: RuleKind,
-    pub(crate) vms: Vec<String>,
-    pub(crate) hosts: Vec<String>,
-    pub(crate) must: bool,
+pub struct RuleRecord {
+    /// Its name.
+    pub name: String,
+    /// What it asks for.
+    pub kind: RuleKind,
+    /// The machines that it is about.
+    pub vms: Vec<String>,
+    /// The hosts, for a kind that names some.
+    pub hosts: Vec<String>,
+    /// Whether it must hold; else it should.
+    pub must: bool,
     /// When it was made (seconds since 1970).
-    pub(crate) created: u64,
+    pub created: u64,
 }
 
 /// A change.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Entry {
+pub enum Entry {
     /// A new host, or what is said of one that there is.
     Host(HostRecord),
+    /// The host of this name goes.
     RemoveHost(String),
     /// A new pool, or other terms of one that there is.
     Pool(PoolRecord),
+    /// The pool of this name goes.
     RemovePool(String),
     /// Where a machine is from now on.
     Seat(SeatRecord),
     /// How a machine is reached from now on.
     Reach {
+        /// The machine.
         vm: String,
+        /// How it is reached.
         reach: Reach,
     },
     /// A new transfer, or how far one is.
     Transfer(TransferRecord),
+    /// A new rule.
     AddRule(RuleRecord),
+    /// The rule of this name goes.
     RemoveRule(String),
+    /// DRS is set so from now on.
     Settings(DrsSettings),
 }
 
@@ -258,13 +280,13 @@ fn make(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
 
 impl Store {
     /// All of it, as of one moment.
-    pub(crate) fn roll(&self) -> Result<Roll, StoreError> {
+    pub fn roll(&self) -> Result<Roll, StoreError> {
         self.run(|connection| read(connection))?
             .map_err(cannot("read hosts, pools and rules"))
     }
 
     /// Makes all of these changes, or none.
-    pub(crate) fn enter(&self, entries: Vec<Entry>) -> Result<(), StoreError> {
+    pub fn enter(&self, entries: Vec<Entry>) -> Result<(), StoreError> {
         self.transact(move |transaction| {
             let made = entries.iter().try_for_each(|entry| make(transaction, entry));
             made.map_err(cannot("change hosts, pools or rules"))

@@ -8,27 +8,27 @@ use super::{Store, StoreError, cannot, from_sql, parsed, to_sql};
 
 /// A disk, as the state knows it: the truth about which image is its truth.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DiskRecord {
+pub struct DiskRecord {
     /// Its id.
-    pub(crate) id: DiskId,
+    pub id: DiskId,
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
     /// Its size in bytes.
-    pub(crate) size: u64,
+    pub size: u64,
     /// The datastore of its image.
-    pub(crate) datastore: String,
+    pub datastore: String,
     /// What the datastore calls the image.
-    pub(crate) image: String,
+    pub image: String,
     /// How the image was provisioned.
-    pub(crate) provision: Provision,
+    pub provision: Provision,
     /// The image is the operator's own file, taken as it was.
-    pub(crate) imported: bool,
+    pub imported: bool,
     /// The image's generation.
-    pub(crate) generation: u64,
+    pub generation: u64,
     /// When it was created (seconds since 1970).
-    pub(crate) created: u64,
+    pub created: u64,
     /// The socket on which a virtual machine has it.
-    pub(crate) vhost_user: Option<String>,
+    pub vhost_user: Option<String>,
 }
 
 /// A provisioning as text.
@@ -71,7 +71,7 @@ const INSERT: &str = "
 
 impl Store {
     /// All disks, by name.
-    pub(crate) fn disks(&self) -> Result<Vec<DiskRecord>, StoreError> {
+    pub fn disks(&self) -> Result<Vec<DiskRecord>, StoreError> {
         self.run(|connection| {
             let sql = "SELECT * FROM disks ORDER BY name";
             connection
@@ -83,7 +83,7 @@ impl Store {
     }
 
     /// The disk of that name.
-    pub(crate) fn disk(&self, name: &str) -> Result<Option<DiskRecord>, StoreError> {
+    pub fn disk(&self, name: &str) -> Result<Option<DiskRecord>, StoreError> {
         let name = name.to_owned();
         self.run(move |connection| {
             let sql = "SELECT * FROM disks WHERE name = ?";
@@ -93,7 +93,7 @@ impl Store {
     }
 
     /// Adds a disk.
-    pub(crate) fn add_disk(&self, one: DiskRecord) -> Result<(), StoreError> {
+    pub fn add_disk(&self, one: DiskRecord) -> Result<(), StoreError> {
         self.run(move |connection| {
             connection.execute(
                 INSERT,
@@ -115,7 +115,7 @@ impl Store {
     }
 
     /// Says on which socket a virtual machine has a disk.
-    pub(crate) fn set_vhost_user(
+    pub fn set_vhost_user(
         &self,
         id: DiskId,
         path: Option<String>,
@@ -129,7 +129,7 @@ impl Store {
     }
 
     /// Forgets a disk.
-    pub(crate) fn remove_disk(&self, id: DiskId) -> Result<(), StoreError> {
+    pub fn remove_disk(&self, id: DiskId) -> Result<(), StoreError> {
         self.run(move |connection| {
             connection.execute("DELETE FROM disks WHERE id = ?", [id.to_string()])
         })?

@@ -15,167 +15,167 @@ use super::{Store, StoreError, cannot, from_json, from_sql, parsed, to_json, to_
 
 /// A plan, as the state knows it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PlanRecord {
+pub struct PlanRecord {
     /// Its number; given by the store.
-    pub(crate) id: u64,
+    pub id: u64,
     /// Where it is.
-    pub(crate) state: PlanState,
+    pub state: PlanState,
     /// What was planned.
-    pub(crate) design: PlanDesign,
+    pub design: PlanDesign,
     /// By datastore: why it is left alone, if it is.
-    pub(crate) closed: Vec<Option<Closed>>,
+    pub closed: Vec<Option<Closed>>,
     /// When it was made (seconds since 1970).
-    pub(crate) created: u64,
+    pub created: u64,
     /// When it was applied.
-    pub(crate) started: Option<u64>,
+    pub started: Option<u64>,
     /// When it was over.
-    pub(crate) ended: Option<u64>,
+    pub ended: Option<u64>,
     /// In the order in which they are looked at.
-    pub(crate) moves: Vec<PlanMove>,
+    pub moves: Vec<PlanMove>,
     /// By tile: how far its workload is.
-    pub(crate) workloads: Vec<WorkloadCourse>,
+    pub workloads: Vec<WorkloadCourse>,
 }
 
 /// What a step has changed of a plan's parts.
 #[derive(Debug, Default)]
-pub(crate) struct PlanChanges {
+pub struct PlanChanges {
     /// Of its moves, by their place.
-    pub(crate) moves: Vec<(usize, Course)>,
+    pub moves: Vec<(usize, Course)>,
     /// Of its workloads, by their tile.
-    pub(crate) workloads: Vec<(usize, WorkloadCourse)>,
+    pub workloads: Vec<(usize, WorkloadCourse)>,
 }
 
 /// What was asked for, and what was there.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct PlanDesign {
+pub struct PlanDesign {
     /// The datastore that is to be empty.
-    pub(crate) datastore: String,
+    pub datastore: String,
     /// The part of a destination's room that may be taken.
-    pub(crate) space: f64,
+    pub space: f64,
     /// What must hold meanwhile, and when copies may run.
-    pub(crate) guard: Guard,
+    pub guard: Guard,
     /// When all shall have moved (seconds since 1970).
-    pub(crate) by: Option<u64>,
+    pub by: Option<u64>,
     /// The limit of each copy.
-    pub(crate) rate: Option<u64>,
+    pub rate: Option<u64>,
     /// Whether both sides of each are compared.
-    pub(crate) verify: bool,
+    pub verify: bool,
     /// No more moves at once.
-    pub(crate) at_once: Option<u64>,
+    pub at_once: Option<u64>,
     /// The tiles.
-    pub(crate) tiles: Vec<Tile>,
+    pub tiles: Vec<Tile>,
     /// By group: the groups that go before it, and whether it stays together.
-    pub(crate) groups: Vec<(Vec<usize>, bool)>,
+    pub groups: Vec<(Vec<usize>, bool)>,
     /// The datastores.
-    pub(crate) ends: Vec<PlanEnd>,
+    pub ends: Vec<PlanEnd>,
     /// The disks that stay.
-    pub(crate) refused: Vec<RefusedDisk>,
+    pub refused: Vec<RefusedDisk>,
     /// What it takes.
-    pub(crate) estimate: PlanEstimate,
+    pub estimate: PlanEstimate,
 }
 
 /// A datastore, as a plan sees it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct PlanEnd {
+pub struct PlanEnd {
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
     /// Whether disks may go there.
-    pub(crate) takes: bool,
+    pub takes: bool,
     /// What they may fill, in bytes.
-    pub(crate) room: u64,
+    pub room: u64,
     /// Those of one plan with the same number have this room together.
     #[serde(default)]
-    pub(crate) shared_room: Option<u64>,
+    pub shared_room: Option<u64>,
     /// Whether it is all one disk's.
-    pub(crate) single: bool,
+    pub single: bool,
     /// What copies from and to it come to together, in bytes per second.
-    pub(crate) speed: Option<f64>,
+    pub speed: Option<f64>,
 }
 
 /// Why a datastore is left alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Closed {
+pub struct Closed {
     /// In which way it fails.
     #[serde(with = "FaultText")]
-    pub(crate) fault: Fault,
+    pub fault: Fault,
     /// In words.
-    pub(crate) why: String,
+    pub why: String,
 }
 
 /// A move of a plan.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PlanMove {
+pub struct PlanMove {
     /// The disk.
-    pub(crate) disk: DiskId,
+    pub disk: DiskId,
     /// What was planned.
-    pub(crate) design: MoveDesign,
+    pub design: MoveDesign,
     /// How far it is.
-    pub(crate) course: Course,
+    pub course: Course,
 }
 
 /// What was planned of a move. Datastores are numbers among the plan's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct MoveDesign {
+pub struct MoveDesign {
     /// The disk's name.
-    pub(crate) name: String,
+    pub name: String,
     /// The datastore that it leaves.
-    pub(crate) from: usize,
+    pub from: usize,
     /// The one that it was to go to.
-    pub(crate) to: usize,
+    pub to: usize,
     /// Why there.
-    pub(crate) why: String,
+    pub why: String,
     /// The group that it belongs to.
-    pub(crate) group: Option<usize>,
+    pub group: Option<usize>,
     /// The wave.
-    pub(crate) wave: u32,
+    pub wave: u32,
     /// The disk's size.
-    pub(crate) size: u64,
+    pub size: u64,
     /// What it may need at the destination.
-    pub(crate) needs: u64,
+    pub needs: u64,
     /// What there is to copy.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// What it takes by itself; absent where nobody could know.
-    pub(crate) predicted: Option<Predicted>,
+    pub predicted: Option<Predicted>,
     /// What it was taken to take by itself, in seconds.
-    pub(crate) time_s: f64,
+    pub time_s: f64,
     /// And to copy, in bytes per second.
-    pub(crate) rate: f64,
+    pub rate: f64,
     /// When it was to begin, in seconds from the plan's beginning.
-    pub(crate) begins_s: f64,
+    pub begins_s: f64,
     /// When it was to end.
-    pub(crate) ends_s: f64,
+    pub ends_s: f64,
 }
 
 /// How far a move is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Course {
+pub struct Course {
     /// Where it goes now.
-    pub(crate) to: usize,
+    pub to: usize,
     /// Where it is.
     #[serde(with = "StageText")]
-    pub(crate) stage: Stage,
+    pub stage: Stage,
     /// How often it has failed for something that may pass, or was to go on after that.
-    pub(crate) tries: u32,
+    pub tries: u32,
     /// Whether it stands still, or is to, because the plan does.
     #[serde(default)]
-    pub(crate) held: bool,
+    pub held: bool,
     /// Why it stands still, or cannot begin yet.
     #[serde(default)]
-    pub(crate) standing: Option<String>,
+    pub standing: Option<String>,
     /// How often it was begun.
-    pub(crate) attempts: u32,
+    pub attempts: u32,
     /// The last migration there was when it was begun last: its own has a higher number.
-    pub(crate) seen: u64,
+    pub seen: u64,
     /// Its migration.
-    pub(crate) migration: Option<u64>,
+    pub migration: Option<u64>,
     /// What went wrong last.
-    pub(crate) problem: Option<String>,
+    pub problem: Option<String>,
     /// When it was begun last (seconds since 1970).
-    pub(crate) began: Option<u64>,
+    pub began: Option<u64>,
     /// When it was over.
-    pub(crate) ended: Option<u64>,
+    pub ended: Option<u64>,
     /// What its migration took, in seconds, if the disk has moved.
-    pub(crate) took_s: Option<f64>,
+    pub took_s: Option<f64>,
 }
 
 /// A fault as it is kept.
@@ -286,7 +286,7 @@ fn update(
 
 impl Store {
     /// All plans, oldest first.
-    pub(crate) fn plans(&self) -> Result<Vec<PlanRecord>, StoreError> {
+    pub fn plans(&self) -> Result<Vec<PlanRecord>, StoreError> {
         self.run(|connection| {
             let mut statement =
                 connection.prepare_cached("SELECT * FROM plans ORDER BY id")?;
@@ -298,7 +298,7 @@ impl Store {
     }
 
     /// The plan of that number.
-    pub(crate) fn plan(&self, id: u64) -> Result<Option<PlanRecord>, StoreError> {
+    pub fn plan(&self, id: u64) -> Result<Option<PlanRecord>, StoreError> {
         self.run(move |connection| {
             let sql = "SELECT * FROM plans WHERE id = ?";
             let plan = connection.prepare_cached(sql)?.query_row([to_sql(id)], read);
@@ -308,14 +308,14 @@ impl Store {
     }
 
     /// Adds a plan and gives it its number.
-    pub(crate) fn add_plan(&self, one: PlanRecord) -> Result<u64, StoreError> {
+    pub fn add_plan(&self, one: PlanRecord) -> Result<u64, StoreError> {
         self.transact(move |transaction| {
             insert(transaction, &one).map_err(cannot("add a plan"))
         })
     }
 
     /// Removes a plan with all of its parts.
-    pub(crate) fn remove_plan(&self, id: u64) -> Result<(), StoreError> {
+    pub fn remove_plan(&self, id: u64) -> Result<(), StoreError> {
         self.run(move |connection| {
             connection.execute("DELETE FROM plans WHERE id = ?", [to_sql(id)])
         })?
@@ -324,7 +324,7 @@ impl Store {
     }
 
     /// Records how far a plan is: it as a whole, and these of its parts.
-    pub(crate) fn set_plan(
+    pub fn set_plan(
         &self,
         one: &PlanRecord,
         changed: PlanChanges,

@@ -12,19 +12,19 @@ use super::{Store, StoreError, cannot, from_sql, parsed, to_sql};
 /// A datastore, as the state knows it. `L` is what its location means to whoever opens it:
 /// the state keeps the text.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct DatastoreRecord<L> {
+pub struct DatastoreRecord<L> {
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
     /// Where it is.
-    pub(crate) location: L,
+    pub location: L,
     /// Artificial limits.
-    pub(crate) shape: Option<Shape>,
+    pub shape: Option<Shape>,
     /// When it was added (seconds since 1970).
-    pub(crate) added: u64,
+    pub added: u64,
     /// When it was put in maintenance (seconds since 1970), if it is.
-    pub(crate) maintenance: Option<u64>,
+    pub maintenance: Option<u64>,
     /// What its directory is known by, if it is one and has been marked.
-    pub(crate) mark: Option<Mark>,
+    pub mark: Option<Mark>,
 }
 
 fn read<L>(row: &Row<'_>) -> rusqlite::Result<DatastoreRecord<L>>
@@ -63,7 +63,7 @@ fn insert<L: Display>(
 
 impl Store {
     /// All datastores, by name.
-    pub(crate) fn datastores<L>(&self) -> Result<Vec<DatastoreRecord<L>>, StoreError>
+    pub fn datastores<L>(&self) -> Result<Vec<DatastoreRecord<L>>, StoreError>
     where
         L: FromStr<Err: Error + Send + Sync + 'static> + Send + 'static,
     {
@@ -76,10 +76,7 @@ impl Store {
     }
 
     /// Adds a datastore.
-    pub(crate) fn add_datastore<L>(
-        &self,
-        one: DatastoreRecord<L>,
-    ) -> Result<(), StoreError>
+    pub fn add_datastore<L>(&self, one: DatastoreRecord<L>) -> Result<(), StoreError>
     where
         L: Display + Send + 'static,
     {
@@ -89,7 +86,7 @@ impl Store {
     }
 
     /// Puts a datastore in maintenance since a moment, or ends that.
-    pub(crate) fn set_maintenance(
+    pub fn set_maintenance(
         &self,
         name: &str,
         since: Option<u64>,
@@ -104,7 +101,7 @@ impl Store {
     }
 
     /// Takes note of what a datastore's directory is known by.
-    pub(crate) fn set_mark(&self, name: &str, mark: Mark) -> Result<(), StoreError> {
+    pub fn set_mark(&self, name: &str, mark: Mark) -> Result<(), StoreError> {
         let name = name.to_owned();
         self.run(move |connection| {
             let sql = "UPDATE datastores SET mark = ? WHERE name = ?";
@@ -115,7 +112,7 @@ impl Store {
     }
 
     /// Forgets a datastore.
-    pub(crate) fn remove_datastore(&self, name: &str) -> Result<(), StoreError> {
+    pub fn remove_datastore(&self, name: &str) -> Result<(), StoreError> {
         let name = name.to_owned();
         self.run(move |connection| {
             connection.execute("DELETE FROM datastores WHERE name = ?", [name])

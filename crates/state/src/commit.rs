@@ -30,7 +30,7 @@ const MOVE: &str = "
 impl Store {
     /// Makes the destination the disk's image: the disk's record and the migration's
     /// step in one transaction, durable when it returns.
-    pub(crate) fn commit_migration(&self, id: u64) -> Result<(), StoreError> {
+    pub fn commit_migration(&self, id: u64) -> Result<(), StoreError> {
         self.transact(move |transaction| {
             advance(transaction, id, Step::Committed)?;
             let left = transaction.execute(LEAVE, params![to_sql(id)]);
@@ -44,7 +44,7 @@ impl Store {
     }
 
     /// How many switch-overs of a migration were begun.
-    pub(crate) fn switch_overs(&self, id: u64) -> Result<u64, StoreError> {
+    pub fn switch_overs(&self, id: u64) -> Result<u64, StoreError> {
         self.run(move |connection| {
             let sql = "SELECT attempts FROM migrations WHERE id = ?";
             connection

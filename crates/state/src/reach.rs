@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// How a machine is reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Reach {
+pub enum Reach {
     /// At a QMP socket of QEMU's.
     Qmp(PathBuf),
     /// Through libvirt.

@@ -10,17 +10,17 @@ use super::{Store, StoreError, cannot, from_json, from_sql, parsed, to_json, to_
 
 /// A rule about disks, as the state knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct StorageRuleRecord {
+pub struct StorageRuleRecord {
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
     /// What it asks.
-    pub(crate) wish: RuleWish,
+    pub wish: RuleWish,
     /// How much it matters.
-    pub(crate) strength: RuleStrength,
+    pub strength: RuleStrength,
     /// Its disks. There may be fewer than it was made with.
-    pub(crate) disks: Vec<DiskId>,
+    pub disks: Vec<DiskId>,
     /// When it was made (seconds since 1970).
-    pub(crate) created: u64,
+    pub created: u64,
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<StorageRuleRecord> {
@@ -67,7 +67,7 @@ fn insert(connection: &Connection, rule: &StorageRuleRecord) -> rusqlite::Result
 
 impl Store {
     /// The settings of Storage DRS; the usual ones before anything was changed.
-    pub(crate) fn storage_drs(&self) -> Result<StorageDrsSettings, StoreError> {
+    pub fn storage_drs(&self) -> Result<StorageDrsSettings, StoreError> {
         let settings = self.run(|connection| {
             let sql = "SELECT settings FROM storage_drs";
             let read = |row: &Row<'_>| from_json(row, "settings");
@@ -77,7 +77,7 @@ impl Store {
     }
 
     /// Changes the settings of Storage DRS.
-    pub(crate) fn set_storage_drs(
+    pub fn set_storage_drs(
         &self,
         settings: &StorageDrsSettings,
     ) -> Result<(), StoreError> {
@@ -92,22 +92,19 @@ impl Store {
     }
 
     /// The rules of Storage DRS, by name.
-    pub(crate) fn storage_rules(&self) -> Result<Vec<StorageRuleRecord>, StoreError> {
+    pub fn storage_rules(&self) -> Result<Vec<StorageRuleRecord>, StoreError> {
         self.run(|connection| read_all(connection))?.map_err(cannot("list the rules"))
     }
 
     /// Adds a rule.
-    pub(crate) fn add_storage_rule(
-        &self,
-        rule: StorageRuleRecord,
-    ) -> Result<(), StoreError> {
+    pub fn add_storage_rule(&self, rule: StorageRuleRecord) -> Result<(), StoreError> {
         self.transact(move |transaction| {
             insert(transaction, &rule).map_err(cannot("add a rule"))
         })
     }
 
     /// Forgets a rule.
-    pub(crate) fn remove_storage_rule(&self, name: &str) -> Result<(), StoreError> {
+    pub fn remove_storage_rule(&self, name: &str) -> Result<(), StoreError> {
         let name = name.to_owned();
         self.run(move |connection| {
             connection.execute("DELETE FROM storage_rules WHERE name = ?", [name])
@@ -117,7 +114,7 @@ impl Store {
     }
 
     /// The migrations that Storage DRS has begun, by number.
-    pub(crate) fn balanced_moves(&self) -> Result<BTreeMap<u64, Balanced>, StoreError> {
+    pub fn balanced_moves(&self) -> Result<BTreeMap<u64, Balanced>, StoreError> {
         self.run(|connection| {
             let sql = "SELECT migration, balanced FROM balanced_moves";
             let mut statement = connection.prepare_cached(sql)?;
@@ -130,7 +127,7 @@ impl Store {
     }
 
     /// A migration is one that Storage DRS has begun; or more is known of it.
-    pub(crate) fn set_balanced(
+    pub fn set_balanced(
         &self,
         migration: u64,
         balanced: &Balanced,

@@ -8,7 +8,7 @@ use super::Step;
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum StoreError {
+pub enum StoreError {
     /// SQLite said no.
     #[error("cannot {what} in the state database")]
     Sqlite {
@@ -63,7 +63,7 @@ pub(crate) enum StoreError {
 
 impl StoreError {
     /// What to do about it.
-    pub(crate) fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> &'static str {
         match self {
             StoreError::Sqlite { source, .. } if is_damaged(source) => DAMAGED,
             StoreError::Sqlite { .. } => {
@@ -87,7 +87,7 @@ impl StoreError {
     }
 
     /// The error with what SQLite said.
-    pub(crate) fn with_cause(&self) -> String {
+    pub fn with_cause(&self) -> String {
         match self {
             StoreError::Sqlite { source, .. } => format!("{self}: {source}"),
             _ => self.to_string(),

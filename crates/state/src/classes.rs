@@ -11,30 +11,30 @@ use super::{
 
 /// A class, as the state knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ClassRecord {
+pub struct ClassRecord {
     /// Its number; given by the store.
-    pub(crate) id: ClassId,
+    pub id: ClassId,
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
     /// Its shares.
-    pub(crate) shares: u32,
+    pub shares: u32,
     /// Its reservation.
-    pub(crate) reservation: Option<Rate>,
+    pub reservation: Option<Rate>,
     /// When it was created (seconds since 1970).
-    pub(crate) created: u64,
+    pub created: u64,
 }
 
 /// What becomes of a class. All of it is done, or nothing.
 #[derive(Clone, Debug)]
-pub(crate) struct ClassChange {
+pub struct ClassChange {
     /// Its shares.
-    pub(crate) shares: u32,
+    pub shares: u32,
     /// Its reservation.
-    pub(crate) reservation: Option<Rate>,
+    pub reservation: Option<Rate>,
     /// Disks that come to it; they are in no other class.
-    pub(crate) add: Vec<DiskId>,
+    pub add: Vec<DiskId>,
     /// Disks of its that leave it.
-    pub(crate) remove: Vec<DiskId>,
+    pub remove: Vec<DiskId>,
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<ClassRecord> {
@@ -89,7 +89,7 @@ fn insert(connection: &Connection, one: &ClassRecord) -> rusqlite::Result<i64> {
 
 impl Store {
     /// All classes, the built-in ones first, then as they were made.
-    pub(crate) fn classes(&self) -> Result<Vec<ClassRecord>, StoreError> {
+    pub fn classes(&self) -> Result<Vec<ClassRecord>, StoreError> {
         self.run(|connection| {
             let sql = "SELECT * FROM classes ORDER BY id";
             let mut statement = connection.prepare_cached(sql)?;
@@ -99,7 +99,7 @@ impl Store {
     }
 
     /// Which disk is in which class.
-    pub(crate) fn members(&self) -> Result<Vec<(DiskId, ClassId)>, StoreError> {
+    pub fn members(&self) -> Result<Vec<(DiskId, ClassId)>, StoreError> {
         self.run(|connection| {
             let sql = "SELECT disk, class FROM members";
             let mut statement = connection.prepare_cached(sql)?;
@@ -111,7 +111,7 @@ impl Store {
     }
 
     /// Adds a class with its disks, which are in no other; gives its number.
-    pub(crate) fn add_class(
+    pub fn add_class(
         &self,
         one: ClassRecord,
         disks: Vec<DiskId>,
@@ -124,7 +124,7 @@ impl Store {
     }
 
     /// Changes a class.
-    pub(crate) fn change_class(
+    pub fn change_class(
         &self,
         class: ClassId,
         change: ClassChange,
@@ -142,7 +142,7 @@ impl Store {
     }
 
     /// Forgets a class and its policies; its disks are in none then.
-    pub(crate) fn remove_class(&self, class: ClassId) -> Result<(), StoreError> {
+    pub fn remove_class(&self, class: ClassId) -> Result<(), StoreError> {
         self.run(move |connection| {
             let sql = "DELETE FROM classes WHERE id = ?";
             connection.execute(sql, [i64::from(class.0)])

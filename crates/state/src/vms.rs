@@ -6,13 +6,13 @@ use super::{Reach, Store, StoreError, cannot, from_json, from_sql, to_json, to_s
 
 /// A machine, as the state knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct VmRecord {
+pub struct VmRecord {
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
     /// How it is reached.
-    pub(crate) reach: Reach,
+    pub reach: Reach,
     /// When it was added (seconds since 1970).
-    pub(crate) added: u64,
+    pub added: u64,
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<VmRecord> {
@@ -25,7 +25,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<VmRecord> {
 
 impl Store {
     /// All machines, by name.
-    pub(crate) fn vms(&self) -> Result<Vec<VmRecord>, StoreError> {
+    pub fn vms(&self) -> Result<Vec<VmRecord>, StoreError> {
         self.run(|connection| {
             let mut statement =
                 connection.prepare_cached("SELECT * FROM vms ORDER BY name")?;
@@ -35,7 +35,7 @@ impl Store {
     }
 
     /// Adds a machine.
-    pub(crate) fn add_vm(&self, one: VmRecord) -> Result<(), StoreError> {
+    pub fn add_vm(&self, one: VmRecord) -> Result<(), StoreError> {
         self.run(move |connection| {
             let sql = "INSERT INTO vms (name, reach, added) VALUES (?, ?, ?)";
             connection
@@ -46,7 +46,7 @@ impl Store {
     }
 
     /// Forgets a machine.
-    pub(crate) fn remove_vm(&self, name: &str) -> Result<(), StoreError> {
+    pub fn remove_vm(&self, name: &str) -> Result<(), StoreError> {
         let name = name.to_owned();
         self.run(move |connection| {
             let change = connection.transaction()?;

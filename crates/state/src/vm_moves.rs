@@ -12,58 +12,58 @@ use super::{Store, StoreError, cannot, from_json, from_sql, parsed, to_json, to_
 
 /// A move, as the state knows it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct VmMoveRecord {
+pub struct VmMoveRecord {
     /// Its number; given by the store.
-    pub(crate) id: u64,
+    pub id: u64,
     /// What it makes of the disk.
-    pub(crate) kind: VmMoveKind,
+    pub kind: VmMoveKind,
     /// The machine's name.
-    pub(crate) vm: String,
+    pub vm: String,
     /// The disk.
-    pub(crate) device: String,
+    pub device: String,
     /// Its size.
-    pub(crate) size: u64,
+    pub size: u64,
     /// How its bytes are kept where it goes.
-    pub(crate) format: String,
+    pub format: String,
     /// Where it was: a datastore, or a directory that is none.
-    pub(crate) from: String,
+    pub from: String,
     /// Its image there.
-    pub(crate) source: String,
+    pub source: String,
     /// Where it goes: a datastore, or a directory that is none.
-    pub(crate) to: String,
+    pub to: String,
     /// Its image there; known once the move has its number.
-    pub(crate) destination: String,
+    pub destination: String,
     /// The limit of the copy, bytes per second.
-    pub(crate) rate: Option<u64>,
+    pub rate: Option<u64>,
     /// What must hold meanwhile.
-    pub(crate) guard: Guard,
+    pub guard: Guard,
     /// Where it is.
-    pub(crate) step: Step,
+    pub step: Step,
     /// Whether somebody wants it to stand still.
-    pub(crate) paused: bool,
+    pub paused: bool,
     /// Whether somebody wants it to be given up.
-    pub(crate) cancel: bool,
+    pub cancel: bool,
     /// When it was asked for (seconds since 1970).
-    pub(crate) started: u64,
+    pub started: u64,
     /// When it ended (seconds since 1970).
-    pub(crate) ended: Option<u64>,
+    pub ended: Option<u64>,
     /// How it ended, if not as asked.
-    pub(crate) note: Option<String>,
+    pub note: Option<String>,
     /// What was noticed.
-    pub(crate) application: Application,
+    pub application: Application,
     /// What it came to.
-    pub(crate) report: Option<Report>,
+    pub report: Option<Report>,
     /// Nobody has seen in which image the last writes are.
-    pub(crate) unclear: bool,
+    pub unclear: bool,
 }
 
 /// What a move leaves behind when it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Leaves {
+pub struct Leaves {
     /// Its machine may still have something of it.
-    pub(crate) untidy: bool,
+    pub untidy: bool,
     /// The last writes may be in either image.
-    pub(crate) unclear: bool,
+    pub unclear: bool,
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<VmMoveRecord> {
@@ -160,17 +160,17 @@ fn step_of(connection: &Connection, id: u64) -> Result<Option<Step>, StoreError>
 
 impl Store {
     /// All moves of machines' disks, oldest first.
-    pub(crate) fn vm_moves(&self) -> Result<Vec<VmMoveRecord>, StoreError> {
+    pub fn vm_moves(&self) -> Result<Vec<VmMoveRecord>, StoreError> {
         self.list_vm_moves("SELECT * FROM vm_moves ORDER BY id")
     }
 
     /// Those that have ended, and of which their machine may still have something.
-    pub(crate) fn untidy_vm_moves(&self) -> Result<Vec<VmMoveRecord>, StoreError> {
+    pub fn untidy_vm_moves(&self) -> Result<Vec<VmMoveRecord>, StoreError> {
         self.list_vm_moves("SELECT * FROM vm_moves WHERE untidy ORDER BY id")
     }
 
     /// Whether a move is one of those.
-    pub(crate) fn vm_move_is_untidy(&self, id: u64) -> Result<bool, StoreError> {
+    pub fn vm_move_is_untidy(&self, id: u64) -> Result<bool, StoreError> {
         self.run(move |connection| {
             let sql = "SELECT untidy FROM vm_moves WHERE id = ?";
             connection.query_row(sql, [to_sql(id)], |row| row.get(0))
@@ -179,16 +179,12 @@ impl Store {
     }
 
     /// The machine has nothing of it any more.
-    pub(crate) fn vm_move_is_tidy(&self, id: u64) -> Result<(), StoreError> {
+    pub fn vm_move_is_tidy(&self, id: u64) -> Result<(), StoreError> {
         self.set(id, "UPDATE vm_moves SET untidy = FALSE WHERE id = ?2", None::<i64>)
     }
 
     /// The same, and the machine was found with the destination after all.
-    pub(crate) fn vm_move_is_unclear(
-        &self,
-        id: u64,
-        note: String,
-    ) -> Result<(), StoreError> {
+    pub fn vm_move_is_unclear(&self, id: u64, note: String) -> Result<(), StoreError> {
         let sql = "UPDATE vm_moves SET untidy = FALSE, unclear = TRUE, note = ?1
                    WHERE id = ?2";
         self.set(id, sql, Some(note))
@@ -196,7 +192,7 @@ impl Store {
 
     /// The last move of each machine's disk that has led somewhere, or may have: one that
     /// was given up changes nothing of what the ones before have left.
-    pub(crate) fn last_vm_moves(&self) -> Result<Vec<VmMoveRecord>, StoreError> {
+    pub fn last_vm_moves(&self) -> Result<Vec<VmMoveRecord>, StoreError> {
         self.list_vm_moves(
             "SELECT * FROM vm_moves WHERE id IN
              (SELECT max(id) FROM vm_moves WHERE step = 'completed' OR unclear
@@ -207,7 +203,7 @@ impl Store {
 
     /// The last move by which a machine's disk has left an image, if none has brought it
     /// back since.
-    pub(crate) fn left_by_vm_move(
+    pub fn left_by_vm_move(
         &self,
         vm: &str,
         device: &str,
@@ -228,17 +224,17 @@ impl Store {
     }
 
     /// Those of which nobody has seen in which image the last writes are.
-    pub(crate) fn unclear_vm_moves(&self) -> Result<Vec<VmMoveRecord>, StoreError> {
+    pub fn unclear_vm_moves(&self) -> Result<Vec<VmMoveRecord>, StoreError> {
         self.list_vm_moves("SELECT * FROM vm_moves WHERE unclear ORDER BY id")
     }
 
     /// Somebody has decided in which image the last writes of a move are.
-    pub(crate) fn vm_move_is_clear(&self, id: u64) -> Result<(), StoreError> {
+    pub fn vm_move_is_clear(&self, id: u64) -> Result<(), StoreError> {
         self.set(id, "UPDATE vm_moves SET unclear = FALSE WHERE id = ?2", None::<i64>)
     }
 
     /// Those that have not ended, which are few, however many there were.
-    pub(crate) fn open_vm_moves(&self) -> Result<Vec<VmMoveRecord>, StoreError> {
+    pub fn open_vm_moves(&self) -> Result<Vec<VmMoveRecord>, StoreError> {
         self.list_vm_moves(
             "SELECT * FROM vm_moves WHERE step NOT IN ('completed', 'cancelled')
              ORDER BY id",
@@ -254,7 +250,7 @@ impl Store {
     }
 
     /// One move, if that number is one.
-    pub(crate) fn vm_move(&self, id: u64) -> Result<Option<VmMoveRecord>, StoreError> {
+    pub fn vm_move(&self, id: u64) -> Result<Option<VmMoveRecord>, StoreError> {
         self.run(move |connection| {
             let sql = "SELECT * FROM vm_moves WHERE id = ?";
             connection.query_row(sql, [to_sql(id)], read).optional()
@@ -264,7 +260,7 @@ impl Store {
 
     /// Adds a move, and names its destination by its number; gives that. What another one
     /// copies to, or may not have put away, is that one's.
-    pub(crate) fn add_vm_move(
+    pub fn add_vm_move(
         &self,
         one: VmMoveRecord,
         name: impl FnOnce(u64) -> String + Send + 'static,
@@ -290,7 +286,7 @@ impl Store {
 
     /// The move goes on to its next step. That may have been recorded, and the answer got
     /// lost: then it is where it is to be.
-    pub(crate) fn vm_move_advances(&self, id: u64, next: Step) -> Result<(), StoreError> {
+    pub fn vm_move_advances(&self, id: u64, next: Step) -> Result<(), StoreError> {
         self.transact(move |transaction| match step_of(transaction, id)? {
             Some(now) if now == next => Ok(()),
             _ => advance(transaction, id, next),
@@ -299,7 +295,7 @@ impl Store {
 
     /// The machine is to be told to switch over, unless somebody wants the move to be given
     /// up; says whether it is.
-    pub(crate) fn vm_move_switches(&self, id: u64) -> Result<bool, StoreError> {
+    pub fn vm_move_switches(&self, id: u64) -> Result<bool, StoreError> {
         self.transact(move |transaction| {
             let sql = "SELECT cancel FROM vm_moves WHERE id = ?";
             let cancel: bool = transaction
@@ -314,34 +310,30 @@ impl Store {
     }
 
     /// Somebody wants it to be given up.
-    pub(crate) fn vm_move_cancel(&self, id: u64) -> Result<(), StoreError> {
+    pub fn vm_move_cancel(&self, id: u64) -> Result<(), StoreError> {
         self.set(id, "UPDATE vm_moves SET cancel = TRUE WHERE id = ?2", None::<i64>)
     }
 
     /// Somebody wants it to stand still, or to go on.
-    pub(crate) fn vm_move_pause(&self, id: u64, paused: bool) -> Result<(), StoreError> {
+    pub fn vm_move_pause(&self, id: u64, paused: bool) -> Result<(), StoreError> {
         self.set(id, "UPDATE vm_moves SET paused = ?1 WHERE id = ?2", Some(paused))
     }
 
     /// The copy has another limit.
-    pub(crate) fn vm_move_rate(
-        &self,
-        id: u64,
-        rate: Option<u64>,
-    ) -> Result<(), StoreError> {
+    pub fn vm_move_rate(&self, id: u64, rate: Option<u64>) -> Result<(), StoreError> {
         let sql = "UPDATE vm_moves SET rate = ?1 WHERE id = ?2";
         self.set(id, sql, rate.map(to_sql))
     }
 
     /// Something else must hold.
-    pub(crate) fn vm_move_guard(&self, id: u64, guard: &Guard) -> Result<(), StoreError> {
+    pub fn vm_move_guard(&self, id: u64, guard: &Guard) -> Result<(), StoreError> {
         let sql = "UPDATE vm_moves SET guard = ?1 WHERE id = ?2";
         self.set(id, sql, Some(to_json(guard)))
     }
 
     /// The move has ended. One that is given up while it switches over ends at once: at no
     /// moment is it one whose destination holds but a part of a copy.
-    pub(crate) fn vm_move_ends(
+    pub fn vm_move_ends(
         &self,
         id: u64,
         step: Step,

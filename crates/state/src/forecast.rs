@@ -7,27 +7,27 @@ use sterna_core::predict::Work;
 
 /// What was known of a move when it began, as the state keeps it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Forecast {
+pub struct Forecast {
     /// The application's requests under way, on average.
-    pub(crate) outstanding: f64,
+    pub outstanding: f64,
     /// What one took, on average, in microseconds.
-    pub(crate) response_us: f64,
+    pub response_us: f64,
     /// The part of the time in which it asked for something now and again.
     #[serde(default)]
-    pub(crate) there: f64,
+    pub there: f64,
     /// The part of its requests' time that was writes'.
     #[serde(default)]
-    pub(crate) writes: f64,
+    pub writes: f64,
     /// Its guard began with what an earlier one had found out.
     #[serde(default)]
-    pub(crate) experienced: bool,
+    pub experienced: bool,
     /// What the move was predicted to take; absent where nobody could know.
-    pub(crate) predicted: Option<Predicted>,
+    pub predicted: Option<Predicted>,
 }
 
 impl Forecast {
     /// What is known of an application that does this, before anything is predicted.
-    pub(crate) fn of(work: &Work) -> Forecast {
+    pub fn of(work: &Work) -> Forecast {
         Forecast {
             outstanding: work.outstanding,
             response_us: work.response.as_secs_f64() * 1e6,
@@ -39,7 +39,7 @@ impl Forecast {
     }
 
     /// What the application did when the move began.
-    pub(crate) fn work(&self) -> Work {
+    pub fn work(&self) -> Work {
         let response = Nanos((self.response_us.max(0.0) * 1e3) as u64);
         Work {
             outstanding: self.outstanding,

@@ -11,12 +11,12 @@ use std::time::Duration;
 use sterna_api::{Application, Figures, Provision, Report};
 use sterna_core::guard::{Experience, Turned, Within};
 use sterna_core::mirror::Manner;
-use sterna_core::{DiskId, Mark, Nanos};
+use sterna_core::{Mark, Nanos};
 
 use tempfile::TempDir;
 
-pub(crate) use self::plans::plan as plan_of_two;
 use super::*;
+use crate::examples::{disk, migration};
 
 fn open(dir: &TempDir) -> Store {
     Store::open(&dir.path().join("state.db")).unwrap()
@@ -36,53 +36,6 @@ fn datastore(name: &str) -> DatastoreRecord<String> {
         added: 7,
         maintenance: Some(9),
         mark: Some(Mark(11)),
-    }
-}
-
-pub(crate) fn disk(name: &str, datastore: &str) -> DiskRecord {
-    DiskRecord {
-        id: DiskId(name.bytes().fold(0, |id, byte| id << 8 | u128::from(byte))),
-        name: name.into(),
-        size: 10 << 30,
-        datastore: datastore.into(),
-        image: format!("{name}.raw"),
-        provision: Provision::ThickZeroed,
-        imported: true,
-        generation: 1,
-        created: 8,
-        vhost_user: None,
-    }
-}
-
-pub(crate) fn migration(disk: &DiskRecord, to: &str) -> MigrationRecord {
-    MigrationRecord {
-        id: 0,
-        disk: disk.id,
-        name: disk.name.clone(),
-        size: disk.size,
-        from: Place { datastore: disk.datastore.clone(), image: disk.image.clone() },
-        to: Place { datastore: to.into(), image: "new.raw".into() },
-        provision: Provision::Thin,
-        reads_zero: false,
-        rate: Some(1 << 20),
-        guard: sterna_api::Guard { keep: Some(0.97), ..Default::default() },
-        verify: true,
-        keep_source: true,
-        skip_bad: false,
-        found: Found::default(),
-        step: Step::Created,
-        source_generation: 1,
-        destination_generation: 2,
-        cancel: false,
-        pause: None,
-        started: 9,
-        ended: None,
-        note: None,
-        application: Application::default(),
-        tallied: Tallied::default(),
-        forecast: None,
-        experience: None,
-        report: None,
     }
 }
 

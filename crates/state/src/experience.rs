@@ -8,7 +8,7 @@ use sterna_core::mirror::Manner;
 
 /// An [`Experience`] in the state database's form.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Learned {
+pub struct Learned {
     #[serde(skip_serializing_if = "Option::is_none")]
     turns: Option<LearnedTurns>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,13 +7,13 @@ use super::{Store, StoreError, cannot, from_sql, to_json, to_sql};
 
 /// Figures of the copier that outlive the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tallied {
+pub struct Tallied {
     /// Bytes written to the destination.
-    pub(crate) copied: u64,
+    pub copied: u64,
     /// The time that copying took, in milliseconds.
-    pub(crate) copying_ms: u64,
+    pub copying_ms: u64,
     /// Whether all of the disk is compared, as there was an old copy.
-    pub(crate) compares: bool,
+    pub compares: bool,
 }
 
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Tallied> {
@@ -25,18 +25,18 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Tallied> {
 }
 
 /// What is recorded of a running migration now and then.
-pub(crate) struct Figured {
+pub struct Figured {
     /// The migration.
-    pub(crate) id: u64,
+    pub id: u64,
     /// What its application has noticed so far.
-    pub(crate) application: Application,
+    pub application: Application,
     /// What the copier has done so far.
-    pub(crate) tallied: Tallied,
+    pub tallied: Tallied,
 }
 
 impl Store {
     /// Records the figures of all `these` at once: one flush, not one for each.
-    pub(crate) fn set_figures(&self, these: Vec<Figured>) -> Result<(), StoreError> {
+    pub fn set_figures(&self, these: Vec<Figured>) -> Result<(), StoreError> {
         self.transact(move |transaction| {
             these.iter().try_for_each(|one| {
                 let set = set(transaction, one);

@@ -6,7 +6,7 @@ use sterna_core::DiskId;
 /// What a move makes of a machine's disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum VmMoveKind {
+pub enum VmMoveKind {
     /// QEMU serves it before and after: from file to file.
     Move,
     /// It becomes a disk of ours, which is made for it.
@@ -17,27 +17,27 @@ pub(crate) enum VmMoveKind {
 
 /// A disk of ours that a machine's disk becomes, or was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct OurDisk {
+pub struct OurDisk {
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
     /// Its id: by the name alone it could be another one by now.
     #[serde(serialize_with = "as_text", deserialize_with = "from_text")]
-    pub(crate) id: DiskId,
+    pub id: DiskId,
 }
 
 impl VmMoveKind {
     /// Whether a disk of ours is made for it.
-    pub(crate) fn adopts(&self) -> bool {
+    pub fn adopts(&self) -> bool {
         matches!(self, VmMoveKind::Adopt(_))
     }
 
     /// Whether it makes a machine's disk this one of ours.
-    pub(crate) fn adopts_disk(&self, disk: DiskId) -> bool {
+    pub fn adopts_disk(&self, disk: DiskId) -> bool {
         matches!(self, VmMoveKind::Adopt(it) if it.id == disk)
     }
 
     /// The disk of ours that it has to do with.
-    pub(crate) fn disk(&self) -> Option<&OurDisk> {
+    pub fn disk(&self) -> Option<&OurDisk> {
         match self {
             VmMoveKind::Move => None,
             VmMoveKind::Adopt(disk) | VmMoveKind::Release(disk) => Some(disk),
