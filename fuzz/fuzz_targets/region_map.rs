@@ -13,9 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use sterna_core::Nanos;
+use sterna_core::{DiskId, Nanos};
 use sterna_core::mirror::{Found, Origin, Present, RegionMap, Storage, Stored};
-use sterna_engine::DiskId;
 use sterna_engine::mirror::{MapError, MapFile, MapKey};
 
 /// In memory, and nobody else's.

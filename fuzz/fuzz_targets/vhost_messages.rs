@@ -20,7 +20,8 @@ use libfuzzer_sys::fuzz_target;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-use sterna_engine::{Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice, Listener};
+use sterna_core::DiskId;
+use sterna_engine::{Config, DiskSpec, Engine, ImageSpec, IoChoice, Listener};
 use sterna_nbd::client::ClientConfig;
 use sterna_nbd::{ClientHandshake, ClientStep, Command};
 

@@ -5,7 +5,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// `room → rooms that it uses`, as docs/ARCHITECTURE.md draws them. Rooms that
 /// are not built yet are listed already.
-const ARROWS: [(&str, &[&str]); 14] = [
+const ARROWS: [(&str, &[&str]); 15] = [
     ("core", &[]),
     ("nbd", &[]),
     ("layout", &[]),
@@ -15,9 +15,10 @@ const ARROWS: [(&str, &[&str]); 14] = [
     ("sim", &["core", "workload"]),
     ("api", &["core"]),
     ("os", &["core", "api"]),
+    ("state", &["os", "api", "core"]),
     ("console", &["api", "core"]),
     ("report", &[]),
-    ("daemon", &["engine", "qemu", "os", "api", "layout", "core"]),
+    ("daemon", &["engine", "state", "qemu", "os", "api", "layout", "core"]),
     ("lab", &["console", "report", "sim", "workload", "qemu", "api", "core"]),
     (
         "cli",

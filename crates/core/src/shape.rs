@@ -42,12 +42,14 @@ pub enum ParseShapeError {
 impl fmt::Display for ParseShapeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown(part) => write!(
+            ParseShapeError::Unknown(part) => write!(
                 f,
                 "`{part}` is not a part of a shape; write mbps=300,iops=5000,latency=1ms"
             ),
-            Self::Twice(key) => write!(f, "`{key}` is given twice"),
-            Self::Value { value, expected } => write!(f, "`{value}` is not {expected}"),
+            ParseShapeError::Twice(part) => write!(f, "`{part}` is given twice"),
+            ParseShapeError::Value { value, expected } => {
+                write!(f, "`{value}` is not {expected}")
+            }
         }
     }
 }

@@ -12,12 +12,12 @@ use sterna_core::advise::{
 };
 use sterna_core::measure::{LqFit, Side, Summary};
 use sterna_core::{Bytes, Nanos, Percent};
+use sterna_state::DiskRecord;
 
 use crate::daemon::Daemon;
 use crate::policies::Book;
 use crate::samples::window;
 use crate::shelf::Found;
-use crate::store::DiskRecord;
 
 /// The shortest window, in seconds: means of less are chance.
 const WINDOW_LEAST_S: f64 = 1.0;

@@ -9,11 +9,11 @@ use std::path::Path;
 use sterna_api::{Disk, Error, Result};
 use sterna_os::sockets::bind_unix;
 use sterna_os::{descriptors, lock};
+use sterna_state::DiskRecord;
 
 use crate::claims::Claim;
 use crate::daemon::Daemon;
 use crate::disks::claim_of;
-use crate::store::DiskRecord;
 
 impl Daemon {
     /// Makes a socket on which a hypervisor finds a disk.

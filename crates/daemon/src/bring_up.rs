@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 
 use sterna_api::{Error, Result};
 use sterna_os::lock;
+use sterna_state::{DiskRecord, MigrationRecord, Step};
 
 use crate::daemon::Daemon;
 use crate::disks::{claim_of, identity};
 use crate::jobs::Job;
 use crate::shelf::Shelf;
-use crate::store::{DiskRecord, MigrationRecord, Step};
 
 /// How long the start waits for disks that do not come up. Clients of the others
 /// are waiting; a client that finds its own disk missing (QEMU's reconnect) tries

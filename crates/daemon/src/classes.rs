@@ -7,17 +7,17 @@
 use std::collections::BTreeSet;
 
 use sterna_api::{ChangeClass, Class, CreateClass, Error, Result, Terms};
+use sterna_core::DiskId;
 use sterna_core::qos::policy::resolve;
 use sterna_core::qos::{ClassId, Rate, SHARES};
-use sterna_engine::DiskId;
 use sterna_os::{Local, clock};
+use sterna_state::{ClassChange, ClassRecord};
 
 use crate::claims::Claim;
 use crate::daemon::Daemon;
 use crate::datastores::check_name;
 use crate::disks::claim_of;
 use crate::policies::{Book, Entry};
-use crate::store::{ClassChange, ClassRecord};
 
 /// Classes at most. All of them are looked at whenever a schedule switches, and the
 /// loops of cruise control look at them all the time.

@@ -12,11 +12,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, mpsc};
 
 use sterna_api::{Connections, Io, OpenFiles, Result, Status};
+use sterna_core::DiskId;
+use sterna_engine::Engine;
 use sterna_engine::boot::BootId;
 use sterna_engine::datastore::Location;
-use sterna_engine::{DiskId, Engine};
 use sterna_os::sockets::Bound;
 use sterna_os::{Descriptors, clock};
+use sterna_state::Store;
 
 use crate::claims::Claims;
 use crate::disks::Served;
@@ -31,7 +33,6 @@ use crate::policies::Service;
 use crate::samples::Samples;
 use crate::shelf::Shelf;
 use crate::storage_drs::Balancer;
-use crate::store::Store;
 use crate::tasks::Tasks;
 use crate::vms::Vms;
 

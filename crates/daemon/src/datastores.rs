@@ -11,8 +11,8 @@ use sterna_engine::datastore::Location;
 use sterna_os::{clock, descriptors, lock};
 
 use crate::daemon::Daemon;
+use crate::marks::DatastoreRecord;
 use crate::shelf::{Found, Shelf};
-use crate::store::DatastoreRecord;
 
 /// Refuses what is no name.
 pub(crate) fn check_name(what: &str, name: &str) -> Result<()> {
@@ -105,7 +105,7 @@ impl Daemon {
     pub(crate) fn remove_datastore(&self, name: &str) -> Result<Datastore> {
         let shelf = self.shelf(name)?;
         let _claim = self.claims.alone(claim_of(name))?;
-        let on_it = |one: &crate::store::DiskRecord| one.datastore == name;
+        let on_it = |one: &sterna_state::DiskRecord| one.datastore == name;
         if let Some(disk) = self.store.disks()?.into_iter().find(on_it) {
             let message = format!("datastore {name} holds disk {}", disk.name);
             let hint = "move its disks away (`sterna migrate`) or remove them first";
@@ -182,7 +182,8 @@ impl Daemon {
                         shows those there are";
             return Err(Error::invalid(message).hint(hint));
         }
-        for known in self.store.datastores()? {
+        let all: Vec<DatastoreRecord> = self.store.datastores()?;
+        for known in all {
             if known.name == name {
                 return Err(Error::exists("datastore", name));
             }

@@ -6,17 +6,18 @@
 //! (`removals`), for the same reason.
 
 use sterna_api::{CreateDisk, CreatedDisk, Disk, DiskActivity, Error, Provision, Result};
+use sterna_core::DiskId;
 use sterna_engine::datastore::{self, Datastore, Location};
 use sterna_engine::sidecar::{Identity, Role};
-use sterna_engine::{DiskId, DiskSpec, ImageSpec};
+use sterna_engine::{DiskSpec, ImageSpec};
 use sterna_os::{clock, descriptors, lock, random};
+use sterna_state::DiskRecord;
 
 use crate::claims::Claim;
 use crate::daemon::Daemon;
 use crate::datastores::{check_name, claim_of as datastore_claim};
 use crate::figures::{RECENT, summarized};
 use crate::shelf::Shelf;
-use crate::store::DiskRecord;
 
 /// Disks are made of sectors.
 pub(crate) const SECTOR: u64 = 512;

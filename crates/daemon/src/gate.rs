@@ -24,8 +24,7 @@ use sterna_api::{Error, Result};
 use sterna_core::mirror::{Doubt, REGION};
 use sterna_engine::mirror::{MapError, MapFile, MapKey};
 use sterna_os::lock;
-
-use crate::store::MigrationRecord;
+use sterna_state::MigrationRecord;
 
 /// How long a mirror may take from opening its map to running. It is memory and
 /// one message to a reactor; a machine that is this busy is not right.

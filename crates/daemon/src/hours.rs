@@ -39,7 +39,7 @@ pub(crate) fn recording(daemon: &Arc<Daemon>) -> Task {
 
 impl Daemon {
     /// Records what disks have done in the hour that began then and is just over.
-    fn record_hour(&self, at: u64) -> Result<(), crate::store::StoreError> {
+    fn record_hour(&self, at: u64) -> Result<(), sterna_state::StoreError> {
         let did = self.store.disks()?.into_iter().filter_map(|disk| {
             let summary = self.samples.of_disk(disk.id, Nanos::from_secs(HOUR));
             let seen = summary.span >= SEEN_LEAST;

@@ -13,13 +13,13 @@ use sterna_api::{Disk, Error, ErrorCode, ImportDisk, Provision, Result};
 use sterna_engine::ImageSpec;
 use sterna_engine::datastore::{Datastore, DatastoreError, SidecarPlace};
 use sterna_engine::sidecar::{Identity, Role, SidecarError};
+use sterna_state::DiskRecord;
 
 use crate::daemon::Daemon;
 use crate::datastores::check_name;
 use crate::disks::{SECTOR, identity, new_record};
 use crate::patience::Patience;
 use crate::shelf::Shelf;
-use crate::store::DiskRecord;
 
 /// How long the links on the way to an image may take to follow: somebody waits.
 const RESOLVING: Duration = Duration::from_secs(2);

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sterna_api::Connections;
+use sterna_state::Figured;
 
 use crate::daemon::Daemon;
 use crate::jobs::Job;
-use crate::store::Figured;
 use crate::tasks::Task;
 
 /// How often what is offline is tried again.

@@ -14,13 +14,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sterna_engine::DiskId;
-use sterna_engine::datastore::{Datastore, DatastoreError, Mark, MarkError};
-use sterna_engine::datastore::{check_mark, says};
+use sterna_core::{DiskId, Mark};
+use sterna_engine::datastore::mark::{self, MarkError};
+use sterna_engine::datastore::{Datastore, DatastoreError, Location, check_mark, says};
 use sterna_engine::sidecar::Role;
 use sterna_os::random;
+use sterna_state::{Store, StoreError};
 
-use crate::store::{DatastoreRecord, Store, StoreError};
+/// A datastore's record, with a location that the engine can open.
+pub(crate) type DatastoreRecord = sterna_state::DatastoreRecord<Location>;
 
 /// A datastore that was opened.
 pub(crate) struct Opened {
@@ -77,7 +79,7 @@ fn give_mark(record: &DatastoreRecord, directory: &Path) -> Option<Mark> {
         Some(mark) => mark,
         None => Mark(random::number().ok()?),
     };
-    match mark.give(directory) {
+    match mark::give(mark, directory) {
         Ok(mark) => {
             tracing::info!(datastore, directory = %directory.display(), "marked");
             Some(mark)
@@ -133,7 +135,7 @@ fn recognize(
     mark: Option<Mark>,
     expected: &[Expected],
 ) -> Result<Option<Mark>, DatastoreError> {
-    let found = match Mark::read(directory) {
+    let found = match mark::read(directory) {
         Ok(found) => Some(found),
         Err(MarkError::Missing | MarkError::Damaged(_)) => None,
         Err(error) => return Err(elsewhere(directory, error.to_string())),
@@ -174,7 +176,7 @@ mod tests {
     }
 
     fn give(mark: Mark, directory: &Path) {
-        assert_eq!(mark.give(directory).unwrap(), mark);
+        assert_eq!(mark::give(mark, directory).unwrap(), mark);
     }
 
     fn is_refused(recognized: &Result<Option<Mark>, DatastoreError>) -> bool {

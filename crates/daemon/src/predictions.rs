@@ -6,7 +6,6 @@
 //! that began before a datastore was added say anything of it: that was another one of its
 //! name.
 
-use serde::{Deserialize, Serialize};
 use sterna_api::{
     AskGuard, BestHour, Error, Guard, LearnedFrom, Predict, Predicted, Prediction,
     PredictionScores, Result, StartMigration, Weakest,
@@ -18,11 +17,11 @@ use sterna_core::predict::{
 };
 use sterna_core::{Bytes, Nanos};
 use sterna_os::clock;
+use sterna_state::{DiskRecord, Forecast, MigrationRecord};
 
 use crate::daemon::Daemon;
 use crate::figures::{RECENT, summarized};
 use crate::jobs::{aim, check_elsewhere, check_rate, moment, wanted};
-use crate::store::{DiskRecord, MigrationRecord};
 
 /// The most lessons that are looked at: an old one counts next to nothing.
 const LESSONS: u32 = 64;
@@ -32,49 +31,6 @@ const SHOWN: Nanos = Nanos::from_secs(3600);
 
 /// How many moves scores speak of.
 const SCORED: u32 = 200;
-
-/// What was known of a move when it began, as the state keeps it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Forecast {
-    /// The application's requests under way, on average.
-    pub(crate) outstanding: f64,
-    /// What one took, on average, in microseconds.
-    pub(crate) response_us: f64,
-    /// The part of the time in which it asked for something now and again.
-    #[serde(default)]
-    pub(crate) there: f64,
-    /// The part of its requests' time that was writes'.
-    #[serde(default)]
-    pub(crate) writes: f64,
-    /// Its guard began with what an earlier one had found out.
-    #[serde(default)]
-    pub(crate) experienced: bool,
-    /// What the move was predicted to take; absent where nobody could know.
-    pub(crate) predicted: Option<Predicted>,
-}
-
-impl Forecast {
-    fn of(work: &Work) -> Forecast {
-        Forecast {
-            outstanding: work.outstanding,
-            response_us: work.response.as_secs_f64() * 1e6,
-            there: work.there,
-            writes: work.writes,
-            experienced: false,
-            predicted: None,
-        }
-    }
-
-    fn work(&self) -> Work {
-        let response = Nanos((self.response_us.max(0.0) * 1e3) as u64);
-        Work {
-            outstanding: self.outstanding,
-            response,
-            there: self.there,
-            writes: self.writes,
-        }
-    }
-}
 
 impl Daemon {
     /// What a move would take.

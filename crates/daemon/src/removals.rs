@@ -15,10 +15,10 @@ use sterna_engine::HeldFile;
 use sterna_engine::datastore::DatastoreError;
 use sterna_engine::sidecar::{Role, SidecarError};
 use sterna_os::lock;
+use sterna_state::DiskRecord;
 
 use crate::daemon::Daemon;
 use crate::disks::{claim_of, identity};
-use crate::store::DiskRecord;
 
 impl Daemon {
     /// Removes a disk that nobody uses.

@@ -12,6 +12,7 @@ use sterna_api::{Error, Result, Status};
 use sterna_engine::{Config, Engine, Listener, place};
 use sterna_os::sockets::{self, Bound, Inherited, NbdSocket};
 use sterna_os::{Descriptors, Local, StateLock, descriptors};
+use sterna_state::Store;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -19,7 +20,6 @@ use crate::daemon::{Daemon, Held, Means, NbdPlace, Places};
 use crate::datastores::make_directory;
 use crate::http::Visitors;
 use crate::settings::Settings;
-use crate::store::Store;
 use crate::tasks::Task;
 use crate::{
     boot, drs, hours, http, jobs, keeper, lookout, plans, policies, samples, storage_drs,

@@ -13,19 +13,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sterna_api::{Error, Result};
-use sterna_engine::datastore::{
-    Datastore, DatastoreError, FoundImage, Location, Mark, Space,
-};
+use sterna_core::Mark;
+use sterna_engine::datastore::{Datastore, DatastoreError, FoundImage, Location, Space};
 use sterna_engine::sidecar::slots::Origin;
 use sterna_engine::sidecar::{Identity, SidecarError};
 use sterna_engine::{Beside, Budget, FileIdentity, ImageSpec};
 use sterna_os::lock;
+use sterna_state::Store;
 
 use crate::daemon::Daemon;
-use crate::marks;
+use crate::marks::{self, DatastoreRecord};
 use crate::patience::{Asked, Patience};
 use crate::refusals::{refusal, unfit};
-use crate::store::{DatastoreRecord, Store};
 
 /// How long a figure may take. People wait for it, and count a second as an answer.
 const FIGURE: Duration = Duration::from_millis(800);

@@ -7,16 +7,16 @@
 use std::collections::HashSet;
 
 use sterna_api::Result;
+use sterna_core::DiskId;
 use sterna_core::Nanos;
 use sterna_core::measure::{LqFit, Summary};
 use sterna_core::predict::Work;
-use sterna_engine::DiskId;
 use sterna_engine::datastore::Space;
 use sterna_os::clock;
 
 use crate::daemon::Daemon;
 use crate::plans::StillPlanned;
-use crate::store::DiskRecord;
+use sterna_state::DiskRecord;
 
 /// What there is.
 #[derive(Clone, Debug, Default)]

@@ -10,10 +10,10 @@ use sterna_api::{
 use sterna_core::{Bytes, Nanos};
 use sterna_engine::datastore::Space;
 use sterna_os::Local;
+use sterna_state::DiskRecord;
 
 use crate::daemon::Daemon;
 use crate::log::State as LogState;
-use crate::store::DiskRecord;
 
 /// How many disks a warning names: a line of names of common length.
 const NAMED: usize = 5;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use sterna_api::Warning;
 use sterna_engine::{Trouble, TroubleKind};
 use sterna_os::Local;
+use sterna_state::DiskRecord;
 
 use crate::daemon::Daemon;
-use crate::store::DiskRecord;
 
 impl Daemon {
     /// A warning for each thing that the engine knows of these disks. An engine that has
@@ -84,7 +84,7 @@ fn since(age: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use sterna_api::Provision;
-    use sterna_engine::DiskId;
+    use sterna_core::DiskId;
 
     use super::*;
 

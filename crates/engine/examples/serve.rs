@@ -6,9 +6,8 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sterna_engine::{
-    Budget, Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice, Listener,
-};
+use sterna_core::DiskId;
+use sterna_engine::{Budget, Config, DiskSpec, Engine, ImageSpec, IoChoice, Listener};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut config = Config { reactors: 1, ..Config::default() };

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 use sterna_nbd::export::ListEntry;
 use sterna_nbd::{BlockSizes, Export, OptionError, TransmissionFlags};
 
-use crate::sidecar::DiskId;
+use sterna_core::DiskId;
 
 /// What offsets and lengths of requests are multiples of. Guests know 512, and
 /// an image takes it whatever its device wants.

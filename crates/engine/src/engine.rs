@@ -23,7 +23,7 @@ use crate::mailbox::{Letter, Mailbox};
 use crate::migrate::Migrations;
 use crate::qos;
 use crate::reactor::{Reactor, Shared, TurnedAway};
-use crate::sidecar::DiskId;
+use sterna_core::DiskId;
 
 /// Reactors where the configuration does not say: more are of use only to
 /// devices that no single machine's guests keep busy.

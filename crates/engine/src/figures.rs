@@ -7,8 +7,8 @@ use sterna_core::qos::Pool;
 
 use crate::engine::{Engine, EngineError};
 use crate::reactor::Reactor;
-use crate::sidecar::DiskId;
 use crate::stats::{DiskProfile, DiskStats};
+use sterna_core::DiskId;
 
 /// What a disk did in a window of time.
 #[derive(Clone, Debug)]

@@ -3,13 +3,12 @@
 //! Whatever is changed here is in force when the call returns: requests that wait have
 //! been looked at again by then.
 
-use sterna_core::Nanos;
 use sterna_core::qos::{ClassId, Terms};
+use sterna_core::{DiskId, Nanos};
 
 use crate::engine::{Engine, EngineError};
 use crate::image::Budget;
 use crate::qos::Membership;
-use crate::sidecar::DiskId;
 
 impl Engine {
     /// Puts a class's terms in force, for all its disks at once; without terms the

@@ -42,7 +42,6 @@ pub use io::{Errno, IoChoice, IoKind};
 pub use listener::Listener;
 pub use migrate::MigrateError;
 pub use plain::keep_descriptors;
-pub use sidecar::DiskId;
 pub use stats::{DiskProfile, DiskStats, Requests};
 pub use times::Times;
 pub use troubles::{Trouble, TroubleKind};

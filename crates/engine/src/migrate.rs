@@ -11,10 +11,10 @@ use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 
-use sterna_core::Nanos;
 use sterna_core::mirror::{
     Commit, Control, Counted, Fault, Findings, Present, Progress, REGION,
 };
+use sterna_core::{DiskId, Nanos};
 
 use crate::disk::Placed;
 use crate::engine::{Engine, EngineError};
@@ -24,7 +24,6 @@ use crate::mirror::{
     MirrorDriver, Start,
 };
 use crate::origin;
-use crate::sidecar::DiskId;
 
 /// Why a migration cannot be started or spoken to.
 #[derive(Debug, thiserror::Error)]

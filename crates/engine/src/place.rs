@@ -10,6 +10,8 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
+use sterna_core::file_system;
+
 /// The attribute "no copy-on-write" (`chattr +C`).
 const NOCOW: libc::c_long = 0x0080_0000;
 const GET_FLAGS: libc::Ioctl = request(2, 1);
@@ -21,14 +23,8 @@ const fn request(direction: libc::Ioctl, number: libc::Ioctl) -> libc::Ioctl {
     direction << 30 | size << 16 | (b'f' as libc::Ioctl) << 8 | number
 }
 
-/// What `statfs` says of file systems that write to new places.
-const BTRFS: u32 = 0x9123_683E;
-const BCACHEFS: u32 = 0xCA45_1A4E;
-const ZFS: u32 = 0x2FC1_2FC1;
-const NILFS: u32 = 0x3434;
-
 /// Whether the file or directory is on a file system that writes to new places.
-pub fn is_copied_on_write(file: &File) -> io::Result<bool> {
+fn is_copied_on_write(file: &File) -> io::Result<bool> {
     // SAFETY: all zeroes is a value of this plain structure.
     let mut stat: libc::statfs = unsafe { std::mem::zeroed() };
     // SAFETY: the descriptor is open, and the kernel fills the structure.
@@ -36,7 +32,7 @@ pub fn is_copied_on_write(file: &File) -> io::Result<bool> {
         return Err(io::Error::last_os_error());
     }
     // The magic is 32 bits wide, whatever the field's type is.
-    Ok(matches!(stat.f_type as u32, BTRFS | BCACHEFS | ZFS | NILFS))
+    Ok(file_system::is_copied_on_write(stat.f_type as u32))
 }
 
 /// Has an empty file, or what will be made in a directory, overwritten in place where

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::engine::{Engine, EngineError};
 use crate::reactor::Reactor;
-use crate::sidecar::DiskId;
+use sterna_core::DiskId;
 
 /// Something about a disk that somebody should look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

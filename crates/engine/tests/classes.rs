@@ -11,10 +11,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{Client, eventually, on_both};
+use sterna_core::DiskId;
 use sterna_core::qos::{ClassId, Limit, Rate, Terms};
-use sterna_engine::{
-    Budget, Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice, Listener,
-};
+use sterna_engine::{Budget, Config, DiskSpec, Engine, ImageSpec, IoChoice, Listener};
 use sterna_nbd::Command;
 use tempfile::TempDir;
 

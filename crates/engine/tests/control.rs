@@ -3,7 +3,8 @@
 mod common;
 
 use common::{Client, DISK, Stage, on_both};
-use sterna_engine::{Config, DiskId, DiskSpec, Engine, EngineError, ImageSpec, IoChoice};
+use sterna_core::DiskId;
+use sterna_engine::{Config, DiskSpec, Engine, EngineError, ImageSpec, IoChoice};
 use sterna_nbd::Command;
 
 const MIB: u64 = 1 << 20;

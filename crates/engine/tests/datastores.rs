@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use sterna_core::DiskId;
 use sterna_engine::datastore::{
     Datastore, DatastoreError, Location, Provision, SidecarPlace, Space,
 };
 use sterna_engine::sidecar::slots::Origin;
 use sterna_engine::sidecar::{Identity, Role};
-use sterna_engine::{DiskId, FileIdentity, ImageSpec};
+use sterna_engine::{FileIdentity, ImageSpec};
 use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::{Client, DISK, Random, Stage, on_both};
-use sterna_core::Nanos;
 use sterna_core::measure::{Buckets, Window};
 use sterna_core::qos::{ClassId, Limit, Terms};
-use sterna_engine::{Config, DiskId, DiskSpec, Engine, Requests};
+use sterna_core::{DiskId, Nanos};
+use sterna_engine::{Config, DiskSpec, Engine, Requests};
 use sterna_nbd::Command;
 
 const MIB: u64 = 1 << 20;

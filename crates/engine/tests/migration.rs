@@ -13,12 +13,12 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use common::{Client, Random};
-use sterna_core::Nanos;
 use sterna_core::mirror::{Allowance, Commit, Control, End, Phase, Progress};
 use sterna_core::qos::{ClassId, Limit, Terms};
+use sterna_core::{DiskId, Nanos};
 use sterna_engine::boot::BootId;
 use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options, Start};
-use sterna_engine::{Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice, Listener};
+use sterna_engine::{Config, DiskSpec, Engine, ImageSpec, IoChoice, Listener};
 use sterna_nbd::Command;
 
 const DISK: DiskId = DiskId(7);

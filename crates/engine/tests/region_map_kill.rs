@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use sterna_core::DiskId;
 use sterna_core::mirror::{RegionMap, Stored};
-use sterna_engine::DiskId;
 use sterna_engine::boot::BootId;
 use sterna_engine::mirror::{MapFile, MapKey};
 

@@ -10,9 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{Client, on_both};
-use sterna_engine::{
-    Budget, Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice, Listener,
-};
+use sterna_core::DiskId;
+use sterna_engine::{Budget, Config, DiskSpec, Engine, ImageSpec, IoChoice, Listener};
 use sterna_nbd::Command;
 use tempfile::TempDir;
 

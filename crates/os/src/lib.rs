@@ -18,8 +18,11 @@ pub mod random;
 pub mod sockets;
 mod state_lock;
 pub mod wake;
+use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use sterna_core::file_system;
 
 pub use descriptors::Descriptors;
 pub use local::Local;
@@ -36,4 +39,10 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// says so.
 pub fn is_no_room(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+}
+
+/// Whether the file or directory is on a file system that writes to new places.
+pub fn is_copied_on_write(file: &File) -> io::Result<bool> {
+    // The kind is 32 bits wide, whatever the field's type is.
+    Ok(file_system::is_copied_on_write(rustix::fs::fstatfs(file)?.f_type as u32))
 }

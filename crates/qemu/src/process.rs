@@ -21,8 +21,6 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
 /// The sockets of our own network namespace.
 const OURS: &str = "/proc/net/unix";
 
@@ -30,11 +28,12 @@ const OURS: &str = "/proc/net/unix";
 const LISTENS: u32 = 1 << 16;
 
 /// A process, and none that gets its number after it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
-    pid: i32,
+    /// Its number.
+    pub pid: i32,
     /// When it was started, in ticks since the machine was.
-    started: u64,
+    pub started: u64,
 }
 
 impl Process {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use sterna_api::{Automation, DrsSettings, Result};
 use sterna_core::place::hosts::{Acted, Advice, Carrier, Recommended, Wish, act};
 use sterna_os::lock;
+use sterna_state::{Entry, Roll, SeatRecord};
 
 use super::hold;
 use super::round::{now, trail};
 use super::scene::Scene;
 use super::transfers::Asked;
 use crate::daemon::Daemon;
-use crate::store::{Entry, Roll, SeatRecord};
 
 /// QEMU, as it moves machines.
 struct Qemu<'d> {

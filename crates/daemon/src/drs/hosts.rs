@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use sterna_api::{AddHost, Error, Host, HostProgram, PlaceVm, Placement, Result};
 use sterna_core::place::hosts::{Amounts, Inventory, Resource, admit};
 use sterna_os::{clock, lock, program};
+use sterna_state::{Entry, HostRecord, Roll, SeatRecord};
 
 use super::hold;
 use super::round::{now, trail};
@@ -13,7 +14,6 @@ use super::scene::Scene;
 use super::view::{amounts, loads};
 use crate::daemon::Daemon;
 use crate::datastores::check_name;
-use crate::store::{Entry, HostRecord, Roll, SeatRecord};
 use crate::vms::claim_of;
 
 /// Hosts at most: all machines are compared with all of them.
@@ -114,7 +114,7 @@ impl Daemon {
                 );
                 return Err(Error::in_use(message).hint(hint));
             }
-            let names_it = |rule: &&crate::store::RuleRecord| {
+            let names_it = |rule: &&sterna_state::RuleRecord| {
                 rule.hosts.iter().any(|host| host == name)
             };
             if let Some(rule) = roll.rules.iter().find(names_it) {

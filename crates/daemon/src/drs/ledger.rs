@@ -8,8 +8,7 @@ use std::sync::Mutex;
 
 use sterna_api::Result;
 use sterna_os::lock;
-
-use crate::store::{Entry, Roll, Store};
+use sterna_state::{Entry, Roll, Store};
 
 /// A change: what is to be entered, given what is there. Nothing is, if it refuses.
 pub(super) type Change<'c> = &'c mut dyn FnMut(&Roll) -> Result<Vec<Entry>>;

@@ -32,12 +32,12 @@ use std::sync::Mutex;
 
 use sterna_core::Nanos;
 use sterna_core::place::hosts::{Calm, Hold};
+use sterna_state::Store;
 
 use self::demand::Seen;
 use self::ledger::{Ledger, Local};
 pub(crate) use self::round::looking;
 use self::transfers::Ways;
-use crate::store::Store;
 
 /// What this process has of DRS.
 pub(crate) struct Drs {

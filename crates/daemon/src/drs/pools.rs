@@ -3,13 +3,13 @@
 use sterna_api::{AskTerms, ChangePool, CreatePool, Error, Pool, PoolTerms, Result};
 use sterna_core::place::hosts::{Amounts, entitled};
 use sterna_os::clock;
+use sterna_state::{Entry, PoolRecord, Roll, SeatRecord};
 
 use super::hosts::check_admission;
 use super::scene::{Scene, at};
 use super::view::amounts;
 use crate::daemon::Daemon;
 use crate::datastores::check_name;
-use crate::store::{Entry, PoolRecord, Roll, SeatRecord};
 use crate::vms::claim_of;
 
 /// Pools at most: more than anybody can keep an eye on.

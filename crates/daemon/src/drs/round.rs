@@ -9,11 +9,11 @@ use sterna_core::Nanos;
 use sterna_core::place::hosts::{Advice, Known, advise, waits};
 use sterna_os::{clock, lock};
 use sterna_qemu::Usage;
+use sterna_state::{Roll, Trail};
 
 use super::State;
 use super::scene::{Scene, bounds};
 use crate::daemon::Daemon;
-use crate::store::{Roll, Trail};
 use crate::tasks::Task;
 
 /// How often it is looked whether a round is due: another span between rounds holds soon.

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use sterna_api::{AddRule, Error, Result, Rule, RuleKind, Warning};
 use sterna_core::place::hosts::{self, Clash, Kind, clash};
 use sterna_os::clock;
+use sterna_state::{Entry, Roll, RuleRecord};
 
 use super::scene::at;
 use crate::daemon::Daemon;
 use crate::datastores::check_name;
-use crate::store::{Entry, Roll, RuleRecord};
 
 /// Rules at most. Each is looked at for each move of its machines.
 const RULES_MAX: usize = 1024;

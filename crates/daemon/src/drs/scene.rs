@@ -6,9 +6,9 @@ use sterna_core::Nanos;
 use sterna_core::place::hosts::{
     Amounts, Bounds, Demand, Host, Inventory, Kind, Pinned, Pool, Rule, Terms, Vm,
 };
+use sterna_state::{Roll, RuleRecord, SeatRecord};
 
 use super::{State, hold};
-use crate::store::{Roll, RuleRecord, SeatRecord};
 
 /// Everything, and the names of it.
 #[derive(Debug)]
@@ -45,12 +45,12 @@ impl Scene {
         let known: Vec<(String, Rule)> =
             roll.rules.iter().filter_map(|it| rule(it, &vms, &hosts)).collect();
         let (rules, told) = known.into_iter().unzip();
-        let pool = |it: &crate::store::PoolRecord| Pool {
+        let pool = |it: &sterna_state::PoolRecord| Pool {
             parent: place(&it.parent, &pools),
             cpu: terms(&it.cpu),
             memory: terms(&it.memory),
         };
-        let capacity = |it: &crate::store::HostRecord| Host {
+        let capacity = |it: &sterna_state::HostRecord| Host {
             capacity: Amounts { cpu: it.cpu, memory: it.memory as f64 },
         };
         let inventory = Inventory {

@@ -4,9 +4,9 @@ use std::ops::RangeInclusive;
 
 use sterna_api::{ChangeDrs, DrsSettings, Error, Result};
 use sterna_os::lock;
+use sterna_state::Entry;
 
 use crate::daemon::Daemon;
-use crate::store::Entry;
 
 /// Priorities.
 const THRESHOLDS: RangeInclusive<u64> = 1..=5;

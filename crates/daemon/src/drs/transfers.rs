@@ -28,8 +28,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use sterna_api::{Error, Result, StartTransfer, Transfer};
+use sterna_core::DiskId;
 use sterna_core::place::hosts::{Recommended, waits};
-use sterna_engine::DiskId;
+use sterna_state::{Entry, TransferDesign, TransferRecord, TransferStep};
 
 use self::fit::socket_of;
 use self::stream::Stream;
@@ -38,7 +39,6 @@ use super::hold;
 use super::scene::Scene;
 use crate::daemon::Daemon;
 use crate::jobs::check_rate;
-use crate::store::{Entry, TransferDesign, TransferRecord, TransferStep};
 use crate::vms::claim_of;
 use sterna_os::clock;
 

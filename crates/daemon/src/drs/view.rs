@@ -10,13 +10,13 @@ use sterna_core::place::hosts::{
 };
 use sterna_core::{Nanos, Percent};
 use sterna_os::lock;
+use sterna_state::Roll;
 
 use super::State;
 use super::hosts::view_hosts;
 use super::rules::holds;
 use super::scene::{Scene, at, bounds};
 use crate::daemon::Daemon;
-use crate::store::Roll;
 
 /// In the API's form.
 pub(super) fn amounts(it: Amounts) -> sterna_api::Amounts {

@@ -35,6 +35,7 @@ use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use sterna_api::{Error, ErrorCode};
+use sterna_state::Waiting;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -42,7 +43,6 @@ use utoipa_axum::routes;
 use self::document::completed;
 pub(crate) use self::visitors::{Visitors, serve};
 use crate::daemon::Daemon;
-use crate::store::Waiting;
 
 #[derive(OpenApi)]
 #[openapi(

@@ -12,11 +12,11 @@ use sterna_api::{Error, Result};
 use sterna_core::commit::{Commitment, Do, Found, Stated, Written};
 use sterna_core::mirror::Commit;
 use sterna_os::lock;
+use sterna_state::{MigrationRecord, Step, StoreError};
 
 use super::{Job, Prepared};
 use crate::commits::{self, Key, Record, Says};
 use crate::daemon::Daemon;
-use crate::store::{MigrationRecord, Step, StoreError};
 
 /// How long to wait before a state directory that does not take a record is asked again.
 /// A guest may be held meanwhile: nobody knows which side is the truth.

@@ -10,11 +10,11 @@ use sterna_api::{AskGuard, Error, Migration, Result, ResumeMigration};
 use sterna_core::Bytes;
 use sterna_core::mirror::Control;
 use sterna_os::lock;
+use sterna_state::{MigrationRecord, Pause, Step};
 
 use super::guard::wanted;
 use super::{Job, TURN};
 use crate::daemon::Daemon;
-use crate::store::{MigrationRecord, Pause, Step};
 
 /// The least that a migration may be held to, in bytes per second: a region a second.
 const RATE_MIN: u64 = 64 << 10;

@@ -36,12 +36,12 @@ use sterna_api::{Error, Result};
 use sterna_core::mirror::Control;
 use sterna_engine::{Astray, FileIdentity, HeldFile, ImageSpec, MigrateError};
 use sterna_os::lock;
+use sterna_state::{Blame, MigrationRecord, Pause, Place, Step};
 
 use super::view::then_resume;
 use super::{Job, Unsealed};
 use crate::daemon::Daemon;
 use crate::lookout::Watched;
-use crate::store::{Blame, MigrationRecord, Pause, Place, Step};
 
 /// How often a migration opens its destination anew by itself because others have opened it.
 /// A backup does that a few times; what does it more often keeps the migration from its end,

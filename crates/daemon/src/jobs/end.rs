@@ -18,6 +18,7 @@ use sterna_engine::mirror::MapFile;
 use sterna_engine::sidecar::slots::Origin;
 use sterna_engine::sidecar::{Identity, Role};
 use sterna_os::{clock, lock};
+use sterna_state::{Ending, MigrationRecord, Place, Step};
 
 use super::Job;
 use super::leftover::{is_copy, is_old_source, sources};
@@ -27,7 +28,6 @@ use crate::commits;
 use crate::daemon::Daemon;
 use crate::disks::place_of;
 use crate::shelf::Shelf;
-use crate::store::{Ending, MigrationRecord, Place, Step};
 
 impl Daemon {
     /// There is no mirror (any more): puts away what it leaves, whichever side won. If

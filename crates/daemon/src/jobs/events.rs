@@ -7,12 +7,12 @@ use sterna_engine::MigrateError;
 use sterna_engine::datastore::Location;
 use sterna_engine::mirror::MigrationEvent;
 use sterna_os::lock;
+use sterna_state::{Blame, Pause, Step};
 
 use super::Job;
 use super::view::{hint, then_resume};
 use crate::daemon::Daemon;
 use crate::shelf::Shelf;
-use crate::store::{Blame, Pause, Step};
 
 impl Daemon {
     /// One event of a migration's mirror, in the order in which they came.
@@ -91,7 +91,7 @@ impl Daemon {
 
     /// The mirror goes on. A pause that the operator has asked for since then
     /// holds: it is recorded when it is asked for, which is before this is heard.
-    fn on_resume(&self, job: &Job) -> Result<(), crate::store::StoreError> {
+    fn on_resume(&self, job: &Job) -> Result<(), sterna_state::StoreError> {
         let record = self.store.migration(job.id)?;
         match record.and_then(|record| self.up_to_date(record).pause) {
             Some(pause) if pause.hint.is_some() => self.set_pause(job, None),
@@ -105,7 +105,7 @@ impl Daemon {
         self: &Arc<Self>,
         job: &Arc<Job>,
         reason: PauseReason,
-    ) -> Result<(), crate::store::StoreError> {
+    ) -> Result<(), sterna_state::StoreError> {
         let record = match self.store.migration(job.id) {
             Ok(Some(record)) => record,
             Ok(None) => return Ok(()),

@@ -9,10 +9,10 @@
 use sterna_api::{Places, Result, Span};
 use sterna_core::mirror::{Findings, Listed};
 use sterna_engine::mirror::MigrationId;
+use sterna_state::{Found, MigrationRecord};
 
 use super::Job;
 use crate::daemon::Daemon;
-use crate::store::{Found, MigrationRecord};
 
 impl Daemon {
     /// Records what the mirror has found, if that is not what is recorded.

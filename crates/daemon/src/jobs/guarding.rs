@@ -18,10 +18,10 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use sterna_api::Guard as Asked;
+use sterna_core::DiskId;
 use sterna_core::guard::{Experience, Observation};
 use sterna_core::measure::Window;
 use sterna_core::mirror::{Allowance, Control, Phase, Progress};
-use sterna_engine::DiskId;
 use sterna_os::wake::Waker;
 use sterna_os::{Processors, lock};
 

@@ -9,6 +9,7 @@ use sterna_core::mirror::{Control, Notice, PauseReason};
 use sterna_engine::mirror::{MigrationEvent, MigrationId, MigrationSpec, Options, Start};
 use sterna_engine::{ImageSpec, MigrateError};
 use sterna_os::{descriptors, lock};
+use sterna_state::{Blame, MigrationRecord, Pause, Place};
 
 use super::Job;
 use super::copies::copies;
@@ -18,7 +19,6 @@ use super::post::first_allowance;
 use super::start::partial;
 use super::view::then_resume;
 use crate::daemon::Daemon;
-use crate::store::{Blame, MigrationRecord, Pause, Place};
 
 /// What to do about a program that writes to a copy.
 const STOP_WRITER: &str = "stop that program";

@@ -14,9 +14,9 @@
 //! ```
 
 use sterna_engine::sidecar::{Identity, Role};
+use sterna_state::MigrationRecord;
 
 use super::start::partial;
-use crate::store::MigrationRecord;
 
 /// How far a fence raises both generations: the source's past the one with which
 /// the destination may have been sealed, which is the source's plus one.
@@ -53,15 +53,15 @@ pub(super) fn is_old_source(found: &Identity, record: &MigrationRecord) -> bool 
 #[cfg(test)]
 mod tests {
     use sterna_api::{AskGuard, Guard, StartMigration};
-    use sterna_engine::sidecar::DiskId;
+    use sterna_core::DiskId;
+    use sterna_state::Step;
 
     use super::*;
     use crate::recovery::MARGIN;
-    use crate::store::Step;
 
     /// A migration whose source has this generation.
     fn migration(source_generation: u64) -> MigrationRecord {
-        let disk = crate::store::DiskRecord {
+        let disk = sterna_state::DiskRecord {
             id: DiskId(7),
             name: "db".into(),
             size: 512,

@@ -1,6 +1,6 @@
 //! Migrations: jobs that outlive the process.
 //!
-//! A job is a record in the store (`store::steps` has its steps) and, while
+//! A job is a record in the store (`steps` of the state has its steps) and, while
 //! it runs, a mirror in the engine. The mirror decides; the job makes what it
 //! decides durable and says so:
 //!
@@ -54,11 +54,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sterna_api::{Application, Error, Guard, Guarding, Result};
+use sterna_core::DiskId;
 use sterna_core::guard::Experience;
 use sterna_core::measure::Window;
 use sterna_core::mirror::Allowance;
 use sterna_engine::mirror::MigrationId;
-use sterna_engine::sidecar::DiskId;
+use sterna_state::{Blame, MigrationRecord, Pause, Step, Tallied};
 
 pub(crate) use self::control::check_rate;
 pub(crate) use self::guard::{moment, wanted};
@@ -71,7 +72,6 @@ pub(crate) use self::view::{fares, moves};
 use crate::commits::Record;
 use crate::daemon::Daemon;
 use crate::figures::Watch;
-use crate::store::{Blame, MigrationRecord, Pause, Step, Tallied};
 use sterna_os::lock;
 
 /// How long a request waits for its turn at a job. People count a second as an answer.

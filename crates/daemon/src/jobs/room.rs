@@ -13,10 +13,10 @@ use sterna_api::{Error, ErrorCode, Provision, Result};
 use sterna_core::Bytes;
 use sterna_engine::datastore::{Datastore, Space};
 use sterna_engine::sidecar::Role;
+use sterna_state::DiskRecord;
 
 use crate::daemon::Daemon;
 use crate::shelf::Shelf;
-use crate::store::DiskRecord;
 
 impl Daemon {
     /// What a disk needs on a datastore, in bytes; nothing if the copy has to find out.

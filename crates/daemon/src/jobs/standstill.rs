@@ -10,10 +10,10 @@
 //! resume it. To people it looks the same, with a reason and what to do.
 
 use sterna_os::lock;
+use sterna_state::{Blame, MigrationRecord, Pause, Step, StoreError};
 
 use super::Job;
 use crate::daemon::Daemon;
-use crate::store::{Blame, MigrationRecord, Pause, Step, StoreError};
 
 impl Daemon {
     /// A job stands still for this reason, whether or not that can be recorded.

@@ -12,6 +12,9 @@ use sterna_engine::datastore::{Datastore, DatastoreError};
 use sterna_engine::mirror::Start;
 use sterna_engine::sidecar::{Identity, Role};
 use sterna_os::{clock, lock};
+use sterna_state::{
+    DiskRecord, Ending, Found, MigrationRecord, Pause, Place, Step, Tallied,
+};
 
 use super::Job;
 use super::control::check_rate;
@@ -22,9 +25,6 @@ use crate::datastores::claim_of as datastore_claim;
 use crate::disks::{claim_of, provision};
 use crate::figures::{RECENT, summarized};
 use crate::shelf::Shelf;
-use crate::store::{
-    DiskRecord, Ending, Found, MigrationRecord, Pause, Place, Step, Tallied,
-};
 
 /// A destination image that is there.
 struct Destination {

@@ -8,12 +8,12 @@ use sterna_core::mirror::Fault;
 use sterna_engine::datastore::DatastoreError;
 use sterna_engine::sidecar::{Identity, Role, SidecarError};
 use sterna_os::lock;
+use sterna_state::{MigrationRecord, Step};
 
 use super::leftover::sources;
 use super::start::partial;
 use super::{Job, Prepared, Unsealed};
 use crate::daemon::Daemon;
-use crate::store::{MigrationRecord, Step};
 
 impl Daemon {
     /// The intention to switch over is durable: whatever happens to the seal,

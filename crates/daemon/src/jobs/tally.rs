@@ -11,8 +11,7 @@
 use std::time::Instant;
 
 use sterna_core::mirror::{Notice, Progress};
-
-use crate::store::Tallied;
+use sterna_state::Tallied;
 
 /// What was copied, and in what time.
 #[derive(Debug)]

@@ -6,9 +6,9 @@ use sterna_api::{
 };
 use sterna_core::mirror::{self, PauseReason, Phase};
 use sterna_os::lock;
+use sterna_state::{MigrationRecord, Step};
 
 use crate::daemon::Daemon;
-use crate::store::{MigrationRecord, Step};
 
 /// Why a migration that was called off is not over: what it has asked of storage that hangs
 /// belongs to the kernel until that answers.

@@ -15,13 +15,14 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use sterna_api::Warning;
-use sterna_engine::{Astray, DiskId, HeldFile};
+use sterna_core::DiskId;
+use sterna_engine::{Astray, HeldFile};
+use sterna_state::DiskRecord;
 
 pub(crate) use self::writes::Watched;
 use crate::daemon::Daemon;
 use crate::disks::place_of;
 use crate::shelf::Shelf;
-use crate::store::DiskRecord;
 use crate::tasks::Task;
 use sterna_os::lock;
 

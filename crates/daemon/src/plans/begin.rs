@@ -8,17 +8,16 @@ use std::sync::Arc;
 use std::thread;
 
 use sterna_api::{AskGuard, Error, ErrorCode, Result, StartMigration};
-use sterna_core::Bytes;
 use sterna_core::place::waves::{Event, Fault};
-use sterna_engine::DiskId;
+use sterna_core::{Bytes, DiskId};
 use sterna_engine::datastore::Space;
 use sterna_os::lock;
+use sterna_state::{DiskRecord, MigrationRecord, Step};
 
 use super::drive::LOOK_AGAIN;
 use super::{Heard, Live, State};
 use crate::daemon::Daemon;
 use crate::jobs::old_copy;
-use crate::store::{DiskRecord, MigrationRecord, Step};
 
 /// A move that is to begin.
 struct Begin {
@@ -221,8 +220,9 @@ impl Begin {
 
 #[cfg(test)]
 mod tests {
+    use sterna_state::examples::{disk as a_disk, migration as a_migration};
+
     use super::*;
-    use crate::store::{a_disk, a_migration};
 
     #[test]
     fn a_move_that_goes_on_though_an_error_was_the_answer_is_found() {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use sterna_api::{PlanState, Result};
 use sterna_core::place::waves::{Action, Event, Fault, Running, Stage, Wish, Workload};
 use sterna_os::{clock, lock};
+use sterna_state::{Closed, PlanChanges, PlanRecord};
 
 use super::ends::was_cut_short;
 use super::errand::Errand;
@@ -15,7 +16,6 @@ use super::hooks::Hook;
 use super::machine::run_of;
 use super::{Heard, Live, State, words};
 use crate::daemon::Daemon;
-use crate::store::{Closed, PlanChanges, PlanRecord};
 use crate::tasks::Task;
 
 /// How often plans that are under way are looked at, though nobody has rung: hours open

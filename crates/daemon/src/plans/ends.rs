@@ -11,10 +11,10 @@ use sterna_core::Nanos;
 use sterna_core::place::waves::{Action, Event, Fault, Stage};
 use sterna_core::schedule::Schedule;
 use sterna_os::Local;
+use sterna_state::{Blame, MigrationRecord, Pause, Step};
 
 use super::{Heard, State};
 use crate::daemon::Daemon;
-use crate::store::{Blame, MigrationRecord, Pause, Step};
 
 /// A move that was to be cancelled and has not ended is told so again after this.
 const TELL_AGAIN: Duration = Duration::from_secs(10);

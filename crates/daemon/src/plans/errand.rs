@@ -106,10 +106,10 @@ impl State {
 #[cfg(test)]
 mod tests {
     use sterna_core::place::waves::{Action, Stage};
+    use sterna_state::examples::plan_of_two;
 
     use super::super::machine::run_of;
     use super::*;
-    use crate::store::plan_of_two;
 
     /// A plan with a move that is being given up.
     fn leaving() -> State {

@@ -13,12 +13,12 @@ use std::time::Duration;
 use sterna_api::{Error, Result, Tile};
 use sterna_core::place::waves::Event;
 use sterna_os::{lock, program};
+use sterna_state::PlanRecord;
 use tokio::process::Command;
 use tokio::runtime::Builder;
 
 use super::{Heard, Live};
 use crate::daemon::Daemon;
-use crate::store::PlanRecord;
 
 /// How long a hook may take: a database that stops writes out what it holds in memory, and
 /// one that starts may have to recover.

@@ -5,8 +5,7 @@ use sterna_core::Nanos;
 use sterna_core::place::waves::{
     Action, End, Group, Move, Progress, Run, Setup, Task, Wish, Workload,
 };
-
-use crate::store::{PlanEnd, PlanRecord, WorkloadCourse};
+use sterna_state::{PlanEnd, PlanRecord, WorkloadCourse};
 
 /// The machine of a plan, as the store has it; and what was asked for last, maybe in vain.
 pub(super) fn run_of(record: &PlanRecord) -> (Run, Vec<Action>) {

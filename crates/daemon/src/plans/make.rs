@@ -14,6 +14,10 @@ use sterna_core::place::waves::{
 };
 use sterna_core::predict::{self, Speed, Work};
 use sterna_os::clock;
+use sterna_state::{
+    Course, DiskRecord, MoveDesign, PlanDesign, PlanEnd, PlanMove, PlanRecord,
+    WorkloadCourse,
+};
 
 use super::machine::{run_of, seconds};
 use super::scene::Scene;
@@ -23,10 +27,6 @@ use crate::daemon::Daemon;
 use crate::figures::RECENT;
 use crate::jobs::{check_rate, moment, wanted};
 use crate::predictions::{Seen, one_move, terms, told};
-use crate::store::{
-    Course, DiskRecord, MoveDesign, PlanDesign, PlanEnd, PlanMove, PlanRecord,
-    WorkloadCourse,
-};
 
 /// What a copy is taken to do of which nobody knows: only the order of the moves follows
 /// from it, and nothing is said of time.

@@ -39,9 +39,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use sterna_api::{Error, Plan, PlanState, Result};
-use sterna_core::Nanos;
 use sterna_core::place::waves::{Event, Run, Stage, Wish};
-use sterna_engine::DiskId;
+use sterna_core::{DiskId, Nanos};
+use sterna_state::{PlanChanges, PlanRecord};
 use tokio::sync::watch;
 
 pub(crate) use self::drive::driving;
@@ -51,7 +51,6 @@ use self::scene::check_still_fits;
 use crate::daemon::Daemon;
 use crate::figures::RECENT;
 use crate::site::Site;
-use crate::store::{PlanChanges, PlanRecord};
 use sterna_os::wake::Waker;
 use sterna_os::{clock, lock};
 

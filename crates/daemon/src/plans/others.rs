@@ -9,10 +9,10 @@ use std::collections::HashSet;
 
 use sterna_core::place::waves::Others;
 use sterna_os::lock;
+use sterna_state::Step;
 
 use super::Live;
 use crate::daemon::Daemon;
-use crate::store::Step;
 
 /// A copy that is under way, or is just beginning.
 struct Copy {

@@ -9,12 +9,11 @@ use sterna_api::{Error, ErrorCode, PlanEvacuation, Provision, Result};
 use sterna_core::place::share_room;
 use sterna_core::place::waves::{Datastore, Disk, Inventory, Pinned, Takes};
 use sterna_core::predict::Work;
-use sterna_core::{Bytes, Percent};
-use sterna_engine::DiskId;
+use sterna_core::{Bytes, DiskId, Percent};
+use sterna_state::{DiskRecord, PlanRecord};
 
 use super::tiles::Grouped;
 use crate::site::{Site, SiteDatastore, SiteDisk, SiteMove};
-use crate::store::{DiskRecord, PlanRecord};
 
 /// What `core` is told, and what its numbers stand for.
 pub(super) struct Scene {

@@ -7,10 +7,10 @@ use std::collections::HashMap;
 
 use sterna_api::{Error, NAME_RULE, Result, Tile, is_name};
 use sterna_core::place::waves::{Group, depths};
+use sterna_state::PlanRecord;
 
 use super::hooks::check_hooks;
 use crate::daemon::Daemon;
-use crate::store::PlanRecord;
 
 /// The groups of a plan, and which of them each disk is in.
 #[derive(Debug, Default)]

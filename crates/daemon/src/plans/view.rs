@@ -8,10 +8,10 @@ use sterna_core::Nanos;
 use sterna_core::place::waves::{Run, Running, Stage, Task, rehearse};
 use sterna_core::schedule::Schedule;
 use sterna_os::{Local, clock};
+use sterna_state::{PlanEnd, PlanMove, PlanRecord, WorkloadCourse};
 
 use super::machine::seconds;
 use crate::daemon::Daemon;
-use crate::store::{PlanEnd, PlanMove, PlanRecord, WorkloadCourse};
 
 /// Moves are taken to be no more than so many times slower than predicted, or faster,
 /// whatever the first ones were.
@@ -279,10 +279,10 @@ fn view_datastores(record: &PlanRecord) -> Vec<PlannedDatastore> {
 #[cfg(test)]
 mod tests {
     use sterna_core::place::waves::Fault;
+    use sterna_state::examples::plan_of_two;
 
     use super::super::machine::run_of;
     use super::*;
-    use crate::store::plan_of_two;
 
     /// In how many seconds a running plan is over whose second move is so.
     fn over_with(stage: Stage) -> Option<f64> {

@@ -3,11 +3,11 @@
 use sterna_api::{Result, Warning, WorkloadState};
 use sterna_core::place::waves::Stage;
 use sterna_os::{clock, lock};
+use sterna_state::PlanRecord;
 
 use super::State;
 use super::view::view_workloads;
 use crate::daemon::Daemon;
-use crate::store::PlanRecord;
 
 /// For how long it is said of a plan that is over that what it stopped did not start. Nobody
 /// tells the daemon when it was started by hand; whoever looks once a day is told.

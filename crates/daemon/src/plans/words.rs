@@ -2,9 +2,9 @@
 
 use sterna_core::Percent;
 use sterna_core::place::waves::{Because, Fault, Running, Why};
+use sterna_state::PlanRecord;
 
 use super::scene::Scene;
-use crate::store::PlanRecord;
 
 /// Why a disk goes to a datastore.
 pub(super) fn why(why: Why) -> String {

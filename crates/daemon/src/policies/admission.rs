@@ -12,18 +12,17 @@
 
 use std::collections::BTreeSet;
 
-use sterna_core::Bytes;
-use sterna_core::Shape;
 use sterna_core::measure::LqFit;
 use sterna_core::qos::policy::{
     Aim, BYTES_MIN, Basis, Capacity, Oversold, Plan, Unproven, admit,
 };
 use sterna_core::qos::{ClassId, Rate};
+use sterna_core::{Bytes, Shape};
+use sterna_state::DiskRecord;
 
 use super::book::{Book, Entry};
 use crate::daemon::Daemon;
 use crate::shelf::Shelf;
-use crate::store::DiskRecord;
 use sterna_api::{Error, Result};
 
 /// So many standard errors hold what is measured in 19 of 20 cases.

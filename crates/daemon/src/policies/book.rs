@@ -5,11 +5,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use sterna_core::DiskId;
 use sterna_core::qos::ClassId;
 use sterna_core::qos::policy::{Plan, Policy, PolicyId};
-use sterna_engine::DiskId;
+use sterna_state::{ClassRecord, PolicyRecord, Store};
 
-use crate::store::{ClassRecord, PolicyRecord, Store};
 use sterna_api::{Error, Result};
 
 /// All classes.

@@ -18,11 +18,11 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 use sterna_api::{CruisePhase, CruiseState};
+use sterna_core::DiskId;
 use sterna_core::guard::cruise::{CruiseControl, Hold, Outcome, PERIOD};
 use sterna_core::qos::policy::{Cruise, PolicyId, resolve};
 use sterna_core::qos::{ClassId, Limit, Terms};
 use sterna_core::schedule::Moment;
-use sterna_engine::DiskId;
 use sterna_os::wake::Waker;
 use sterna_os::{Local, clock, lock};
 

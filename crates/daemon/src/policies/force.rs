@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use sterna_api::{CruisePhase, CruiseState};
+use sterna_core::DiskId;
 use sterna_core::qos::policy::{PolicyId, Resolution, Stands, resolve};
 use sterna_core::qos::{ClassId, Terms};
-use sterna_engine::{DiskId, EngineError};
+use sterna_engine::EngineError;
 use sterna_os::{Local, lock};
 
 use super::cruise::{Held, HeldTo, held_to};

@@ -27,6 +27,7 @@ use sterna_api::{CreatePolicy, Error, Policy, Result};
 use sterna_core::qos::policy::{Aim, Contradiction, POLICIES_MAX, PolicyId, check};
 use sterna_core::qos::{ClassId, SHARES};
 use sterna_core::schedule::Schedule;
+use sterna_state::PolicyRecord;
 
 use self::attained::AllSeen;
 pub(crate) use self::book::{Book, Entry};
@@ -34,7 +35,6 @@ pub(crate) use self::cruise::cruising;
 use self::force::Force;
 pub(crate) use self::switch::switching;
 use crate::daemon::Daemon;
-use crate::store::PolicyRecord;
 use sterna_os::wake::Waker;
 use sterna_os::{clock, lock};
 

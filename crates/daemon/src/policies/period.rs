@@ -6,13 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sterna_core::Nanos;
 use sterna_core::guard::cruise::Other;
 use sterna_core::measure::Window;
 use sterna_core::qos::policy::resolve;
 use sterna_core::qos::{ClassId, Rate, Reserved};
 use sterna_core::schedule::Moment;
-use sterna_engine::DiskId;
+use sterna_core::{DiskId, Nanos};
 
 use super::book::{Book, Entry};
 use super::places::needs_places;
@@ -164,9 +163,9 @@ mod tests {
     use sterna_core::qos::policy::{Aim, Cruise, Fallback, PolicyId, Tolerance};
     use sterna_core::qos::{Goal, SHARES};
     use sterna_core::schedule::Weekday;
+    use sterna_state::{ClassRecord, PolicyRecord};
 
     use super::*;
-    use crate::store::{ClassRecord, PolicyRecord};
 
     const OLTP: ClassId = ClassId(1);
     const BACKUP: ClassId = ClassId(2);

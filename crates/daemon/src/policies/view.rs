@@ -1,10 +1,9 @@
 //! Policies as the API shows them: how each stands, since when, and until when.
 
 use sterna_api::{Explanation, HeldFor, Policy, Result, Standing, Terms};
-use sterna_core::Nanos;
 use sterna_core::qos::ClassId;
 use sterna_core::qos::policy::{Aim, Stands, resolve};
-use sterna_engine::DiskId;
+use sterna_core::{DiskId, Nanos};
 use sterna_os::{Local, lock};
 
 use super::book::{Book, Entry};

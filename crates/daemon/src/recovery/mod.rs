@@ -19,6 +19,7 @@ use sterna_api::{
 };
 use sterna_engine::sidecar::{Identity, Role};
 use sterna_os::clock;
+use sterna_state::{DiskRecord, MigrationRecord};
 use verdict::{Found, judge};
 
 use crate::claims::Claim;
@@ -26,7 +27,6 @@ use crate::daemon::Daemon;
 use crate::datastores::claim_of as datastore_claim;
 use crate::disks::{claim_of, identity, place_of};
 use crate::shelf::Shelf;
-use crate::store::{DiskRecord, MigrationRecord};
 
 /// How far the generation of an image is raised when it is taken in: past all that a
 /// daemon with an older state can still write or expect without having looked at this

@@ -15,8 +15,7 @@ use std::path::Path;
 
 use sterna_api::is_name;
 use sterna_engine::sidecar::{Identity, Role, SidecarError};
-
-use crate::store::DiskRecord;
+use sterna_state::DiskRecord;
 
 /// An image with a sidecar that no disk has.
 pub(super) struct Found {
@@ -194,7 +193,7 @@ fn check_name(says: &Identity, disks: &[DiskRecord]) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use sterna_api::Provision;
-    use sterna_engine::DiskId;
+    use sterna_core::DiskId;
 
     use super::*;
 

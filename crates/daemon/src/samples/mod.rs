@@ -20,10 +20,9 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use sterna_api::{Device, Error, Result};
-use sterna_core::Nanos;
 use sterna_core::measure::{LqFit, Summary, Timeline, Window};
 use sterna_core::qos::ClassId;
-use sterna_engine::DiskId;
+use sterna_core::{DiskId, Nanos};
 
 use self::device::DeviceLine;
 pub(crate) use self::sampler::sampling;

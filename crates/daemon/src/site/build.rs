@@ -1,13 +1,13 @@
 //! Sites that tests make up: datastores of 100 GiB that answer, and disks that are idle.
 
 use sterna_api::Provision;
+use sterna_core::DiskId;
 use sterna_core::measure::{LqFit, Summary};
 use sterna_core::predict::Work;
-use sterna_engine::DiskId;
 use sterna_engine::datastore::Space;
 
 use super::{Site, SiteDatastore, SiteDisk, SiteMove};
-use crate::store::DiskRecord;
+use sterna_state::DiskRecord;
 
 /// A gibibyte.
 pub(crate) const GIB: u64 = 1 << 30;

@@ -21,12 +21,12 @@ use sterna_api::{
 };
 use sterna_core::place::storage::Recommended;
 use sterna_os::lock;
+use sterna_state::{DiskRecord, MigrationRecord, Step};
 
 use super::paid;
 use super::run::seconds;
 use super::scene::{Scene, load};
 use crate::daemon::Daemon;
-use crate::store::{DiskRecord, MigrationRecord, Step};
 
 /// Its moves, and which of them the state does not have as they are.
 #[derive(Debug, Default)]
@@ -208,7 +208,7 @@ fn check_seen(now: &DiskRecord, seen: &DiskRecord, from: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use sterna_api::{BalancedScene, DatastoreLoad, Provision};
-    use sterna_engine::DiskId;
+    use sterna_core::DiskId;
 
     use super::*;
 

@@ -8,14 +8,13 @@
 use sterna_api::{
     Balanced, BalancedOutcome, BalancedScene, Fared as FaredOnTheWire, OverBound, Result,
 };
-use sterna_core::Nanos;
 use sterna_core::place::storage::{Bounds, Fared, Over, Scene, Verdict, Why, verdict};
-use sterna_engine::DiskId;
+use sterna_core::{DiskId, Nanos};
 use sterna_os::{clock, lock};
+use sterna_state::{MigrationRecord, Step};
 
 use super::run::seconds;
 use crate::daemon::Daemon;
-use crate::store::{MigrationRecord, Step};
 
 impl Daemon {
     /// What a disk, and source and destination of its move, had in the last window.

@@ -8,13 +8,13 @@ use std::collections::HashMap;
 use sterna_api::{
     CreateStorageRule, Error, ErrorCode, Result, RuleStrength, RuleWish, StorageRule,
 };
+use sterna_core::DiskId;
 use sterna_core::place::storage::{Rule, Strength, Wish, conflict};
-use sterna_engine::DiskId;
 use sterna_os::{clock, lock};
+use sterna_state::{DiskRecord, StorageRuleRecord};
 
 use crate::daemon::Daemon;
 use crate::datastores::check_name;
-use crate::store::{DiskRecord, StorageRuleRecord};
 
 /// Fewer disks are neither together nor apart.
 const DISKS_LEAST: usize = 2;

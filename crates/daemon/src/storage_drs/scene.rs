@@ -6,21 +6,20 @@ use sterna_api::{
     DatastoreLoad, JudgedDatastore, OverBound, Provision, RecommendedMove, Result,
     StayingDisk,
 };
-use sterna_core::Nanos;
 use sterna_core::place::share_room;
 use sterna_core::place::storage::{
     Bounds, Datastore, Disk, Fared, Inventory, Over, Past, Pinned, Recommended, Refused,
     Rest, Side, Strength, Why,
 };
 use sterna_core::predict::{Terms, Work};
-use sterna_engine::DiskId;
+use sterna_core::{DiskId, Nanos};
+use sterna_state::{DiskRecord, StorageRuleRecord};
 
 use super::reasons::reason;
 use super::rules::rules_of;
 use crate::daemon::Daemon;
 use crate::plans::StillPlanned;
 use crate::site::{Site, SiteDatastore, SiteDisk};
-use crate::store::{DiskRecord, StorageRuleRecord};
 
 /// Why a datastore takes no disk of which nothing else is known.
 pub(super) const AWAY: &str = "it does not answer";

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use sterna_api::{Error, Result};
 use sterna_os::lock;
+use sterna_state::Store;
 
-use crate::store::Store;
 use crate::{IoChoice, Log, Running, Settings};
 
 /// Names of threads that are refused: those that begin so.

@@ -7,20 +7,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sterna_api::{AdoptVmDisk, Error, Migration, ReleaseVmDisk, Result};
-use sterna_engine::DiskId;
+use sterna_core::DiskId;
 use sterna_os::random;
 use sterna_qemu::Drive;
+use sterna_state::{DiskRecord, OurDisk, VmMoveKind, VmMoveRecord, VmRecord};
 
 use super::book::claim_of;
 use super::checks::{check_guard, check_room, place_of, plain};
-use super::kind::{Kind, OurDisk};
 use super::look::datastore_of;
 use super::moves::new_move;
 use crate::daemon::Daemon;
 use crate::datastores::check_name;
 use crate::disks::{check_size, claim_of as disk_claim, place_of as image_place};
 use crate::jobs::{check_rate, wanted};
-use crate::store::{DiskRecord, VmMoveRecord, VmRecord};
 
 /// How a file is to be kept, by the end of its name.
 const FORMATS: [(&str, &str); 3] = [("raw", "raw"), ("img", "raw"), ("qcow2", "qcow2")];
@@ -49,7 +48,7 @@ impl Daemon {
         let export = self.export_of(disk.id)?.to_string();
         let from = datastore_of(&self.store.datastores()?, &drive.image);
         let record = VmMoveRecord {
-            kind: Kind::Adopt(disk),
+            kind: VmMoveKind::Adopt(disk),
             format: "raw".into(),
             from: from.unwrap_or_else(|| place_of(&drive.image)),
             to: request.on.clone(),
@@ -91,7 +90,7 @@ impl Daemon {
         let file = plain_path(&request.to);
         self.check_no_image(&file)?;
         let record = VmMoveRecord {
-            kind: Kind::Release(OurDisk { name: disk.name, id: disk.id }),
+            kind: VmMoveKind::Release(OurDisk { name: disk.name, id: disk.id }),
             format: format.into(),
             from: disk.datastore,
             to: datastore.unwrap_or_else(|| place_of(&file)),

@@ -5,12 +5,11 @@ use std::path::PathBuf;
 use sterna_api::{AddVm, Error, Result, Vm};
 use sterna_os::{clock, lock};
 use sterna_qemu::Identity;
+use sterna_state::{Reach, Step, VmRecord};
 
-use super::Reach;
 use super::look::{Look, look};
 use crate::daemon::Daemon;
 use crate::datastores::check_name;
-use crate::store::{Step, VmRecord};
 
 impl Daemon {
     /// All machines, by name.

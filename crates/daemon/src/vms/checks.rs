@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use sterna_api::{Error, Guard, Result};
 use sterna_engine::datastore::Location;
 use sterna_qemu::Drive;
+use sterna_state::Reach;
 
-use super::Reach;
 use crate::jobs::no_room;
 use crate::shelf::Shelf;
 

@@ -14,11 +14,11 @@ use std::sync::{Arc, Weak};
 
 use sterna_os::lock;
 use sterna_qemu::{Machine, Process, QemuError};
+use sterna_state::{Reach, VmRecord};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
-use super::{Reach, Vms};
-use crate::store::VmRecord;
+use super::Vms;
 
 /// So many links of which nobody knows whether they are held take no room worth the look.
 const FEW: usize = 16;
@@ -46,10 +46,18 @@ impl Link {
         if let Some(machine) = known.filter(|machine| !machine.is_over()) {
             return Ok(machine);
         }
-        let how = (&self.reach).into();
+        let how = how(&self.reach);
         let machine = Arc::new(Machine::reach_again(&how, open.listener).await?);
         *open = Open { machine: Arc::downgrade(&machine), listener: machine.listener() };
         Ok(machine)
+    }
+}
+
+/// How a machine is reached, in the words of the client.
+fn how(reach: &Reach) -> sterna_qemu::Reach {
+    match reach.clone() {
+        Reach::Qmp(socket) => sterna_qemu::Reach::Qmp(socket),
+        Reach::Libvirt { uri, domain } => sterna_qemu::Reach::Libvirt { uri, domain },
     }
 }
 

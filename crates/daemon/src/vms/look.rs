@@ -11,13 +11,14 @@ use sterna_core::Nanos;
 use sterna_engine::datastore::Location;
 use sterna_os::{clock, lock};
 use sterna_qemu::{Drive, Machine, QemuError, Run, Stats};
+use sterna_state::{Reach, VmRecord};
 use tokio::time::{Instant, sleep};
 
+use super::Vms;
 use super::link::Link;
 use super::sights::Sight;
-use super::{Reach, Vms};
 use crate::daemon::Daemon;
-use crate::store::{DatastoreRecord, VmRecord};
+use crate::marks::DatastoreRecord;
 
 /// How long what disks do is watched: long enough to count a few requests of a disk
 /// that is little used, and short enough for somebody who waits.

@@ -25,14 +25,12 @@
 mod adoptions;
 mod book;
 mod checks;
-mod kind;
 mod link;
 mod look;
 mod mover;
 mod moves;
 mod ours;
 mod pace;
-mod reach;
 mod sights;
 mod stranded;
 mod usage;
@@ -45,11 +43,9 @@ use std::sync::{Arc, Mutex};
 use tokio::runtime::Handle;
 
 pub(crate) use self::book::claim_of;
-pub(crate) use self::kind::Kind;
 pub(crate) use self::link::Link;
 use self::link::Links;
 use self::moves::Move;
-pub(crate) use self::reach::Reach;
 use self::sights::Sight;
 pub(crate) use self::sights::looking;
 pub(crate) use self::usage::Standing;

@@ -20,6 +20,7 @@ use sterna_core::mover::{
 };
 use sterna_engine::FileIdentity;
 use sterna_qemu::{Copy, Export, Machine, Place as To, Stats};
+use sterna_state::{Reach, Step, VmMoveKind, VmMoveRecord};
 use tokio::time::{Instant, timeout};
 
 pub(super) use self::destination::both;
@@ -27,12 +28,10 @@ use self::end::Closing;
 use super::link::Link;
 use super::moves::Move;
 use super::pace::Pace;
-use super::{Kind, Reach};
 use crate::daemon::Daemon;
 use crate::figures::Watch;
 use crate::jobs::Post;
 use crate::patience::Patience;
-use crate::store::{Step, VmMoveRecord};
 use crate::threads;
 use sterna_api::Error;
 use sterna_os::lock;
@@ -105,7 +104,7 @@ fn setup_of(record: &VmMoveRecord, reach: &Reach, resumed: bool) -> Setup {
     };
     // After a release was given up, a file of that name is its user's.
     let copy = match record.kind {
-        Kind::Release(_) if step == At::Ended => Known::NotOurs,
+        VmMoveKind::Release(_) if step == At::Ended => Known::NotOurs,
         _ => Known::Unknown,
     };
     Setup {

@@ -11,15 +11,15 @@ use sterna_api::{
 };
 use sterna_os::{clock, lock};
 use sterna_qemu::Drive;
+use sterna_state::{Reach, Step, VmMoveKind, VmMoveRecord, VmRecord};
 use tokio::sync::Notify;
 
 use super::book::claim_of;
 use super::checks::{check_guard, check_room, directory_of, place_of, plain};
 use super::look::datastore_of;
-use super::{Kind, Reach, mover};
+use super::mover;
 use crate::daemon::Daemon;
 use crate::jobs::{check_rate, wanted};
-use crate::store::{Step, VmMoveRecord, VmRecord};
 
 /// What is wished of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -341,7 +341,7 @@ pub(super) fn new_move(
 ) -> VmMoveRecord {
     VmMoveRecord {
         id: 0,
-        kind: Kind::Move,
+        kind: VmMoveKind::Move,
         vm: vm.into(),
         device: drive.device,
         size: drive.size,

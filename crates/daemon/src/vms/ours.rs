@@ -18,17 +18,16 @@ use std::path::Path;
 use std::time::Duration;
 
 use sterna_api::{Error, ImageFate, Provision, Result};
-use sterna_engine::DiskId;
+use sterna_core::DiskId;
 use sterna_engine::sidecar::{Identity, Role};
 use sterna_os::lock;
 use sterna_qemu::Export;
+use sterna_state::{DiskRecord, OurDisk, VmMoveKind, VmMoveRecord};
 use tokio::time::{Instant, sleep};
 
-use super::kind::{Kind, OurDisk};
 use crate::daemon::{Daemon, NbdPlace};
 use crate::disks::{claim_of, identity, new_record};
 use crate::shelf::Shelf;
-use crate::store::{DiskRecord, VmMoveRecord};
 
 /// How long QEMU's connection may take to end after QEMU has dropped its node: both are
 /// on this machine.
@@ -102,7 +101,7 @@ impl Daemon {
         }
         let Some(one) = self.vm_move_of(disk.id)? else { return Ok(()) };
         let what = match one.kind {
-            Kind::Adopt(_) => "becomes",
+            VmMoveKind::Adopt(_) => "becomes",
             _ => "is leaving for QEMU as",
         };
         let (id, device, vm) = (one.id, one.device, one.vm);

@@ -18,12 +18,11 @@ use std::time::Duration;
 use sterna_api::{Error, Result, Warning};
 use sterna_os::{clock, lock};
 use sterna_qemu::{Drive, QemuError};
+use sterna_state::{Reach, VmMoveRecord, VmRecord};
 
-use super::Reach;
 use super::mover::both;
 use super::view::decide;
 use crate::daemon::Daemon;
-use crate::store::{VmMoveRecord, VmRecord};
 use crate::tasks::Task;
 
 /// How often machines are looked at: somebody who has started one with the wrong image is

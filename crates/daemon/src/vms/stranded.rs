@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use sterna_api::{Application, Error, Result};
 use sterna_os::{clock, lock};
+use sterna_state::{Ending, Leaves, Step, VmMoveRecord, VmRecord};
 
 use super::mover;
 use super::moves::Move;
 use crate::daemon::Daemon;
-use crate::store::{Ending, Leaves, Step, VmMoveRecord, VmRecord};
 
 impl Daemon {
     /// Records that a new move has ended, and why.

@@ -1,9 +1,9 @@
 //! What machines take of their hosts, and what would keep QEMU from sending them.
 
 use sterna_qemu::{Drive, Machine, QemuError, Run, Usage};
+use sterna_state::VmRecord;
 
 use super::Vms;
-use crate::store::VmRecord;
 
 /// What decides whether a machine can be sent from QEMU to QEMU.
 #[derive(Clone, Debug)]

@@ -8,10 +8,10 @@
 use sterna_api::{Error, Result};
 use sterna_os::lock;
 use sterna_qemu::QemuError;
+use sterna_state::DiskRecord;
 
 use super::ours::is_called;
 use crate::daemon::Daemon;
-use crate::store::DiskRecord;
 
 /// Who uses a disk.
 enum User {

@@ -2,12 +2,12 @@
 
 use sterna_api::{Migration, MigrationState, Progress, Provision};
 use sterna_os::lock;
+use sterna_state::{Step, VmMoveRecord};
 
 use super::mover::both;
 use super::moves::Standing;
 use crate::daemon::Daemon;
 use crate::jobs::{fares, moves};
-use crate::store::{Step, VmMoveRecord};
 
 impl Daemon {
     /// A record, and what the mover knows.

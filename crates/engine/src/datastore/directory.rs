@@ -19,10 +19,10 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use sterna_core::Bytes;
+use sterna_core::{Bytes, Mark};
 
 use super::error::{failed, sidecar as sidecar_failed};
-use super::mark::{Mark, MarkError};
+use super::mark::{self, MarkError};
 use super::removal::{Known, Removed, remove_known};
 use super::{DatastoreError, FoundImage, Provision, Space, system, zeroes};
 use crate::image::{FileIdentity, ImageSpec};
@@ -384,7 +384,7 @@ pub(super) fn is_thick(path: &Path, size: u64) -> bool {
 
 /// Refuses what is at `path`, if it has not this mark.
 pub(super) fn check_mark(path: &Path, mark: Mark) -> Result<(), DatastoreError> {
-    let what = match Mark::read(path) {
+    let what = match mark::read(path) {
         Ok(found) if found == mark => return Ok(()),
         Ok(_) => "the mark there is another datastore's".into(),
         Err(MarkError::Io(source)) => {

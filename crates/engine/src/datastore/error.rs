@@ -3,9 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use sterna_core::Bytes;
+use sterna_core::{Bytes, DiskId};
 
-use crate::sidecar::{DiskId, Role, SidecarError};
+use crate::sidecar::{Role, SidecarError};
 
 /// Why a datastore cannot be opened or used.
 #[derive(Debug, thiserror::Error)]

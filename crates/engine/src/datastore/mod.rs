@@ -27,7 +27,7 @@ mod emulated;
 mod error;
 mod exchange;
 mod location;
-mod mark;
+pub mod mark;
 mod medium;
 mod remote;
 mod removal;
@@ -40,8 +40,9 @@ use std::path::{Path, PathBuf};
 pub use emulated::{Emulated, ParseEmulatedError};
 pub use error::DatastoreError;
 pub use location::{Location, ParseLocationError};
-pub use mark::{Mark, MarkError};
 pub use removal::{Known, Removed, remove_known};
+
+use sterna_core::Mark;
 
 use crate::image::{Beside, FileIdentity, ImageSpec};
 use crate::sidecar::slots::Origin;

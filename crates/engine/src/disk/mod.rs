@@ -56,8 +56,8 @@ mod waiting;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use sterna_core::Nanos;
 use sterna_core::qos::Cost;
+use sterna_core::{DiskId, Nanos};
 
 use self::copies::Copying;
 use self::images::Held;
@@ -74,7 +74,6 @@ use crate::holds::Holds;
 use crate::image::{Cx, Done, ImageOp, ImageResult, Ticket};
 use crate::io::Errno;
 use crate::qos::{self, Flow, Item, Membership, Qos, Turn};
-use crate::sidecar::DiskId;
 use crate::slab::Slab;
 use crate::stats::{Counters, Took};
 use crate::timer::Alarm;

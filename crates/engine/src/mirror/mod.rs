@@ -16,7 +16,7 @@ use sterna_core::mirror::{Allowance, End, Findings, Notice, Progress};
 
 use crate::boot::BootId;
 use crate::image::{Budget, ImageSpec};
-use crate::sidecar::DiskId;
+use sterna_core::DiskId;
 
 pub(crate) use driver::{Message, MirrorDriver};
 pub use map::{MapError, MapFile, MapKey};

@@ -6,8 +6,8 @@ use crate::disk::{Disk, Placed};
 use crate::figures::DiskWindow;
 use crate::image::{Cx, Image, ImageInfo};
 use crate::io::{Op, Owner, Token};
-use crate::sidecar::DiskId;
 use crate::troubles::Trouble;
+use sterna_core::DiskId;
 
 impl Reactor {
     pub(super) fn watch_mailbox(&mut self) {

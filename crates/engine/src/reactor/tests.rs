@@ -13,7 +13,7 @@ use crate::disk::{Origin, Placed};
 use crate::image::{Done, Image, ImageInfo, ImageOp, Opened, Ticket};
 use crate::io::ImageId;
 use crate::qos::Membership;
-use crate::sidecar::DiskId;
+use sterna_core::DiskId;
 
 const SIZE: u64 = 16 << 20;
 

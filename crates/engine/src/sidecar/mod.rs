@@ -25,7 +25,8 @@ pub mod trailer;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::str::FromStr;
+
+use sterna_core::DiskId;
 
 /// The length of a record: one sector, the unit that a disk writes whole.
 pub const RECORD_LEN: usize = 512;
@@ -40,24 +41,6 @@ const MAGIC: &[u8; 8] = b"STERNASC";
 const VERSION: u32 = 1;
 const NAME_AT: usize = 56;
 const CRC_AT: usize = RECORD_LEN - 4;
-
-/// The name of a disk that never changes and is never used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DiskId(pub u128);
-
-impl fmt::Display for DiskId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
-    }
-}
-
-impl FromStr for DiskId {
-    type Err = std::num::ParseIntError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        u128::from_str_radix(text, 16).map(DiskId)
-    }
-}
 
 /// What an image is to its disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -12,7 +12,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sterna_engine::{Config, DiskId, DiskSpec, Engine, ImageSpec, IoChoice, Listener};
+use sterna_core::DiskId;
+use sterna_engine::{Config, DiskSpec, Engine, ImageSpec, IoChoice, Listener};
 use tempfile::TempDir;
 
 pub(crate) use client::Client;

@@ -8,7 +8,7 @@ use sterna_core::place::hosts::Goal;
 use sterna_qemu::Usage;
 
 use super::*;
-use crate::store::{HostRecord, SeatRecord};
+use sterna_state::{HostRecord, SeatRecord};
 
 const GIB: u64 = 1 << 30;
 /// A round's time.

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::RATE;
 use super::mover::Driver;
-use super::qemu::direct;
+use super::qemu::{direct, remembered};
 
 /// How long a QEMU may take to listen after the program that starts it has ended.
 const START: Duration = Duration::from_secs(10);
@@ -81,7 +81,7 @@ impl Driver {
     pub(super) async fn receive(&mut self) -> Result<(), Failure> {
         // It becomes durable with the next step: before that, nothing is sent.
         let process = self.receiver.keep().await.map_err(failure)?;
-        self.record.design.receiver = process;
+        self.record.design.receiver = process.map(remembered);
         let stream = self.stream.tell();
         let told = self.receiver.ask(async |qemu| qemu.receive(&stream).await).await;
         told.map_err(failure)

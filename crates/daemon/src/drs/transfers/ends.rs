@@ -6,12 +6,13 @@
 use sterna_api::Error;
 use sterna_core::transfer::{Verdict, Words};
 use sterna_os::{clock, lock};
+use sterna_state::{
+    Entry, Reach, Roll, SeatRecord, TransferEnd, TransferRecord, TransferStep,
+};
 
 use super::mover::Driver;
 use crate::drs::hold;
 use crate::drs::round::{now, trail};
-use crate::store::{Entry, Roll, SeatRecord, TransferEnd, TransferRecord, TransferStep};
-use crate::vms::Reach;
 
 impl Driver {
     /// The record as it is to be at a step. What is asked for meanwhile stays so.

@@ -7,13 +7,14 @@
 
 use std::path::{Path, PathBuf};
 
-use sterna_engine::DiskId;
+use sterna_core::DiskId;
 use sterna_qemu::{Drive, Machine, QemuError};
+use sterna_state::Reach;
 
 use super::qemu::direct;
 
 use crate::daemon::Daemon;
-use crate::vms::{Reach, Standing};
+use crate::vms::Standing;
 use sterna_api::{Error, Result};
 
 /// A socket that somebody names.

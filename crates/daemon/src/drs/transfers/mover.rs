@@ -20,16 +20,15 @@ use sterna_core::transfer::{AGAIN, Action, End, Event, Setup, Step, Transfer, Tr
 use sterna_os::clock;
 use sterna_qemu::SentBytes;
 use sterna_qemu::qmp::Event as Said;
+use sterna_state::{Reach, Trail, TransferRecord, TransferStep};
 use tokio::sync::broadcast::Receiver;
 use tokio::time::{Instant, sleep};
 
-use super::qemu::Qemu;
+use super::qemu::{Qemu, process};
 use super::stream::Stream;
 use super::way::Way;
 use crate::daemon::Daemon;
-use crate::store::{Trail, TransferRecord, TransferStep};
 use crate::threads;
-use crate::vms::Reach;
 
 /// Who carries out the transfer of one machine.
 pub(super) struct Driver {
@@ -79,7 +78,10 @@ impl Daemon {
             daemon: self.clone(),
             way,
             source: qemu(&record.design.source, None),
-            receiver: qemu(&record.design.destination, record.design.receiver),
+            receiver: qemu(
+                &record.design.destination,
+                record.design.receiver.map(process),
+            ),
             stream: Stream::to(&record.design.destination, may_be_told),
             record: record.clone(),
             said: None,

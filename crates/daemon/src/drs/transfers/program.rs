@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use sterna_api::{Error, Result};
 use sterna_os::program;
+use sterna_state::TransferRecord;
 use tokio::process::Command;
 
 use crate::daemon::Daemon;
-use crate::store::TransferRecord;
 
 /// How long it may take: what starts a QEMU through others, on a host that is busy.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use sterna_qemu::qmp::QmpError;
 use sterna_qemu::{Direct, Machine, Process, QemuError, Run};
+use sterna_state::ReceiverProcess;
 use tokio::time::{Instant, sleep};
 
 use crate::vms::Link;
@@ -29,6 +30,18 @@ const LOOK: Duration = Duration::from_millis(20);
 /// QEMU itself, behind a machine at a QMP socket.
 pub(super) fn direct(machine: &Machine) -> &Direct {
     machine.direct().expect("only QMP sockets are asked for here")
+}
+
+/// A process, as the state keeps it.
+pub(super) fn remembered(process: Process) -> ReceiverProcess {
+    let Process { pid, started } = process;
+    ReceiverProcess { pid, started }
+}
+
+/// The process that the state keeps.
+pub(super) fn process(receiver: ReceiverProcess) -> Process {
+    let ReceiverProcess { pid, started } = receiver;
+    Process { pid, started }
 }
 
 /// One of them. Its connection stays while this does.

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use sterna_api::{Error, Result};
 use sterna_os::{clock, lock};
+use sterna_state::{Entry, TransferEnd, TransferRecord, TransferStep};
 
 use crate::daemon::Daemon;
-use crate::store::{Entry, TransferEnd, TransferRecord, TransferStep};
 
 impl Daemon {
     /// Has those begin that were entered for one recommendation: all of them, or none.

@@ -1,9 +1,9 @@
 //! A transfer, as the API shows it.
 
 use sterna_api::{Result, Transfer, TransferState, Warning};
+use sterna_state::{TransferRecord, TransferStep};
 
 use crate::daemon::Daemon;
-use crate::store::{TransferRecord, TransferStep};
 
 impl Daemon {
     /// Those that cannot go on.

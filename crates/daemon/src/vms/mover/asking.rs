@@ -5,9 +5,9 @@ use std::sync::Arc;
 use sterna_core::mover::{At, Ended, Failure, GivenUp, Job};
 use sterna_qemu::qmp::QmpError;
 use sterna_qemu::{CopyState, GivenUp as Found, Machine, QemuError, Stats};
+use sterna_state::VmMoveKind;
 
 use super::Driver;
-use crate::vms::Kind;
 
 /// What QEMU says of a job that was given up (ECANCELED, in the C locale's words).
 const CANCELLED: &str = "canceled";
@@ -146,16 +146,16 @@ impl Driver {
     /// forgets, and stands still with its guest until that is answered.
     fn destination_is_served(&self) -> bool {
         match &self.record.kind {
-            Kind::Adopt(disk) => self.daemon.engine.stats(disk.id).is_ok(),
-            Kind::Move | Kind::Release(_) => true,
+            VmMoveKind::Adopt(disk) => self.daemon.engine.stats(disk.id).is_ok(),
+            VmMoveKind::Move | VmMoveKind::Release(_) => true,
         }
     }
 
     /// The same of the source.
     fn source_is_served(&self) -> bool {
         match &self.record.kind {
-            Kind::Release(disk) => self.daemon.engine.stats(disk.id).is_ok(),
-            Kind::Move | Kind::Adopt(_) => true,
+            VmMoveKind::Release(disk) => self.daemon.engine.stats(disk.id).is_ok(),
+            VmMoveKind::Move | VmMoveKind::Adopt(_) => true,
         }
     }
 }

@@ -10,15 +10,13 @@ use std::time::Duration;
 
 use sterna_core::mover::{Removed, Words};
 use sterna_engine::FileIdentity;
+use sterna_state::{OurDisk, VmMoveKind, VmMoveRecord};
 
 use super::Driver;
 use super::files::{self, Made};
 use crate::daemon::Daemon;
 use crate::figures::Watch;
 use crate::jobs::first_allowance;
-use crate::store::VmMoveRecord;
-use crate::vms::Kind;
-use crate::vms::kind::OurDisk;
 use sterna_api::Error;
 
 /// How long the destination's answer is waited for: as long as a machine's.
@@ -70,7 +68,7 @@ impl Driver {
         self.watch = Watch::new(sterna_api::Application { before, ..Default::default() });
         let machine = self.machine().await.map_err(|failure| failure.words().clone())?;
         let made = match &self.record.kind {
-            Kind::Adopt(disk) => {
+            VmMoveKind::Adopt(disk) => {
                 let made = self.daemon.make_adopted(&self.record, disk);
                 made.map(|()| Made::default())
             }
@@ -117,7 +115,7 @@ impl Driver {
     /// killed before QEMU was told of it.
     pub(super) fn is_blank(&self) -> bool {
         let is_blank = || self.ask(ANSWER, files::is_blank);
-        self.record.kind == Kind::Move && is_blank() == Some(true)
+        self.record.kind == VmMoveKind::Move && is_blank() == Some(true)
     }
 
     /// Whether the destination's name leads to the file that QEMU copies to, as far as
@@ -132,7 +130,7 @@ impl Driver {
     /// still.
     pub(super) fn seal(&self) -> Result<bool, Words> {
         match &self.record.kind {
-            Kind::Adopt(disk) => {
+            VmMoveKind::Adopt(disk) => {
                 let done = self.ask_of(disk, Daemon::seal_adopted);
                 done.ok_or_else(|| self.silent())?.map_err(|error| error.to_string())
             }
@@ -143,7 +141,7 @@ impl Driver {
     /// From now on it is but a copy again.
     pub(super) fn unseal(&self) -> Result<(), Words> {
         match &self.record.kind {
-            Kind::Adopt(disk) => {
+            VmMoveKind::Adopt(disk) => {
                 let done = self.ask_of(disk, Daemon::unseal_adopted);
                 done.ok_or_else(|| self.silent())?.map_err(|error| error.to_string())
             }
@@ -154,7 +152,7 @@ impl Driver {
     /// Removes the destination, if it is what was made. QEMU has forgotten it, or never
     /// will: a disk that is removed cannot be flushed.
     pub(super) async fn remove(&mut self) -> Result<Removed, Words> {
-        let Kind::Adopt(disk) = &self.record.kind else {
+        let VmMoveKind::Adopt(disk) = &self.record.kind else {
             self.check_place().map_err(|error| error.to_string())?;
             let file = self.file;
             let removed = self.ask(ANSWER, move |record| files::remove(record, file));
@@ -180,7 +178,7 @@ impl Driver {
     /// Whether the destination is there, or may be.
     pub(super) fn is_there(&self) -> bool {
         match &self.record.kind {
-            Kind::Adopt(disk) => self.daemon.has_adopted(disk),
+            VmMoveKind::Adopt(disk) => self.daemon.has_adopted(disk),
             _ => self.ask(ANSWER, files::is_there).unwrap_or(true),
         }
     }
@@ -188,7 +186,7 @@ impl Driver {
     /// Whether the destination is a disk of ours that calls itself the truth.
     pub(super) fn is_sealed(&self) -> bool {
         match &self.record.kind {
-            Kind::Adopt(disk) => self.ask_of(disk, Daemon::is_sealed) == Some(true),
+            VmMoveKind::Adopt(disk) => self.ask_of(disk, Daemon::is_sealed) == Some(true),
             _ => false,
         }
     }
@@ -202,7 +200,7 @@ impl Driver {
     /// What the destination takes.
     pub(super) fn allocated(&self) -> Option<u64> {
         let taken = match &self.record.kind {
-            Kind::Adopt(disk) => {
+            VmMoveKind::Adopt(disk) => {
                 self.ask_of(disk, |daemon, it| daemon.show_disk(&it.name).ok()?.allocated)
             }
             _ => self.ask(ANSWER, files::allocated),
@@ -215,8 +213,8 @@ impl Driver {
 pub(in crate::vms) fn both(record: &VmMoveRecord) -> (String, String) {
     let (source, destination) = (record.source.clone(), record.destination.clone());
     match &record.kind {
-        Kind::Move => (source, destination),
-        Kind::Adopt(disk) => (source, format!("disk {}", disk.name)),
-        Kind::Release(disk) => (format!("disk {}", disk.name), destination),
+        VmMoveKind::Move => (source, destination),
+        VmMoveKind::Adopt(disk) => (source, format!("disk {}", disk.name)),
+        VmMoveKind::Release(disk) => (format!("disk {}", disk.name), destination),
     }
 }

@@ -4,10 +4,9 @@
 use sterna_api::Report;
 use sterna_core::mover::{Doubt, Rest, Step as At, Verdict, Wishes, Words};
 use sterna_os::{clock, lock};
+use sterna_state::{Ending, Leaves, Step, StoreError, VmMoveKind};
 
 use super::{Driver, wishes_of};
-use crate::store::{Ending, Leaves, Step, StoreError};
-use crate::vms::Kind;
 
 /// How a move has ended, to be recorded.
 #[derive(Clone, Debug)]
@@ -119,7 +118,7 @@ impl Driver {
     /// The disk of an adoption that has ended, if there is one, is like any other from now
     /// on, or nobody's.
     fn settle(&self, opens: bool) {
-        let Kind::Adopt(disk) = &self.record.kind else { return };
+        let VmMoveKind::Adopt(disk) = &self.record.kind else { return };
         match opens {
             true => self.daemon.open_adopted(disk),
             false => self.put_aside(disk),

@@ -13,8 +13,7 @@ use sterna_api::Error;
 use sterna_engine::FileIdentity;
 use sterna_engine::datastore::{Known, remove_known};
 use sterna_engine::place;
-
-use crate::store::VmMoveRecord;
+use sterna_state::VmMoveRecord;
 
 /// What has become of what was to be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,17 +153,16 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     use sterna_api::Application;
+    use sterna_state::{Step, VmMoveKind};
 
     use super::*;
-    use crate::store::Step;
-    use crate::vms::Kind;
 
     /// A move from one file of a directory to another.
     fn record(directory: &std::path::Path) -> VmMoveRecord {
         let place = |name: &str| directory.join(name).display().to_string();
         VmMoveRecord {
             id: 7,
-            kind: Kind::Move,
+            kind: VmMoveKind::Move,
             vm: "web".into(),
             device: "vda".into(),
             size: 1 << 20,

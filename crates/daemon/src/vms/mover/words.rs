@@ -1,10 +1,9 @@
 //! The end of a move, in words for people.
 
 use sterna_core::mover::{CATCH_UP, Doubt, Failure, Rest, Verdict, Why};
+use sterna_state::{Reach, VmMoveKind, VmMoveRecord};
 
 use super::{Driver, both};
-use crate::store::VmMoveRecord;
-use crate::vms::{Kind, Reach};
 
 /// What QEMU says of a place where there is no room, and of one where a quota lets it
 /// have none (ENOSPC and EDQUOT, in the C locale's words).
@@ -118,11 +117,11 @@ impl Driver {
     fn left_behind(&self) -> String {
         let source = &self.record.source;
         match &self.record.kind {
-            Kind::Move => format!("kept: {source}"),
-            Kind::Adopt(disk) => {
+            VmMoveKind::Move => format!("kept: {source}"),
+            VmMoveKind::Adopt(disk) => {
                 format!("kept: {source}; the disk is now Sterna disk {}", disk.name)
             }
-            Kind::Release(disk) => {
+            VmMoveKind::Release(disk) => {
                 let name = &disk.name;
                 format!(
                     "kept: disk {name}, which {} no longer uses; `sterna disk remove \
@@ -141,8 +140,8 @@ impl Driver {
             return None;
         }
         let with = match kind {
-            Kind::Move | Kind::Release(_) => destination.clone(),
-            Kind::Adopt(disk) => {
+            VmMoveKind::Move | VmMoveKind::Release(_) => destination.clone(),
+            VmMoveKind::Adopt(disk) => {
                 format!("what `sterna disk qemu-args {}` prints", disk.name)
             }
         };

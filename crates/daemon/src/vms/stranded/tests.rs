@@ -4,11 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sterna_api::{Application, Guard};
+use sterna_state::{Reach, Step, VmMoveKind, VmMoveRecord, VmRecord};
 
 use crate::daemon::Daemon;
-use crate::store::{Step, VmMoveRecord, VmRecord};
 use crate::threads::tests::{allow, deny, start, state, until};
-use crate::vms::{Kind, Reach};
 
 fn web() -> VmRecord {
     let reach = Reach::Qmp("/nosuch/web.qmp".into());
@@ -18,7 +17,7 @@ fn web() -> VmRecord {
 fn a_move(device: &str) -> VmMoveRecord {
     VmMoveRecord {
         id: 0,
-        kind: Kind::Move,
+        kind: VmMoveKind::Move,
         vm: "web".into(),
         device: device.into(),
         size: 1 << 20,

@@ -25,12 +25,11 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use sterna_core::Nanos;
 use sterna_core::mirror::{Origin, Past, Present, Storage};
+use sterna_core::{DiskId, Nanos};
 
 use super::MapKey;
 use crate::boot::BootId;
-use crate::sidecar::DiskId;
 
 /// The length of the header: a page, so that the words start at one.
 pub(super) const HEADER_LEN: usize = 4096;

@@ -54,13 +54,12 @@ use std::time::Duration;
 use sterna_core::mirror::{
     Doubt, Origin, Present, RegionMap, Stored, Suspicion, suspicion,
 };
-use sterna_core::{Bytes, Nanos};
+use sterna_core::{Bytes, DiskId, Nanos};
 
 use crate::boot::BootId;
 use crate::origin;
 use crate::place;
 use crate::plain;
-use crate::sidecar::DiskId;
 use header::{HEADER_LEN, Header};
 use keeper::Keeper;
 use memory::Memory;

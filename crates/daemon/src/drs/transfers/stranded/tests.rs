@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sterna_api::TransferState;
+use sterna_state::{Entry, TransferDesign, TransferRecord, TransferStep};
 
 use crate::daemon::Daemon;
-use crate::store::{Entry, TransferDesign, TransferRecord, TransferStep};
 use crate::threads::tests::{allow, deny, start, state, until};
 
 fn transfer(vm: &str) -> TransferRecord {

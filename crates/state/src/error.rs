@@ -1,0 +1,141 @@
+//! Why the state database did not do what was asked of it, and what to do about it.
+
+use std::path::PathBuf;
+
+use sterna_api::Error;
+
+use super::Step;
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// SQLite said no.
+    #[error("cannot {what} in the state database")]
+    Sqlite {
+        /// What was attempted.
+        what: &'static str,
+        /// What SQLite said.
+        source: rusqlite::Error,
+    },
+    /// The file is somebody else's.
+    #[error("{} is not a Sterna state database", .0.display())]
+    Foreign(PathBuf),
+    /// The file is from a newer Sterna.
+    #[error(
+        "the state database has schema {found}, this Sterna knows only {known}",
+        known = super::schema::VERSION
+    )]
+    Newer {
+        /// The file's schema.
+        found: i64,
+    },
+    /// What it says may be gone after a power loss.
+    #[error(
+        "what the state database says cannot be made durable: {} cannot be synced: \
+         {source}", path.display()
+    )]
+    NotDurable {
+        /// What was synced.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The record was in a step that this change cannot start from.
+    #[error("migration {id} cannot become `{wanted}` any more")]
+    Step {
+        /// The migration.
+        id: u64,
+        /// The step that was wanted.
+        wanted: Step,
+    },
+    /// Another move goes there.
+    #[error("migration {id} goes to {place}, or has not put away what it has made there")]
+    Taken {
+        /// Where.
+        place: String,
+        /// The other one.
+        id: u64,
+    },
+    /// The store's thread is gone.
+    #[error("the state database is closed")]
+    Closed,
+}
+
+impl StoreError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            StoreError::Sqlite { source, .. } if is_damaged(source) => DAMAGED,
+            StoreError::Sqlite { .. } => {
+                "check that the state directory is writable and has free space"
+            }
+            StoreError::Foreign(_) => {
+                "if it was one, see \"A damaged state database\" in docs/manual/files.md; \
+                 else choose another state directory: --state DIR"
+            }
+            StoreError::Newer { .. } => {
+                "use the newer Sterna that wrote it, or restore an older backup"
+            }
+            StoreError::NotDurable { .. } => {
+                "nothing is served or removed on its word alone: see what is wrong with \
+                 the state directory's storage, then start again"
+            }
+            StoreError::Step { .. } => "see `sterna migration list`",
+            StoreError::Taken { .. } => "choose another name, or wait for it",
+            StoreError::Closed => "the daemon is stopping; ask again when it runs",
+        }
+    }
+
+    /// The error with what SQLite said.
+    pub fn with_cause(&self) -> String {
+        match self {
+            StoreError::Sqlite { source, .. } => format!("{self}: {source}"),
+            _ => self.to_string(),
+        }
+    }
+}
+
+/// What to do about a database that cannot be read any more.
+const DAMAGED: &str = "restore a backup of state.db, or begin with an empty state \
+    directory, add the datastores and `sterna disk recover`: see \"A damaged state \
+    database\" in docs/manual/files.md";
+
+/// Whether the file itself is broken.
+fn is_damaged(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode;
+    let broken = [ErrorCode::DatabaseCorrupt, ErrorCode::NotADatabase];
+    error.sqlite_error_code().is_some_and(|code| broken.contains(&code))
+}
+
+/// Names what was attempted, for SQLite's errors.
+pub(super) fn cannot(what: &'static str) -> impl FnOnce(rusqlite::Error) -> StoreError {
+    move |source| StoreError::Sqlite { what, source }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        let (message, hint) = (error.with_cause(), error.hint());
+        match error {
+            StoreError::Taken { .. } => Error::in_use(message).hint(hint),
+            _ => Error::internal(message).hint(hint),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn a_damaged_database_is_not_taken_for_a_full_directory() {
+        let hint = |code| {
+            let source = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            let error = StoreError::Sqlite { what: "list the disks", source };
+            Error::from(error).hint
+        };
+        assert!(hint(ffi::SQLITE_CORRUPT).contains("sterna disk recover"));
+        assert!(hint(ffi::SQLITE_FULL).contains("free space"));
+    }
+}
