@@ -66,42 +66,46 @@ pub struct Allowance {
     /// While it is gone: zero for nothing, `None` for no limit.
     pub idle: Option<u64>,
     /// How what the busy rate brings is spread over time.
-    pub manner: Manner,
+    pub mode: CopyMode,
     /// Gaps of the guest shorter than a quarter of a second are not used: it computes.
-    pub leaves_gaps: bool,
+    pub leaves_idle_gaps: bool,
 }
 
 /// How the copier goes beside the guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Manner {
+pub enum CopyMode {
     /// Evenly, in chunks that suit the guest's response times.
     #[default]
     Even,
     /// Evenly, in the shortest chunks.
-    Short,
-    /// What the rate brings in a [`Manner::SAMPLE`] comes at once, in long chunks, each
+    ShortChunks,
+    /// What the rate brings in a [`CopyMode::SAMPLE`] comes at once, in long chunks, each
     /// time that the allowance is told, and nothing after it.
-    AtOnce,
+    Burst,
 }
 
-impl Manner {
+impl CopyMode {
     /// A guard's sample: it tells what comes at once anew for each.
     pub const SAMPLE: Nanos = Nanos::from_millis(100);
 
     /// Bytes that come at once, at most: they are all in flight at once, too, so that a
     /// head moves but once for them, and they fit the copier's memory.
-    pub const AT_ONCE_MAX: u64 = 10 << 20;
+    pub const BURST_MAX: u64 = 10 << 20;
 }
 
 impl Allowance {
     /// Nothing while the guest is there, and everything while it is gone.
-    pub const IDLE_ONLY: Allowance =
-        Allowance { busy: Some(0), idle: None, manner: Manner::Even, leaves_gaps: false };
+    pub const IDLE_ONLY: Allowance = Allowance {
+        busy: Some(0),
+        idle: None,
+        mode: CopyMode::Even,
+        leaves_idle_gaps: false,
+    };
 
     /// The busy rate, above zero, of what comes at once and has to be told anew for each
     /// sample; nothing of any other allowance.
-    pub fn at_once(&self) -> Option<u64> {
-        self.busy.filter(|rate| *rate > 0 && self.manner == Manner::AtOnce)
+    pub fn burst(&self) -> Option<u64> {
+        self.busy.filter(|rate| *rate > 0 && self.mode == CopyMode::Burst)
     }
 }
 

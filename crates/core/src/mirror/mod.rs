@@ -90,8 +90,8 @@ mod unflushed;
 mod verify;
 
 pub use config::{
-    Allowance, Config, DESTINATION_TIMEOUT, FLUSH_EVERY, FLUSH_TIMEOUT, HOLD_BUDGET,
-    Manner, PATIENCE, PATIENCE_RAISE_MAX, PATIENCE_STEP, REACH_TIMEOUT, REGION,
+    Allowance, Config, CopyMode, DESTINATION_TIMEOUT, FLUSH_EVERY, FLUSH_TIMEOUT,
+    HOLD_BUDGET, PATIENCE, PATIENCE_RAISE_MAX, PATIENCE_STEP, REACH_TIMEOUT, REGION,
     SCAN_WINDOW, SECTOR, SEGMENT,
 };
 pub use counted::Counted;
@@ -322,7 +322,7 @@ impl<M: RegionMap> Mirror<M> {
                 + self.bad.regions_in_the_way(),
             unreadable: Bytes(self.bad.bytes()),
             rate,
-            guest_gone: self.pace.gone(),
+            guest_idle: self.pace.gone(),
             passed: Bytes(self.pace.passed()),
             mirror_wait: self.flights.mirror_wait(),
             mirrored_writes: self.flights.mirrored_writes(),

@@ -13,7 +13,7 @@
 //!   chunk and not many. Nor smaller: where a head has to move, a chunk costs the guest
 //!   what a request does, however short it is. What is in flight is no more than the
 //!   rate brings in a few ms. A loop that knows what costs the guest least says that
-//!   ([`Manner`]): the shortest chunks, or much at once.
+//!   ([`CopyMode`]): the shortest chunks, or much at once.
 //! - While the guest is gone the copier has the idle rate, which is usually none, and
 //!   what is at the source is done within a stated time ([`Drain`]): so long the
 //!   guest's first request waits.
@@ -29,7 +29,7 @@ use super::drain::Drain;
 use super::ladder::{Ladder, Rung};
 use super::presence::{Guest, Presence};
 use super::tokens::Tokens;
-use super::{Allowance, Manner};
+use super::{Allowance, CopyMode};
 use crate::Nanos;
 
 /// The smallest chunk; with a low limit, chunks shrink so that the copier stays
@@ -42,7 +42,7 @@ const CHUNK_BUSY: u64 = 1 << 20;
 
 /// Chunks in flight where all come at once: of the longest ones, what the copier's
 /// memory holds.
-const DEPTH_AT_ONCE: usize = 12;
+const DEPTH_BURST: usize = 12;
 
 /// What may be in flight while the guest is there: what the rate brings in this time.
 /// Twice what a chunk takes on a disk array (5 ms to read, 1 ms to write), so that a
@@ -53,7 +53,7 @@ const FLIGHT_BUSY: Nanos = Nanos::from_millis(12);
 /// The same of short chunks, where a loop compares what the guest gets beside them and
 /// without them: so long a loaded array takes to answer. What that costs the guest, the
 /// loop sees.
-const FLIGHT_TURN: Nanos = Nanos::from_millis(60);
+const FLIGHT_SHORT: Nanos = Nanos::from_millis(60);
 
 /// How long throughput is measured. Long enough for some hundred chunks on a fast
 /// device and a handful on a slow one.
@@ -78,7 +78,7 @@ pub(super) struct Pace {
     guarded: bool,
     busy: Tokens,
     idle: Tokens,
-    manner: Manner,
+    mode: CopyMode,
     presence: Presence,
     /// Whether the guest was there when it was last looked at.
     there: bool,
@@ -108,7 +108,7 @@ impl Pace {
             guarded: false,
             busy: Tokens::open(now, BURST_BUSY),
             idle: Tokens::open(now, BURST_BUSY),
-            manner: Manner::Even,
+            mode: CopyMode::Even,
             presence: Presence::new(now),
             there: true,
             response: Nanos(0),
@@ -132,17 +132,17 @@ impl Pace {
     /// Sets or lifts the allowance; in force at once.
     pub(super) fn allow(&mut self, now: Nanos, allowance: Allowance) {
         self.guarded = allowance != Allowance::default();
-        if self.manner != allowance.manner {
-            // What one manner owes is not the other's to pay.
+        if self.mode != allowance.mode {
+            // What one mode owes is not the other's to pay.
             self.busy = Tokens::open(now, BURST_BUSY);
-            self.manner = allowance.manner;
+            self.mode = allowance.mode;
         }
-        match allowance.at_once() {
-            Some(rate) => self.busy.give(now, rate, Manner::SAMPLE),
+        match allowance.burst() {
+            Some(rate) => self.busy.give(now, rate, CopyMode::SAMPLE),
             None => self.busy.set_rate(now, allowance.busy),
         }
         self.idle.set_rate(now, allowance.idle);
-        self.presence.leave_gaps(allowance.leaves_gaps);
+        self.presence.leave_gaps(allowance.leaves_idle_gaps);
     }
 
     /// What a guest's request takes, of late.
@@ -172,10 +172,10 @@ impl Pace {
                 let bytes = rate as f64 * span.as_secs_f64();
                 (bytes.min(CHUNK_BUSY as f64) as u64).next_power_of_two()
             };
-            chunk = match self.manner {
-                Manner::Even => brings(self.response),
-                Manner::Short => CHUNK_MIN,
-                Manner::AtOnce => brings(Manner::SAMPLE),
+            chunk = match self.mode {
+                CopyMode::Even => brings(self.response),
+                CopyMode::ShortChunks => CHUNK_MIN,
+                CopyMode::Burst => brings(CopyMode::SAMPLE),
             };
         } else if self.guarded && !self.there {
             chunk = chunk.min(self.drain.chunk());
@@ -189,8 +189,8 @@ impl Pace {
 
     /// Chunks that may be in flight now, whatever they are for.
     pub(super) fn depth(&self) -> usize {
-        if self.there && self.manner == Manner::AtOnce {
-            DEPTH_AT_ONCE
+        if self.there && self.mode == CopyMode::Burst {
+            DEPTH_BURST
         } else {
             self.ladder.depth()
         }
@@ -226,10 +226,10 @@ impl Pace {
             return if room(at_source, self.drain.window()) { Ok(()) } else { Err(None) };
         }
         let Some(rate) = self.busy.rate() else { return Ok(()) };
-        let flight = match self.manner {
-            Manner::Even => FLIGHT_BUSY,
-            Manner::Short => FLIGHT_TURN,
-            Manner::AtOnce => Manner::SAMPLE,
+        let flight = match self.mode {
+            CopyMode::Even => FLIGHT_BUSY,
+            CopyMode::ShortChunks => FLIGHT_SHORT,
+            CopyMode::Burst => CopyMode::SAMPLE,
         };
         let most = rate as f64 * flight.as_secs_f64();
         let fits = room(in_flight, most as u64);
@@ -385,7 +385,7 @@ mod tests {
     fn what_comes_at_once_comes_once_each_time_it_is_told() {
         let told = |busy| Allowance {
             busy: Some(busy),
-            manner: Manner::AtOnce,
+            mode: CopyMode::Burst,
             ..Allowance::default()
         };
         let mut pace = Pace::new(Nanos(0), None, None, told(40 * MIB));
@@ -419,13 +419,13 @@ mod tests {
     }
 
     #[test]
-    fn what_one_manner_owes_is_not_the_others_to_pay() {
+    fn what_one_mode_owes_is_not_the_others_to_pay() {
         let told =
-            |manner| Allowance { busy: Some(10 * MIB), manner, ..Allowance::default() };
-        let mut pace = Pace::new(Nanos(0), None, None, told(Manner::AtOnce));
+            |mode| Allowance { busy: Some(10 * MIB), mode, ..Allowance::default() };
+        let mut pace = Pace::new(Nanos(0), None, None, told(CopyMode::Burst));
         pace.look(Nanos(0), Guest::COMES, false);
         pace.charge(8 * MIB);
-        pace.allow(Nanos(0), told(Manner::Short));
+        pace.allow(Nanos(0), told(CopyMode::ShortChunks));
         assert_eq!(pace.allows(Nanos(0), 0, 0), Ok(()));
     }
 

@@ -50,7 +50,7 @@ pub(super) struct Presence {
     pause: f64,
     gaps: Gaps,
     /// No short gap is used.
-    leaves_gaps: bool,
+    leaves_idle_gaps: bool,
     /// Whether the present gap, or the last, is used as soon as the guest is gone.
     uses: bool,
     /// When it came back from a short gap, since when it has had no answer, and whether
@@ -69,7 +69,7 @@ impl Presence {
             // Not known: whoever asks at all may ask every 30 ms, and is there then.
             pause: QUIET_MAX.0 as f64 / PAUSES,
             gaps: Gaps::new(),
-            leaves_gaps: false,
+            leaves_idle_gaps: false,
             uses: true,
             back: None,
             gone: Nanos(0),
@@ -79,7 +79,7 @@ impl Presence {
 
     /// Whether short gaps are left to the guest, from the next one on.
     pub(super) fn leave_gaps(&mut self, leaves: bool) {
-        self.leaves_gaps = leaves;
+        self.leaves_idle_gaps = leaves;
     }
 
     /// Looks at the guest, with something of the copier in flight or not.
@@ -108,7 +108,7 @@ impl Presence {
             self.seen = now;
         }
         if self.waiting && !guest.waits {
-            self.uses = !self.leaves_gaps && self.gaps.may_use();
+            self.uses = !self.leaves_idle_gaps && self.gaps.may_use();
         }
         self.waiting = guest.waits;
     }
@@ -119,7 +119,7 @@ impl Presence {
     /// processors are busy, and all takes longer.
     fn returns(&mut self, now: Nanos, copies: bool) {
         let gap = now.since(self.seen);
-        let tells = gap < gaps::LONG && (copies || !self.uses) && !self.leaves_gaps;
+        let tells = gap < gaps::LONG && (copies || !self.uses) && !self.leaves_idle_gaps;
         self.back = None;
         if gap >= self.usual() {
             match tells {

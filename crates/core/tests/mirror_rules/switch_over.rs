@@ -91,9 +91,9 @@ fn a_guest_whose_write_waited_in_a_switch_over_that_was_undone_leaves_as_any_oth
         bench.source_done(id);
         bench.destination_done(id);
     }
-    let gone = bench.mirror.progress().guest_gone;
+    let gone = bench.mirror.progress().guest_idle;
     bench.after(Nanos::from_secs(10)).tell(Event::Tick);
-    let gone = bench.mirror.progress().guest_gone.since(gone);
+    let gone = bench.mirror.progress().guest_idle.since(gone);
     assert!(gone > Nanos::from_secs(9), "of ten seconds it was gone for {gone}");
 }
 
@@ -104,9 +104,9 @@ fn a_guest_whose_request_is_held_is_there() {
     bench.after(Nanos::from_secs(10));
     bench.reach_commit();
     bench.write(1, 0);
-    let gone = bench.mirror.progress().guest_gone;
+    let gone = bench.mirror.progress().guest_idle;
     bench.after(Nanos::from_secs(10)).tell(Event::Tick);
-    assert_eq!(bench.mirror.progress().guest_gone, gone);
+    assert_eq!(bench.mirror.progress().guest_idle, gone);
 }
 
 #[test]

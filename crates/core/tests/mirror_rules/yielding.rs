@@ -161,7 +161,7 @@ fn how_long_the_guest_was_gone_is_counted() {
     bench.write(1, 0);
     bench.source_done(1);
     bench.after(Nanos::from_secs(3)).tell(Event::Tick);
-    let gone = bench.mirror.progress().guest_gone;
+    let gone = bench.mirror.progress().guest_idle;
     assert!((2700..3000).contains(&(gone.0 / 1_000_000)), "{gone}");
 }
 

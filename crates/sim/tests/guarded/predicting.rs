@@ -5,7 +5,7 @@
 
 use sterna_core::Nanos;
 use sterna_core::array::{Model, Preset};
-use sterna_core::guard::{Aim, Guard};
+use sterna_core::guard::{Guard, GuardAim};
 use sterna_core::predict::{
     Ends, Lesson, Move, Outcome, Prediction, Scores, Speed, Terms, Work, experience,
 };
@@ -120,7 +120,7 @@ impl Tour {
         let fared = match keep {
             None => scene.unguarded(),
             Some(_) => {
-                let guard = Guard::new(Aim { keep, ..Aim::default() });
+                let guard = Guard::new(GuardAim { keep, ..GuardAim::default() });
                 scene.guarded_by(guard.like(&known.unwrap_or_default()))
             }
         };

@@ -20,7 +20,7 @@ use std::mem;
 
 use sterna_core::Nanos;
 use sterna_core::mirror::{
-    Action, Allowance, Control, Counted, End, Event, Manner, MemoryMap, Mirror, Notice,
+    Action, Allowance, Control, CopyMode, Counted, End, Event, MemoryMap, Mirror, Notice,
     PauseReason, Phase, RequestId, Stored,
 };
 
@@ -274,9 +274,9 @@ impl World {
         let rates = [None, Some(0), Some(1 << 20), Some(16 << 20)];
         let mut any = || rates[self.random.below(4) as usize];
         let (busy, idle) = (any(), any());
-        let manners = [Manner::Even, Manner::Short, Manner::AtOnce];
-        let manner = manners[self.random.below(3) as usize];
-        Allowance { busy, idle, manner, leaves_gaps: self.random.one_in(3) }
+        let modes = [CopyMode::Even, CopyMode::ShortChunks, CopyMode::Burst];
+        let mode = modes[self.random.below(3) as usize];
+        Allowance { busy, idle, mode, leaves_idle_gaps: self.random.one_in(3) }
     }
 
     fn guest_request(&mut self) {
