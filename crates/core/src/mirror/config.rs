@@ -1,6 +1,6 @@
 //! What a migration is told at its start, and the limits it keeps.
 
-use super::ladder::Rung;
+use super::step_table::CopyStep;
 use crate::Nanos;
 
 /// How long a mirrored write may take over the source's time before the guest
@@ -35,7 +35,8 @@ pub const FLUSH_TIMEOUT: Nanos = Nanos::from_secs(120);
 
 /// How long the destination is left without a flush while it holds what no flush covers.
 /// That is what a resume copies again after a kill or a fault; and a flush, which makes a
-/// guest's mirrored writes slower for as long as it takes, is rare enough not to be noticed.
+/// guest's mirrored writes slower for as long as it takes, is rare enough not to be
+/// noticed.
 pub const FLUSH_EVERY: Nanos = Nanos::from_secs(5);
 
 /// Bytes in one region of the map. Smaller regions copy less after a write,
@@ -61,13 +62,14 @@ pub const SCAN_WINDOW: u64 = 1 << 30;
 /// With both open, which is the default, the copier does not look at the guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowance {
-    /// While the guest is there: zero for nothing, `None` for no limit.
+    /// While the guest is active: zero for nothing, `None` for no limit.
     pub busy: Option<u64>,
-    /// While it is gone: zero for nothing, `None` for no limit.
+    /// While it is idle: zero for nothing, `None` for no limit.
     pub idle: Option<u64>,
     /// How what the busy rate brings is spread over time.
     pub mode: CopyMode,
-    /// Gaps of the guest shorter than a quarter of a second are not used: it computes.
+    /// IdleGaps of the guest shorter than a quarter of a second are not used: it
+    /// computes.
     pub leaves_idle_gaps: bool,
 }
 
@@ -94,7 +96,7 @@ impl CopyMode {
 }
 
 impl Allowance {
-    /// Nothing while the guest is there, and everything while it is gone.
+    /// Nothing while the guest is active, and everything while it is idle.
     pub const IDLE_ONLY: Allowance = Allowance {
         busy: Some(0),
         idle: None,
@@ -130,7 +132,7 @@ pub struct Config {
     pub verify: bool,
     /// What the copier keeps in flight, if it is not to find that out: a model of
     /// somebody else's copier.
-    pub rung: Option<Rung>,
+    pub step: Option<CopyStep>,
     /// The copier's limit in bytes per second.
     pub rate: Option<u64>,
     /// What the copier may take while the guest is served.
@@ -162,7 +164,7 @@ impl Config {
             scan_window: SCAN_WINDOW,
             reads_zero: false,
             verify: false,
-            rung: None,
+            step: None,
             rate: None,
             allowance: Allowance::default(),
             patience: PATIENCE,

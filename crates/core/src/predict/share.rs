@@ -34,7 +34,7 @@ use crate::Nanos;
 use crate::guard::outlook;
 use crate::measure::Summary;
 
-/// What the copier has in flight where nothing holds it back: the middle of its ladder.
+/// What the copier has in flight where nothing holds it back: the middle of its step table.
 const IN_FLIGHT: f64 = (4 << 20) as f64;
 
 /// A comparison of a guard that has not seen much takes so many windows, and this many

@@ -25,8 +25,8 @@ use std::sync::mpsc::Sender;
 
 use sterna_core::Nanos;
 use sterna_core::mirror::{
-    self, Action, Commit, Config, Control, Counted, End, Event, Fault, Findings, Job,
-    JobId, Mirror, PauseReason, Progress, RequestId, SECTOR, Suspicion,
+    self, Action, Commit, Config, Control, Counted, Event, Fault, Findings, Job, JobId,
+    Mirror, MirrorEnd, PauseReason, Progress, RequestId, SECTOR, Suspicion,
 };
 
 use super::job::{Side, Style, fault};
@@ -88,7 +88,7 @@ pub(crate) struct MirrorDriver {
     /// What came up while an action was carried out.
     later: VecDeque<Event>,
     asked: Vec<Asked>,
-    ended: Option<End>,
+    ended: Option<MirrorEnd>,
     released: bool,
     away: Away,
 }
@@ -228,7 +228,7 @@ impl MirrorDriver {
     /// The image that is not the disk's after the end.
     fn loser(&self) -> u16 {
         match self.ended {
-            Some(End::Completed) => self.source,
+            Some(MirrorEnd::Completed) => self.source,
             _ => self.destination,
         }
     }
@@ -258,8 +258,8 @@ impl MirrorDriver {
             Action::Ended(end) => {
                 self.ended = Some(end);
                 match end {
-                    End::Completed => core.set_current(cx, self.destination),
-                    End::Cancelled => {
+                    MirrorEnd::Completed => core.set_current(cx, self.destination),
+                    MirrorEnd::Cancelled => {
                         core.give_up_copies(cx);
                         core.abort_image(cx, self.destination);
                     }
