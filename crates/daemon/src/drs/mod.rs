@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use sterna_core::Nanos;
-use sterna_core::place::hosts::{Calm, Hold};
+use sterna_core::place::hosts::{CooldownSettings, Cooldowns};
 
 use self::demand::Seen;
 use self::ledger::{Ledger, Local};
@@ -52,7 +52,7 @@ pub(crate) struct Drs {
 struct State {
     /// By the machine's name.
     seen: HashMap<String, Seen>,
-    calm: Calm,
+    calm: Cooldowns,
     /// Seconds between two rounds; none before the first.
     round_s: u64,
     /// When it was looked last (seconds since 1970).
@@ -80,10 +80,10 @@ pub(crate) fn start(daemon: &Arc<Daemon>) -> std::io::Result<()> {
 }
 
 /// How long what is waited, by the settings.
-fn hold(settings: &sterna_api::DrsSettings) -> Hold {
+fn hold(settings: &sterna_api::DrsSettings) -> CooldownSettings {
     let cooldown = Nanos::from_secs(settings.cooldown_s);
-    let usual = Hold::default();
-    Hold {
+    let usual = CooldownSettings::default();
+    CooldownSettings {
         rounds: settings.hold,
         cooldown,
         longest: usual.longest.max(cooldown),

@@ -10,8 +10,8 @@ use sterna_core::Nanos;
 use sterna_core::measure::LqFit;
 use sterna_core::place::share_room;
 use sterna_core::place::storage::{
-    Bounds, Datastore, Disk, Fared, Inventory, Over, Past, Pinned, Recommended, Refused,
-    Rest, Side, Strength, Why,
+    Bounds, Cooldown, Datastore, Disk, Fared, Inventory, Over, PastMove, Pinned,
+    Recommended, Refused, Side, Strength, Why,
 };
 use sterna_core::predict::{Terms, Work};
 use sterna_engine::DiskId;
@@ -78,7 +78,7 @@ impl Daemon {
             .collect();
         let at: HashMap<DiskId, usize> =
             records.iter().enumerate().map(|(at, disk)| (disk.id, at)).collect();
-        let mut past: HashMap<usize, Vec<Past>> = HashMap::new();
+        let mut past: HashMap<usize, Vec<PastMove>> = HashMap::new();
         let (mut left, now) = (Vec::new(), clock::now());
         for migration in self.migration_records()? {
             let ends = [&migration.from, &migration.to];
@@ -92,7 +92,7 @@ impl Daemon {
             match (disk, ago) {
                 (Some(disk), Some(ago)) if migration.report.is_some() => {
                     let ours = self.balancer.balanced(migration.id).is_some();
-                    past.entry(disk).or_default().push(Past { ago, ours });
+                    past.entry(disk).or_default().push(PastMove { ago, ours });
                 }
                 (Some(disk), None) => {
                     left.extend(ends[0]);
@@ -108,7 +108,7 @@ impl Daemon {
             *why = if is_left { Some("a plan empties it") } else { *why };
         }
         for (disk, past) in past {
-            let rests = Rest::of(&past).map(Pinned::Moved);
+            let rests = Cooldown::of(&past).map(Pinned::Moved);
             disks[disk].pinned = disks[disk].pinned.or(rests);
         }
         let rules = self.store.storage_rules()?;
