@@ -146,7 +146,7 @@ pub enum Event {
     /// A guest request has come.
     Arrived(Request),
     /// The guest waits for what has not come to the mirror, as requests that have to wait
-    /// for their turn at the source do; or it does not any more. A request that comes
+    /// for admission at the source do; or it does not any more. A request that comes
     /// meanwhile is taken for one of those.
     GuestWaits(bool),
     /// The source is done with a request.
@@ -189,7 +189,7 @@ pub enum Event {
         /// Whether it is.
         is: bool,
     },
-    /// An operation of a job waits for its turn, which is neither side's doing, or
+    /// An operation of a job waits for admission, which is neither side's doing, or
     /// has got it.
     JobHeld {
         /// Which.

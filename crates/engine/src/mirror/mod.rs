@@ -1,10 +1,10 @@
 //! The mirror on a reactor: its driver, its jobs, and the region map in its file.
 
+mod buffer_loans;
 mod comparison;
 mod driver;
 mod job;
 mod jobs;
-mod lender;
 pub mod map;
 mod runs;
 mod translate;
