@@ -65,7 +65,7 @@ pub(super) struct Attribution {
     about: Option<(SuspectRate, Evidence)>,
     /// Windows above the bound in a row with nothing copied, and windows within it.
     slow: u32,
-    calm: u32,
+    within: u32,
     answer: Option<Answer>,
 }
 
@@ -106,12 +106,12 @@ impl Attribution {
     /// Looks at a window: whether it was above the bound, and whether nothing was copied.
     pub(super) fn look(&mut self, above: bool, nothing: bool) -> Option<Verdict> {
         self.slow = if above && nothing { self.slow.saturating_add(1) } else { 0 };
-        self.calm = if above { 0 } else { self.calm.saturating_add(1) };
+        self.within = if above { 0 } else { self.within.saturating_add(1) };
         if let Some(answer) = &mut self.answer {
             answer.ago += 1;
         }
         self.answer = self.answer.filter(|it| it.ago < GOOD);
-        let (goes_on, over) = (self.slow >= GOES_ON, self.calm >= OVER);
+        let (goes_on, over) = (self.slow >= GOES_ON, self.within >= OVER);
         let (suspect, known) = self.about.as_mut()?;
         let the_copy = match *known {
             Evidence::SlowWithout if over => match self.answer {

@@ -5,7 +5,7 @@
 //! do not bring must come beside the guest:
 //!
 //! ```text
-//! left = time * (idle * idle + (1 - gone) * busy)
+//! left = time * (idle part * idle speed + (1 - idle part) * busy speed)
 //! ```
 //!
 //! So a disk that is idle half of the time is moved in its gaps, and nothing is taken

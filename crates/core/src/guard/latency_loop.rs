@@ -279,7 +279,7 @@ impl LatencyLoop {
         let here = slow as f64 > HERE * seen.guest.response.len() as f64;
         let few = seen.guest.response.len() < FEW_HERE;
         match self.attribution.look(here && (slow > 1 || few), seen.copied == 0) {
-            Some(Verdict::NotTheCopy(fall)) => return self.go_on(fall),
+            Some(Verdict::NotTheCopy(suspect)) => return self.go_on(suspect),
             Some(Verdict::TheCopy) => self.baseline.drop_doubtful(),
             None => {}
         }
@@ -320,8 +320,8 @@ impl LatencyLoop {
     }
 
     /// That rate was not too much: it goes on, as if it had only been halved.
-    fn go_on(&mut self, fall: SuspectRate) {
-        (self.ceiling, self.rate) = (fall.ceiling, (fall.rate * DOWN).max(LEAST));
+    fn go_on(&mut self, suspect: SuspectRate) {
+        (self.ceiling, self.rate) = (suspect.ceiling, (suspect.rate * DOWN).max(LEAST));
         self.since = 0;
         self.recent.clear();
         self.baseline.count_doubtful();
